@@ -1,0 +1,1 @@
+"""Every door others knock on: JSON-RPC on stdio and the command line. No rules of its own."""

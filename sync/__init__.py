@@ -1,0 +1,1 @@
+"""Remembers and replicates; knows nothing of who asks. `sync.app` opens it, everything else is a room of it."""

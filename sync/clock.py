@@ -1,0 +1,111 @@
+"""Time, order and identity as arguments: nothing else in the program asks the machine what time it is.
+
+Glossary
+    wall time   what a clock on the wall shows; may jump, may be years off.
+    HLC         hybrid logical clock (Kulkarni et al. 2014): wall time that never goes back, with a counter for
+                equal milliseconds. Written as 12 hex digits of milliseconds, '-', 4 hex digits of counter, so that
+                text order is time order: ``0193a5b2c3d4-0000``.
+    event id    ``evt_`` + UUIDv7 (RFC 9562): minted once, before anything is sent; the idempotency key.
+"""
+
+import os
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final, Protocol
+
+COUNTER_LIMIT: Final = 0xFFFF  # four hex digits; a burst beyond it borrows the next millisecond
+DRIFT_LIMIT: Final = timedelta(hours=24)  # how far ahead of the server's time a clock may order its events
+
+
+class Clock(Protocol):
+    """What the program knows about time and chance. A test hands in its own."""
+
+    def now(self) -> datetime:
+        """The current instant, timezone-aware, in the zone of the person (local date and offset derive from it)."""
+        ...
+
+    def monotonic(self) -> float:
+        """Seconds that never go back; for deadlines and intervals only."""
+        ...
+
+    def random_bytes(self, count: int) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SystemClock:
+    """The machine's own clock. `zone` overrides the system's time zone."""
+
+    zone: tzinfo | None = None
+
+    def now(self) -> datetime:
+        return datetime.now(UTC).astimezone(self.zone)
+
+    def monotonic(self) -> float:
+        return time.monotonic()
+
+    def random_bytes(self, count: int) -> bytes:
+        return os.urandom(count)
+
+
+def milliseconds(instant: datetime) -> int:
+    """Unix milliseconds of an aware datetime."""
+    return int(instant.timestamp() * 1000)
+
+
+def timestamp(instant: datetime) -> str:
+    """RFC 3339 in UTC with milliseconds and ``Z``, as seed 002 writes `ts`: ``2026-02-02T10:00:00.000Z``."""
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def utc_offset_minutes(instant: datetime) -> int:
+    """Minutes east of Greenwich of an aware datetime."""
+    offset = instant.utcoffset()
+    return 0 if offset is None else int(offset.total_seconds() // 60)
+
+
+def hlc_text(wall_ms: int, counter: int = 0) -> str:
+    return f"{wall_ms:012x}-{counter:04x}"
+
+
+def hlc_parts(hlc: str) -> tuple[int, int]:
+    """(milliseconds, counter) of an HLC text; ValueError if it is none."""
+    wall, _, counter = hlc.partition("-")
+    if len(wall) != 12 or len(counter) != 4:
+        raise ValueError("an HLC is 12 hex digits, '-', 4 hex digits")
+    return int(wall, 16), int(counter, 16)
+
+
+def next_hlc(previous: str | None, wall_ms: int) -> str:
+    """The HLC of an event at `wall_ms`, strictly after `previous`."""
+    if previous is None:
+        return hlc_text(wall_ms)
+    last_ms, counter = hlc_parts(previous)
+    if wall_ms > last_ms:
+        return hlc_text(wall_ms)
+    if counter < COUNTER_LIMIT:
+        return hlc_text(last_ms, counter + 1)
+    return hlc_text(last_ms + 1)
+
+
+def merge_hlc(previous: str | None, seen: str, wall_ms: int) -> str | None:
+    """`previous` moved up to an HLC seen from elsewhere, unless that one runs more than a day ahead of our wall."""
+    seen_ms, _ = hlc_parts(seen)
+    if seen_ms > wall_ms + int(DRIFT_LIMIT.total_seconds() * 1000):
+        return previous
+    return seen if previous is None or seen > previous else previous
+
+
+def uuid7(wall_ms: int, random_bytes: Callable[[int], bytes]) -> uuid.UUID:
+    """A UUIDv7 from given milliseconds and given randomness."""
+    random = int.from_bytes(random_bytes(10), "big")
+    value = (wall_ms & ((1 << 48) - 1)) << 80
+    value |= 0x7 << 76 | (random >> 68 & 0xFFF) << 64
+    value |= 0b10 << 62 | random & ((1 << 62) - 1)
+    return uuid.UUID(int=value)
+
+
+def new_event_id(clock: Clock) -> str:
+    return f"evt_{uuid7(milliseconds(clock.now()), clock.random_bytes)}"

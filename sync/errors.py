@@ -1,0 +1,230 @@
+"""The one error tree. Every error says what kind it is, what a person can do, and whether waiting helps.
+
+An error is raised where the fact is known and crosses a boundary through one table (`bridge.methods.failures`),
+which turns it into a JSON-RPC code, an exit code and a line for a person. Messages and hints hold ids, counts,
+sizes and names of settings; never text of the memory, a token, a phone number or a key.
+"""
+
+from typing import ClassVar
+
+
+class XiaobaiError(Exception):
+    """Root of everything this program raises on purpose.
+
+    `kind` is the stable word other programs switch on; `hint` is one sentence a person can act on;
+    `retryable` says whether the same call may succeed later without anybody changing anything.
+    """
+
+    kind: ClassVar[str] = "internal"
+    retryable: ClassVar[bool] = False
+    default_hint: ClassVar[str] = "This is a defect; please report it together with `xiaobai-memory doctor --json`."
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint or self.default_hint
+
+
+# --- what the caller gave us -----------------------------------------------------------------------------
+
+
+class InvalidInput(XiaobaiError):
+    """An argument or an event that cannot be accepted as it is. `field` names the culprit where there is one."""
+
+    kind = "invalid_input"
+    default_hint = "Correct the named field and call again; nothing was stored."
+
+    def __init__(self, message: str, *, field: str | None = None, hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.field = field
+
+
+class TooLarge(InvalidInput):
+    """A value above a stated bound."""
+
+    kind = "too_large"
+
+
+class SettingsError(XiaobaiError):
+    """A setting that is unknown, unreadable or out of range; the message names it."""
+
+    kind = "bad_setting"
+    default_hint = "Correct the named setting in the environment or in config.toml."
+
+
+class ServiceKeyRefused(SettingsError):
+    """A key that bypasses row-level security was given to a program that runs on a user's machine."""
+
+    kind = "service_key_refused"
+    default_hint = (
+        "Use the publishable key (sb_publishable_…) of the project; a service key can read everybody's memory."
+    )
+
+
+# --- this machine ------------------------------------------------------------------------------------------
+
+
+class AlreadyRunning(XiaobaiError):
+    """Another process holds the sidecar role for this data directory."""
+
+    kind = "already_running"
+    default_hint = "Use the running sidecar, stop it, or give this one another XIAOBAI_DATA_DIR."
+
+
+class StorageError(XiaobaiError):
+    """The local database or a file could not be read or written."""
+
+    kind = "storage_error"
+    default_hint = "Check the disk and the permissions of the data directory; `xiaobai-memory doctor` names it."
+
+
+class StorageFull(StorageError):
+    """No space left: nothing was acknowledged."""
+
+    kind = "storage_full"
+    retryable = True
+    default_hint = "Free some disk space; the call succeeds again by itself."
+
+
+class StorageReadOnly(StorageError):
+    """The database, the file or its folder cannot be written."""
+
+    kind = "storage_read_only"
+    default_hint = "Give this user write permission to the named path."
+
+
+class StorageBusy(StorageError):
+    """Another process held the write lock longer than we were willing to wait."""
+
+    kind = "storage_busy"
+    retryable = True
+    default_hint = "Another program is writing to the memory; try again."
+
+
+class StorageCorrupt(StorageError):
+    """The file is not a database or its pages contradict each other."""
+
+    kind = "storage_corrupt"
+    default_hint = "Keep the file; restore a backup or move it aside and let the memory be rebuilt from the cloud."
+
+
+class SchemaTooNew(StorageError):
+    """A newer version of the program has written this database; writing to it could lose what it knows."""
+
+    kind = "schema_too_new"
+    default_hint = "Update xiaobai-memory on this machine."
+
+
+class RedactionFailed(XiaobaiError):
+    """The text could not be checked for secrets, so it was neither stored nor sent."""
+
+    kind = "redaction_failed"
+    default_hint = "Nothing was stored. Try again; if it persists, check redaction.patterns in config.toml."
+
+
+class DocumentUntouchable(XiaobaiError):
+    """The memory file cannot be understood (binary, too large, unknown encoding), so it is left alone."""
+
+    kind = "document_untouchable"
+    default_hint = "Save the memory file as UTF-8 Markdown below 4 MiB; what is recorded meanwhile is kept in the log."
+
+
+class DocumentChanged(XiaobaiError):
+    """The file changed between our reading and our writing; the next round takes the new bytes into account."""
+
+    kind = "document_changed"
+    retryable = True
+    default_hint = "An editor saved at the same moment; the write is repeated by itself."
+
+
+# --- the cloud ---------------------------------------------------------------------------------------------
+
+
+class CloudError(XiaobaiError):
+    """Anything that went wrong between this device and the user's Supabase project."""
+
+    kind = "cloud_error"
+    default_hint = "Nothing is lost: events wait on this device until the cloud answers."
+
+
+class CloudUnavailable(CloudError):
+    """No answer, a timeout, a 5xx, or an answer that is not the server's: the outcome is unknown, send again."""
+
+    kind = "cloud_unavailable"
+    retryable = True
+
+    def __init__(self, message: str, *, hint: str | None = None, retry_after: float | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.retry_after = retry_after
+
+
+class RateLimited(CloudUnavailable):
+    """The server asked us to wait (429); `retry_after` in seconds where it said how long."""
+
+    kind = "rate_limited"
+
+
+class CloudNotConfigured(CloudError):
+    """A call that needs the cloud, without a project being set."""
+
+    kind = "cloud_not_configured"
+    default_hint = "Set XIAOBAI_SUPABASE_URL and XIAOBAI_SUPABASE_KEY (publishable key), then log in."
+
+
+class LoginRequired(CloudError):
+    """There is no session, or the server no longer accepts it. Capture goes on; nothing is sent."""
+
+    kind = "login_required"
+    default_hint = "Log in again: `xiaobai-memory login`."
+
+
+class BadCredentials(CloudError):
+    """The password or code is wrong."""
+
+    kind = "bad_credentials"
+    default_hint = "Check the e-mail address and the password."
+
+
+class DifferentUser(CloudError):
+    """This profile belongs to another account; its memory must not reach this one."""
+
+    kind = "different_user"
+    default_hint = "Log in with the account this memory belongs to, or use another XIAOBAI_DATA_DIR for this user."
+
+
+class Forbidden(CloudError):
+    """The server knows us and says no (42501): a revoked device, or a policy."""
+
+    kind = "forbidden"
+    default_hint = "This device may have been revoked; check `xiaobai-memory status` and the list of devices."
+
+
+class SchemaMismatch(CloudError):
+    """The project lacks our tables or function, or has older ones."""
+
+    kind = "schema_mismatch"
+    default_hint = "Run the migrations in sql/migrations on the Supabase project (see sql/README.md)."
+
+
+class Rejected(CloudError):
+    """The server refuses this request for good; sending it again unchanged cannot help."""
+
+    kind = "rejected"
+
+    def __init__(self, message: str, *, code: str = "", hint: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.code = code
+
+
+class DeviceForked(CloudError):
+    """The server knows this replica's numbers under other event ids: a clone or a restored backup."""
+
+    kind = "device_forked"
+    default_hint = "This data directory was copied or restored; it continues as a new replica."
+
+
+class DeviceConflict(CloudError):
+    """Another live installation speaks for the same device id."""
+
+    kind = "device_conflict"
+    default_hint = "Give one of the two installations another XIAOBAI_DEVICE_ID."
