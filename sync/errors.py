@@ -56,9 +56,7 @@ class ServiceKeyRefused(SettingsError):
     """A key that bypasses row-level security was given to a program that runs on a user's machine."""
 
     kind = "service_key_refused"
-    default_hint = (
-        "Use the publishable key (sb_publishable_…) of the project; a service key can read everybody's memory."
-    )
+    default_hint = "Use the project's publishable key (sb_publishable_…); a service key can read everybody's memory."
 
 
 # --- this machine ------------------------------------------------------------------------------------------

@@ -1,0 +1,8 @@
+"""Between this device's log and the user's Supabase: one port, two implementations, one loop, one account.
+
+Glossary
+    epoch       names one life of a user's log on the server; another epoch means the log was replaced.
+    seq         the server's dense number of an event within a user; given under a lock, so it has no holes.
+    head/floor  the highest number given, and the number below which events were folded away.
+    round       requests until nothing waits and the cursor stands at the head.
+"""

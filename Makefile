@@ -1,0 +1,40 @@
+# Two commands matter to a newcomer: `make demo` and `make test`. Both set up what they need.
+SHELL := /bin/bash
+PY := .venv/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint run bench format lock
+
+help:  ## what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+setup:  ## virtual environment, locked dependencies, the local Supabase
+	@bash .ci/setup
+
+demo: setup  ## two devices and a cloud on this machine, live (ONCE=1 ends by itself)
+	@$(PY) -m tests.demo $(if $(ONCE),--once)
+
+test: setup  ## every test: Python in parallel and random order, then Node
+	@$(PY) -m pytest -n 2 --dist worksteal
+	@node --test --test-reporter=dot electron-snippets/test/*.test.js && echo "electron-snippets: passed"
+
+lint: setup  ## style, types, arrows, ceilings
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check -q .
+	@$(PY) -m mypy
+	@.venv/bin/lint-imports --no-logo
+	@$(PY) -m tests.ceilings sync bridge tests
+	@for file in electron-snippets/*.js electron-snippets/test/*.js; do node --check $$file || exit 1; done
+	@echo "lint: passed"
+
+run: setup  ## the plain sidecar on your own file, without a cloud
+	@.venv/bin/xiaobai-memory serve
+
+bench: setup  ## speed, as ratios to floors measured in the same run
+	@$(PY) -m tests.bench
+
+format: setup  ## write the style the linter asks for
+	@.venv/bin/ruff check -q --fix . ; .venv/bin/ruff format -q .
+
+lock:  ## pin the newest versions that fit, with hashes and without addresses
+	@uv pip compile -q pyproject.toml --group dev --universal --python-version 3.11 --upgrade \
+	  --generate-hashes --no-emit-index-url --no-header -o requirements.lock

@@ -1,0 +1,106 @@
+"""How a command runs: settings, the application for a moment, one method of the table, an answer on stdout.
+
+Results go to stdout (one JSON object with `--json`), errors to stderr with a hint; exit 0, 1 failure, 2 usage.
+`--json` may stand before or after the verb.
+"""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, TypeVar
+
+import msgspec
+import typer
+
+from bridge.methods.failures import exit_code, failure_of, lines_for_people
+from bridge.methods.registry import TABLE
+from bridge.methods.table import Context
+from sync.app import App, Role, open_app
+from sync.errors import InvalidInput, XiaobaiError
+from sync.settings import Settings
+
+T = TypeVar("T")
+
+STDIN: Final = "-"  # as an argument: read it from standard input
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+@dataclass
+class Invocation:
+    """What stood before the verb."""
+
+    json: bool = False
+    flags: dict[str, Any] = field(default_factory=dict)
+
+
+def call(
+    context: typer.Context,
+    method: str,
+    params: dict[str, Any],
+    show: Callable[[Any], None],
+    *,
+    as_json: bool,
+    role: Role = Role.GUEST,
+) -> None:
+    """Run one method and print its result."""
+
+    async def calling(app: App) -> object:
+        return await TABLE.call(method, Context(app), params)
+
+    run(context, calling, show, as_json=as_json, role=role)
+
+
+def run(
+    context: typer.Context,
+    work: Callable[[App], Awaitable[T]],
+    show: Callable[[T], None],
+    *,
+    as_json: bool,
+    role: Role = Role.GUEST,
+) -> None:
+    """Run `work` on an open application and print what it returns."""
+    invocation = context.ensure_object(Invocation)
+    as_json = as_json or invocation.json
+    try:
+        result = asyncio.run(_opened(invocation, work, role))
+    except (XiaobaiError, BaseExceptionGroup) as error:
+        fail(error, as_json=as_json)
+    if as_json:
+        print_json(result)
+    else:
+        show(result)
+
+
+def fail(error: BaseException, *, as_json: bool) -> None:
+    """Tell an error on stderr and leave with its exit code."""
+    if as_json:
+        told = failure_of(error)
+        line = msgspec.json.encode({"error": {"code": told.code, "message": told.message, "data": told.data}})
+        sys.stderr.write(line.decode() + "\n")
+    else:
+        sys.stderr.write("\n".join(lines_for_people(error)) + "\n")
+    raise SystemExit(exit_code(error))
+
+
+def print_json(value: object) -> None:
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+
+
+def text_argument(value: str) -> str:
+    """An argument, or standard input for `-`."""
+    return sys.stdin.read() if value == STDIN else value
+
+
+def json_argument(value: str, *, name: str) -> Any:
+    """A JSON argument, or standard input for `-`. Raises InvalidInput."""
+    try:
+        return msgspec.json.decode(text_argument(value))
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"{name} is not valid JSON: {error}", field=name) from error
+
+
+async def _opened(invocation: Invocation, work: Callable[[App], Awaitable[T]], role: Role) -> T:
+    async with open_app(Settings.gather(**invocation.flags), role) as app:
+        return await work(app)

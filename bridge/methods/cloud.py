@@ -1,0 +1,57 @@
+"""`sync/*` and `auth/*`: how the cloud stands, and who is logged in."""
+
+import asyncio
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from bridge.methods.table import Context, Method, NoParams, Params
+from sync import contract
+from sync.app import App
+from sync.errors import CloudNotConfigured, CloudUnavailable
+
+DEFAULT_TIMEOUT_MS: Final = 30_000
+
+
+class Now(Params, frozen=True):
+    timeout_ms: Annotated[int, msgspec.Meta(ge=1, le=600_000)] = DEFAULT_TIMEOUT_MS
+
+
+class Password(Params, frozen=True):
+    email: Annotated[str, msgspec.Meta(min_length=3, max_length=320, pattern="^[^@\\s]+@[^@\\s]+$")]
+    password: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+
+
+async def status(context: Context[App], params: NoParams) -> contract.Json:  # noqa: ARG001 - every row has params
+    return contract.status(await context.app.status())
+
+
+async def now(context: Context[App], params: Now) -> contract.Json:
+    if context.app.replicator is None:
+        raise CloudNotConfigured("no Supabase project is set")
+    try:
+        async with asyncio.timeout(params.timeout_ms / 1000):
+            return contract.round_done(await context.app.replicator.sync_now())
+    except TimeoutError as error:
+        raise CloudUnavailable(f"not level within {params.timeout_ms} ms; it goes on in the background") from error
+
+
+async def password(context: Context[App], params: Password) -> contract.Json:
+    return {"account": contract.account(await context.app.log_in(params.email, params.password))}
+
+
+async def auth_status(context: Context[App], params: NoParams) -> contract.Json:  # noqa: ARG001
+    return {"account": contract.account(await context.app.account.state())}
+
+
+async def logout(context: Context[App], params: NoParams) -> contract.Json:  # noqa: ARG001
+    return {"account": contract.account(await context.app.log_out())}
+
+
+METHODS: Final[list[Method[App, Any]]] = [
+    Method("sync/status", NoParams, status, "Account, device, cloud, what waits, warnings about the file."),
+    Method("sync/now", Now, now, "Push and pull until level; what was done.", timeout=None),
+    Method("auth/password", Password, password, "Log in with e-mail and password."),
+    Method("auth/status", NoParams, auth_status, "Whose memory this is, and whether he is logged in."),
+    Method("auth/logout", NoParams, logout, "End the session; the memory stays on this device."),
+]

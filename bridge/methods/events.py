@@ -1,0 +1,57 @@
+"""`events/*`: the event store for other programs, with the JSON of seed 002 §4-5."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from bridge.methods.table import Context, Method, Params
+from sync import contract
+from sync.app import App
+from sync.log import intake
+from sync.log.model import READ_LIMIT
+
+Limit = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Append(Params, frozen=True):
+    event: dict[str, Any]
+
+
+class AppendBatch(Params, frozen=True):
+    events: list[dict[str, Any]]
+
+
+class Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The filter of seed 002 §5.2, in its own snake_case names."""
+
+    project_id: str | None = None
+    session_id: str | None = None
+    since_ts: str | None = None
+    until_ts: str | None = None
+    after: Annotated[int, msgspec.Meta(ge=0)] = 0
+    types: list[str] = []
+    limit: Limit = READ_LIMIT
+
+
+async def append(context: Context[App], params: Append) -> contract.Json:
+    return contract.recorded(await context.app.log.record([context.app.intake.draft(params.event)]))
+
+
+async def append_batch(context: Context[App], params: AppendBatch) -> contract.Json:
+    return contract.recorded(await context.app.log.record(context.app.intake.drafts(params.events)))
+
+
+async def read(context: Context[App], params: Read) -> contract.Json:
+    return contract.events(await context.app.log.read(intake.query(msgspec.to_builtins(params))))
+
+
+async def tail(context: Context[App], params: Read) -> contract.Json:
+    return contract.events(await context.app.log.tail(intake.query(msgspec.to_builtins(params))))
+
+
+METHODS: Final[list[Method[App, Any]]] = [
+    Method("events/append", Append, append, "Record one event; idempotent on its event_id."),
+    Method("events/appendBatch", AppendBatch, append_batch, "Record all events of an array, or none."),
+    Method("events/read", Read, read, "Events after a position, oldest first."),
+    Method("events/tail", Read, tail, "The newest events."),
+]

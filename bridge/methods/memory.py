@@ -1,0 +1,90 @@
+"""`initialize` and `memory/*`: what an AI asks of its memory."""
+
+import asyncio
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from bridge.methods.table import Context, Method, Params
+from sync import contract
+from sync.app import VERSION, App
+from sync.document.capture import Exchange
+from sync.profiles import DEVICE_ID_PATTERN
+
+PROTOCOL_VERSION: Final = 1
+DEFAULT_WAIT_MS: Final = 150  # how long a message may wait for news from the cloud
+LONGEST_WAIT_MS: Final = 30_000
+CAPABILITIES: Final = ("memory", "sync", "auth", "events")
+
+
+class Initialize(Params, frozen=True):
+    protocol_version: int = PROTOCOL_VERSION
+    client_info: dict[str, Any] | None = None
+    parent_pid: int | None = None
+    device_id: Annotated[str, msgspec.Meta(pattern=DEVICE_ID_PATTERN)] | None = None
+    locale: str | None = None
+
+
+class Load(Params, frozen=True):
+    wait_ms: Annotated[int, msgspec.Meta(ge=0, le=LONGEST_WAIT_MS)] = DEFAULT_WAIT_MS
+    scope: Literal["user", "device"] = "user"
+    max_chars: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
+class Update(Params, frozen=True):
+    user_message: str
+    ai_response: str
+    session_id: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
+    project_path: Annotated[str, msgspec.Meta(max_length=4096)] | None = None
+    importance: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    idempotency_key: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
+
+
+async def initialize(context: Context[App], params: Initialize) -> contract.Json:
+    if params.parent_pid is not None:
+        context.watch_parent(params.parent_pid)
+    if params.device_id is not None:
+        await context.app.adopt_device_id(params.device_id)
+    state = await context.app.account.state()
+    return {
+        "protocolVersion": PROTOCOL_VERSION,
+        "serverInfo": {"name": "xiaobai-memory", "version": VERSION},
+        "capabilities": list(CAPABILITIES),
+        "deviceId": context.app.log.device_id,
+        "account": contract.account(state),
+    }
+
+
+async def load(context: Context[App], params: Load) -> contract.Json:
+    await context.app.look_at_file()
+    loaded = await context.app.conversation.load(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
+    return contract.loaded(loaded)
+
+
+async def system_prompt(context: Context[App], params: Load) -> contract.Json:
+    await context.app.look_at_file()
+    prompt = await context.app.conversation.prompt(
+        wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars
+    )
+    return {"prompt": prompt}
+
+
+async def update(context: Context[App], params: Update) -> contract.Json:
+    exchange = Exchange(
+        user_message=params.user_message,
+        ai_response=params.ai_response,
+        session_id=params.session_id,
+        project_path=params.project_path,
+        importance=params.importance,
+        idempotency_key=params.idempotency_key,
+    )
+    # A cancelled caller gets no answer, but what it asked to remember is remembered.
+    return contract.updated(await asyncio.shield(context.app.conversation.update(exchange)))
+
+
+METHODS: Final[list[Method[App, Any]]] = [
+    Method("initialize", Initialize, initialize, "Agree on a version; watch the parent process."),
+    Method("memory/load", Load, load, "The newest known memory; never fails because of the network."),
+    Method("memory/update", Update, update, "Record one exchange; durable when answered."),
+    Method("memory/systemPrompt", Load, system_prompt, "The memory as a block to inject into a system prompt."),
+]

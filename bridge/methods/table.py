@@ -1,0 +1,138 @@
+"""The methods table: name -> params type, one function, result type. Every door enters here, so all behave alike.
+
+Decisions that live here
+    * Parameters come by name. A positional array is refused: adding a parameter would silently shift its neighbours.
+    * An unknown parameter is an error that names it; a misspelt option must never be silently without effect.
+    * Wire names are camelCase, Python names are snake_case; `Params` does the renaming, nobody else.
+    * Cancellation arrives as `asyncio.CancelledError`, as everywhere in asyncio; what must not be torn goes under
+      `asyncio.shield`. `Context.cancelled` is for code that runs in a thread and can only look.
+    * Notifications are hints ("look again"), never the only way of a fact: the newest of a method replaces an older one
+      that the client has not had room for.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from sync.errors import InvalidInput
+
+App = TypeVar("App")
+P = TypeVar("P", bound=msgspec.Struct)
+
+DEFAULT_TIMEOUT: Final = (
+    60.0  # seconds; longer than any network deadline below it, so the cause is told, not the effect
+)
+MESSAGE_LIMIT: Final = 300  # characters of an error about parameters; a value quoted in it stays short
+
+
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Base of every params type. Subclasses inherit all of it except `kw_only`."""
+
+
+class NoParams(Params, frozen=True):
+    """For methods that take nothing."""
+
+
+class Notify(Protocol):
+    """Tells the client something. Never blocks, never fails; without a client nothing happens."""
+
+    def __call__(self, method: str, params: object = None, /) -> None: ...
+
+
+def nobody(method: str, params: object = None, /) -> None:
+    """The `Notify` of a door without a listening client: the command line, a test."""
+
+
+def no_parent(pid: int, /) -> None:
+    """The parent watch of a door that lives as long as its command."""
+
+
+@dataclass(slots=True)
+class Context(Generic[App]):
+    """What a method may know of the call it serves: the application, the caller's ear, the time that is left."""
+
+    app: App
+    notify: Notify = nobody
+    deadline: float | None = None  # seconds of the running loop's clock; None without a limit
+    watch_parent: Callable[[int], None] = no_parent  # `initialize` hands over the pid whose death ends us
+    cancelled: bool = field(default=False)  # readable from any thread
+
+    def progress(self, token: str | int, value: object) -> None:
+        """`$/progress` for a token that the caller chose."""
+        self.notify("$/progress", {"token": token, "value": value})
+
+    def remaining(self) -> float | None:
+        """Seconds until the deadline, never negative; None without one."""
+        if self.deadline is None:
+            return None
+        return max(0.0, self.deadline - asyncio.get_running_loop().time())
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Generic[App, P]):
+    """One row of the table. `result` is what `call` answers, for the published schema; `timeout` is in seconds."""
+
+    name: str
+    params: type[P]
+    call: Callable[[Context[App], P], Awaitable[object]]
+    summary: str
+    result: Any = None
+    timeout: float | None = DEFAULT_TIMEOUT
+
+    def decode(self, params: object) -> P:
+        """Parameters given as JSON values (mapping, or None for none). InvalidInput names the field at fault."""
+        if isinstance(params, (list, tuple)) and params:
+            raise InvalidInput(
+                f"{self.name} takes its parameters by name",
+                hint='Send "params" as an object with named members.',
+            )
+        try:
+            return msgspec.convert(params or {}, self.params)
+        except msgspec.ValidationError as error:
+            raise _named(self.name, str(error)) from None
+
+
+class Table(Mapping[str, Method[App, Any]], Generic[App]):
+    """All methods by name. Two rows of one name are a defect and refused at once."""
+
+    def __init__(self, methods: Iterable[Method[App, Any]]) -> None:
+        self._methods: dict[str, Method[App, Any]] = {}
+        for method in methods:
+            if method.name in self._methods:
+                raise ValueError(f"method {method.name} stands twice in the table")
+            self._methods[method.name] = method
+
+    def __getitem__(self, name: str) -> Method[App, Any]:
+        return self._methods[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._methods)
+
+    def __len__(self) -> int:
+        return len(self._methods)
+
+    async def call(self, name: str, context: Context[App], params: object = None) -> object:
+        """One call through the table, as the command line and MCP make it. KeyError if there is no such method."""
+        method = self._methods[name]
+        return await method.call(context, method.decode(params))
+
+
+# msgspec writes "... field `name`" when a member is missing or unknown, "... - at `$.path`" for everything else.
+_FIELD: Final = re.compile(r"field `([^`]*)`")
+_PATH: Final = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
+
+
+def _named(method: str, said: str) -> InvalidInput:
+    """The sentence of msgspec as our error: the field apart, the sentence short."""
+    path = _PATH.search(said)
+    named = _FIELD.search(said)
+    parts = [match.group(1) for match in (path, named) if match is not None and match.group(1)]
+    where = ".".join(parts)[:MESSAGE_LIMIT]
+    what = _PATH.sub("", said)
+    what = what if len(what) <= MESSAGE_LIMIT else what[:MESSAGE_LIMIT] + "…"
+    at = f" ({where})" if where and named is None else ""
+    return InvalidInput(f"{method}: {what}{at}", field=where or None)

@@ -1,0 +1,382 @@
+"""From bytes to calls and back: one dispatcher serves one connection, whatever the wire.
+
+Decisions that live here
+    * Every request is a task of its own; answers leave in the order in which they are ready. At most `IN_FLIGHT` run,
+      the rest wait in order. `$/cancelRequest` overtakes them, since it is what makes room.
+    * What a client makes us hold is one number: bytes of requests not yet answered, of a batch being collected and of
+      answers not yet taken. Above `HIGH_WATER` its next request is not read, so it cannot grow us by not reading.
+    * Reading starts before the application is open; calls wait for it. If it cannot be opened, they are answered with
+      the reason and the dispatcher leaves.
+    * Notifications are hints. While nobody has spoken yet (the framing is unknown) or the client does not read, the
+      newest per method is kept and said later.
+    * Leaving has one way, whatever the cause: take no more, finish what was accepted, cancel what takes too long,
+      answer `shutdown` last, write everything out.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Final, Generic, TypeVar
+
+from bridge.methods.failures import Failure, failure, failure_of, first_known, place_of
+from bridge.methods.table import Context, Method, Notify, Table, no_parent
+from bridge.rpc import messages
+from bridge.rpc.frames import Fault, Frame, Frames, encode_frame
+from bridge.rpc.messages import Call, Refusal
+from bridge.rpc.wire import HIGH_WATER, Wire
+
+App = TypeVar("App")
+
+IN_FLIGHT: Final = 64  # calls that run at once; more would only queue at the same database
+WAITING: Final = 256  # calls read beyond that, so that a cancellation behind them is still seen
+BATCH_ANSWER_LIMIT: Final = 16 * 1024 * 1024  # bytes of one answer array; a larger one could not be read by our clients
+DRAIN: Final = 1.3  # seconds for accepted calls to finish when leaving: the whole process has two
+CANCEL_GRACE: Final = 0.1  # seconds for cancelled calls to clean up
+FLUSH: Final = 0.15  # seconds for the peer to take the last answers
+
+_log: Final = logging.getLogger("xiaobai.rpc")
+
+_CANCELLED: Final = failure("cancelled", "cancelled on request", "Call again if the result is still wanted.")
+_OVERDUE: Final = failure(
+    "deadline_exceeded", "the call took too long", "Try again; what was acknowledged is kept.", retryable=True
+)
+_LEAVING: Final = failure(
+    "shutting_down", "the sidecar is leaving", "Call again when it has been restarted.", retryable=True
+)
+_ANSWER_TOO_LARGE: Final = failure(
+    "answer_too_large", "the answers of this batch are too large for one frame", "Send this call by itself."
+)
+
+
+class _Batch:
+    """Answers of one batch, until all are there."""
+
+    __slots__ = ("answers", "missing", "size")
+
+    def __init__(self, missing: int) -> None:
+        self.missing = missing
+        self.answers: list[bytes] = []
+        self.size = 0
+
+
+class _Job:
+    """One call from its frame to its answer."""
+
+    __slots__ = ("batch", "begun", "call", "context", "stopped", "task", "timer", "weight")
+
+    def __init__(self, call: Call, batch: _Batch | None, weight: int) -> None:
+        self.call = call
+        self.batch = batch
+        self.weight = weight  # bytes it came in
+        self.begun = False
+        self.stopped: Failure | None = None  # why it was cancelled
+        self.task: asyncio.Task[None] | None = None
+        self.timer: asyncio.TimerHandle | None = None
+        self.context: Context[Any] | None = None
+
+    def stop(self, why: Failure) -> None:
+        """Cancel a call that has begun; its task answers."""
+        if self.stopped is None and self.task is not None:
+            self.stopped = why
+            if self.context is not None:
+                self.context.cancelled = True
+            self.task.cancel()
+
+
+class Dispatcher(Generic[App]):
+    """Serves one connection. `opened` or `failed` tells it about the application; `run` ends when all is said."""
+
+    def __init__(
+        self,
+        table: Table[App],
+        wire: Wire,
+        *,
+        watch_parent: Callable[[int], None] = no_parent,
+        on_leave: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._table = table
+        self._wire = wire
+        self._loop = asyncio.get_running_loop()
+        self._app: asyncio.Future[App] = self._loop.create_future()
+        self._frames = Frames()
+        self._waiting: deque[_Job] = deque()
+        self._running: set[_Job] = set()
+        self._held = 0  # bytes of requests and collected answers
+        self._unsaid: dict[str, bytes] = {}
+        self._farewells: list[_Job] = []
+        self._reading = True
+        self._refusing = False
+        self._lost = False
+        self._leaving = asyncio.Event()
+        self._watch_parent = watch_parent
+        self._on_leave = on_leave
+        self.left_because = ""
+
+    # --- the application ------------------------------------------------------------------------------------
+
+    def opened(self, app: App) -> None:
+        if not self._app.done():
+            self._app.set_result(app)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the application has been opened, or is known to stay closed."""
+        return self._app.done()
+
+    def failed(self, error: BaseException) -> None:
+        """The application could not be opened: everybody who waits learns why, then we leave."""
+        if not self._app.done():
+            self._app.set_exception(error)
+            self._app.exception()  # told to callers if there are any; asyncio need not complain if there are none
+        self.leave("the application could not be opened")
+
+    def notify(self, method: str, params: object = None, /) -> None:
+        """Tell the client something, now or when there is room. Never blocks, never fails."""
+        try:
+            payload = messages.encode_notification(method, params)
+        except (TypeError, ValueError) as error:
+            _log.error("notification %s is not JSON: %s", method, place_of(error))
+            return
+        if self._frames.framing is None or self._wire.unwritten > HIGH_WATER:
+            self._unsaid[method] = payload
+        else:
+            self._write(payload)
+
+    # --- bytes in ----------------------------------------------------------------------------------------------
+
+    def received(self, chunk: bytes) -> None:
+        for frame in self._frames.feed(chunk):
+            self._take(frame)
+        if self._unsaid:
+            self._say_unsaid()
+        self._pace()
+
+    def ended(self) -> None:
+        for frame in self._frames.finish():
+            self._take(frame)
+        self.leave("the client closed its end")
+
+    def room(self) -> None:
+        self._say_unsaid()
+        self._pump()
+
+    def lost(self) -> None:
+        self._lost = True
+        self.leave("the client no longer reads")
+
+    def _take(self, frame: Frame) -> None:
+        """Turn one frame into jobs; those that fit start at once."""
+        if isinstance(frame, Fault):
+            self._refuse(messages.refuse_fault(frame), None)
+            return
+        incoming = messages.decode(frame)
+        batch = _Batch(sum(item.id is not None for item in incoming.items)) if incoming.batch else None
+        weight = len(frame) // max(1, len(incoming.items))
+        for item in incoming.items:
+            if isinstance(item, Refusal):
+                self._refuse(item, batch)
+            else:
+                self._accept(_Job(item, batch, weight))
+
+    def _accept(self, job: _Job) -> None:
+        self._held += job.weight
+        method = job.call.method
+        if method == "$/cancelRequest":
+            self._cancel(job.call.params)
+            self._finish(job)
+        elif self._refusing:
+            self._fail(job, _LEAVING)
+        elif method == "shutdown":
+            self._refusing = True
+            self._farewells.append(job)
+            self.leave("shutdown was asked for")
+        elif self._waiting or not self._may_start():
+            self._waiting.append(job)
+        else:
+            self._start(job)
+
+    def _may_start(self) -> bool:
+        return len(self._running) < IN_FLIGHT and (self._wire.unwritten <= HIGH_WATER or self._lost)
+
+    def _pump(self) -> None:
+        """Start what waits, as far as there is room, and decide whether to read on."""
+        while self._waiting and self._may_start():
+            self._start(self._waiting.popleft())
+        self._pace()
+
+    def _pace(self) -> None:
+        crowded = len(self._waiting) >= WAITING or self._held + self._wire.unwritten > HIGH_WATER
+        wanted = not crowded and not self._leaving.is_set()
+        if wanted is not self._reading:
+            self._reading = wanted
+            self._wire.read_on(wanted=wanted)
+
+    # --- calls -------------------------------------------------------------------------------------------------
+
+    def _start(self, job: _Job) -> None:
+        method = self._table.get(job.call.method)
+        if method is None:
+            self._fail(job, messages.unknown_method(job.call.method))
+            return
+        job.task = self._loop.create_task(self._serve(job, method))
+        self._running.add(job)
+
+    async def _serve(self, job: _Job, method: Method[App, Any]) -> None:
+        """The life of one call. Whatever happens in it, it ends in exactly one answer."""
+        job.begun = True
+        try:
+            result = await self._result(job, method)
+            message = messages.encode_result(job.call.id or messages.NULL, result)
+        except asyncio.CancelledError:
+            self._fail(job, job.stopped or _LEAVING)
+        except Exception as error:  # noqa: BLE001 - the door's own last resort: every call is answered
+            if first_known(error) is None:
+                _log.error("%s failed: %s", method.name, place_of(error))
+            self._fail(job, failure_of(error))
+        else:
+            self._finish(job, message)
+        finally:
+            if job.timer is not None:
+                job.timer.cancel()
+            self._running.discard(job)
+            if self._waiting or not self._reading:
+                self._pump()
+
+    async def _result(self, job: _Job, method: Method[App, Any]) -> object:
+        params = method.decode(job.call.params)
+        deadline: float | None = None
+        if method.timeout is not None:
+            job.timer = self._loop.call_later(method.timeout, job.stop, _OVERDUE)
+            deadline = job.timer.when()
+        app = self._app.result() if self._app.done() else await asyncio.shield(self._app)
+        job.context = Context(app, self.notify, deadline, self._watch_parent)
+        result: object = await method.call(job.context, params)
+        return result
+
+    def _cancel(self, params: object) -> None:
+        """`$/cancelRequest`: whoever bears this id, running or waiting. Unknown ids are late and mean nothing."""
+        wanted = params.get("id") if isinstance(params, dict) else None
+        for job in [*self._running, *self._waiting]:
+            if job.call.id is not None and messages.same_id(job.call.id, wanted):
+                self._stop(job, _CANCELLED)
+
+    def _stop(self, job: _Job, why: Failure) -> None:
+        """End a call at whatever point it is. A task that never began runs no line of ours, so we answer for it."""
+        if job.begun:
+            job.stop(why)
+            return
+        if job.task is None:
+            self._waiting.remove(job)
+        else:
+            self._running.discard(job)
+            job.task.cancel()
+        self._fail(job, why)
+
+    # --- bytes out ----------------------------------------------------------------------------------------------
+
+    def _fail(self, job: _Job, told: Failure) -> None:
+        self._finish(job, messages.encode_failure(job.call.id or messages.NULL, told))
+
+    def _finish(self, job: _Job, message: bytes | None = None) -> None:
+        """The one place where a job ends; without a message the answer is null. A notification is never answered."""
+        self._held -= job.weight
+        id_ = job.call.id
+        if id_ is not None:
+            self._answer(id_, message or messages.encode_result(id_, None), job.batch)
+
+    def _refuse(self, refusal: Refusal, batch: _Batch | None) -> None:
+        self._answer(refusal.id, messages.encode_failure(refusal.id, refusal.failure), batch)
+
+    def _answer(self, id_: bytes, message: bytes, batch: _Batch | None) -> None:
+        """Say it, or keep it until the batch it belongs to is complete."""
+        if batch is None:
+            self._write(message)
+            return
+        if batch.size + len(message) > BATCH_ANSWER_LIMIT:
+            message = messages.encode_failure(id_, _ANSWER_TOO_LARGE)
+        batch.answers.append(message)
+        batch.size += len(message)
+        batch.missing -= 1
+        self._held += len(message)
+        if not batch.missing:
+            self._held -= batch.size
+            self._write(messages.encode_batch(batch.answers))
+
+    def _write(self, payload: bytes) -> None:
+        if not self._lost:
+            self._wire.write(encode_frame(payload, self._frames.framing))
+
+    def _say_unsaid(self) -> None:
+        while self._unsaid and self._frames.framing is not None and self._wire.unwritten <= HIGH_WATER:
+            self._write(self._unsaid.pop(next(iter(self._unsaid))))
+
+    # --- leaving ------------------------------------------------------------------------------------------------
+
+    def leave(self, why: str) -> None:
+        """Begin to leave; the first reason is kept. Safe to call again."""
+        if not self._leaving.is_set():
+            self.left_because = why
+            self._leaving.set()
+            self._on_leave()
+
+    async def run(self) -> None:
+        """Serve until somebody leaves, then drain: afterwards nothing runs, and what could be said is said."""
+        self._wire.start(self)
+        try:
+            await self._leaving.wait()
+            await self._drain()
+        finally:
+            self._wire.close()
+
+    async def _drain(self) -> None:
+        self._pump()
+        await self._finished(DRAIN)
+        self._refusing = True
+        for job in [*self._waiting, *self._running]:
+            self._stop(job, _LEAVING)
+        await self._finished(CANCEL_GRACE)
+        for job in self._farewells:
+            self._finish(job)
+        try:
+            async with asyncio.timeout(FLUSH):
+                await self._wire.flush()
+        except TimeoutError:
+            _log.warning("the client did not take the last %d bytes", self._wire.unwritten)
+
+    async def _finished(self, within: float) -> None:
+        """Wait until nothing runs and nothing that may start waits, but not longer than `within` seconds."""
+        end = self._loop.time() + within
+        while self._running and (left := end - self._loop.time()) > 0:
+            await asyncio.wait({job.task for job in self._running if job.task is not None}, timeout=left)
+
+
+async def attend(dispatcher: Dispatcher[App], open_app: Callable[[Notify], AbstractAsyncContextManager[App]]) -> None:
+    """Serve one connection while the application opens beside it, and close the application when all is said.
+
+    The application is entered and left in one task, as task groups demand. Raises what its opening, its own work or
+    its closing raised; an opening that the client did not wait for is abandoned.
+    """
+    over = asyncio.Event()
+
+    async def hold() -> None:
+        try:
+            async with open_app(dispatcher.notify) as app:
+                dispatcher.opened(app)
+                await over.wait()
+        except BaseException as error:
+            dispatcher.failed(error)
+            raise
+
+    holder = asyncio.get_running_loop().create_task(hold())
+    try:
+        await dispatcher.run()
+    finally:
+        over.set()
+        abandoned = not dispatcher.ready
+        if abandoned:
+            holder.cancel()
+        await asyncio.wait({holder})
+    if not (abandoned and holder.cancelled()):
+        holder.result()

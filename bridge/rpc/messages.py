@@ -1,0 +1,222 @@
+"""One frame to checked calls, and answers to bytes.
+
+Decisions that live here
+    * -32700 is for what is no JSON text: bad UTF-8, bad grammar, NaN, lone surrogates. -32600 is for JSON we refuse:
+      deeper than 64, a name twice in one object, an integer beyond 64 bits, not a request. A -32600 carries the id
+      where one can be read, so that the caller's promise ends instead of hanging.
+    * msgspec parses in C but lets doubled names pass (the last wins). Proof in C that there are none: encode what was
+      decoded; if that gives the very bytes received, nothing was dropped. Frames in another spelling (spaces, escaped
+      characters) are checked on their skeleton, the text without its strings, where every ':' is one member.
+    * An id is echoed as the bytes that came: 1.0 stays 1.0, an escape stays an escape.
+    * A response to nobody is ignored: answering it could start an endless exchange of errors.
+"""
+
+import re
+from typing import Final
+
+import msgspec
+
+from bridge.methods.failures import CODES, Failure, FailureData, failure
+from bridge.rpc.frames import Fault
+
+DEPTH_LIMIT: Final = 64  # arrays and objects inside each other; our own params need five
+BATCH_LIMIT: Final = 1000  # calls in one batch: what one answer array may hold
+INT_MIN: Final = -(2**63)  # integers live in 64-bit columns from here on
+INT_MAX: Final = 2**63 - 1
+
+NULL: Final = b"null"
+
+
+class Call(msgspec.Struct, frozen=True):
+    """One request, or a notification when `id` is None. `id` holds the bytes of the wire."""
+
+    method: str
+    params: object
+    id: bytes | None
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Something that is answered without being called."""
+
+    id: bytes
+    failure: Failure
+
+
+class Incoming(msgspec.Struct, frozen=True):
+    """What one frame holds. Responses have been dropped, so `items` may be empty."""
+
+    items: list[Call | Refusal]
+    batch: bool = False
+
+
+class _Id(msgspec.Struct):
+    id: msgspec.Raw = msgspec.Raw(NULL)
+
+
+_decode: Final = msgspec.json.Decoder().decode
+_encode: Final = msgspec.json.Encoder().encode
+_decode_id: Final = msgspec.json.Decoder(_Id).decode
+_decode_parts: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+_STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
+_BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
+_NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+_DIGITS: Final = bytes.maketrans(b"123456789", b"0" * 9)
+_LONG: Final = b"0" * 19  # digits of the smallest integer that may leave 64 bits
+_INTEGERS: Final = re.compile(rb"-?[0-9]{19,}(?![0-9.eE])")
+_FRACTION: Final = re.compile(rb"[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+")
+
+_HINTS: Final[dict[str, str]] = {
+    "parse_error": "Send one complete JSON text in UTF-8 per frame.",
+    "invalid_request": 'Send {"jsonrpc": "2.0", "id": …, "method": …, "params": {…}}.',
+}
+
+
+def refuse(kind: str, message: str, id: bytes = NULL) -> Refusal:  # noqa: A002 - the wire's own name
+    return Refusal(id, Failure(CODES[kind], message, FailureData(kind, _HINTS[kind], retryable=False)))
+
+
+def refuse_fault(fault: Fault) -> Refusal:
+    """The answer to bytes that never became a frame."""
+    return refuse("invalid_request" if fault is Fault.TOO_LARGE else "parse_error", fault.value)
+
+
+def decode(frame: bytes) -> Incoming:
+    """Everything one frame asks for. Never raises: what cannot be read becomes a refusal."""
+    try:
+        value = _decode(frame)
+    except RecursionError:
+        return _alone(refuse("invalid_request", f"nested deeper than {DEPTH_LIMIT}"))
+    except msgspec.ValidationError:
+        return _alone(refuse("invalid_request", "a number is out of range", _recover_id(frame)))
+    except msgspec.DecodeError as error:
+        return _alone(refuse("parse_error", str(error)))
+    except UnicodeDecodeError:
+        return _alone(refuse("parse_error", "the frame is not UTF-8"))
+    canonical = _encode(value) == frame
+    wrong = _wrong(frame, value, canonical=canonical)
+    if wrong is not None:
+        return _alone(refuse("invalid_request", wrong, _recover_id(frame)))
+    if type(value) is list:
+        return _batch(frame, value)
+    item = _item(value, None if canonical else frame)
+    return Incoming([] if item is None else [item])
+
+
+def _alone(refusal: Refusal) -> Incoming:
+    return Incoming([refusal])
+
+
+def _batch(frame: bytes, values: list[object]) -> Incoming:
+    if not values:
+        return _alone(refuse("invalid_request", "the batch is empty"))
+    if len(values) > BATCH_LIMIT:
+        return _alone(refuse("invalid_request", f"a batch holds at most {BATCH_LIMIT} calls"))
+    items = (_item(value, bytes(part)) for value, part in zip(values, _decode_parts(frame), strict=True))
+    return Incoming([item for item in items if item is not None], batch=True)
+
+
+def _item(value: object, spelled: bytes | None) -> Call | Refusal | None:
+    """One member of a batch or the whole frame; None for a response. `spelled` are its bytes if not canonical."""
+    if type(value) is not dict:
+        return refuse("invalid_request", "a request is an object")
+    if "method" not in value and ("result" in value or "error" in value):
+        return None
+    id_value = value.get("id")
+    if type(id_value) not in _ID_TYPES:
+        return refuse("invalid_request", "an id is a string, a number or null")
+    wire_id: bytes | None = None
+    if "id" in value:
+        wire_id = _encode(id_value) if spelled is None else bytes(_decode_id(spelled).id)
+    if value.get("jsonrpc") != "2.0":
+        return refuse("invalid_request", '"jsonrpc" must be "2.0"', wire_id or NULL)
+    method = value.get("method")
+    if type(method) is not str:
+        return refuse("invalid_request", '"method" must be a string', wire_id or NULL)
+    params = value.get("params")
+    if type(params) not in _PARAMS_TYPES:
+        return refuse("invalid_request", '"params" must be an object', wire_id or NULL)
+    return Call(method, params, wire_id)
+
+
+_ID_TYPES: Final = frozenset({str, int, float, type(None)})
+_PARAMS_TYPES: Final = frozenset({dict, list, type(None)})
+
+
+# --- what msgspec does not check ---------------------------------------------------------------------------
+
+
+def _wrong(frame: bytes, value: object, *, canonical: bool) -> str | None:
+    """The rule a grammatical frame breaks, if any. One pass in C each; the skeleton only where something is odd."""
+    shallow = frame.count(b"[") + frame.count(b"{") <= DEPTH_LIMIT
+    short = _LONG not in frame.translate(_DIGITS)
+    if canonical and shallow and short:
+        return None
+    skeleton = _STRINGS.sub(b"", frame)
+    if not shallow and _too_deep(skeleton):
+        return f"nested deeper than {DEPTH_LIMIT}"
+    if not canonical and skeleton.count(b":") != _STRINGS.sub(b"", _encode(value)).count(b":"):
+        return "a name stands twice in one object"
+    if not short and any(_beyond(digits) for digits in _integers(skeleton)):
+        return "an integer is beyond 64 bits"
+    return None
+
+
+def _too_deep(skeleton: bytes) -> bool:
+    """Whether brackets nest beyond the limit: every pass takes away the innermost level."""
+    brackets = skeleton.translate(_BRACKETS, _NOT_BRACKETS)
+    for _ in range(DEPTH_LIMIT):
+        brackets = brackets.replace(b"[]", b"")
+        if not brackets:
+            return False
+    return True
+
+
+def _integers(skeleton: bytes) -> list[bytes]:
+    """Long runs of digits that are integers, not the digits of a fraction or an exponent."""
+    return _INTEGERS.findall(_FRACTION.sub(b"", skeleton))
+
+
+def _beyond(digits: bytes) -> bool:
+    return len(digits) > 20 or not INT_MIN <= int(digits) <= INT_MAX
+
+
+def _recover_id(frame: bytes) -> bytes:
+    """The id of a frame that is refused as a whole, where it has a usable one."""
+    try:
+        found = bytes(_decode_id(frame).id)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return NULL
+    return found if found[:1] in b'"-0123456789' else NULL
+
+
+# --- answers -------------------------------------------------------------------------------------------------
+
+
+def encode_result(id: bytes, result: object) -> bytes:  # noqa: A002 - the wire's own name
+    """The answer to a request that succeeded. TypeError or UnicodeEncodeError if the result is not JSON."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, _encode(result))
+
+
+def encode_failure(id: bytes, told: Failure) -> bytes:  # noqa: A002 - the wire's own name
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, _encode(told))
+
+
+def encode_notification(method: str, params: object) -> bytes:
+    if params is None:
+        return b'{"jsonrpc":"2.0","method":%b}' % _encode(method)
+    return b'{"jsonrpc":"2.0","method":%b,"params":%b}' % (_encode(method), _encode(params))
+
+
+def encode_batch(answers: list[bytes]) -> bytes:
+    return b"[%b]" % b",".join(answers)
+
+
+def same_id(wire_id: bytes, value: object) -> bool:
+    """Whether an id as it stood on the wire is the id a cancellation names."""
+    return type(value) in _ID_TYPES and bool(_decode(wire_id) == value)
+
+
+def unknown_method(name: str) -> Failure:
+    shown = name if len(name) <= 80 else name[:80] + "…"
+    return failure("unknown_method", f"there is no method {shown}", "See the list of methods in the README.")

@@ -1,0 +1,316 @@
+"""Opens everything from the settings, in order, owns the one task group, closes in reverse. The only constructor.
+
+A process takes part in one of two ways. The *sidecar* (one per data directory, by an operating-system lock) watches
+the file, renders it and talks to the cloud for as long as it lives. Any other process (the command line, a hook) may
+record and read; if no sidecar is running it does the sidecar's work once, for the moment of its command.
+"""
+
+import asyncio
+import logging
+import platform
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import cache
+from importlib.metadata import version
+from typing import Final
+
+from filelock import FileLock
+
+from sync.clock import Clock, SystemClock, milliseconds, uuid7
+from sync.cloud.account import Account, AccountState
+from sync.cloud.late import LateCloud
+from sync.cloud.port import Cloud, DeviceFacts, SnapshotRow
+from sync.cloud.replicator import CloudState, CloudStatus, Replicator, SnapshotSource
+from sync.cloud.tokens import TokenStore, open_token_store
+from sync.contract import Status
+from sync.db.engine import Database
+from sync.device import hardware_id
+from sync.document.conversation import Conversation
+from sync.document.memory_file import MemoryFile
+from sync.document.others import REGISTERED
+from sync.document.watcher import Watcher
+from sync.errors import AlreadyRunning, InvalidInput, StorageError
+from sync.files import sha256
+from sync.log import store as log_store
+from sync.log.intake import Intake
+from sync.log.log import Log
+from sync.log.model import Cursor, Draft, Origin, Query
+from sync.profiles import (
+    Installation,
+    Profile,
+    open_installation,
+    open_profile,
+    rename_installation,
+    take_sidecar_role,
+)
+from sync.redaction import Redactor
+from sync.settings import Settings
+from sync.signals import Signal, wait_for_any
+
+VERSION: Final = version("xiaobai-memory")
+OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
+BETWEEN_WRITES: Final = 0.3  # seconds at least between two renderings of the file caused by new events
+FOR_A_HELPER: Final = 2.0  # seconds a starting sidecar waits for a command that does its work just now
+SNAPSHOT_BYTES: Final = 1024 * 1024  # the server takes no larger document
+
+log = logging.getLogger(__name__)
+
+
+class Role(Enum):
+    """How a process takes part."""
+
+    SIDECAR = "sidecar"  # or AlreadyRunning
+    HELPER = "helper"  # do the sidecar's work where there is none
+    GUEST = "guest"  # record and read only
+
+
+@dataclass(slots=True)
+class App:
+    """Everything a door may use. Open it with `open_app`; nothing in it works after that block has ended."""
+
+    settings: Settings
+    replica_id: str
+    profile: Profile
+    log: Log
+    intake: Intake
+    document: MemoryFile
+    conversation: Conversation
+    account: Account
+    replicator: Replicator | None
+    clock: Clock
+    is_sidecar: bool
+    _watcher: Watcher | None = None
+    _file_touched: Signal = field(default_factory=Signal)
+
+    async def look_at_file(self) -> None:
+        """Take in a hand edit that the watcher has not reported yet, so that an answer shows what was just saved."""
+        if self.is_sidecar and not self.document.looked_at:
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Bring file and log together. A file that cannot be read or written now is noted and tried again."""
+        try:
+            await self.document.settle()
+        except StorageError as error:
+            log.warning("the memory file could not be settled: %s", error.kind)
+
+    async def adopt_device_id(self, device_id: str) -> None:
+        """The app knows the hardware better than we do: be that device from now on. A setting outranks it."""
+        if device_id == self.log.device_id:
+            return
+        if self.settings.device_id is not None:
+            raise InvalidInput(
+                "deviceId differs from XIAOBAI_DEVICE_ID", field="deviceId", hint="Give the same id in both places."
+            )
+        await self.document.settle()  # what was recorded under the old id goes into the document first
+        rename_installation(self.settings.data_dir, Installation(self.profile.folder.name, device_id))
+        self.log.device_id = device_id
+
+    async def log_in(self, email: str, password: str) -> AccountState:
+        """Sign in, make this profile that user's at the first time, tell the others this device's name."""
+        state = await self.account.log_in(email, password)
+        await self._introduce()
+        if self.replicator is not None:
+            self.replicator.wake()
+        return state
+
+    async def log_out(self) -> AccountState:
+        state = await self.account.log_out()
+        if self.replicator is not None:
+            self.replicator.wake()
+        return state
+
+    async def status(self) -> Status:
+        view = await self.document.view()
+        outbox = await self.log.outbox()
+        cloud = await self.replicator.status() if self.replicator else CloudStatus(CloudState.OFF, None, None, Cursor())
+        account = await self.account.state()
+        warnings = [*sorted(self.document.notices), *([self.account.warning] if self.account.warning else [])]
+        return Status(
+            account=account,
+            device_id=self.log.device_id,
+            device_name=self.settings.device_name,
+            replica_id=self.replica_id,
+            cloud=cloud,
+            pending=outbox.pending,
+            quarantined=outbox.quarantined,
+            document_path=str(self.settings.memory_file),
+            document_sha256=view.sha256,
+            warnings=tuple(warnings),
+            watching=self._watcher is not None and self._watcher.alive,
+            sidecar=self.is_sidecar,
+            version=VERSION,
+        )
+
+    async def _introduce(self) -> None:
+        """Record this device's name where it is new; the other devices label its memory with it."""
+        last = await self.log.tail(Query(types=(REGISTERED,)))
+        own = [event for event in last.events if event.device_id == self.log.device_id]
+        if own and own[-1].payload.get("name") == self.settings.device_name:
+            return
+        facts = {"name": self.settings.device_name, "platform": platform.system(), "app_version": VERSION}
+        payload = self.intake.redactor.payload(facts)
+        await self.log.record([Draft(type=REGISTERED, payload=payload, origin=Origin.TOOL)])
+
+    def jobs(self) -> list[Coroutine[None, None, None]]:
+        """What a sidecar does besides answering."""
+        self._watcher = Watcher(self.settings.memory_file, self._file_touched)
+        jobs = [self._keep_file(self._watcher), self._notice_other_processes()]
+        if self.replicator is not None:
+            jobs.append(self.replicator.run())
+        return jobs
+
+    async def stop(self) -> None:
+        if self._watcher is not None:
+            self._watcher.stop()
+        if self.replicator is not None:
+            await self.replicator.stop()
+
+    async def _keep_file(self, watcher: Watcher) -> None:
+        """Settle whenever the file or the log moved, and every few seconds whatever anybody says."""
+        while True:
+            touched, recorded = self._file_touched.count, self.log.changed.count
+            watcher.renew()
+            await self.settle()
+            await wait_for_any(BETWEEN_WRITES, (self._file_touched, touched))
+            await wait_for_any(
+                self.settings.document.poll_seconds, (self._file_touched, touched), (self.log.changed, recorded)
+            )
+
+    async def _notice_other_processes(self) -> None:
+        """Another process's commits wake us as our own do."""
+        known = await self.log.newest_position()
+        seen = await self.log.database.data_version()
+        while True:
+            await asyncio.sleep(OTHER_PROCESSES)
+            now = await self.log.database.data_version()
+            if now == seen:
+                continue
+            seen = now
+            newest = await self.log.newest_position()
+            if newest > known:
+                known = newest
+                self.log.changed.set()
+
+
+@asynccontextmanager
+async def open_app(
+    settings: Settings, role: Role, *, clock: Clock | None = None, cloud: Cloud | None = None
+) -> AsyncIterator[App]:
+    """Everything, in order. Raises AlreadyRunning, SettingsError, StorageError before anything was started."""
+    async with AsyncExitStack() as stack:
+        app = await _construct(settings, role, clock or SystemClock(), cloud, stack)
+        if role is Role.SIDECAR:
+            stack.push_async_callback(app.stop)
+            await stack.enter_async_context(_running(app.jobs()))
+        elif app.is_sidecar:
+            await app.settle()
+        yield app
+        if app.is_sidecar:
+            await app.settle()
+
+
+@asynccontextmanager
+async def _running(jobs: Sequence[Coroutine[None, None, None]]) -> AsyncIterator[None]:
+    """Jobs that run beside the block and end with it; a defect in one of them ends the block."""
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(job) for job in jobs]
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+
+
+async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud | None, stack: AsyncExitStack) -> App:
+    installation = open_installation(settings.data_dir, hardware_id)
+    profile = open_profile(settings.data_dir, installation)
+    lock = _take_role(settings, role)
+    if lock is not None:
+        stack.callback(lock.release)
+    database = await Database.open(profile.database)
+    stack.push_async_callback(database.close)
+    replica_id = await database.write(lambda connection: log_store.open_replica(connection, clock))
+    redactor = Redactor(extra_patterns=settings.redaction.patterns)
+    session_id = f"sess_{clock.now():%Y%m%d}_{uuid7(milliseconds(clock.now()), clock.random_bytes).hex[-8:]}"
+    device_id = settings.device_id or installation.device_id
+    events = Log(database, clock, device_id=device_id, session_id=session_id)
+    document = MemoryFile(
+        settings.memory_file,
+        events,
+        redactor,
+        clock=clock,
+        keep_versions=settings.document.keep_versions,
+        app_cache=settings.app_db,
+    )
+    cloud = cloud or _cloud(settings, clock)
+    if cloud is not None:
+        stack.push_async_callback(cloud.close)
+    tokens = _token_store(settings, profile)
+    account = Account(database, cloud, tokens, lock=profile.folder / "session.lock", clock=clock)
+    replicator = None
+    if cloud is not None:
+        facts = DeviceFacts(replica_id, settings.device_name, platform.system(), VERSION)
+        snapshots = _snapshots(document, events, redactor)
+        replicator = Replicator(events, account, facts, snapshots, clock=clock, options=settings.sync)
+    return App(
+        settings=settings,
+        replica_id=replica_id,
+        profile=profile,
+        log=events,
+        intake=Intake(redactor.for_leaving(), store_messages=settings.privacy.store_messages),
+        document=document,
+        conversation=Conversation(events, document, replicator, redactor, clock=clock, settings=settings),
+        account=account,
+        replicator=replicator,
+        clock=clock,
+        is_sidecar=lock is not None,
+    )
+
+
+def _cloud(settings: Settings, clock: Clock) -> Cloud | None:
+    if settings.supabase_url is None or settings.supabase_key is None:
+        return None
+    key = settings.supabase_key.get_secret_value()
+    return LateCloud(settings.supabase_url, key, timeout=settings.sync.timeout_seconds, clock=clock)
+
+
+def _take_role(settings: Settings, role: Role) -> FileLock | None:
+    if role is Role.GUEST:
+        return None
+    try:
+        return take_sidecar_role(settings.data_dir, patience=FOR_A_HELPER if role is Role.SIDECAR else 0.0)
+    except AlreadyRunning:
+        if role is Role.SIDECAR:
+            raise
+        return None
+
+
+def _token_store(settings: Settings, profile: Profile) -> Callable[[], TokenStore]:
+    """The token store, opened at its first use: a start without login need not load the keychain."""
+    prefer_file = settings.token_store == "file"  # noqa: S105 - the name of a place
+    return cache(lambda: open_token_store(profile.tokens, profile.folder.name, prefer_file=prefer_file))
+
+
+def _snapshots(document: MemoryFile, events: Log, redactor: Redactor) -> SnapshotSource:
+    """The document as it may leave, redacted anew only when it has changed."""
+    leaving = redactor.for_leaving()
+    last: SnapshotRow | None = None
+    of = ""
+
+    async def snapshot() -> SnapshotRow | None:
+        nonlocal last, of
+        view = await document.view()
+        if not view.exists:
+            return None
+        if view.sha256 != of:
+            content = leaving.clean(view.text.replace("\0", ""))
+            size = len(content.encode())
+            through = await events.last_own_seq()
+            last = SnapshotRow(content, sha256(content.encode()), through) if size <= SNAPSHOT_BYTES else None
+            of = view.sha256
+        return last
+
+    return snapshot

@@ -1,0 +1,146 @@
+"""Whose memory this profile is, and the one place that refreshes a session.
+
+Refreshing uses a token up: two refreshers at once make the server revoke the session. So there is one, under a lock
+that also holds between processes, and it reads the stored session again before it asks. An expired session without
+an answer from the server raises CloudUnavailable; nothing is ever sent under the publishable key alone but sign-in.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from filelock import AsyncFileLock
+from sqlalchemy import Connection
+
+from sync.clock import Clock, timestamp
+from sync.cloud import store
+from sync.cloud.port import Cloud, Session
+from sync.cloud.tokens import TokenStore
+from sync.db.engine import Database
+from sync.errors import CloudError, CloudNotConfigured, DifferentUser, LoginRequired
+
+REFRESH_MARGIN: Final = 60.0  # seconds before its end a token is renewed: longer than any one request
+
+
+@dataclass(frozen=True, slots=True)
+class AccountState:
+    """What `auth/status` says. `owner`: the account this profile belongs to, also while logged out."""
+
+    state: str  # not_configured | guest | logged_out | logged_in
+    user_id: str | None
+    label: str | None
+
+
+class Account:
+    """The login of one profile."""
+
+    def __init__(
+        self, database: Database, cloud: Cloud | None, tokens: Callable[[], TokenStore], *, lock: Path, clock: Clock
+    ) -> None:
+        self._database = database
+        self._cloud = cloud
+        self._tokens = tokens
+        self._lock = AsyncFileLock(lock, mode=0o600)
+        self._refreshing = asyncio.Lock()
+        self._clock = clock
+        self._session: Session | None = None
+
+    async def state(self) -> AccountState:
+        owner = await self._database.read(store.owner)
+        session = await self._stored()
+        if owner is not None:
+            return AccountState("logged_in" if session else "logged_out", owner.user_id, owner.label)
+        return AccountState("guest" if self._cloud else "not_configured", None, None)
+
+    async def log_in(self, email: str, password: str) -> AccountState:
+        """Sign in; the first login makes this profile that user's, with everything the guest recorded.
+
+        Raises BadCredentials, CloudUnavailable, DifferentUser (and then nothing has changed).
+        """
+        session = await self.cloud.sign_in(email, password)
+        try:
+            await self._database.write(lambda connection: self._claim(connection, session))
+        except DifferentUser:
+            await self._revoke(session)
+            raise
+        await self._save(session)
+        return await self.state()
+
+    async def log_out(self) -> AccountState:
+        """Forget the session here and end it on the server if it answers; the memory stays and stays his."""
+        session = await self._stored()
+        await asyncio.to_thread(self._tokens().delete)
+        self._session = None
+        if session is not None:
+            await self._revoke(session)
+        return await self.state()
+
+    async def session(self, *, rejected: str | None = None) -> Session:
+        """A session whose token is good for at least one request. `rejected`: a token the server just refused.
+
+        Raises LoginRequired, CloudUnavailable.
+        """
+        current = self._session or await self._stored()
+        if current is None:
+            raise LoginRequired("nobody is logged in")
+        if not self._stale(current, rejected):
+            return current
+        async with self._refreshing, self._lock:
+            current = await self._stored()  # another task or process may have refreshed it meanwhile
+            if current is None:
+                raise LoginRequired("nobody is logged in")
+            if not self._stale(current, rejected):
+                self._session = current
+                return current
+            return await self._refresh(current)
+
+    @property
+    def cloud(self) -> Cloud:
+        if self._cloud is None:
+            raise CloudNotConfigured("no Supabase project is set")
+        return self._cloud
+
+    @property
+    def warning(self) -> str | None:
+        """What `status` says about how the session is kept."""
+        return self._tokens().warning if self._session else None
+
+    async def _refresh(self, current: Session) -> Session:
+        if current.refresh_token is None:
+            raise LoginRequired("the app's access token has expired")
+        try:
+            fresh = await self.cloud.refresh(current)
+        except LoginRequired:
+            await asyncio.to_thread(self._tokens().delete)
+            self._session = None
+            raise
+        await self._save(fresh)
+        return fresh
+
+    def _stale(self, session: Session, rejected: str | None) -> bool:
+        return session.access_token == rejected or session.expires_at - REFRESH_MARGIN <= self._clock.now().timestamp()
+
+    def _claim(self, connection: Connection, session: Session) -> None:
+        owner = store.owner(connection)
+        if owner is None:
+            store.claim(connection, session.user_id, session.label, timestamp(self._clock.now()))
+        elif owner.user_id != session.user_id:
+            raise DifferentUser("this memory belongs to another account")
+
+    async def _stored(self) -> Session | None:
+        if self._cloud is None:
+            return None
+        self._session = await asyncio.to_thread(lambda: self._tokens().load())
+        return self._session
+
+    async def _save(self, session: Session) -> None:
+        await asyncio.to_thread(self._tokens().save, session)
+        self._session = session
+
+    async def _revoke(self, session: Session) -> None:
+        try:
+            await self.cloud.sign_out(session)
+        except CloudError:
+            return  # the server cannot be asked; the token here is gone, and there it expires within the hour

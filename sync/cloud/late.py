@@ -1,0 +1,44 @@
+"""The Supabase port, imported when it is first needed: its libraries take 300 ms that no answer waits for."""
+
+import asyncio
+import importlib
+
+from sync.clock import Clock
+from sync.cloud.port import Cloud, DeviceFacts, Session, SyncAnswer, SyncRequest
+
+
+class LateCloud:
+    """Stands for `SupabaseCloud` until the first call."""
+
+    def __init__(self, url: str, key: str, *, timeout: float, clock: Clock) -> None:
+        self._arguments = (url, key)
+        self._timeout = timeout
+        self._clock = clock
+        self._real: Cloud | None = None
+        self._loading = asyncio.Lock()
+
+    async def sign_in(self, email: str, password: str) -> Session:
+        return await (await self._cloud()).sign_in(email, password)
+
+    async def refresh(self, session: Session) -> Session:
+        return await (await self._cloud()).refresh(session)
+
+    async def sign_out(self, session: Session) -> None:
+        await (await self._cloud()).sign_out(session)
+
+    async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
+        await (await self._cloud()).register_device(session, device_id, facts)
+
+    async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
+        return await (await self._cloud()).sync(session, request)
+
+    async def close(self) -> None:
+        if self._real is not None:
+            await self._real.close()
+
+    async def _cloud(self) -> Cloud:
+        async with self._loading:
+            if self._real is None:
+                module = await asyncio.to_thread(importlib.import_module, "sync.cloud.supabase")
+                self._real = module.SupabaseCloud(*self._arguments, timeout=self._timeout, clock=self._clock)
+        return self._real

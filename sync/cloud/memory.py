@@ -1,0 +1,215 @@
+"""The port's twin in memory: the server's rules without a server, for the contract suite, the simulator and trials.
+
+It decides exactly as `sql/migrations` does (numbering, idempotency, reset, fork, conflict, snapshot) and lets a test
+take the network away. Accounts are made with `MemoryServer.add_user`.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from sync.clock import Clock, timestamp
+from sync.cloud.port import DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
+from sync.errors import (
+    BadCredentials,
+    CloudUnavailable,
+    DeviceConflict,
+    DeviceForked,
+    Forbidden,
+    LoginRequired,
+    Rejected,
+)
+from sync.log.model import Event
+
+TOKEN_SECONDS: Final = 3600.0
+LIVE_SECONDS: Final = 600.0  # another replica that spoke more recently than this holds the device
+EVENT_LIMIT: Final = 64 * 1024
+
+
+@dataclass
+class _Device:
+    replica_id: str
+    seen: float
+    revoked: bool = False
+
+
+@dataclass
+class _Memory:
+    """What one user has on the server."""
+
+    epoch: str = "epoch-1"
+    floor: int = 0
+    events: list[Event] = field(default_factory=list)
+    devices: dict[str, _Device] = field(default_factory=dict)
+    documents: dict[str, tuple[str, SnapshotRow]] = field(default_factory=dict)
+
+    @property
+    def head(self) -> int:
+        return self.floor + len(self.events)
+
+
+class MemoryServer:
+    """Everybody's memory, and the switches of a test: `down` refuses all calls, `refuses` rejects single events."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.down = False
+        self.lose_answers = 0  # so many answers get lost after the work was done
+        self.refuses: set[str] = set()
+        self.memories: dict[str, _Memory] = {}
+        self._passwords: dict[str, tuple[str, str]] = {}
+        self._tokens: dict[str, tuple[str, float]] = {}
+        self._refresh: dict[str, str] = {}
+
+    def add_user(self, email: str, password: str) -> str:
+        user_id = f"user-{len(self._passwords) + 1}"
+        self._passwords[email] = (password, user_id)
+        self.memories[user_id] = _Memory()
+        return user_id
+
+    def restore(self, user_id: str, keep: int, *, epoch: str | None = None) -> None:
+        """What an administrator's backup does: only the first `keep` events are left."""
+        memory = self.memories[user_id]
+        memory.events = memory.events[: keep - memory.floor]
+        memory.epoch = epoch or memory.epoch
+
+    def revoke_sessions(self) -> None:
+        self._tokens.clear()
+        self._refresh.clear()
+
+    def expire_tokens(self) -> None:
+        self._tokens = {token: (user, 0.0) for token, (user, _) in self._tokens.items()}
+
+    # --- what the client half calls ------------------------------------------------------------------------
+
+    def check_reachable(self) -> None:
+        if self.down:
+            raise CloudUnavailable("the server does not answer")
+
+    def open_session(self, email: str, password: str) -> Session:
+        known = self._passwords.get(email)
+        if known is None or known[0] != password:
+            raise BadCredentials("the e-mail address or the password is wrong")
+        return self._issue(known[1], email)
+
+    def renew(self, session: Session) -> Session:
+        user_id = self._refresh.pop(session.refresh_token or "", None)
+        if user_id is None:
+            raise LoginRequired("the session was revoked")
+        return self._issue(user_id, session.label)
+
+    def close_session(self, session: Session) -> None:
+        self._tokens.pop(session.access_token, None)
+        self._refresh.pop(session.refresh_token or "", None)
+
+    def user_of(self, session: Session) -> _Memory:
+        user_id, expires = self._tokens.get(session.access_token, ("", 0.0))
+        if expires <= self.clock.now().timestamp():
+            raise LoginRequired("the token has expired")
+        return self.memories[user_id]
+
+    def _issue(self, user_id: str, label: str) -> Session:
+        token, refresh = (self.clock.random_bytes(16).hex() for _ in range(2))
+        expires = self.clock.now().timestamp() + TOKEN_SECONDS
+        self._tokens[token] = (user_id, expires)
+        self._refresh[refresh] = user_id
+        return Session(user_id, label, token, refresh, expires)
+
+
+class MemoryCloud:
+    """One device's connection to a `MemoryServer`."""
+
+    def __init__(self, server: MemoryServer) -> None:
+        self._server = server
+
+    async def sign_in(self, email: str, password: str) -> Session:
+        self._server.check_reachable()
+        return self._server.open_session(email, password)
+
+    async def refresh(self, session: Session) -> Session:
+        self._server.check_reachable()
+        return self._server.renew(session)
+
+    async def sign_out(self, session: Session) -> None:
+        self._server.check_reachable()
+        self._server.close_session(session)
+
+    async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
+        self._server.check_reachable()
+        memory = self._server.user_of(session)
+        memory.devices.setdefault(device_id, _Device(facts.replica_id, self._now()))
+        self._hold(memory, device_id, facts.replica_id)
+
+    async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
+        self._server.check_reachable()
+        memory = self._server.user_of(session)
+        self._hold(memory, request.device_id, request.replica_id)
+        for event in request.events:
+            if event.event_id in self._server.refuses or event.device_id != request.device_id:
+                raise Rejected(f"event {event.event_id} is not acceptable", code="22023")
+        reset = _must_reset(memory, request)
+        acked = _push(memory, request, timestamp(self._server.clock.now()))
+        _write_document(memory, request)
+        pulled = [] if reset else [event for event in memory.events if (event.server_seq or 0) > request.after]
+        answer = SyncAnswer(
+            epoch=memory.epoch,
+            head=memory.head,
+            floor=memory.floor,
+            reset=reset,
+            events=tuple(pulled[: request.limit]),
+            acked=acked,
+            server_time=timestamp(self._server.clock.now()),
+        )
+        if self._server.lose_answers:
+            self._server.lose_answers -= 1
+            raise CloudUnavailable("the answer was lost")
+        return answer
+
+    async def close(self) -> None:
+        return None
+
+    def _hold(self, memory: _Memory, device_id: str, replica_id: str) -> None:
+        device = memory.devices.get(device_id)
+        if device is None or device.revoked:
+            raise Forbidden("this device is not registered or was revoked")
+        if device.replica_id != replica_id and self._now() - device.seen < LIVE_SECONDS:
+            raise DeviceConflict("another live replica speaks for this device")
+        device.replica_id, device.seen = replica_id, self._now()
+
+    def _now(self) -> float:
+        return self._server.clock.now().timestamp()
+
+
+def _must_reset(memory: _Memory, request: SyncRequest) -> bool:
+    if request.after > 0 and request.epoch is None:
+        return True
+    if request.epoch is not None and request.epoch != memory.epoch:
+        return True
+    if not memory.floor <= request.after <= memory.head:
+        return True
+    if request.after == memory.floor:
+        return False
+    return memory.events[request.after - memory.floor - 1].event_id != request.after_event
+
+
+def _push(memory: _Memory, request: SyncRequest, server_ts: str) -> tuple[tuple[str, int], ...]:
+    known = {event.event_id: event for event in memory.events}
+    taken = {(event.replica_id, event.replica_seq) for event in memory.events}
+    fresh = [event for event in request.events if event.event_id not in known]
+    if any((event.replica_id, event.replica_seq) in taken for event in fresh):
+        raise DeviceForked("this replica's numbers are known under other event ids")
+    for event in fresh:
+        memory.events.append(replace(event, server_seq=memory.head + 1, server_ts=server_ts, position=0))
+    numbers = {event.event_id: event.server_seq or 0 for event in memory.events}
+    return tuple((event.event_id, numbers[event.event_id]) for event in request.events)
+
+
+def _write_document(memory: _Memory, request: SyncRequest) -> None:
+    if request.snapshot is None:
+        return
+    replica_id, held = memory.documents.get(request.device_id, ("", None))
+    if (
+        held is None
+        or replica_id != request.replica_id
+        or held.through_replica_seq < request.snapshot.through_replica_seq
+    ):
+        memory.documents[request.device_id] = (request.replica_id, request.snapshot)

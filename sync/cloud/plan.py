@@ -1,0 +1,65 @@
+"""What to send and what an answer means: the decisions of replication, as functions of values."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import msgspec
+
+from sync.cloud.port import SyncAnswer
+from sync.errors import CloudUnavailable
+from sync.log.envelope import to_wire
+from sync.log.model import Cursor, Event
+
+PUSH_BYTES: Final = 1024 * 1024  # half of what the server takes in one call
+
+
+def batch(pending: Sequence[Event], *, most_events: int, most_bytes: int = PUSH_BYTES) -> tuple[Event, ...]:
+    """The oldest pending events of one device that fit into one request; at least one where there is one.
+
+    A device's id can change (the app names it): what was recorded before goes out under the id it has.
+    """
+    chosen: list[Event] = []
+    size = 0
+    for event in pending[:most_events]:
+        size += len(msgspec.json.encode(to_wire(event)))
+        if chosen and (size > most_bytes or event.device_id != chosen[0].device_id):
+            break
+        chosen.append(event)
+    return tuple(chosen)
+
+
+def halves(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
+    """Two parts of a refused batch, the first not smaller: one of them holds the culprit."""
+    middle = (len(events) + 1) // 2
+    return tuple(events[:middle]), tuple(events[middle:])
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What to do with an answer: forget the server's numbers first (`reset`), or apply and move to `cursor`."""
+
+    reset: bool
+    cursor: Cursor
+    caught_up: bool
+
+
+def judge(cursor: Cursor, answer: SyncAnswer) -> Verdict:
+    """Compare where we stand with what the server says.
+
+    Raises CloudUnavailable where the numbers have a hole: a cursor never passes an event it has not seen (I6), so the
+    answer is not used and asked for again.
+    """
+    if answer.reset or (cursor.epoch is not None and cursor.epoch != answer.epoch):
+        return Verdict(reset=True, cursor=Cursor(epoch=answer.epoch, synced_at=answer.server_time), caught_up=False)
+    seq, event_id = cursor.seq, cursor.event_id
+    if seq == 0 and answer.floor > 0:
+        seq = answer.floor  # what lies below the floor was folded away; reading begins there
+    for event in answer.events:
+        if event.server_seq != seq + 1:
+            raise CloudUnavailable(f"the server's events have a hole after {seq}")
+        seq, event_id = event.server_seq, event.event_id
+    moved = replace(
+        cursor, epoch=answer.epoch, seq=seq, event_id=event_id, head=answer.head, synced_at=answer.server_time
+    )
+    return Verdict(reset=False, cursor=moved, caught_up=seq >= answer.head)

@@ -1,0 +1,82 @@
+"""The SQL of replication: what to push, what was answered, whose profile this is."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Connection, insert, select
+
+from sync.clock import Clock
+from sync.cloud.plan import Verdict
+from sync.cloud.port import SyncAnswer
+from sync.db.tables import accounts
+from sync.log import outbox_store
+from sync.log import store as log_store
+from sync.log.model import CLOUD, Cursor, Event, Refusal
+
+
+class Owner(NamedTuple):
+    user_id: str
+    label: str
+
+
+class Waiting(NamedTuple):
+    """What one request is made of."""
+
+    events: list[Event]
+    cursor: Cursor
+
+
+def owner(connection: Connection) -> Owner | None:
+    row = connection.execute(select(accounts.c.user_id, accounts.c.label)).first()
+    return None if row is None else Owner(row.user_id, row.label)
+
+
+def claim(connection: Connection, user_id: str, label: str, claimed_at: str) -> None:
+    """Make this profile, and all its events, a user's. One row: it is done or it is not."""
+    connection.execute(insert(accounts).values(one=1, user_id=user_id, label=label, claimed_at=claimed_at))
+
+
+def cursor(connection: Connection) -> Cursor:
+    """Where we stand in the server's log."""
+    return outbox_store.cursor(connection, CLOUD)
+
+
+def waiting(connection: Connection, most_events: int) -> Waiting:
+    """The oldest undelivered events and our place in the server's log, from one view of the database."""
+    positions = outbox_store.pending_positions(connection, CLOUD, most_events)
+    found = log_store.at_positions(connection, positions)
+    return Waiting(found, cursor(connection))
+
+
+def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: Clock) -> int:
+    """Take an answer in, acknowledgements, events and cursor together. Returns how many events were new here.
+
+    After a reset the server's numbers are forgotten and read again from the start; when the cursor has caught up,
+    events that were acknowledged once and have no number any more are sent again.
+    """
+    if verdict.reset:
+        outbox_store.forget_numbers(connection, CLOUD, answer.epoch, clock)
+        return 0
+    outbox_store.acknowledge(connection, CLOUD, answer.acked)
+    new = 0
+    for event in answer.events:
+        if outbox_store.number(connection, event):
+            outbox_store.acknowledge(connection, CLOUD, [(event.event_id, event.server_seq or 0)])
+        else:
+            log_store.add(connection, event)
+            new += 1
+    log_store.witness(connection, [event.hlc for event in answer.events], clock)
+    outbox_store.move_cursor(connection, CLOUD, verdict.cursor)
+    if verdict.caught_up:
+        outbox_store.send_again_what_was_forgotten(connection, CLOUD)
+    return new
+
+
+def acknowledge(connection: Connection, answer: SyncAnswer) -> None:
+    """Take in the acknowledgements of an answer alone: its events are asked for again by the next request."""
+    outbox_store.acknowledge(connection, CLOUD, answer.acked)
+
+
+def refuse(connection: Connection, refusals: Sequence[Refusal]) -> None:
+    for refusal in refusals:
+        outbox_store.refuse(connection, CLOUD, refusal)

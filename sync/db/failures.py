@@ -1,0 +1,52 @@
+"""SQLite's result codes as our errors: one table, read by every transaction."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from sqlalchemy.exc import DBAPIError
+
+from sync.errors import (
+    StorageBusy,
+    StorageCorrupt,
+    StorageError,
+    StorageFull,
+    StorageReadOnly,
+)
+
+# Primary result codes of https://www.sqlite.org/rescode.html
+BY_CODE: Final[dict[int, type[StorageError]]] = {
+    sqlite3.SQLITE_FULL: StorageFull,
+    sqlite3.SQLITE_READONLY: StorageReadOnly,
+    sqlite3.SQLITE_PERM: StorageReadOnly,
+    sqlite3.SQLITE_CANTOPEN: StorageReadOnly,
+    sqlite3.SQLITE_BUSY: StorageBusy,
+    sqlite3.SQLITE_LOCKED: StorageBusy,
+    sqlite3.SQLITE_CORRUPT: StorageCorrupt,
+    sqlite3.SQLITE_NOTADB: StorageCorrupt,
+}
+
+
+def storage_error(error: BaseException) -> StorageError | None:
+    """The error of ours for one of SQLite's, or None where a constraint or a defect of ours is the cause."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    if not isinstance(cause, sqlite3.Error):
+        return None
+    code = getattr(cause, "sqlite_errorcode", None)
+    if isinstance(cause, sqlite3.IntegrityError | sqlite3.ProgrammingError) or code is None:
+        return None
+    kind = BY_CODE.get(code & 0xFF, StorageError)
+    return kind(f"SQLite reported {getattr(cause, 'sqlite_errorname', code)}")
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Raise SQLite's failures as ours."""
+    try:
+        yield
+    except (DBAPIError, sqlite3.Error) as error:
+        ours = storage_error(error)
+        if ours is None:
+            raise
+        raise ours from error

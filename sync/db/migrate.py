@@ -1,0 +1,48 @@
+"""Brings a database to the schema this program knows, or refuses one that a newer program has written."""
+
+from importlib import resources
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection
+
+from sync.errors import SchemaTooNew
+
+APPLICATION_ID: Final = 0x58_42_4D_31  # "XBM1": tells our files from any other SQLite database
+
+
+class Migration(NamedTuple):
+    version: int
+    name: str
+    statements: tuple[str, ...]
+
+
+def known() -> list[Migration]:
+    """The numbered files of `migrations/`, oldest first. A file that has shipped is never changed again."""
+    found = []
+    for file in (resources.files("sync.db") / "migrations").iterdir():
+        number, _, name = file.name.removesuffix(".sql").partition("_")
+        if file.name.endswith(".sql"):
+            found.append(Migration(int(number), name, _statements(file.read_text("utf-8"))))
+    return sorted(found)
+
+
+def _statements(script: str) -> tuple[str, ...]:
+    without_comments = "\n".join(line for line in script.splitlines() if not line.lstrip().startswith("--"))
+    return tuple(part.strip() for part in without_comments.split(";") if part.strip())
+
+
+def migrate(connection: Connection) -> int:
+    """Apply what is missing inside the caller's transaction; returns the schema version reached."""
+    version = int(connection.exec_driver_sql("pragma user_version").scalar_one())
+    migrations = known()
+    newest = migrations[-1].version
+    if version > newest:
+        raise SchemaTooNew(f"the database has schema {version}, this program knows {newest}")
+    for migration in migrations:
+        if migration.version > version:
+            for statement in migration.statements:
+                connection.exec_driver_sql(statement)
+            connection.exec_driver_sql(f"pragma user_version = {migration.version}")
+    if version == 0:
+        connection.exec_driver_sql(f"pragma application_id = {APPLICATION_ID}")
+    return newest

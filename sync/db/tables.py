@@ -1,0 +1,99 @@
+"""The tables as SQLAlchemy sees them; `migrations/*.sql` makes them, and a test compares the two."""
+
+from sqlalchemy import Column, Integer, LargeBinary, MetaData, Table, Text
+
+metadata = MetaData()
+
+events = Table(
+    "events",
+    metadata,
+    Column("position", Integer, primary_key=True),
+    Column("event_id", Text, nullable=False),
+    Column("schema_version", Integer, nullable=False),
+    Column("project_id", Text, nullable=False),
+    Column("project_path", Text),
+    Column("session_id", Text, nullable=False),
+    Column("ts", Text, nullable=False),
+    Column("ts_ms", Integer, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("device_id", Text, nullable=False),
+    Column("replica_id", Text, nullable=False),
+    Column("replica_seq", Integer, nullable=False),
+    Column("hlc", Text, nullable=False),
+    Column("origin", Text, nullable=False),
+    Column("reach", Text, nullable=False),
+    Column("local_date", Text, nullable=False),
+    Column("utc_offset", Integer, nullable=False),
+    Column("extra", Text, nullable=False),
+    Column("server_seq", Integer),
+    Column("server_ts", Text),
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("destination", Text, primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("state", Text, nullable=False),
+)
+
+quarantine = Table(
+    "quarantine",
+    metadata,
+    Column("destination", Text, primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("code", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("noticed_at", Text, nullable=False),
+)
+
+replica = Table(
+    "replica",
+    metadata,
+    Column("one", Integer, primary_key=True),
+    Column("replica_id", Text, nullable=False),
+    Column("next_seq", Integer, nullable=False),
+    Column("hlc", Text),
+)
+
+watermarks = Table(
+    "watermarks",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("position", Integer, nullable=False),
+    Column("updated_at", Text, nullable=False),
+)
+
+cursors = Table(
+    "cursors",
+    metadata,
+    Column("destination", Text, primary_key=True),
+    Column("epoch", Text),
+    Column("seq", Integer, nullable=False),
+    Column("event_id", Text),
+    Column("head", Integer, nullable=False),
+    Column("synced_at", Text),
+)
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("one", Integer, primary_key=True),
+    Column("user_id", Text, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("claimed_at", Text, nullable=False),
+)
+
+written = Table(
+    "written",
+    metadata,
+    Column("version", Integer, primary_key=True),
+    Column("surface", Text, nullable=False),
+    Column("label", Text),
+    Column("sha256", Text, nullable=False),
+    Column("bytes", LargeBinary, nullable=False),
+    Column("entry_ids", Text, nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("created_at", Text, nullable=False),
+)

@@ -1,0 +1,144 @@
+"""What a conversation or a hand edit says, as drafts for the log. Pure."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, Final
+
+import msgspec
+
+from sync.document.labels import day_label
+from sync.document.model import EntryAdded, EntryEdited, EntryRemoved, Operation
+from sync.document.summary import answer_summary, question_summary
+from sync.errors import InvalidInput
+from sync.log.model import EVENT_BYTES, Draft, Event, Origin, project_id_for
+from sync.redaction import CleanPayload, Redactor
+
+EXCHANGE: Final = "exchange_recorded"
+ADDED: Final = "entry_added"
+EDITED: Final = "entry_edited"
+REMOVED: Final = "entry_removed"
+
+# A summary shows 100 characters at most; a secret that begins among them is recognised well before this.
+SUMMARY_WINDOW: Final = 8_000
+MESSAGE_PART: Final = 12_000  # characters of a stored original in one event: below 60 KiB in any script
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One turn of a conversation, as the app hands it over."""
+
+    user_message: str
+    ai_response: str
+    session_id: str | None = None
+    project_path: str | None = None
+    importance: float | None = None
+    idempotency_key: str | None = None
+
+
+def exchange_drafts(exchange: Exchange, redactor: Redactor, *, device_id: str, store_messages: bool) -> list[Draft]:
+    """The event of an exchange, and its originals where the user wants them kept. Empty where nothing was said.
+
+    Everything is redacted before it is cut: half a token would no longer be recognised as one.
+    """
+    question = question_summary(_head(exchange.user_message, redactor))
+    answer = answer_summary(_head(exchange.ai_response, redactor))
+    if not question and not answer:
+        return []
+    if exchange.importance is not None and not 0.0 <= exchange.importance <= 1.0:
+        raise InvalidInput("importance is a number from 0 to 1", field="importance")
+    payload: dict[str, Any] = {
+        "question": question,
+        "answer": answer,
+        "question_length": len(exchange.user_message),
+        "answer_length": len(exchange.ai_response),
+    }
+    if exchange.importance is not None:
+        payload["importance"] = exchange.importance
+    event_id = keyed_event_id(device_id, exchange.idempotency_key)
+    drafts = [_draft(exchange, EXCHANGE, redactor.payload(payload), Origin.MODEL, event_id)]
+    if store_messages:
+        sides = (("user", exchange.user_message, Origin.USER), ("assistant", exchange.ai_response, Origin.MODEL))
+        for role, text, origin in sides:
+            drafts.extend(
+                _originals(exchange, role, redactor.clean(text.replace("\0", "")), origin, redactor, event_id)
+            )
+    return drafts
+
+
+def keyed_event_id(device_id: str, key: str | None) -> str | None:
+    """The event id that a caller's key stands for: the same call again finds the same event."""
+    if key is None:
+        return None
+    return "evt_" + hashlib.sha256(f"{device_id}\n{key}".encode()).hexdigest()[:32]
+
+
+def _originals(
+    exchange: Exchange, role: str, text: str, origin: Origin, redactor: Redactor, event_id: str | None
+) -> Iterable[Draft]:
+    parts = [text[start : start + MESSAGE_PART] for start in range(0, len(text), MESSAGE_PART)]
+    for number, part in enumerate(parts, start=1):
+        payload = redactor.payload({"role": role, "content": part, "part": number, "parts": len(parts)})
+        part_id = None if event_id is None else f"{event_id}.{role}.{number}"
+        yield _draft(exchange, "message", payload, origin, part_id)
+
+
+def _draft(exchange: Exchange, kind: str, payload: CleanPayload, origin: Origin, event_id: str | None) -> Draft:
+    return Draft(
+        type=kind,
+        payload=payload,
+        project_id=project_id_for(exchange.project_path),
+        project_path=exchange.project_path,
+        session_id=exchange.session_id,
+        event_id=event_id,
+        origin=origin,
+    )
+
+
+def _head(text: str, redactor: Redactor) -> str:
+    return redactor.clean(text[:SUMMARY_WINDOW].replace("\0", ""))
+
+
+def exchange_entries(event: Event) -> tuple[tuple[str, str], str, str, str]:
+    """(entry ids of question and answer, day, question, answer) of an `exchange_recorded` event."""
+    ids = (f"{event.event_id}.q", f"{event.event_id}.a")
+    return (
+        ids,
+        day_label(date.fromisoformat(event.local_date)),
+        str(event.payload["question"]),
+        str(event.payload["answer"]),
+    )
+
+
+def operation_drafts(
+    operations: Iterable[Operation], redactor: Redactor, origin: Origin
+) -> tuple[list[Draft], list[str]]:
+    """Hand edits as drafts, redacted, whatever the local settings: these events may leave.
+
+    Entries that are too large for an event are named in the second list; they stay in the file.
+    """
+    drafts: list[Draft] = []
+    too_large: list[str] = []
+    for operation in operations:
+        kind, value = _described(operation, redactor)
+        payload = redactor.payload(value)
+        if len(msgspec.json.encode(payload.value)) > EVENT_BYTES:
+            too_large.append(operation.entry_id)
+        else:
+            drafts.append(Draft(type=kind, payload=payload, origin=origin))
+    return drafts, too_large
+
+
+def _described(operation: Operation, redactor: Redactor) -> tuple[str, dict[str, Any]]:
+    section = list(operation.section)
+    match operation:
+        case EntryAdded():
+            added = {"entry_id": operation.entry_id, "after": operation.after, "section": section}
+            return ADDED, {**added, "text": operation.text}
+        case EntryEdited():
+            base = hashlib.sha256(redactor.clean(operation.base_text).encode()).hexdigest()
+            edited = {"entry_id": operation.entry_id, "base_hash": base, "section": section}
+            return EDITED, {**edited, "text": operation.text}
+        case EntryRemoved():
+            return REMOVED, {"entry_id": operation.entry_id, "section": section}

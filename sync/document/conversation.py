@@ -1,0 +1,148 @@
+"""What an AI asks of its memory: load before a message, update after it, a prompt to inject.
+
+`load` and `update` never fail because of the network. An update is acknowledged when its event is on disk; the file,
+the cloud and the other devices follow. `load` answers with the newest known state: this device's own words, whether or
+not the file or the server has them yet, and apart from them a digest of the other devices.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sync.clock import Clock
+from sync.cloud.replicator import CloudState, Replicator
+from sync.document.capture import Exchange, exchange_drafts
+from sync.document.digest import DeviceDigest, render_digest
+from sync.document.memory_file import MemoryFile
+from sync.document.others import FOLLOWED, MOST_EVENTS, REGISTERED, device_names, digests
+from sync.document.prompt import Omission, compose, system_prompt
+from sync.errors import CloudError
+from sync.log.log import Log
+from sync.redaction import Redactor
+from sync.settings import Settings
+
+FENCE_BYTES: Final = 6  # of randomness in a fence: a message cannot guess how to close it
+
+Source = Literal["cloud", "local", "template"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The answer of `load`. `stale`: the cloud could not be asked, so other devices may know more."""
+
+    content: str
+    document: str
+    document_sha256: str
+    digest: str
+    source: Source
+    stale: bool
+    pending: int
+    through_seq: int
+    updated_at: str | None
+    devices: tuple[DeviceDigest, ...]
+    omitted: tuple[Omission, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """The answer of `update`. `recorded` is false only where nothing was said; `reason` says what was special."""
+
+    event_id: str | None
+    recorded: bool
+    reason: str | None
+    pending: int
+
+
+class Conversation:
+    """One profile's memory as an AI uses it."""
+
+    def __init__(
+        self,
+        events: Log,
+        document: MemoryFile,
+        replicator: Replicator | None,
+        redactor: Redactor,
+        *,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        self._log = events
+        self._document = document
+        self._replicator = replicator
+        self._redactor = redactor.for_leaving()
+        self._clock = clock
+        self._other_devices = settings.load.other_devices == "digest"
+        self._store_messages = settings.privacy.store_messages
+
+    async def load(
+        self, *, wait_ms: int, scope: Literal["user", "device"] = "user", max_chars: int | None = None
+    ) -> Loaded:
+        """The newest known memory. Asks the cloud for at most `wait_ms`; 0 asks nobody."""
+        answered = await self._ask_cloud(wait_ms / 1000)
+        view = await self._document.view()
+        others = await self._others() if scope == "user" and self._other_devices else ()
+        digest = render_digest(others) if others else ""
+        content, omitted = compose(view.text, digest, max_chars)
+        outbox = await self._log.outbox()
+        source: Source = "cloud" if answered else "local"
+        return Loaded(
+            content=content,
+            document=view.text,
+            document_sha256=view.sha256,
+            digest=digest,
+            source=source if view.exists or others else "template",
+            stale=self._is_stale(answered),
+            pending=outbox.pending,
+            through_seq=await self._through_seq(),
+            updated_at=view.updated_at,
+            devices=others,
+            omitted=omitted,
+        )
+
+    async def update(self, exchange: Exchange) -> Updated:
+        """Record one exchange; when this returns it survives power loss.
+
+        Raises InvalidInput, RedactionFailed (nothing was stored), StorageError.
+        """
+        drafts = exchange_drafts(
+            exchange, self._redactor, device_id=self._log.device_id, store_messages=self._store_messages
+        )
+        if not drafts:
+            return Updated(None, recorded=False, reason="nothing_said", pending=(await self._log.outbox()).pending)
+        recorded = await self._log.record(drafts)
+        reason = "already_recorded" if recorded[0].duplicate else None
+        outbox = await self._log.outbox()
+        return Updated(recorded[0].event.event_id, recorded=True, reason=reason, pending=outbox.pending)
+
+    async def prompt(
+        self, *, wait_ms: int, scope: Literal["user", "device"] = "user", max_chars: int | None = None
+    ) -> str:
+        """The block to inject into a system prompt, the memory in it as fenced data."""
+        loaded = await self.load(wait_ms=wait_ms, scope=scope, max_chars=max_chars)
+        return system_prompt(loaded.content, self._clock.random_bytes(FENCE_BYTES).hex())
+
+    async def _ask_cloud(self, seconds: float) -> bool:
+        """Whether the server answered within the time. Its answer goes on being taken in when we no longer wait."""
+        if self._replicator is None or seconds <= 0:
+            return False
+        try:
+            async with asyncio.timeout(seconds):
+                await self._replicator.sync_now()
+        except (TimeoutError, CloudError):
+            return False
+        return True
+
+    def _is_stale(self, answered: bool) -> bool:
+        if answered or self._replicator is None:
+            return False
+        return self._replicator.state not in {CloudState.SYNCED, CloudState.SIGNED_OUT}
+
+    async def _through_seq(self) -> int:
+        return 0 if self._replicator is None else (await self._replicator.status()).cursor.seq
+
+    async def _others(self) -> tuple[DeviceDigest, ...]:
+        events = await self._log.of_others(FOLLOWED, MOST_EVENTS)
+        if not events:
+            return ()
+        names = device_names(await self._log.of_others([REGISTERED], MOST_EVENTS))
+        return tuple(digests(events, names))

@@ -1,0 +1,176 @@
+"""A document while it is being changed: the blocks with their ids in one list, and where things belong in it.
+
+Only `edit` and `plan` work with drafts; everybody else sees the snapshots that come out. A draft touches the bytes
+around a change and nothing else: what it adds ends lines the way the document does, a blank line is added where two
+things would otherwise run together, and one of two blank lines goes where an entry between them went.
+
+`freeze` reads its own result back, so that a snapshot is what `parse` will make of the same bytes. There is one shape
+in which it cannot be: a fenced entry put below a fence that nobody closed. The entries then stay as they were meant,
+and the next look at the file finds the difference as an edit.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from sync.document.labels import day_label, parse_day
+from sync.document.model import Block, Document, Kind, Section, Snapshot
+from sync.document.parse import outline, parse_text
+from sync.document.places import DEEPEST, Cell, content_end, footer_of, heading_of, own_end, place_below, reach_of
+from sync.document.template import RECORDS, SECTIONS, SEPARATOR, TITLE
+
+_ENDING: Final = re.compile(r"(?:\r\n|\n|\r)\Z")
+
+
+class Draft:
+    """`cells` may be read; they are changed through the methods."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._origin = snapshot
+        self._newline = snapshot.document.newline
+        ids = iter(snapshot.ids)
+        self.cells = [
+            Cell(block, next(ids) if block.kind is Kind.ENTRY else None) for block in snapshot.document.blocks
+        ]
+        self._untouched = list(self.cells)
+
+    # --- looking -------------------------------------------------------------------------------------------
+
+    def index_of(self, entry_id: str) -> int | None:
+        return next((at for at, cell in enumerate(self.cells) if cell.entry_id == entry_id), None)
+
+    def is_entry(self, at: int) -> bool:
+        return 0 <= at < len(self.cells) and self.cells[at].kind is Kind.ENTRY
+
+    # --- changing ------------------------------------------------------------------------------------------
+
+    def cell(self, text: str, kind: Kind = Kind.ENTRY, section: Section = (), entry_id: str | None = None) -> Cell:
+        """A new cell that ends its lines as the document does."""
+        return Cell(Block(kind, text.replace("\n", self._newline) + self._newline, section), entry_id)
+
+    def insert(self, at: int, cells: Iterable[Cell], *, gap_before: bool = False, gap_after: bool = False) -> int:
+        """Put cells in, with blank lines around them where asked and not yet there; one past the last one put in."""
+        added = list(cells)
+        if gap_before and at > 0 and self.cells[at - 1].kind is not Kind.BLANK:
+            added.insert(0, self.cell("", Kind.BLANK))
+        end = at + len(added)
+        if gap_after and at < len(self.cells) and self.cells[at].kind is not Kind.BLANK:
+            added.append(self.cell("", Kind.BLANK))
+        self.cells[at:at] = added
+        return end
+
+    def remove(self, at: int) -> None:
+        """Take a cell out, and one blank line with it where two would meet or one would dangle at the end."""
+        del self.cells[at]
+        blank_before = at > 0 and self.cells[at - 1].kind is Kind.BLANK
+        if at < len(self.cells):
+            if (blank_before or at == 0) and self.cells[at].kind is Kind.BLANK:
+                del self.cells[at]
+        elif blank_before:
+            del self.cells[at - 1]
+
+    def remove_entry(self, at: int) -> None:
+        """Take an entry out, and the heading of its day where it was the last one of the day.
+
+        Bytes do not say who made a heading. A heading goes only if it has exactly the shape we write, stands where
+        we write it and has nothing below it; whatever a person wrote differently stays.
+        """
+        section = self.cells[at].block.section
+        self.remove(at)
+        day = parse_day(section[-1]) if len(section) > 1 and section[-2] == RECORDS else None
+        heading = None if day is None else heading_of(self.cells, section)
+        if day is None or heading is None or self.cells[heading].block.raw.rstrip() != f"### {day_label(day)}":
+            return
+        if content_end(self.cells, heading + 1, reach_of(self.cells, heading)) == heading + 1:
+            self.remove(heading)
+
+    def edit(self, at: int, text: str) -> None:
+        """Give a cell another text; its line ending stays."""
+        cell = self.cells[at]
+        if cell.block.text == text:
+            return
+        ending = _ENDING.search(cell.block.raw)
+        raw = text.replace("\n", self._newline) + (ending[0] if ending else "")
+        self.cells[at] = Cell(Block(cell.kind, raw, cell.block.section), cell.entry_id)
+
+    def rename(self, at: int, entry_id: str) -> None:
+        """Give an entry another id."""
+        self.cells[at] = Cell(self.cells[at].block, entry_id)
+
+    def drop_placeholder(self, heading: int) -> None:
+        """The placeholder goes when the first entry comes."""
+        for at in range(heading + 1, own_end(self.cells, heading)):
+            if self.cells[at].kind is Kind.PLACEHOLDER:
+                self.remove(at)
+                return
+
+    def ensure_section(self, section: Section) -> int:
+        """The heading of a section, made where it belongs if it is missing (its parents too). Not for ``()``."""
+        found = heading_of(self.cells, section)
+        if found is not None:
+            return found
+        if len(section) == 1:
+            return self._make_top(section)
+        parent = self.ensure_section(section[:-1])
+        level = self.cells[parent].block.level + 1
+        if level > DEEPEST:
+            return parent
+        return self._make(section, level, place_below(self.cells, parent, section))
+
+    def freeze(self) -> Snapshot:
+        """The snapshot this draft has become."""
+        if self.cells == self._untouched:
+            return self._origin
+        self._end_lines()
+        origin = self._origin.document
+        blocks = [cell.block for cell in self.cells]
+        ids = tuple(cell.entry_id for cell in self.cells if cell.entry_id is not None)
+        text = "".join(block.raw for block in blocks)
+        read = parse_text(text, encoding=origin.encoding, bom=origin.bom)
+        if [block.text for block in read.entries] == [block.text for block in blocks if block.kind is Kind.ENTRY]:
+            return Snapshot(read, ids)
+        return Snapshot(Document(outline(blocks), origin.encoding, origin.bom), ids)
+
+    # --- inside --------------------------------------------------------------------------------------------
+
+    def _make(self, section: Section, level: int, at: int) -> int:
+        raw = f"{'#' * level} {section[-1]}".rstrip() + self._newline
+        end = self.insert(
+            at, [Cell(Block(Kind.HEADING, raw, section, level, section[-1]))], gap_before=True, gap_after=True
+        )
+        return end - 1
+
+    def _make_top(self, section: Section) -> int:
+        """A section of the first rank: before the first of ours that follows it, else at the end."""
+        title = section[0]
+        if all(cell.kind is Kind.BLANK for cell in self.cells):
+            raw = f"# {TITLE}{self._newline}"
+            self.cells[:0] = [Cell(Block(Kind.HEADING, raw, (), 1, TITLE))]
+        divided = any(cell.kind is Kind.SEPARATOR for cell in self.cells)
+        later = SECTIONS[SECTIONS.index(title) + 1 :] if title in SECTIONS else ()
+        for name in later:
+            following = heading_of(self.cells, (name,))
+            if following is not None:
+                if divided:
+                    self.insert(following, [self.cell(SEPARATOR, Kind.SEPARATOR)], gap_before=True, gap_after=True)
+                return self._make(section, 2, following)
+        at = content_end(self.cells, 0, footer_of(self.cells))
+        if divided and at > 0 and self.cells[at - 1].kind is not Kind.HEADING:
+            at = self.insert(at, [self.cell(SEPARATOR, Kind.SEPARATOR)], gap_before=True, gap_after=True)
+        return self._make(section, 2, at)
+
+    def _end_lines(self) -> None:
+        """Every line but the last ends; the last one as the document's last one did."""
+        before = self._origin.document.blocks
+        open_end = bool(before) and not _ENDING.search(before[-1].raw)
+        for at, cell in enumerate(self.cells):
+            ended = _ENDING.search(cell.block.raw)
+            last = at == len(self.cells) - 1
+            if not ended and not last:
+                self._put_raw(at, cell.block.raw + self._newline)
+            elif ended and last and open_end and cell not in self._untouched:
+                self._put_raw(at, cell.block.raw[: ended.start()])
+
+    def _put_raw(self, at: int, raw: str) -> None:
+        block = self.cells[at].block
+        self.cells[at] = Cell(Block(block.kind, raw, block.section, block.level, block.title), self.cells[at].entry_id)

@@ -1,0 +1,71 @@
+"""Two edits of one line, folded by words.
+
+Words are runs of Latin letters and digits, and single characters of everything else, so that Chinese, which has no
+spaces, merges by character. Two changes that touch are a conflict even though they do not overlap: 红茶 changed to 绿茶
+here and to 红酒 there would make 绿酒, which nobody wrote. For the same reason a side that threw away most of the line
+rewrote it, and is not mixed with the other. A conflict is no failure: both lines are kept (see `sync.document.plan`).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final
+
+WORDS_LIMIT: Final = 2_000  # words in one line; comparing costs their square, and no message is that long
+REWRITTEN: Final = 0.5  # share of the base's words that a mere edit may take away
+
+_WORD: Final = re.compile(r"[0-9A-Za-z_\u00c0-\u024f]+|\s+|.", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """Words `low` to `high` of the base became `words`."""
+
+    low: int
+    high: int
+    words: tuple[str, ...]
+
+
+def merge_words(base: str, ours: str, theirs: str) -> str | None:
+    """The line with both edits in it, None where they meet."""
+    if theirs in {ours, base}:
+        return ours
+    if ours == base:
+        return theirs
+    words, here, there = _words(base), _words(ours), _words(theirs)
+    if max(len(words), len(here), len(there)) > WORDS_LIMIT:
+        return None
+    mine, yours = _changes(words, here), _changes(words, there)
+    if _is_rewrite(words, mine) or _is_rewrite(words, yours):
+        return None
+    if any(_meet(one, other) for one in mine for other in yours if one != other):
+        return None
+    return _apply(words, sorted({*mine, *yours}, key=lambda change: (change.low, change.high)))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text)
+
+
+def _changes(base: Sequence[str], edited: Sequence[str]) -> list[_Change]:
+    codes = SequenceMatcher(None, base, edited, autojunk=False).get_opcodes()
+    return [_Change(low, high, tuple(edited[at:end])) for tag, low, high, at, end in codes if tag != "equal"]
+
+
+def _is_rewrite(base: Sequence[str], changes: Sequence[_Change]) -> bool:
+    return sum(change.high - change.low for change in changes) > REWRITTEN * len(base)
+
+
+def _meet(one: _Change, other: _Change) -> bool:
+    return one.low <= other.high and other.low <= one.high
+
+
+def _apply(base: Sequence[str], changes: Sequence[_Change]) -> str:
+    parts: list[str] = []
+    at = 0
+    for change in changes:
+        parts.extend(base[at : change.low])
+        parts.extend(change.words)
+        at = change.high
+    return "".join((*parts, *base[at:]))

@@ -1,0 +1,216 @@
+"""The memory file as values: blocks that keep their raw text, and entries whose identity lives outside the file.
+
+Glossary
+    block       a piece of the file, raw text with its own line ending; the blocks put together are the file.
+    entry       one line a person or the program wrote (bullet, paragraph, table row, quote), or one whole fenced
+                block. The unit that is added, edited and removed.
+    section     the titles of the headings above a block, outermost first, without the title of the document:
+                ``("重要对话记录", "2026/1/8")``.
+    snapshot    a document and the ids of its entries, in the order in which they stand.
+    version     one known state of the file: a snapshot, its hash, and its label.
+    label       the text behind 最后更新 in the last line. Every version that we write has a label of its own, so a
+                label found on disk names the version an editor had loaded.
+
+Two decisions live here. An entry's text keeps its bullet and its indentation, since both are the person's; it does
+not hold line endings or spaces at the end of a line, so that an editor that strips or converts them edits nothing.
+And ids never enter the file: a person would see them, and a copied line would bring its twin's id along.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal
+
+Encoding = Literal["utf-8", "gb18030"]
+Section = tuple[str, ...]
+
+BOM = "\ufeff"
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
+
+
+class Kind(StrEnum):
+    """What a block is. Only an `ENTRY` has identity; the others are the person's layout and stay as they are."""
+
+    FRONT_MATTER = "front_matter"
+    HEADING = "heading"
+    ENTRY = "entry"
+    PLACEHOLDER = "placeholder"
+    SEPARATOR = "separator"
+    BLANK = "blank"
+    FOOTER = "footer"
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """`raw` is the text as it stands in the file, line endings included; `level` is 1–6 for a heading, else 0.
+
+    `title` is the text of a heading or the label of a footer. A heading's `section` includes its own title.
+    """
+
+    kind: Kind
+    raw: str
+    section: Section = ()
+    level: int = 0
+    title: str = ""
+
+    @property
+    def text(self) -> str:
+        """The block without line endings and without spaces at the end of its lines; lines joined by a line feed."""
+        return plain(self.raw)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The whole file. `encoding` other than UTF-8 means: read it, tell the person, think before writing."""
+
+    blocks: tuple[Block, ...] = ()
+    encoding: Encoding = "utf-8"
+    bom: bool = False
+
+    @property
+    def text(self) -> str:
+        """The file's text, without the byte order mark."""
+        return "".join(block.raw for block in self.blocks)
+
+    @property
+    def entries(self) -> tuple[Block, ...]:
+        return tuple(block for block in self.blocks if block.kind is Kind.ENTRY)
+
+    @property
+    def label(self) -> str | None:
+        """What stands behind 最后更新, or None where there is no such line or nothing behind it."""
+        return next((block.title or None for block in reversed(self.blocks) if block.kind is Kind.FOOTER), None)
+
+    @property
+    def newline(self) -> str:
+        """The line ending most lines have; what we add uses it. A line feed where nothing decides."""
+        text = self.text
+        windows = text.count("\r\n")
+        counts = {"\n": text.count("\n") - windows, "\r\n": windows, "\r": text.count("\r") - windows}
+        return max(counts, key=lambda ending: counts[ending])
+
+    @property
+    def is_blank(self) -> bool:
+        """Whether there is nothing but white space in the file."""
+        return all(block.kind is Kind.BLANK for block in self.blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    entry_id: str
+    text: str
+    section: Section = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A document whose entries have ids: `ids[n]` belongs to the n-th entry block. Ids are unique in it."""
+
+    document: Document
+    ids: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        expected = sum(block.kind is Kind.ENTRY for block in self.document.blocks)
+        if expected != len(self.ids):
+            raise ValueError(f"{len(self.ids)} ids for {expected} entries")
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        blocks = self.document.entries
+        return tuple(Entry(name, block.text, block.section) for name, block in zip(self.ids, blocks, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One known state of the file. `number` grows; `sha256` is over the bytes, in hex."""
+
+    number: int
+    label: str | None
+    sha256: str
+    snapshot: Snapshot
+
+    @classmethod
+    def of(cls, number: int, snapshot: Snapshot) -> "Version":
+        """The version a snapshot makes: hash and label are its own."""
+        return cls(number, snapshot.document.label, sha256_of(snapshot.document), snapshot)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryAdded:
+    """A line that was not there. `after` is the entry before it in the same section, None for the first one there."""
+
+    entry_id: str
+    after: str | None
+    section: Section
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class EntryEdited:
+    """A line that reads differently, or stands in another section (then `text` may equal `base_text`).
+
+    `text` is what the line says after both sides were folded; `base_text` is what the hand had before it.
+    """
+
+    entry_id: str
+    base_text: str
+    text: str
+    section: Section
+
+
+@dataclass(frozen=True, slots=True)
+class EntryRemoved:
+    """A line the hand took away; `text` and `section` are what it was."""
+
+    entry_id: str
+    text: str
+    section: Section
+
+
+Operation = EntryAdded | EntryEdited | EntryRemoved
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a look at the file means.
+
+    `operations`  what the hand did, in document order, removals last; ready to become events.
+    `snapshot`    the merged result: the bytes on disk with what we knew besides put in.
+    `flagged`     ids of lines that both sides changed in the same words: the known line and, next to it, the line
+                  from disk as an entry of its own.
+    `observed`    the file exactly as found, with ids. Where it differs from `snapshot` it must enter the ring before
+                  it: an editor that saves again holds this state, not the merged one.
+    """
+
+    operations: tuple[Operation, ...]
+    snapshot: Snapshot
+    flagged: tuple[str, ...]
+    observed: Snapshot
+
+    @property
+    def must_write(self) -> bool:
+        """Whether the merged result is not what is on disk.
+
+        Such a version needs a footer of its own (`set_footer`) before it enters the ring: a stale label would name it.
+        """
+        return self.snapshot.document != self.observed.document
+
+
+def encode(document: Document) -> bytes:
+    """The bytes of a document; for every accepted file, the very bytes that were read."""
+    return ((BOM if document.bom else "") + document.text).encode(document.encoding)
+
+
+def sha256_of(document: Document) -> str:
+    return hashlib.sha256(encode(document)).hexdigest()
+
+
+def plain(raw: str) -> str:
+    """Text that compares equal however an editor ends its lines."""
+    return "\n".join(line.rstrip() for line in lines_of(raw)).rstrip("\n")
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines with their endings. Only CR, LF and CRLF end a line; `str.splitlines` would also cut at U+2028 and FF."""
+    return _LINE.findall(text)

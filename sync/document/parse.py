@@ -1,0 +1,172 @@
+"""Bytes to blocks. Whatever is accepted here comes out of `render` byte for byte.
+
+Decisions
+    What is not structure is an entry, one per line: a line we do not understand is still a line somebody wrote.
+    A fenced block is one entry, so that a ``#`` in a shell script opens no section. A fence that nobody closes is an
+    ordinary line: while a person types one, everything below it would otherwise vanish into a single entry and come
+    back a moment later. Front matter is recognised only if it reads like front matter; our own first separator might
+    be the first line of a file. Of several lines that look like the footer, the last one is it.
+    Bytes that are UTF-8 but for a few are damaged UTF-8 and are refused: read as GB18030 they would turn into
+    plausible nonsense. Text in GB18030 rarely holds long runs of valid UTF-8, which tells the two apart.
+"""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from sync.document.model import BOM, Block, Document, Encoding, Kind, Section, encode, lines_of
+from sync.errors import DocumentUntouchable
+
+MAX_BYTES: Final = 4 * 1024 * 1024  # a memory that a prompt could hold is a thousandth of this
+FRONT_MATTER_LINES: Final = 200  # more than any real one; bounds the search for its end
+
+_HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?\Z", re.DOTALL)
+_PLACEHOLDER: Final = re.compile(r"\s*[-*+]\s*[（(]\s*待补充\s*[)）]\s*\Z")
+_FOOTER: Final = re.compile(r"\s*\*\*\s*最后更新\s*(?:\*\*\s*[：:]|[：:]\s*\*\*)(.*)\Z", re.DOTALL)
+_FENCE: Final = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*(`{3,}(?=[^`]*\Z)|~{3,})", re.DOTALL)
+_FENCE_END: Final = re.compile(r"\s*(`{3,}|~{3,})\s*\Z")
+_YAML_KEY: Final = re.compile(r"[^\W\d][\w .-]*:(?:\s|\Z)")
+_YAML_OTHER: Final = re.compile(r"\s|- |# |\Z")
+
+
+def parse(data: bytes) -> Document:
+    """The document in `data`; DocumentUntouchable if it is no text, no encoding we know, or above `MAX_BYTES`."""
+    if len(data) > MAX_BYTES:
+        raise DocumentUntouchable(f"the memory file has {len(data)} bytes, the limit is {MAX_BYTES}")
+    if b"\0" in data:
+        raise DocumentUntouchable("the memory file contains NUL bytes, so it is not text")
+    text, encoding = _decode(data)
+    bom = text.startswith(BOM)
+    document = parse_text(text.removeprefix(BOM), encoding=encoding, bom=bom)
+    if encode(document) != data:  # some bytes of GB18030 decode to a character that encodes otherwise
+        raise DocumentUntouchable("the memory file would not survive being read and written")
+    return document
+
+
+def parse_text(text: str, *, encoding: Encoding = "utf-8", bom: bool = False) -> Document:
+    """The document in a text; any text is one."""
+    return Document(outline(_blocks(lines_of(text))), encoding, bom)
+
+
+def outline(blocks: Iterable[Block]) -> tuple[Block, ...]:
+    """The blocks, each with the section it stands in. The first heading of level 1 is the document's title."""
+    placed: list[Block] = []
+    path: list[tuple[int, str]] = []
+    section: Section = ()
+    titled = False
+    for block in blocks:
+        if block.kind is Kind.HEADING:
+            path = [(level, title) for level, title in path if level < block.level]
+            if block.level == 1 and not titled:
+                titled = True
+            else:
+                path.append((block.level, block.title))
+            section = tuple(title for _, title in path)
+        moved = block.section != section
+        placed.append(Block(block.kind, block.raw, section, block.level, block.title) if moved else block)
+    return tuple(placed)
+
+
+def _decode(data: bytes) -> tuple[str, Encoding]:
+    try:
+        return data.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        lenient = data.decode("utf-8", errors="replace")
+    damaged = lenient.count("\ufffd")
+    sound = sum(not char.isascii() for char in lenient) - damaged
+    if sound > damaged:
+        raise DocumentUntouchable(f"the memory file is UTF-8 with {damaged} damaged places")
+    try:
+        return data.decode("gb18030"), "gb18030"
+    except UnicodeDecodeError:
+        raise DocumentUntouchable("the memory file is neither UTF-8 nor GB18030") from None
+
+
+def _blocks(lines: Sequence[str]) -> list[Block]:
+    blocks: list[Block] = []
+    at = _front_matter_end(lines)
+    if at:
+        blocks.append(Block(Kind.FRONT_MATTER, "".join(lines[:at])))
+    fences = _Fences(lines)
+    footer = -1
+    while at < len(lines):
+        end = fences.end_of(at)
+        raw = "".join(lines[at:end])
+        block = Block(Kind.ENTRY, raw) if end - at > 1 else _classify(raw)
+        if block.kind is Kind.FOOTER:
+            if footer >= 0:
+                blocks[footer] = Block(Kind.ENTRY, blocks[footer].raw)
+            footer = len(blocks)
+        blocks.append(block)
+        at = end
+    return blocks
+
+
+def _classify(raw: str) -> Block:
+    line = raw.rstrip()
+    if not line:
+        return Block(Kind.BLANK, raw)
+    if match := _HEADING.match(line):
+        title = (match[2] or "").strip()
+        return Block(Kind.HEADING, raw, level=len(match[1]), title=_without_closing_marks(title))
+    if match := _FOOTER.match(line):
+        return Block(Kind.FOOTER, raw, title=match[1].strip())
+    if _PLACEHOLDER.match(line):
+        return Block(Kind.PLACEHOLDER, raw)
+    return Block(Kind.SEPARATOR if _is_separator(line) else Kind.ENTRY, raw)
+
+
+def _without_closing_marks(title: str) -> str:
+    """``标题 ##`` is the heading 标题; ``C#`` stays C#."""
+    bare = title.rstrip("#")
+    return bare.rstrip() if not bare or bare[-1] in " \t" else title
+
+
+def _is_separator(line: str) -> bool:
+    marks = line.replace(" ", "").replace("\t", "")
+    indent = len(line) - len(line.lstrip(" \t"))
+    return len(marks) >= 3 and indent <= 3 and marks[0] in "-*_" and marks.count(marks[0]) == len(marks)
+
+
+def _front_matter_end(lines: Sequence[str]) -> int:
+    """How many lines at the top are front matter."""
+    if not lines or lines[0].rstrip() != "---":
+        return 0
+    keyed = False
+    for at, line in enumerate(lines[1:FRONT_MATTER_LINES], start=1):
+        if line.rstrip() in {"---", "..."}:
+            return at + 1 if keyed else 0
+        if _YAML_KEY.match(line):
+            keyed = True
+        elif not _YAML_OTHER.match(line) or (line.strip() and not keyed):
+            return 0
+    return 0
+
+
+class _Fences:
+    """Where fenced blocks end.
+
+    Closing lines are collected first and a vain search is remembered, so that a file full of unclosed fences is not
+    read again for each.
+    """
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._ends = [(at, match[1]) for at, line in enumerate(lines) if (match := _FENCE_END.match(line))]
+        self._unclosed: dict[str, int] = {}  # mark -> shortest run of it known to have no end further down
+
+    def end_of(self, at: int) -> int:
+        """One past the last line of the block that begins at line `at`: the fence's end, or the next line."""
+        opening = _FENCE.match(self._lines[at].rstrip()) if self._ends else None
+        if opening is None:
+            return at + 1
+        marks = opening[1]
+        if len(marks) < self._unclosed.get(marks[0], len(marks) + 1):
+            first = bisect_right(self._ends, at, key=lambda pair: pair[0])
+            for number in range(first, len(self._ends)):
+                end, closing = self._ends[number]
+                if closing.startswith(marks):
+                    return end + 1
+            self._unclosed[marks[0]] = len(marks)
+        return at + 1

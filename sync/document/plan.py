@@ -1,0 +1,190 @@
+"""What a person did to the file, and what the file must say next: entry operations instead of text merge.
+
+Three states meet: the base (what the editor had loaded), the current version (what we know), and the disk. What
+happened between base and disk is the hand's; what happened between base and current is ours; both are kept.
+
+Which base
+    An editor that saves an old buffer has not deleted what it never saw. The label in the footer names the version
+    the editor loaded; of the versions that bear it the newest counts, since a hand edit seen earlier is a version with
+    the label of the one we wrote, and an editor that saves twice holds its own earlier save: a line it typed and then
+    deleted must stay deleted. Where the label is gone or unknown we ask what the file can tell: if every entry that
+    came since some version is missing, the file descends from that version; the oldest such version explains it with
+    the fewest assumptions. Otherwise it descends from the current one. The rule by itself would ignore a person who
+    deletes exactly the newest lines; the label, fresh in that case, tells the two apart.
+
+How the two sides fold
+    edit against removal: the edit stays, whoever made it. Edit against edit: merged by words; where they meet, the
+    known line keeps its identity and the line from disk stays next to it as an entry of its own, both flagged.
+    The same line added on both sides is one entry. A line the hand moved to another section while we removed it
+    stays; one that merely went along with a renamed heading goes. Where a line stands, and headings, are the disk's
+    unless only we changed them.
+
+With the base current the merged document is the disk, byte for byte.
+"""
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sync.document.edit import entry_text
+from sync.document.graft import Verdict, graft, graft_headings
+from sync.document.merge import merge_words
+from sync.document.model import (
+    Block,
+    Document,
+    Entry,
+    EntryAdded,
+    EntryEdited,
+    EntryRemoved,
+    Kind,
+    Operation,
+    Plan,
+    Section,
+    Snapshot,
+    Version,
+    sha256_of,
+)
+from sync.document.pairing import Item, pair
+
+SHRUNK_ENTRIES: Final = 5  # a person removes a few lines at a time; fewer than these is daily work
+SHRUNK_SHARE: Final = 0.5  # and a file that keeps half of its lines was tidied, not lost
+
+
+def choose_base(disk: Document, ring: Sequence[Version]) -> Version | None:
+    """The version the file on disk descends from; `ring` runs from oldest to newest. None only for an empty ring."""
+    if not ring:
+        return None
+    current = ring[-1]
+    sha256, label = sha256_of(disk), disk.label
+    for version in reversed(ring):
+        if version.sha256 == sha256:
+            return version
+    for version in reversed(ring):
+        if label is not None and version.label == label:
+            return version
+    present = {entry.text for entry in disk.entries}
+    for version in ring:
+        known = frozenset(version.snapshot.ids)
+        arrived = [entry.text for entry in current.snapshot.entries if entry.entry_id not in known]
+        if arrived and present.isdisjoint(arrived):
+            return version
+    return current
+
+
+def is_suspicious(current: Version, disk: Document, base: Version | None = None) -> bool:
+    """Whether the file looks lost rather than edited: emptied, mostly shrunk, or cut off.
+
+    Give the `base` from `choose_base` where it is known: a stale buffer lacks what it never saw, and that is no loss.
+    """
+    seen = (base or current).snapshot
+    before, after = len(seen.ids), len(disk.entries)
+    if before == 0 or before <= after:
+        return False
+    if disk.is_blank:
+        return True
+    if before - after >= SHRUNK_ENTRIES and before - after > before * SHRUNK_SHARE:
+        return True
+    return seen.document.label is not None and disk.label is None and seen.document.text.startswith(disk.text)
+
+
+def plan(base: Version | None, current: Version | None, disk: Document, new_id: Callable[[], str]) -> Plan:
+    """The hand's operations and the merged document. `new_id` gives a fresh id for each line not seen before."""
+    origin = base.snapshot if base else Snapshot(Document())
+    known = current.snapshot if current else origin
+    fold = _Fold(origin, known, disk, new_id)
+    verdicts = [fold.judge(line) for line in fold.recognise()]
+    observed = Snapshot(disk, tuple(verdict.entry_id for verdict in verdicts))
+    draft = graft(observed, verdicts, fold.missing(verdicts), known)
+    graft_headings(draft, origin, known)
+    merged = draft.freeze()
+    return Plan(_operations(origin, known, merged), merged, tuple(fold.flagged), observed)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """An entry on disk, what it was in the base, and the id it goes by."""
+
+    entry_id: str
+    block: Block
+    was: Entry | None
+
+
+class _Fold:
+    """The rules of folding, line by line."""
+
+    def __init__(self, origin: Snapshot, known: Snapshot, disk: Document, new_id: Callable[[], str]) -> None:
+        self._base = {entry.entry_id: entry for entry in origin.entries}
+        self._known = {entry.entry_id: entry for entry in known.entries}
+        self._lines = disk.entries
+        self._sections = {block.section for block in disk.blocks if block.kind is Kind.HEADING} | {()}
+        self._new_id = new_id
+        self.flagged: list[str] = []
+
+    def recognise(self) -> list[_Line]:
+        """Every entry on disk with an id: the one it had, the one of the same line added by us, or a new one."""
+        entries = tuple(self._base.values())
+        found = pair(
+            [(entry.section, entry.text) for entry in entries], [(line.section, line.text) for line in self._lines]
+        )
+        taken = {entries[at].entry_id for at in found if at is not None}
+        ours: defaultdict[Item, deque[str]] = defaultdict(deque)
+        for entry in self._known.values():
+            if entry.entry_id not in taken:
+                ours[entry.section, entry.text].append(entry.entry_id)
+        lines: list[_Line] = []
+        for block, at in zip(self._lines, found, strict=True):
+            if at is not None:
+                lines.append(_Line(entries[at].entry_id, block, entries[at]))
+                continue
+            same = ours.get((block.section, block.text))
+            lines.append(_Line(same.popleft() if same else self._new_id(), block, None))
+        return lines
+
+    def judge(self, line: _Line) -> Verdict:
+        """What becomes of a line on disk."""
+        said, was, now = line.block.text, line.was, self._known.get(line.entry_id)
+        if was is None:
+            return Verdict(line.entry_id, said)
+        if now is None:
+            moved_by_hand = line.block.section != was.section and was.section in self._sections
+            return Verdict(line.entry_id, said if said != was.text or moved_by_hand else None)
+        text = merge_words(was.text, now.text, said)
+        if text is None or text not in {said, entry_text(text)}:
+            twin = self._new_id()
+            self.flagged += [line.entry_id, twin]
+            return Verdict(twin, said, rival=now)
+        regroup = line.block.section == was.section != now.section
+        return Verdict(line.entry_id, text, regroup=regroup)
+
+    def missing(self, verdicts: Sequence[Verdict]) -> list[Entry]:
+        """Our entries that are not on disk and belong there: ours are new to the hand, or edited since it saw them."""
+        present = {verdict.entry_id for verdict in verdicts}
+        present |= {verdict.rival.entry_id for verdict in verdicts if verdict.rival}
+        lacking = [entry for entry in self._known.values() if entry.entry_id not in present]
+        return [entry for entry in lacking if not self._taken_away(entry)]
+
+    def _taken_away(self, entry: Entry) -> bool:
+        was = self._base.get(entry.entry_id)
+        return was is not None and was.text == entry.text
+
+
+def _operations(origin: Snapshot, known: Snapshot, merged: Snapshot) -> tuple[Operation, ...]:
+    """What leads from what we know to the merged document: exactly what the hand did, whatever the fold decided.
+
+    An entry that we had removed and the hand edited is an edit, since it never was a new one.
+    """
+    base = {entry.entry_id: entry for entry in origin.entries}
+    left = {entry.entry_id: entry for entry in known.entries}
+    last: dict[Section, str] = {}
+    operations: list[Operation] = []
+    for entry in merged.entries:
+        was, now = base.get(entry.entry_id), left.pop(entry.entry_id, None)
+        before = was or now
+        if before is None:
+            operations.append(EntryAdded(entry.entry_id, last.get(entry.section), entry.section, entry.text))
+        elif now != entry:
+            operations.append(EntryEdited(entry.entry_id, before.text, entry.text, entry.section))
+        last[entry.section] = entry.entry_id
+    operations.extend(EntryRemoved(entry.entry_id, entry.text, entry.section) for entry in left.values())
+    return tuple(operations)

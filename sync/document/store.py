@@ -1,0 +1,83 @@
+"""The SQL of the document: every version of it that we wrote or saw. These rows are raw text and never replicate."""
+
+import zlib
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select
+
+from sync.clock import Clock, timestamp
+from sync.db.tables import written
+from sync.document.model import Snapshot, Version, encode
+from sync.document.parse import parse
+
+FILE: Final = "file"  # the memory file
+APP_CACHE: Final = "app_cache"  # row 1 of the Electron app's own database
+RULE_RING: Final = 20  # versions walked where the label on disk names none
+
+_INSERT: Final = insert(written)
+_NEWEST: Final = select(written).where(written.c.surface == bindparam("on")).order_by(written.c.version.desc()).limit(1)
+
+
+def append(connection: Connection, surface: str, snapshot: Snapshot, cause: str, clock: Clock, keep: int) -> Version:
+    """Add a version to the ring; the oldest beyond `keep` go."""
+    version = Version.of(0, snapshot)
+    values = {
+        "surface": surface,
+        "label": version.label,
+        "sha256": version.sha256,
+        "bytes": zlib.compress(encode(snapshot.document), level=1),
+        "entry_ids": msgspec.json.encode(snapshot.ids).decode(),
+        "cause": cause,
+        "created_at": timestamp(clock.now()),
+    }
+    number = int(connection.execute(_INSERT, values).lastrowid or 0)
+    oldest = (
+        select(written.c.version)
+        .where(written.c.surface == surface)
+        .order_by(written.c.version.desc())
+        .offset(keep)
+        .limit(1)
+    ).scalar_subquery()
+    connection.execute(delete(written).where(written.c.surface == surface, written.c.version <= oldest))
+    return Version.of(number, snapshot)
+
+
+def newest(connection: Connection, surface: str) -> Version | None:
+    row = connection.execute(_NEWEST, {"on": surface}).mappings().first()
+    return None if row is None else _version(row)
+
+
+def newest_at(connection: Connection, surface: str) -> str | None:
+    """When the newest version came to be."""
+    statement = (
+        select(written.c.created_at).where(written.c.surface == surface).order_by(written.c.version.desc()).limit(1)
+    )
+    return connection.execute(statement).scalar()
+
+
+def candidates(connection: Connection, surface: str, sha256: str, label: str | None) -> Sequence[Version]:
+    """The versions among which the base of a file with this hash and label is found, oldest first.
+
+    Where the hash or the label names one, only that one and the newest; else the last `RULE_RING`.
+    """
+    named = (
+        select(written)
+        .where(written.c.surface == surface, (written.c.sha256 == sha256) | (written.c.label == label))
+        .order_by((written.c.sha256 == sha256).desc(), written.c.version.desc())
+        .limit(1)
+    )
+    found = connection.execute(named).mappings().first()
+    if found is not None:
+        current = newest(connection, surface)
+        assert current is not None  # there is at least the one just found
+        return [current] if found["version"] == current.number else [_version(found), current]
+    ring = select(written).where(written.c.surface == surface).order_by(written.c.version.desc()).limit(RULE_RING)
+    return [_version(row) for row in reversed(connection.execute(ring).mappings().all())]
+
+
+def _version(row: RowMapping) -> Version:
+    document = parse(zlib.decompress(row["bytes"]))
+    ids = tuple(msgspec.json.decode(row["entry_ids"], type=list[str]))
+    return Version(row["version"], row["label"], row["sha256"], Snapshot(document, ids))

@@ -1,0 +1,89 @@
+"""Says "look again", and nothing more: what happened to the file is read from the file.
+
+watchdog watches the real parent folder (an editor's atomic save replaces the file, so watching the file itself goes
+blind) and the folder of a symlink's target. Kinds of events mean nothing here: an atomic move-in arrives as `created`,
+one write as six events. Reading a file also makes events; those are left out, or we would wake ourselves. An observer
+can die, and a folder that was deleted and made again goes silent without an error, so `renew` checks both; below it
+all a `stat` every few seconds is the floor.
+"""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Final
+
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver
+
+from sync.files import real_target
+from sync.signals import Signal
+
+ONLY_READING: Final = frozenset({"opened", "closed_no_write"})
+
+log = logging.getLogger(__name__)
+
+
+class _Names(FileSystemEventHandler):
+    """Passes on events about the watched names, from watchdog's thread to the loop."""
+
+    def __init__(self, names: frozenset[str], signal: Signal, loop: asyncio.AbstractEventLoop) -> None:
+        self._names = names
+        self._signal = signal
+        self._loop = loop
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.event_type in ONLY_READING:
+            return
+        touched = {Path(str(path)).name for path in (event.src_path, event.dest_path) if path}
+        if touched & self._names and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._signal.set)
+
+
+class Watcher:
+    """Sets `signal` when something happens to a file. `alive` is what `status` shows."""
+
+    def __init__(self, path: Path, signal: Signal) -> None:
+        self._path = path
+        self._signal = signal
+        self._observer: BaseObserver | None = None
+        self._watched: frozenset[tuple[Path, int]] = frozenset()
+
+    @property
+    def alive(self) -> bool:
+        return self._observer is not None and self._observer.is_alive()
+
+    def renew(self) -> None:
+        """Watch what there is to watch now; cheap where nothing has changed. Never raises: the poll is the floor."""
+        folders = self._folders()
+        if self.alive and folders == self._watched:
+            return
+        self.stop()
+        observer = Observer()
+        names = frozenset({self._path.name, real_target(self._path).name})
+        handler = _Names(names, self._signal, asyncio.get_running_loop())
+        try:
+            for folder, _ in folders:
+                observer.schedule(handler, str(folder), recursive=False)
+            observer.start()
+        except OSError as error:  # the system's limit of watches, a file system without events
+            log.warning("the file cannot be watched (%s); it is looked at every few seconds", type(error).__name__)
+            return
+        self._observer, self._watched = observer, folders
+        self._signal.set()  # what happened while nobody watched
+
+    def stop(self) -> None:
+        if self._observer is not None and self._observer.is_alive():
+            self._observer.stop()
+            self._observer.join(timeout=2.0)
+        self._observer = None
+
+    def _folders(self) -> frozenset[tuple[Path, int]]:
+        """The folders to watch with their inodes: a folder made anew under the same name is another one."""
+        found = set()
+        for folder in {self._path.parent.resolve(), real_target(self._path).parent}:
+            try:
+                found.add((folder, folder.stat().st_ino))
+            except OSError:
+                continue  # it is not there now; the next look finds it
+        return frozenset(found)

@@ -1,0 +1,171 @@
+"""The file system's edge: private folders, stable reads, writes that are whole or not at all.
+
+What differs between operating systems lives here. Run on Linux; written for macOS and Windows from their
+documentation (`os.replace` is atomic on all three; Windows refuses it while another program has the file open
+without share-delete, so it is retried for a moment; folders cannot be fsynced there).
+"""
+
+import errno
+import hashlib
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
+
+PRIVATE_FOLDER: Final = 0o700
+PRIVATE_FILE: Final = 0o600
+REPLACE_PATIENCE: Final = 1.0  # seconds an antivirus or an editor may hold a file open on Windows
+REPLACE_PAUSE: Final = 0.02
+MOST_BYTES: Final = 64 * 1024 * 1024  # never read more than this of a file somebody else writes
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """What a file was at one look. Two equal probes a moment apart mean nobody was writing."""
+
+    size: int
+    mtime_ns: int
+    inode: int
+    sha256: str
+    data: bytes
+
+
+Stamp = tuple[int, int, int]  # size, mtime_ns, inode: cheap to ask, good enough to say "look again"
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def make_private_folder(path: Path) -> None:
+    """Create a folder only this user can enter, with its parents."""
+    with _told(path):
+        path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
+            path.chmod(PRIVATE_FOLDER)
+
+
+def real_target(path: Path) -> Path:
+    """Where writing to `path` ends up: symlinks are followed, so that the link itself stays."""
+    return Path(os.path.realpath(path))
+
+
+def stamp(path: Path) -> Stamp | None:
+    """What `stat` says, or None where there is no file."""
+    try:
+        found = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise _storage_error(error, path) from error
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+def probe(path: Path) -> Probe | None:
+    """Read a file once, or None where there is none. Raises StorageError."""
+    try:
+        with path.open("rb") as file:
+            found = os.fstat(file.fileno())
+            data = file.read(MOST_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise _storage_error(error, path) from error
+    return Probe(found.st_size, found.st_mtime_ns, found.st_ino, sha256(data), data)
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Replace a file of ours (0600), whole or not at all, durable when this returns."""
+    with _told(path):
+        temporary = _temporary(path, data, PRIVATE_FILE)
+        _replace(temporary, path)
+
+
+def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> None:
+    """Write `data` to a file of the user's unless it changed since it was read.
+
+    `expected_sha256` is None where there was no file. The mode of an existing file stays; a new one is 0600. The
+    bytes are compared just before the rename. Raises DocumentChanged, StorageFull, StorageReadOnly, StorageError.
+    """
+    target = real_target(path)
+    with _told(target):
+        before = probe(target)
+        _check(before, expected_sha256, path)
+        mode = PRIVATE_FILE if before is None else stat.S_IMODE(target.stat().st_mode)
+        temporary = _temporary(target, data, mode)
+        try:
+            _check(probe(target), expected_sha256, path)
+            _replace(temporary, target)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def _check(found: Probe | None, expected_sha256: str | None, path: Path) -> None:
+    if (None if found is None else found.sha256) != expected_sha256:
+        raise DocumentChanged(f"{path.name} changed while it was being written")
+
+
+def _temporary(path: Path, data: bytes, mode: int) -> Path:
+    """A synced file beside `path`: the same folder, because a rename across file systems is a copy."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), mode)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if os.name == "posix":
+            temporary.chmod(mode)  # the umask may have taken bits the user's file has
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary
+
+
+def _replace(temporary: Path, path: Path) -> None:
+    deadline = time.monotonic() + REPLACE_PATIENCE
+    while True:
+        try:
+            temporary.replace(path)
+            break
+        except PermissionError:
+            if os.name != "nt" or time.monotonic() > deadline:
+                temporary.unlink(missing_ok=True)
+                raise
+            time.sleep(REPLACE_PAUSE)
+    _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    if os.name == "nt":  # a folder has no handle to flush there; NTFS journals the rename
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Raise the operating system's errors as ours, naming the path."""
+    try:
+        yield
+    except OSError as error:
+        raise _storage_error(error, path) from error
+
+
+def _storage_error(error: OSError, path: Path) -> StorageError:
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        return StorageFull(f"no space left for {path}")
+    if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
+        return StorageReadOnly(f"no permission for {path}")
+    return StorageError(f"{errno.errorcode.get(error.errno or 0, 'an error')} for {path}")

@@ -1,0 +1,124 @@
+"""An event as JSON: the same object on the CLI, on the bridge, in exports and on the way to the server.
+
+Field names are those of seed 002 §4.1; unknown fields of a newer writer are kept value for value in `extra`.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from sync.clock import hlc_parts, milliseconds
+from sync.errors import InvalidInput
+from sync.log.model import EVENT_ID_LENGTH, NAME_LENGTH, Event, reach_of
+
+
+class _Envelope(msgspec.Struct):
+    """The fields every replicated event carries."""
+
+    event_id: str
+    schema_version: int
+    project_id: str
+    session_id: str
+    ts: str
+    type: str
+    payload: dict[str, Any]
+    device_id: str
+    replica_id: str
+    replica_seq: int
+    hlc: str
+    origin: str
+    local_date: str
+    utc_offset: int = 0
+    project_path: str | None = None
+    seq: int | None = None
+    server_ts: str | None = None
+
+
+# What our own vocabulary covers; `forgotten_at` is the server's word for a payload it has blanked.
+KNOWN: Final = frozenset(_Envelope.__struct_fields__) | {"reach", "position"}
+
+
+def to_json(event: Event) -> dict[str, Any]:
+    """The public JSON object of an event: what is sent, and where it stands here and on the server."""
+    return {**to_wire(event), "reach": str(event.reach), "position": event.position, "seq": event.server_seq}
+
+
+def to_wire(event: Event) -> dict[str, Any]:
+    """What is sent to the server: the envelope, with unknown fields beside the known ones, as they came."""
+    return {
+        **event.extra,
+        "schema_version": event.schema_version,
+        "event_id": event.event_id,
+        "project_id": event.project_id,
+        "project_path": event.project_path,
+        "session_id": event.session_id,
+        "ts": event.ts,
+        "type": event.type,
+        "payload": dict(event.payload),
+        "device_id": event.device_id,
+        "replica_id": event.replica_id,
+        "replica_seq": event.replica_seq,
+        "hlc": event.hlc,
+        "origin": event.origin,
+        "local_date": event.local_date,
+        "utc_offset": event.utc_offset,
+    }
+
+
+def from_wire(value: Mapping[str, Any]) -> Event:
+    """An event as the server hands it out. Raises InvalidInput where a field is missing or of the wrong type."""
+    try:
+        known = msgspec.convert(value, _Envelope)
+        hlc_parts(known.hlc)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise InvalidInput(f"the server's event is malformed: {error}", field="events") from error
+    return Event(
+        event_id=known.event_id,
+        schema_version=known.schema_version,
+        project_id=known.project_id,
+        project_path=known.project_path,
+        session_id=known.session_id,
+        ts=known.ts,
+        type=known.type,
+        payload=known.payload,
+        device_id=known.device_id,
+        replica_id=known.replica_id,
+        replica_seq=known.replica_seq,
+        hlc=known.hlc,
+        origin=known.origin,
+        reach=reach_of(known.type),
+        local_date=known.local_date,
+        utc_offset=known.utc_offset,
+        extra={key: item for key, item in value.items() if key not in KNOWN},
+        server_seq=known.seq,
+        server_ts=known.server_ts,
+    )
+
+
+def instant(text: str, *, field: str = "ts") -> datetime:
+    """An RFC 3339 time with its zone. Raises InvalidInput."""
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InvalidInput(f"{field} is not a time: write it as 2026-02-02T10:00:00.000Z", field=field) from error
+    if parsed.tzinfo is None:
+        raise InvalidInput(f"{field} has no time zone: write it as 2026-02-02T10:00:00.000Z", field=field)
+    return parsed
+
+
+def instant_ms(text: str, *, field: str = "ts") -> int:
+    return milliseconds(instant(text, field=field))
+
+
+def check_name(value: str, *, field: str, limit: int = NAME_LENGTH) -> str:
+    """Ids and types are short names without control characters, so that they can stand in a log line or a path."""
+    if not value or len(value) > limit or not value.isprintable():
+        raise InvalidInput(f"{field} must be 1 to {limit} printable characters", field=field)
+    return value
+
+
+def check_event_id(value: str) -> str:
+    """Ids of others are taken as they are, up to 128 characters."""
+    return check_name(value, field="event_id", limit=EVENT_ID_LENGTH)

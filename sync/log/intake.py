@@ -1,0 +1,152 @@
+"""Events of other programs at the door: strict JSON in, a redacted draft out (seed 002 §4-5 and §8)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from sync.errors import InvalidInput, TooLarge
+from sync.log.envelope import check_event_id, check_name, instant, instant_ms
+from sync.log.model import EVENT_BYTES, READ_LIMIT, SCHEMA_VERSION, Draft, Origin, Query, project_id_for
+from sync.redaction import Redactor
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+BATCH_LIMIT: Final = 1_000  # events in one all-or-nothing transaction
+PATH_LENGTH: Final = 4_096  # the longest path Linux takes
+SUMMARY_LENGTH: Final = 100  # what is kept of a message's text when originals are not stored
+
+# Fields that this replica sets itself; a caller's value for them would be a lie.
+OURS: Final = frozenset(
+    {"device_id", "replica_id", "replica_seq", "hlc", "local_date", "utc_offset", "reach", "position"}
+    | {"seq", "server_ts"}  # and these belong to the server
+)
+
+
+class _Foreign(msgspec.Struct):
+    type: str
+    payload: dict[str, Any] = {}
+    schema_version: int = SCHEMA_VERSION
+    event_id: str | None = None
+    project_id: str | None = None
+    project_path: str | None = None
+    session_id: str | None = None
+    ts: str | None = None
+    origin: Origin = Origin.TOOL
+
+
+class _Filter(msgspec.Struct, forbid_unknown_fields=True):
+    project_id: str | None = None
+    session_id: str | None = None
+    since_ts: str | None = None
+    until_ts: str | None = None
+    after: int = 0
+    types: list[str] = []
+    limit: int = READ_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """Turns foreign JSON into drafts. `store_messages`: keep the text of `message` events whole (redacted)."""
+
+    redactor: Redactor
+    store_messages: bool = False
+
+    def draft(self, value: object) -> Draft:
+        """One event object. Raises InvalidInput naming the field, TooLarge, RedactionFailed."""
+        if not isinstance(value, Mapping):
+            raise InvalidInput("an event is a JSON object", field="event")
+        foreign = _convert(value, _Foreign)
+        if foreign.schema_version != SCHEMA_VERSION:
+            raise InvalidInput(f"schema_version {foreign.schema_version} is not known here", field="schema_version")
+        extra = {key: item for key, item in value.items() if key not in _Foreign.__struct_fields__ and key not in OURS}
+        payload = foreign.payload if foreign.type != "message" else self._message(foreign.payload)
+        return _bounded(
+            Draft(
+                type=check_name(foreign.type, field="type"),
+                payload=self.redactor.payload(payload),
+                project_id=check_name(foreign.project_id or project_id_for(foreign.project_path), field="project_id"),
+                project_path=foreign.project_path
+                and check_name(foreign.project_path, field="project_path", limit=4096),
+                session_id=foreign.session_id and check_name(foreign.session_id, field="session_id"),
+                event_id=foreign.event_id and check_event_id(foreign.event_id),
+                ts=foreign.ts and _checked_time(foreign.ts),
+                origin=foreign.origin,
+                extra=self.redactor.payload(extra) if extra else None,
+            )
+        )
+
+    def drafts(self, values: object) -> list[Draft]:
+        """A batch: all of it is acceptable, or none is."""
+        if not isinstance(values, list) or not values:
+            raise InvalidInput("a batch is a JSON array of at least one event", field="events")
+        if len(values) > BATCH_LIMIT:
+            raise TooLarge(f"a batch holds at most {BATCH_LIMIT} events", field="events")
+        drafts = []
+        for index, value in enumerate(values):
+            try:
+                drafts.append(self.draft(value))
+            except InvalidInput as error:
+                place = f"events[{index}]" + (f".{error.field}" if error.field else "")
+                raise type(error)(f"{place}: {error.message}", field=place, hint=error.hint) from error
+        return drafts
+
+    def _message(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """A message's text is stored only where the user asked for it; otherwise its beginning and its length."""
+        content = payload.get("content")
+        if self.store_messages or not isinstance(content, str) or len(content) <= SUMMARY_LENGTH:
+            return payload
+        # Redacted before it is cut: half a token would no longer be recognised as one.
+        summary = self.redactor.clean(content.replace("\0", ""))[:SUMMARY_LENGTH] + "..."
+        return {**payload, "content": summary, "content_length": len(content)}
+
+
+def query(value: object) -> Query:
+    """The filter of `events read` and `events tail`. Raises InvalidInput naming the field."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput("a filter is a JSON object", field="filter")
+    given = _convert(value, _Filter)
+    if given.limit < 1 or given.after < 0:
+        raise InvalidInput("limit is at least 1 and after at least 0", field="limit" if given.limit < 1 else "after")
+    return Query(
+        project_id=given.project_id,
+        session_id=given.session_id,
+        types=tuple(given.types),
+        since_ms=None if given.since_ts is None else instant_ms(given.since_ts, field="since_ts"),
+        until_ms=None if given.until_ts is None else instant_ms(given.until_ts, field="until_ts"),
+        after=given.after,
+        limit=min(given.limit, READ_LIMIT),
+    )
+
+
+def _convert(value: Mapping[str, Any], shape: type[S]) -> S:
+    try:
+        return msgspec.convert(dict(value), shape)
+    except msgspec.ValidationError as error:
+        message = str(error)
+        field = message.rpartition("$.")[2].strip("`") if "$." in message else _quoted(message)
+        raise InvalidInput(message, field=field) from error
+
+
+def _quoted(message: str) -> str | None:
+    parts = message.split("`")
+    return parts[-2] if len(parts) > 2 else None
+
+
+def _checked_time(text: str) -> str:
+    instant(text)
+    return text
+
+
+def _bounded(draft: Draft) -> Draft:
+    size = len(msgspec.json.encode(draft.payload.value)) + len(
+        msgspec.json.encode(draft.extra.value if draft.extra else {})
+    )
+    if size > EVENT_BYTES:
+        raise TooLarge(
+            f"the event is {size} bytes, more than {EVENT_BYTES}",
+            field="payload",
+            hint="Split the payload into several events; large files belong beside the memory, not in it.",
+        )
+    return draft

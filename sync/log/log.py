@@ -1,0 +1,74 @@
+"""The log as the rest of the program sees it: record, read, follow."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection
+
+from sync.clock import Clock
+from sync.db.engine import Database
+from sync.log import outbox_store, store
+from sync.log.model import CLOUD, Draft, Event, Page, Query, Recorded, Refusal
+from sync.signals import Signal
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """How deliveries to one destination stand."""
+
+    pending: int
+    quarantined: int
+
+
+class Log:
+    """One profile's log. `changed` is set after every commit of this process that added events."""
+
+    def __init__(self, database: Database, clock: Clock, *, device_id: str, session_id: str) -> None:
+        self.database = database
+        self.device_id = device_id
+        self.changed = Signal()
+        self._clock = clock
+        self._session_id = session_id
+
+    def record_in(self, connection: Connection, drafts: Sequence[Draft]) -> list[Recorded]:
+        """The write door for a room that has more to store in the same transaction."""
+        return store.record(
+            connection, drafts, device_id=self.device_id, clock=self._clock, session_id=self._session_id
+        )
+
+    async def record(self, drafts: Sequence[Draft]) -> list[Recorded]:
+        """Record all drafts or none; when this returns they are on disk, with their deliveries."""
+        recorded = await self.database.write(lambda connection: self.record_in(connection, drafts))
+        self.changed.set()
+        return recorded
+
+    async def read(self, query: Query) -> Page:
+        return await self.database.read(lambda connection: store.read(connection, query))
+
+    async def tail(self, query: Query) -> Page:
+        return await self.database.read(lambda connection: store.tail(connection, query))
+
+    async def of_others(self, types: Sequence[str], limit: int) -> list[Event]:
+        """What other devices of the account remember, newest first."""
+        return await self.database.read(
+            lambda connection: store.of_others(connection, self.device_id, types=types, limit=limit)
+        )
+
+    async def newest_position(self) -> int:
+        return await self.database.read(store.newest_position)
+
+    async def last_own_seq(self) -> int:
+        """The number of this replica's newest event."""
+        return await self.database.read(store.last_own_seq)
+
+    async def outbox(self, destination: str = CLOUD) -> Outbox:
+        def counting(connection: Connection) -> Outbox:
+            return Outbox(
+                pending=outbox_store.count(connection, destination, "pending"),
+                quarantined=outbox_store.count(connection, destination, "quarantined"),
+            )
+
+        return await self.database.read(counting)
+
+    async def refusals(self, destination: str = CLOUD) -> list[Refusal]:
+        return await self.database.read(lambda connection: outbox_store.refusals(connection, destination))

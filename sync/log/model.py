@@ -1,0 +1,141 @@
+"""What an event is, and what may be asked of the log. Pure values."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Final
+
+from sync.redaction import CleanPayload
+
+SCHEMA_VERSION: Final = 1
+EVENT_BYTES: Final = 60 * 1024  # an event as JSON; the server refuses 64 KiB, the rest is room for its own fields
+EVENT_ID_LENGTH: Final = 128
+NAME_LENGTH: Final = 256  # project ids, session ids and types: names, not texts
+READ_LIMIT: Final = 1_000  # events in one answer unless the caller asks for less
+GLOBAL_PROJECT: Final = "proj_global"
+CLOUD: Final = "cloud"  # the destination of deliveries to the user's Supabase
+
+
+class Origin(StrEnum):
+    """Who said it. Text of a tool or of the web never becomes a preference unasked."""
+
+    USER = "user-typed"
+    MODEL = "model-written"
+    IMPORTED = "imported"
+    TOOL = "tool"
+    PEER = "peer"
+
+
+class Reach(StrEnum):
+    """How far an event may travel."""
+
+    LOCAL = "local"
+    CLOUD = "cloud"
+
+
+# What may leave the device is decided here and nowhere else: lessons stay (seed 003), so does local bookkeeping.
+STAYS_HERE: Final = frozenset({"lesson_learned", "lesson_removed", "lesson_counted"})
+
+
+def reach_of(event_type: str) -> Reach:
+    """How far events of a type travel."""
+    return Reach.LOCAL if event_type in STAYS_HERE else Reach.CLOUD
+
+
+def project_id_for(project_path: str | None) -> str:
+    """`proj_` + the first eight hex digits of the path's SHA-256, in the shape of seed 002; global without a path."""
+    if not project_path:
+        return GLOBAL_PROJECT
+    return f"proj_{hashlib.sha256(project_path.encode()).hexdigest()[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An event before it has a place in the log. `event_id` and `ts` are minted where the caller has none."""
+
+    type: str
+    payload: CleanPayload
+    project_id: str = GLOBAL_PROJECT
+    project_path: str | None = None
+    session_id: str | None = None
+    event_id: str | None = None
+    ts: str | None = None
+    origin: Origin = Origin.USER
+    extra: CleanPayload | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A recorded fact. `ts` is kept as its author wrote it, `hlc` orders it, `server_seq` is the server's number."""
+
+    event_id: str
+    schema_version: int
+    project_id: str
+    project_path: str | None
+    session_id: str
+    ts: str
+    type: str
+    payload: Mapping[str, Any]
+    device_id: str
+    replica_id: str
+    replica_seq: int
+    hlc: str
+    origin: str
+    reach: Reach
+    local_date: str
+    utc_offset: int
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    position: int = 0
+    server_seq: int | None = None
+    server_ts: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The answer of the write door. `duplicate`: the id was known, and the event is the one recorded before."""
+
+    event: Event
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which events to read, oldest first. `after` is a position; times are Unix milliseconds."""
+
+    project_id: str | None = None
+    session_id: str | None = None
+    types: tuple[str, ...] = ()
+    since_ms: int | None = None
+    until_ms: int | None = None
+    after: int = 0
+    limit: int = READ_LIMIT
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Events in log order and the position to go on from."""
+
+    events: tuple[Event, ...]
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far we have read a remote log: its epoch, the number and id of the last event, and its head as last heard."""
+
+    epoch: str | None = None
+    seq: int = 0
+    event_id: str | None = None
+    head: int = 0
+    synced_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a destination will never take an event."""
+
+    event_id: str
+    code: str
+    message: str
+    noticed_at: str

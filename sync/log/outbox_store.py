@@ -1,0 +1,131 @@
+"""The SQL of deliveries, quarantine and cursors: what still has to go where, and how far the other side was read."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import Connection, bindparam, func, insert, select, update
+
+from sync.clock import Clock, timestamp
+from sync.db.tables import cursors, deliveries, events, quarantine
+from sync.log.model import Cursor, Event, Refusal
+
+_DELIVER: Final = insert(deliveries).values(state="pending")
+_SET_STATE: Final = (
+    update(deliveries)
+    .where(deliveries.c.destination == bindparam("to"), deliveries.c.position == bindparam("at"))
+    .values(state=bindparam("now"))
+)
+_COUNT: Final = (
+    select(func.count())
+    .select_from(deliveries)
+    .where(deliveries.c.destination == bindparam("to"), deliveries.c.state == bindparam("now"))
+)
+_PENDING: Final = (
+    select(deliveries.c.position)
+    .where(deliveries.c.destination == bindparam("to"), deliveries.c.state == "pending")
+    .order_by(deliveries.c.position)
+    .limit(bindparam("most"))
+)
+_POSITION: Final = select(events.c.position).where(events.c.event_id == bindparam("id"))
+_CURSOR: Final = select(cursors).where(cursors.c.destination == bindparam("to"))
+
+
+def deliver(connection: Connection, destination: str, position: int) -> None:
+    """An event has to reach a destination. Call it in the transaction that inserts the event."""
+    connection.execute(_DELIVER, {"destination": destination, "position": position})
+
+
+def pending_positions(connection: Connection, destination: str, limit: int) -> list[int]:
+    """The oldest undelivered events, in the order they were recorded."""
+    return list(connection.execute(_PENDING, {"to": destination, "most": limit}).scalars())
+
+
+def count(connection: Connection, destination: str, state: str) -> int:
+    return int(connection.execute(_COUNT, {"to": destination, "now": state}).scalar_one())
+
+
+def acknowledge(connection: Connection, destination: str, acked: Sequence[tuple[str, int]]) -> None:
+    """The destination holds these events (id, its number). Safe to repeat; unknown ids are ignored."""
+    for event_id, seq in acked:
+        position = connection.execute(_POSITION, {"id": event_id}).scalar()
+        if position is None:
+            continue
+        connection.execute(update(events).where(events.c.position == position).values(server_seq=seq))
+        connection.execute(_SET_STATE, {"to": destination, "at": position, "now": "acked"})
+
+
+def number(connection: Connection, event: Event) -> bool:
+    """Note the server's number and time of an event we hold; False where we do not hold it."""
+    statement = (
+        update(events)
+        .where(events.c.event_id == event.event_id)
+        .values(server_seq=event.server_seq, server_ts=event.server_ts)
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def refuse(connection: Connection, destination: str, refusal: Refusal) -> None:
+    """Set an event aside: it does not block the others, and it is not forgotten."""
+    position = connection.execute(_POSITION, {"id": refusal.event_id}).scalar_one()
+    connection.execute(_SET_STATE, {"to": destination, "at": position, "now": "quarantined"})
+    connection.execute(
+        insert(quarantine).prefix_with("or replace"),
+        {
+            "destination": destination,
+            "position": position,
+            "code": refusal.code,
+            "message": refusal.message,
+            "noticed_at": refusal.noticed_at,
+        },
+    )
+
+
+def refusals(connection: Connection, destination: str) -> list[Refusal]:
+    """What the destination will not take, oldest first."""
+    statement = (
+        select(events.c.event_id, quarantine.c.code, quarantine.c.message, quarantine.c.noticed_at)
+        .join(events, events.c.position == quarantine.c.position)
+        .where(quarantine.c.destination == destination)
+        .order_by(quarantine.c.position)
+    )
+    return [Refusal(*row) for row in connection.execute(statement)]
+
+
+def cursor(connection: Connection, destination: str) -> Cursor:
+    row = connection.execute(_CURSOR, {"to": destination}).first()
+    return Cursor() if row is None else Cursor(row.epoch, row.seq, row.event_id, row.head, row.synced_at)
+
+
+def move_cursor(connection: Connection, destination: str, to: Cursor) -> None:
+    connection.execute(
+        insert(cursors).prefix_with("or replace"),
+        {
+            "destination": destination,
+            "epoch": to.epoch,
+            "seq": to.seq,
+            "event_id": to.event_id,
+            "head": to.head,
+            "synced_at": to.synced_at,
+        },
+    )
+
+
+def forget_numbers(connection: Connection, destination: str, epoch: str | None, clock: Clock) -> None:
+    """The remote log was replaced or restored: read it from its beginning; keep what waits to be sent."""
+    connection.execute(update(events).where(events.c.server_seq.is_not(None)).values(server_seq=None, server_ts=None))
+    move_cursor(connection, destination, Cursor(epoch=epoch, synced_at=timestamp(clock.now())))
+
+
+def send_again_what_was_forgotten(connection: Connection, destination: str) -> int:
+    """After a complete refetch: events that were acknowledged once and that the server no longer has."""
+    forgotten = select(events.c.position).where(events.c.server_seq.is_(None))
+    statement = (
+        update(deliveries)
+        .where(
+            deliveries.c.destination == destination,
+            deliveries.c.state == "acked",
+            deliveries.c.position.in_(forgotten),
+        )
+        .values(state="pending")
+    )
+    return connection.execute(statement).rowcount

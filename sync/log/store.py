@@ -1,0 +1,232 @@
+"""The log's SQL. Every function runs inside a transaction of the caller (`Database.write` or `.read`)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Connection, RowMapping, Select, bindparam, func, insert, select, update
+
+from sync.clock import Clock, merge_hlc, milliseconds, new_event_id, next_hlc, timestamp, utc_offset_minutes, uuid7
+from sync.db.tables import events, replica, watermarks
+from sync.errors import InvalidInput
+from sync.log import outbox_store
+from sync.log.envelope import instant_ms
+from sync.log.model import CLOUD, SCHEMA_VERSION, Draft, Event, Page, Query, Reach, Recorded, reach_of
+
+_REPLICA: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
+_ADVANCE: Final = update(replica).values(next_seq=bindparam("next"), hlc=bindparam("clock"))
+_BY_ID: Final = select(events).where(events.c.event_id == bindparam("id"))
+_INSERT: Final = insert(events)
+_NEWEST: Final = select(func.coalesce(func.max(events.c.position), 0))
+_WATERMARK: Final = select(watermarks.c.position).where(watermarks.c.name == bindparam("follower"))
+
+
+def open_replica(connection: Connection, clock: Clock) -> str:
+    """This database's replica id, minted at the first call."""
+    row = connection.execute(_REPLICA).first()
+    if row is not None:
+        return str(row.replica_id)
+    replica_id = f"rep_{uuid7(milliseconds(clock.now()), clock.random_bytes)}"
+    connection.execute(insert(replica).values(one=1, replica_id=replica_id, next_seq=1, hlc=None))
+    return replica_id
+
+
+def record(
+    connection: Connection, drafts: Sequence[Draft], *, device_id: str, clock: Clock, session_id: str
+) -> list[Recorded]:
+    """The only write door: each event and its deliveries, numbered and stamped, in the caller's transaction.
+
+    An event id that is known already is answered with the event recorded before; the same id with another payload
+    raises InvalidInput, because one of the two would otherwise be lost.
+    """
+    state = connection.execute(_REPLICA).one()
+    now = clock.now()
+    seq, hlc = state.next_seq, state.hlc
+    recorded = []
+    for draft in drafts:
+        known = connection.execute(_BY_ID, {"id": draft.event_id}).mappings().first() if draft.event_id else None
+        if known is not None:
+            recorded.append(Recorded(_same(_event(known), draft), duplicate=True))
+            continue
+        hlc = next_hlc(hlc, milliseconds(now))
+        event = Event(
+            event_id=draft.event_id or new_event_id(clock),
+            schema_version=SCHEMA_VERSION,
+            project_id=draft.project_id,
+            project_path=draft.project_path,
+            session_id=draft.session_id or session_id,
+            ts=draft.ts or timestamp(now),
+            type=draft.type,
+            payload=draft.payload.value,
+            device_id=device_id,
+            replica_id=state.replica_id,
+            replica_seq=seq,
+            hlc=hlc,
+            origin=str(draft.origin),
+            reach=reach_of(draft.type),
+            local_date=now.date().isoformat(),
+            utc_offset=utc_offset_minutes(now),
+            extra=draft.extra.value if draft.extra else {},
+        )
+        event = add(connection, event)
+        if event.reach is Reach.CLOUD:
+            outbox_store.deliver(connection, CLOUD, event.position)
+        seq += 1
+        recorded.append(Recorded(event, duplicate=False))
+    connection.execute(_ADVANCE, {"next": seq, "clock": hlc})
+    return recorded
+
+
+def _same(known: Event, draft: Draft) -> Event:
+    if known.type != draft.type or dict(known.payload) != dict(draft.payload.value):
+        raise InvalidInput(
+            f"event_id {known.event_id} is already recorded with another content",
+            field="event_id",
+            hint="Give a new fact a new event_id; recorded events never change.",
+        )
+    return known
+
+
+def add(connection: Connection, event: Event) -> Event:
+    """Insert one event; returns it with its position."""
+    values = {
+        "event_id": event.event_id,
+        "schema_version": event.schema_version,
+        "project_id": event.project_id,
+        "project_path": event.project_path,
+        "session_id": event.session_id,
+        "ts": event.ts,
+        "ts_ms": instant_ms(event.ts),
+        "type": event.type,
+        "payload": msgspec.json.encode(event.payload).decode(),
+        "device_id": event.device_id,
+        "replica_id": event.replica_id,
+        "replica_seq": event.replica_seq,
+        "hlc": event.hlc,
+        "origin": event.origin,
+        "reach": str(event.reach),
+        "local_date": event.local_date,
+        "utc_offset": event.utc_offset,
+        "extra": msgspec.json.encode(event.extra).decode(),
+        "server_seq": event.server_seq,
+        "server_ts": event.server_ts,
+    }
+    position = connection.execute(_INSERT, values).lastrowid
+    return replace(event, position=position)
+
+
+def witness(connection: Connection, hlcs: Iterable[str], clock: Clock) -> None:
+    """Move this replica's HLC past what was seen from elsewhere, so that what we say next comes after it."""
+    state = connection.execute(_REPLICA).one()
+    hlc = state.hlc
+    wall = milliseconds(clock.now())
+    for seen in hlcs:
+        hlc = merge_hlc(hlc, seen, wall)
+    if hlc != state.hlc:
+        connection.execute(_ADVANCE, {"next": state.next_seq, "clock": hlc})
+
+
+def find(connection: Connection, event_id: str) -> Event | None:
+    row = connection.execute(_BY_ID, {"id": event_id}).mappings().first()
+    return None if row is None else _event(row)
+
+
+def read(connection: Connection, query: Query) -> Page:
+    """Events after `query.after`, oldest first."""
+    rows = connection.execute(_filtered(query).order_by(events.c.position).limit(query.limit)).mappings().all()
+    found = tuple(_event(row) for row in rows)
+    return Page(found, found[-1].position if found else query.after)
+
+
+def tail(connection: Connection, query: Query) -> Page:
+    """The newest events of a query, oldest of them first."""
+    newest = _filtered(query).order_by(events.c.position.desc()).limit(query.limit)
+    found = tuple(_event(row) for row in reversed(connection.execute(newest).mappings().all()))
+    return Page(found, found[-1].position if found else query.after)
+
+
+def of_device(connection: Connection, device_id: str, *, after: int, types: Sequence[str]) -> list[Event]:
+    """This device's own events of the given types, in log order: what its document follows."""
+    statement = (
+        select(events)
+        .where(events.c.position > after, events.c.device_id == device_id, events.c.type.in_(types))
+        .order_by(events.c.position)
+    )
+    return [_event(row) for row in connection.execute(statement).mappings()]
+
+
+def of_others(connection: Connection, device_id: str, *, types: Sequence[str], limit: int) -> list[Event]:
+    """What other devices remember, newest first in the log's own order (HLC, replica, number)."""
+    statement = (
+        select(events)
+        .where(events.c.device_id != device_id, events.c.type.in_(types))
+        .order_by(events.c.hlc.desc(), events.c.replica_id.desc(), events.c.replica_seq.desc())
+        .limit(limit)
+    )
+    return [_event(row) for row in connection.execute(statement).mappings()]
+
+
+def at_positions(connection: Connection, positions: Sequence[int]) -> list[Event]:
+    """The events at the given places, in log order."""
+    statement = select(events).where(events.c.position.in_(positions)).order_by(events.c.position)
+    return [_event(row) for row in connection.execute(statement).mappings()]
+
+
+def last_own_seq(connection: Connection) -> int:
+    """The number of this replica's newest event; 0 before the first."""
+    return int(connection.execute(_REPLICA).one().next_seq) - 1
+
+
+def newest_position(connection: Connection) -> int:
+    return int(connection.execute(_NEWEST).scalar_one())
+
+
+def watermark(connection: Connection, name: str) -> int:
+    return int(connection.execute(_WATERMARK, {"follower": name}).scalar() or 0)
+
+
+def set_watermark(connection: Connection, name: str, position: int, clock: Clock) -> None:
+    values = {"position": position, "updated_at": timestamp(clock.now())}
+    if connection.execute(update(watermarks).where(watermarks.c.name == name).values(values)).rowcount == 0:
+        connection.execute(insert(watermarks).values(name=name, **values))
+
+
+def _filtered(query: Query) -> Select[Any]:
+    statement = select(events).where(events.c.position > query.after)
+    if query.project_id is not None:
+        statement = statement.where(events.c.project_id == query.project_id)
+    if query.session_id is not None:
+        statement = statement.where(events.c.session_id == query.session_id)
+    if query.types:
+        statement = statement.where(events.c.type.in_(query.types))
+    if query.since_ms is not None:
+        statement = statement.where(events.c.ts_ms >= query.since_ms)
+    if query.until_ms is not None:
+        statement = statement.where(events.c.ts_ms < query.until_ms)
+    return statement
+
+
+def _event(row: RowMapping) -> Event:
+    return Event(
+        event_id=row["event_id"],
+        schema_version=row["schema_version"],
+        project_id=row["project_id"],
+        project_path=row["project_path"],
+        session_id=row["session_id"],
+        ts=row["ts"],
+        type=row["type"],
+        payload=msgspec.json.decode(row["payload"]),
+        device_id=row["device_id"],
+        replica_id=row["replica_id"],
+        replica_seq=row["replica_seq"],
+        hlc=row["hlc"],
+        origin=row["origin"],
+        reach=Reach(row["reach"]),
+        local_date=row["local_date"],
+        utc_offset=row["utc_offset"],
+        extra=msgspec.json.decode(row["extra"]),
+        position=row["position"],
+        server_seq=row["server_seq"],
+        server_ts=row["server_ts"],
+    )

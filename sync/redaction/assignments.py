@@ -1,0 +1,207 @@
+"""Assignments: a name that says secret, something that says is, and the value, which alone is replaced.
+
+The pattern finds the name with its operator; the value is then cut out and judged in Python, because what counts as
+one depends on all three: `password: hunter2` is a secret, `password: required` is a schema, 密码是必填项 is talk.
+"""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from sync.redaction.engine import Pattern
+from sync.redaction.judgement import Claim, is_secret
+from sync.redaction.values import has_digit
+from sync.redaction.model import CODE, KEY, PASSWORD, TOKEN, Span
+from sync.redaction.names import CHINESE, LATIN, OTHER_OWNER, OTHER_THING, SHORT, WEAK, words
+
+_CLOSING: Final = r"(?:\\?[\"'`”’」』】\])）]|\*{2}|_{2}|[（(][^()（）\n]{0,12}[)）])"
+_ADVERBS: Final = (
+    "(?:现在|目前|暂时|默认|初始|已经?|都|就|还|也|一直|应该|大概|可能|临时|我|给你|帮我|一下|先|仍然|依然|统一|全部?)"
+)
+_COPULAS: Final = (
+    "(?:是|为|叫|等于|(?:改|换|设|设置|设定|重置|更新|变)(?:成|为)了?|成了|用的?是|填的?是?|用|如下|发你|给你)"
+)
+_TYPE: Final = r"[A-Za-z][A-Za-z0-9_\[\]|.]{0,20}[?!]?"
+_SYMBOL: Final = (
+    rf"[ \t]*:[ \t]*{_TYPE}[ \t]*=[ \t]*|[ \t]+(?:string|str)[ \t]*:?=[ \t]*"
+    r"|[ \t]*(?:=>|:{0,3}=|\?{1,2}=|[.+]=|={2,3}|->|→|[|]{1,2})[ \t]*|[ \t]*:[ \t]*(?:[|>][\-+]?)?\s{0,8}"
+    r"|>\s{0,40}|\s{1,8}value[ \t]*=[ \t]*|,\s{0,8}\\?[\"']?value\\?[\"']?[ \t]*[:=][ \t]*"
+)
+_COPULA: Final = (
+    rf"[ \t]?{_ADVERBS}{{0,3}}[ \t]?{_COPULAS}[ \t]*[:,，]?\s{{0,4}}|[ \t]+(?:is|are|was)[ \t]*:?[ \t]+|'s[ \t]+"
+)
+
+
+def _groups(names: tuple[tuple[str, str], ...], first: int) -> str:
+    return "|".join(f"(?P<n{first + index}>{alternatives})" for index, (_, alternatives) in enumerate(names))
+
+
+# Groups: 1-4 a Chinese name, 5-8 a Latin one, 9 a weak one, 10 its suffix, 11 what closes it, then the operator.
+_NAMED: Final = Pattern(
+    rf"(?i)(?:(?:{_groups(CHINESE, 1)})(?:号码?|值|串)?"
+    rf"|(?:{_groups(LATIN, 5)}|(?P<weak>{WEAK}))(?P<suffix>[A-Za-z0-9_.\-]{{0,30}})(?:\[[0-9]{{0,4}}\])?)"
+    rf"(?P<closing>{_CLOSING}{{0,3}})"
+    rf"(?:(?P<symbol>{_SYMBOL})|(?P<copula>{_COPULA})|(?P<list>[ \t]*,[ \t]*|\([ \t]*)|(?P<blank>[ \t]*))"
+)
+_KINDS: Final = dict(enumerate((kind for kind, _ in (*CHINESE, *LATIN)), 1))
+_FIRST_LATIN, _WEAK, _SUFFIX, _SYMBOLS, _IS, _LISTS = 5, 9, 10, 12, 13, 14
+
+_QUOTES: Final = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "「": "」", "『": "』", "《": "》", "【": "】"}
+_LONGEST: Final = 1_000  # characters of a value that are looked at
+_TRAILING: Final = ".,;:)]}>*|'\"`\\"
+# abc123是我的密码, "abc123" is my password; groups: the value, then the names as above.
+_BACKWARDS: Final = Pattern(
+    r"(?i)([!-~]{6,200})[\"'`”’」]?[ \t]*(?:(?:就)?是|is|was)[ \t]*"
+    r"(?:[^\s!-~，。；！？]{0,10}|(?:(?:my|the|our|your|this|new|old|[a-z]{2,12})[ \t]+){0,3})"
+    rf"(?:{_groups(CHINESE, 1)}|{_groups(LATIN, 5)})"
+)
+_CODE_FIRST: Final = Pattern(
+    r"(?i)(?:^|[^0-9A-Za-z.\-/])([0-9]{4,8})[ \t]?(?:[（(【\[][^\n）)】\]]{0,10}|(?:是|为|is|as)[^\n。.，,]{0,24}?)"
+    r"(?:验证码|校验码|动态码|(?:verification|security|login|confirmation|access)? ?code\b|\botp\b)"
+)
+
+
+class _Value(NamedTuple):
+    start: int
+    end: int
+    quoted: bool
+
+
+def assignments(text: str) -> Iterator[Span]:
+    """Values of named secrets, in prose, configuration and code."""
+    for groups in _NAMED.every(text):
+        claim = _claim(text, groups)
+        value = _value(text, groups[0][1]) if claim else None
+        if claim is None or value is None:
+            continue
+        if claim.operator == "list" and not value.quoted:
+            continue
+        written, after = text[value.start : value.end], text[value.end : value.end + 12]
+        if "\n" in text[groups[_SYMBOLS][0] : groups[_SYMBOLS][1]] and not _fills_line(written, after):
+            continue
+        if is_secret(claim, written, quoted=value.quoted, after=after):
+            yield Span(value.start, value.end, claim.kind)
+
+
+def backwards(text: str) -> Iterator[Span]:
+    """Values that come before their names: abc123 是我的密码, 123456 is your verification code."""
+    for groups in _BACKWARDS.every(text):
+        start, end = _untrailed(text, *groups[1])
+        kind = next(kind for group, kind in enumerate(_BACK_KINDS, 2) if groups[group][0] >= 0)
+        if is_secret(Claim(kind, "backwards"), text[start:end], quoted=False, after=""):
+            yield Span(start, end, kind)
+    for _, (start, end) in _CODE_FIRST.every(text):
+        yield Span(start, end, CODE)
+
+
+_BACK_KINDS: Final = tuple(_KINDS.values())
+
+
+def secret_kind(name: str, value: str) -> str | None:
+    """The kind of secret that the JSON value `value` is under the key `name`, or None."""
+    quoted = f'"{name}": '
+    for groups in _NAMED.every(quoted):
+        claim = _claim(quoted, groups)
+        if claim and groups[0][1] == len(quoted) and is_secret(claim, value, quoted=True, after=""):
+            return claim.kind
+    return None
+
+
+def _claim(text: str, groups: tuple[tuple[int, int], ...]) -> Claim | None:
+    """What the name and operator promise; None when the name is of something else."""
+    which = next(group for group in (*_KINDS, _WEAK) if groups[group][0] >= 0)
+    start, end = groups[which]
+    operator = _operator(groups)
+    if which < _FIRST_LATIN:
+        return Claim(_KINDS[which], operator, chinese=True)
+    name, suffix = text[start:end], text[groups[_SUFFIX][0] : groups[_SUFFIX][1]]
+    kind, weak = _KINDS.get(which, KEY), which == _WEAK
+    if not _is_name(text, start, name, suffix, short=weak or name.lower() in SHORT):
+        return None
+    said = words(suffix)
+    strong = next((word for word in reversed(said) if word in _STRONG_WORDS), None)
+    if weak and strong:
+        kind, weak = _STRONG_WORDS[strong], False
+    if any(word in OTHER_THING for word in said):
+        return None
+    if operator == "blank" and text[max(0, start - 2) : start] == "--":  # an option and its argument
+        operator = "symbol"
+    return Claim(kind, operator, weak=weak, service=weak and len(name) > _LONGEST_WEAK_WORD, suffixed=bool(said))
+
+
+def _operator(groups: tuple[tuple[int, int], ...]) -> str:
+    used = (name for group, name in ((_SYMBOLS, "symbol"), (_IS, "copula"), (_LISTS, "list")) if groups[group][0] >= 0)
+    return next(used, "blank")
+
+
+def _fills_line(value: str, after: str) -> bool:
+    """A value on the line below its name is all that stands there, and no word."""
+    return has_digit(value) and after.lstrip("\"'`* ")[:1] in ("", "\n", "\r", "<", "}")
+
+
+_LONGEST_WEAK_WORD: Final = len("signature")
+_STRONG_WORDS: Final = {
+    **dict.fromkeys(("password", "passwd", "pwd", "pass"), PASSWORD),
+    **dict.fromkeys(("key", "secret", "apikey", "credentials", "creds"), KEY),
+    **dict.fromkeys(("token", "jwt", "pat"), TOKEN),
+}
+
+
+def _is_name(text: str, start: int, name: str, suffix: str, *, short: bool) -> bool:
+    """Is this the whole of a name, and of a secret's?"""
+    before = text[max(0, start - 24) : start]
+    if short and before[-1:].isascii() and before[-1:].isalpha() and not (name[0].isupper() and before[-1].islower()):
+        return False
+    if suffix[:1].isalpha() and suffix[0].islower() == name[-1].islower() and suffix != "s":
+        return False
+    if name.lower() == "tokens" or (suffix == "s" and name.lower() == "token"):
+        return False
+    owner = words(before[-20:].replace("\n", "  "))[-1:]
+    glued = before[-1:] in ("_", "-", ".", " ") or (before[-1:].isalpha() and name[0].isupper())
+    return not (glued and owner and owner[0] in OTHER_OWNER)
+
+
+def _value(text: str, at: int) -> _Value | None:
+    """The value that begins at `at`: what its quotes hold, or the run of visible ASCII."""
+    limit = min(len(text), at + _LONGEST)
+    while at < limit and text[at] in "*\\@" and text[at + 1 : at + 2] in ("*", '"', "'", "`"):
+        at += 1
+    if text[at : at + 1] == "*":
+        at += 1
+    closing = _QUOTES.get(text[at : at + 1])
+    if closing:
+        end = text.find(closing, at + 1, limit)
+        if end > at + 1 and "\n" not in text[at + 1 : end]:
+            end -= text[end - 1] == "\\"
+            return _Value(at + 1, end, quoted=True)
+        at += 1
+    end = at
+    while end < limit and "!" <= text[end] <= "~" and not _ends(text, end):
+        end += 1
+    start, end = _untrailed(text, at, end)
+    return _Value(start, end, quoted=False) if end > start else None
+
+
+def _ends(text: str, at: int) -> bool:
+    """Does a new piece of syntax begin at this character of an unquoted value?"""
+    char, rest = text[at], text[at + 1 : at + 40]
+    if char in "\"'`<":
+        return True
+    if char == "\\":
+        return rest[:1] in ("n", "r", "t", '"')
+    if char in ",;&":
+        key = rest.lstrip(" \"'").partition("=")[0].partition(":")[0]
+        return (
+            not rest
+            or rest[0] in " \n"
+            or (key != rest.lstrip(" \"'") and key.replace("_", "").rstrip("\"' ").isalnum())
+        )
+    return False
+
+
+def _untrailed(text: str, start: int, end: int) -> tuple[int, int]:
+    """Without the punctuation of the sentence or table around it."""
+    while end > start and text[end - 1] in _TRAILING and not (text[end - 1] == ")" and "(" in text[start:end]):
+        end -= 1
+    while end > start and text[start] in "([{|'\"`":
+        start += 1
+    return start, end

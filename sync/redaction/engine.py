@@ -1,0 +1,75 @@
+"""Patterns in google-re2: linear in the text whatever the pattern, so that no text can stall a capture.
+
+Two properties of RE2 carry the rules of this package. `\\b` and `\\w` are ASCII by definition, hence a Chinese
+neighbour *is* a word boundary, which is what a token in 我的密钥是… needs. And there is no look-around: what stands
+beside a match is looked at in Python, in constant time.
+
+Compiling is lazy: a rule that never comes near its text costs nothing, and the library (some 5 ms) is imported by
+the first one that does.
+"""
+
+from collections.abc import Iterator
+from functools import cached_property, lru_cache
+from typing import Any
+
+from sync.errors import SettingsError
+
+Groups = tuple[tuple[int, int], ...]
+
+
+class Pattern:
+    """One RE2 pattern over text; `(?i)` and the like are written inside it."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+
+    def __repr__(self) -> str:
+        return f"Pattern({self.source!r})"
+
+    @cached_property
+    def _compiled(self) -> Any:
+        return compiled(self.source)
+
+    def every(self, text: str) -> Iterator[Groups]:
+        """Spans of each match from left to right: the whole first, then its groups ((-1, -1) when unused)."""
+        for match in self._compiled.finditer(text):
+            yield tuple(match._spans)  # noqa: SLF001 - one tuple instead of a call per group
+
+    def at_start(self, text: str) -> Groups | None:
+        """The match at the very beginning of `text`, or None."""
+        match = self._compiled.match(text)
+        return None if match is None else tuple(match._spans)  # noqa: SLF001 - as above
+
+    def whole(self, text: str) -> bool:
+        """Does the pattern describe all of `text`?"""
+        return self._compiled.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=1024)
+def compiled(source: str) -> Any:
+    import re2  # noqa: PLC0415 - not before the first text needs it
+
+    options = re2.Options()
+    options.log_errors = False
+    options.max_mem = 32 << 20
+    return re2.compile(source, options)
+
+
+def user_pattern(source: str) -> Pattern:
+    """A pattern from the configuration file, compiled at once so that a bad one is known at start.
+
+    Raises SettingsError that shows the pattern: it is the user's own setting, not text of the memory.
+    """
+    try:
+        compiled(source)
+    except Exception as error:
+        raise SettingsError(
+            f"redaction.patterns: {source!r} is not a pattern of google-re2 ({type(error).__name__}: {error})",
+            hint="RE2 knows no look-around and no back references; see github.com/google/re2/wiki/Syntax.",
+        ) from None
+    return Pattern(source)
+
+
+def quoted(literal: str) -> str:
+    """The pattern that matches `literal` and nothing else."""
+    return "".join(char if char.isalnum() or char in "_-/ " else "\\" + char for char in literal)

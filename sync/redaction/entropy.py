@@ -1,0 +1,101 @@
+"""The last resort: strings that look random although nothing names them.
+
+Most random-looking strings are no secrets: hashes, UUIDs, identifiers, integrity sums, pictures in base64. Hence the
+gates: letters of both cases and digits, strewn as base62 strews them, outside of paths and data, and not one of the
+families below. A word such as key or 令牌 on the same line lowers the threshold.
+"""
+
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Iterator
+from typing import Final
+
+from sync.redaction.engine import Pattern
+from sync.redaction.model import KEY, Span
+from sync.redaction.names import OTHER_OWNER, OTHER_THING, words
+from sync.redaction.values import changes, entropy, has_digit
+
+_RUN: Final = Pattern(r"[A-Za-z0-9_\-+/]{20,}={0,2}")
+_HINT: Final = Pattern(
+    r"(?i).*(?:\bkeys?\b|_key|apikey|api key|token|secret|passw|pwd|\bauth|credential|bearer"
+    r"|密|令牌|凭证|凭据|口令|授权|鉴权|钥).*"
+)
+_LONGEST: Final = 128  # characters; what is longer is data
+_NEAR: Final = 32  # characters before a string in which a hint counts
+_WITH_HINT: Final = 20  # characters from which on a string is looked at
+_ALONE: Final = 32
+# Beginnings of pictures, archives, public keys and certificates in base64, of sums, and of the identifiers of APIs.
+_FAMILIES: Final = (
+    *("iVBOR", "/9j/", "R0lGOD", "UklGR", "PHN2Zy", "Qk0", "AAABAA", "JVBERi", "UEsDB", "H4sI", "AAAAB3NzaC1", "MII"),
+    *("AAAAC3NzaC1", "AAAAE2VjZHNh", "sha1-", "sha256-", "sha384-", "sha512-", "Qm", "bafy", "http"),
+    *("msg_", "req_", "toolu_", "chatcmpl-", "run_", "thread_", "asst_", "file-", "resp_", "call_", "evt_", "cus_"),
+    *("pi_", "sub_", "in_", "ch_", "pm_", "price_", "prod_", "pk_", "sb_publishable_", "phc_", "org-", "user-"),
+)
+_WORD: Final = Pattern(r"(?:[A-Z]?[a-z]+)+[0-9]{0,6}|[A-Z]+[0-9]{0,6}|[0-9]+[a-z]?")
+_IDENTIFIER: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
+_SUMS: Final = ("h1:", "sha1:", "sha256:", "sha384:", "sha512:", "base64,", "md5:", "etag: ", "nonce-")
+
+
+def random_looking(text: str) -> Iterator[Span]:
+    """Strings that a generator of secrets may have made."""
+    for (start, end), *_ in _RUN.every(text):
+        run = text[start:end]
+        if (
+            end - start > _LONGEST
+            or run.startswith(_FAMILIES)
+            or text[max(0, start - 8) : start].lower().endswith(_SUMS)
+        ):
+            continue
+        if _is_in_path(text, start, end, run) or _is_wordy(run) or _is_named_otherwise(text, start):
+            continue
+        if _is_random(run, shortest=_WITH_HINT if _is_hinted(text, start) else _ALONE) and not _is_encoded_text(run):
+            yield Span(start, end, KEY)
+
+
+def _is_hinted(text: str, start: int) -> bool:
+    before = text[max(0, start - _NEAR) : start].rpartition("\n")[2]
+    return _HINT.whole(before)
+
+
+def _is_random(run: str, *, shortest: int) -> bool:
+    core = run.rstrip("=").replace("-", "").replace("_", "")
+    if len(core) < shortest or not has_digit(core):
+        return False
+    if core in (core.lower(), core.upper()):
+        return False
+    return changes(core) >= 0.42 and entropy(core) >= (3.6 if len(core) < _ALONE else 4.0)
+
+
+def _is_in_path(text: str, start: int, end: int, run: str) -> bool:
+    """Part of a URL's path or of a file's: no secret of its own, and full of identifiers."""
+    before = text[max(0, start - 200) : start]
+    word = before[len(before.rstrip("".join(map(chr, range(33, 127))))) :]
+    if "://" in word:
+        return not word.endswith("=") or end - start < _ALONE
+    if word.endswith(("/", "\\")) or (text[end : end + 1] in ("/", ".", "\\") and text[end + 1 : end + 2].isalnum()):
+        return True
+    return run.count("/") >= 2 and "+" not in run and changes(run) < 0.55
+
+
+def _is_wordy(run: str) -> bool:
+    """Words, numbers and words with numbers, joined by dashes or underscores."""
+    return all(not part or _WORD.whole(part) for part in run.rstrip("=").replace("_", "-").split("-"))
+
+
+def _is_named_otherwise(text: str, start: int) -> bool:
+    """An assignment whose name says what it is: publicToken = …, credentialId: …"""
+    before = text[max(0, start - 60) : start].rstrip("\"'` \\")
+    if before[-1:] not in ("=", ":"):
+        return False
+    name = before.rstrip("=: ").rstrip("\"'` \\")
+    identifier = name[len(name.rstrip(_IDENTIFIER)) :]
+    return any(word in OTHER_OWNER or word in OTHER_THING for word in words(identifier))
+
+
+def _is_encoded_text(run: str) -> bool:
+    """Base64 of something readable is a message, not a key."""
+    try:
+        decoded = b64decode(run + "=" * (-len(run) % 4), validate=True).decode()
+    except (NotBase64, UnicodeDecodeError, ValueError):
+        return False
+    return decoded.isprintable()

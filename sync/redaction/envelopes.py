@@ -1,0 +1,103 @@
+r"""Secrets in a wrapping that names them: key blocks, the userinfo of URLs, HTTP headers, command lines.
+
+Sources: RFC 7468 and RFC 4880 armour, PuTTY's key files; RFC 3986 userinfo; RFC 6750 bearer and RFC 7617 basic
+credentials; the manuals of curl, mysql and sshpass.
+"""
+
+from base64 import b64decode
+from binascii import Error as NotBase64
+from collections.abc import Iterator
+from typing import Final
+
+from sync.redaction.engine import Pattern
+from sync.redaction.model import KEY, PASSWORD, TOKEN, Span
+from sync.redaction.values import is_reference
+
+# A block may be quoted (>, *), be a string constant with \\n in it, or be cut off before its END line.
+_BLOCK: Final = Pattern(
+    r"(?i)-{2,5} ?BEGIN[ A-Z0-9_\-]{0,60}PRIVATE KEY(?: BLOCK)? ?-{2,5}"
+    r"((?:\\[nr]|[\s>*|`\"',+\\]|[A-Z0-9+/=]|[\s>n][A-Z][A-Z\-]{1,20}: [^\n]{0,120})*)"
+    r"(?:-{2,5} ?END[ A-Z0-9_\-]{0,60}PRIVATE KEY(?: BLOCK)? ?-{2,5})?"
+)
+_PUTTY: Final = Pattern(r"(?i)Private-Lines: ?[0-9]{1,3}((?:\s|[A-Za-z0-9+/=]|\\[nr])+)")
+
+_USERINFO: Final = Pattern(r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://([^\s/@:\"'<>?#]{0,200}):([^\s/\"'<>?#]{1,300})@[^\s@/]")
+_USER_TOKEN: Final = Pattern(r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://([A-Za-z0-9_\-]{16,300})@[^\s@/]")
+_BEARER: Final = Pattern(r"(?i)\bbearer[\s:=\"']{1,4}([A-Za-z0-9._~+/\-]{6,}={0,2})")
+_AUTHORIZATION: Final = Pattern(
+    r"(?i)authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?"
+    r"(?:(?:bearer|basic|token|apikey|api-key|digest|negotiate|aws4-hmac-sha256)\s{1,3})?([^\s\"'`,;<>${}]{6,})"
+)
+_BASIC: Final = Pattern(r"(?i)\bbasic\s{1,3}([A-Za-z0-9+/]{8,400}={0,2})")
+_COMMANDS: Final = Pattern(
+    r"(?:\bcurl\b[^\n]{0,300}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:"
+    r"|\bmysql(?:dump|admin)?\b[^\n]{0,200}?\s-p|\bsshpass\s+-p\s{0,3}[\"']?|\bredis-cli\b[^\n]{0,200}?\s-a\s+[\"']?"
+    r"|\bdocker\s+login\b[^\n]{0,200}?\s-p\s+[\"']?)([^\s\"']{4,200})"
+)
+
+
+def key_blocks(text: str) -> Iterator[Span]:
+    """Private keys in PEM, OpenSSH, PGP and PuTTY form, whole or cut off."""
+    for (start, end), (body, body_end) in _BLOCK.every(text):
+        if sum(map(str.isalnum, text[body : min(body_end, body + 200)])) >= _SHORTEST_BODY:
+            yield Span(start, end, KEY)
+    for _, (start, end) in _PUTTY.every(text):
+        yield Span(start, end, KEY)
+
+
+def credentials_in_urls(text: str) -> Iterator[Span]:
+    """The password of scheme://user:password@host, the token of https://token@host."""
+    if "://" not in text:
+        return
+    for _, _, (start, end) in _USERINFO.every(text):
+        if not is_reference(text[start:end]):
+            yield Span(start, end, PASSWORD)
+    for _, (start, end) in _USER_TOKEN.every(text):
+        if any(char.isdecimal() for char in text[start:end]):
+            yield Span(start, end, TOKEN)
+
+
+def headers(text: str) -> Iterator[Span]:
+    """Bearer and basic credentials, and whatever an Authorization header holds."""
+    for _, (start, end) in _BEARER.every(text):
+        end = _unended(text, start, end)
+        if _is_credential(text[start:end]):
+            yield Span(start, end, TOKEN)
+    for _, (start, end) in _AUTHORIZATION.every(text):
+        end = _unended(text, start, end)
+        if _is_credential(text[start:end]):
+            yield Span(start, end, TOKEN)
+    for _, (start, end) in _BASIC.every(text):
+        if _is_user_and_password(text[start:end]):
+            yield Span(start, end, TOKEN)
+
+
+def command_lines(text: str) -> Iterator[Span]:
+    """Passwords where well-known programs take them as an argument."""
+    for _, (start, end) in _COMMANDS.every(text):
+        if not is_reference(text[start:end]):
+            yield Span(start, end, PASSWORD)
+
+
+_SHORTEST_BODY: Final = 16  # characters; fewer is talk about key files
+
+
+def _unended(text: str, start: int, end: int) -> int:
+    """A full stop that ends the sentence is not part of the value."""
+    while end > start and text[end - 1] in ".,":
+        end -= 1
+    return end
+
+
+def _is_credential(value: str) -> bool:
+    """Not a word of a sentence (bearer authentication) nor a reference to a value kept elsewhere."""
+    if is_reference(value):
+        return False
+    return any(char.isdecimal() for char in value) or len(value) >= 24 or value.lower() not in (value, value.title())
+
+
+def _is_user_and_password(encoded: str) -> bool:
+    try:
+        return b":" in b64decode(encoded, validate=True)
+    except NotBase64:
+        return False

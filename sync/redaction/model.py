@@ -1,0 +1,129 @@
+"""What redaction speaks of: a kind, a span, and the two values that may leave this package.
+
+`Clean` and `CleanPayload` are proofs: who holds one knows that its text has passed a `Redactor`. Both demand the
+seal of this package, so a store that accepts only them cannot be handed raw text by mistake; any method of `str`
+gives a plain `str` back, which is no proof of anything and has to pass the redactor again.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, NoReturn, Self, final
+
+PHONE: Final = "手机号"
+IDENTITY: Final = "身份证号"
+BANK_CARD: Final = "银行卡号"
+COMPANY: Final = "统一社会信用代码"
+LANDLINE: Final = "电话号码"
+EMAIL: Final = "邮箱"
+KEY: Final = "密钥"
+PASSWORD: Final = "密码"  # noqa: S105 - the name of a kind
+TOKEN: Final = "令牌"  # noqa: S105 - the name of a kind
+CODE: Final = "验证码"
+CUSTOM: Final = "自定义"
+
+KINDS: Final = (PHONE, LANDLINE, IDENTITY, BANK_CARD, COMPANY, EMAIL, KEY, PASSWORD, TOKEN, CODE, CUSTOM)
+
+_SEAL: Final = object()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
+    """Characters `start` up to but not including `end` hold a `kind`, one of `KINDS`."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def placeholder(kind: str) -> str:
+    """What stands in the text instead of a value: the kind in brackets, and nothing of the value."""
+    return f"[{kind}]"
+
+
+@final
+class Clean(str):
+    """Text that has passed the redactor; only `Redactor.clean` makes one."""
+
+    __slots__ = ()
+
+    def __new__(cls, text: str, seal: object) -> Self:
+        if seal is not _SEAL:
+            raise TypeError("Clean text comes from Redactor.clean only")
+        return super().__new__(cls, text)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("Clean text is not pickled: a proof cannot be read from bytes")
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        self.__reduce__()
+
+
+@final
+class CleanPayload:
+    """A JSON object whose strings, keys included, have all passed the redactor; only `Redactor.payload` makes one.
+
+    `value` is a fresh copy on every reading: the proof stays true whatever its reader does with the copy.
+    """
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: dict[str, Any], seal: object) -> None:
+        if seal is not _SEAL:
+            raise TypeError("a CleanPayload comes from Redactor.payload only")
+        object.__setattr__(self, "_value", value)
+
+    @property
+    def value(self) -> dict[str, Any]:
+        copied: dict[str, Any] = _copied(self._read())
+        return copied
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("a CleanPayload is frozen")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("a CleanPayload is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, CleanPayload) and self._read() == other._read()
+
+    def __hash__(self) -> int:
+        return hash(tuple(sorted(self._read())))
+
+    def __repr__(self) -> str:
+        return f"CleanPayload({len(self._read())} keys)"
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a CleanPayload is not pickled: a proof cannot be read from bytes")
+
+    def _read(self) -> dict[str, Any]:
+        held: dict[str, Any] = object.__getattribute__(self, "_value")
+        return held
+
+
+def sealed_text(text: str) -> Clean:
+    """For the redactor alone."""
+    return Clean(text, _SEAL)
+
+
+def sealed_payload(value: dict[str, Any]) -> CleanPayload:
+    """For the redactor alone."""
+    return CleanPayload(value, _SEAL)
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_copied(inner) for inner in value]
+    return value

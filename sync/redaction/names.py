@@ -1,0 +1,91 @@
+"""What secrets are called, in English and Chinese, and what only sounds so.
+
+English names are the keys of configuration files, environments and forms; the list follows detect-secrets'
+KeywordDetector and gitleaks' generic rule, widened by what Chinese consoles call theirs (AccessKey Secret, AppSecret,
+SecretId/SecretKey). The services are those whose tokens have no shape of their own and are known by name alone.
+"""
+
+from typing import Final
+
+from sync.redaction.model import CODE, KEY, PASSWORD, TOKEN
+
+_GAP: Final = r"[_\-. ]?"
+
+# kind -> names in Latin letters, as google-re2 alternatives; case does not matter
+LATIN: Final[tuple[tuple[str, str], ...]] = (
+    (
+        CODE,
+        rf"(?:verification|verify|security|sms|2fa|mfa|one{_GAP}time|login|confirmation){_GAP}(?:code|password|passcode)"
+        r"|otp|(?:your|the) code",
+    ),
+    (PASSWORD, r"passwords?|passwd|passphrase|passcode|passwort|contraseña|pwd|psw|pass|pin|cvv|cvc"),
+    (
+        KEY,
+        rf"(?:api|app|access|secret|private|account|auth|client|service|encryption|signing|master|subscription|admin"
+        rf"|shared{_GAP}access|session|storage|license|webhook|jwt|aes|hmac|ssh|deploy|db|database)"
+        rf"{_GAP}keys?(?:{_GAP}(?:id|secret))?"
+        rf"|(?:client|app|api|auth|consumer|shared|webhook|jwt|session|user|my){_GAP}secret"
+        rf"|secret{_GAP}(?:id|access{_GAP}key)|secrets?|credentials?|creds|mnemonic|seed phrase",
+    ),
+    (
+        TOKEN,
+        rf"access{_GAP}token|tokens?|jwt|bearer|session{_GAP}?id|sessdata|bduss|stoken|phpsessid|jsessionid"
+        r"|connect\.sid|cookie",
+    ),
+)
+CHINESE: Final[tuple[tuple[str, str], ...]] = (
+    (CODE, "验证码|驗證碼|校验码|动态码|动态口令|动态密码|短信码|认证码"),
+    (PASSWORD, "密码|密碼|口令|暗号|提取码|访问码|通行码|安全码|pin ?码"),
+    (KEY, "密钥|密鑰|秘钥|密匙|秘匙|私钥|私鑰|金鑰|授权码|激活码|助记词|凭证|凭据"),
+    (TOKEN, "令牌|权杖"),
+)
+# Names so short that other words contain them: compass, spin, monkey.
+SHORT: Final = frozenset({"pass", "pin", "otp", "pwd", "psw", "cvv", "cvc", "jwt", "creds"})
+# Names that hold a secret only when the value looks like one.
+WEAK: Final = (
+    "key|auth|access|ak|sk|sign|signature|sig|ticket"
+    "|adafruit|adobe|airtable|algolia|alibaba|aliyun|asana|atlassian|beamer|bitbucket|bittrex|cloudflare|codecov|cohere"
+    "|coinbase|confluent|contentful|datadog|deepseek|discord|droneci|dropbox|etsy|facebook|fastly|finicity|finnhub|flickr"
+    "|freshbooks|gitee|gitter|gocardless|heroku|hubspot|intercom|jfrog|artifactory|jira|confluence|kraken|kucoin"
+    "|launchdarkly|linear|linked[_-]?in|lob|mailchimp|mailgun|mapbox|mattermost|meraki|message[_-]?bird|mistral|moonshot"
+    "|netlify|new[_-]?relic|nytimes|okta|openai|anthropic|plaid|private[_-]?ai|qcloud|tencent|rapidapi|sendbird|sentry"
+    "|snyk|sonar|squarespace|square|sumo|telegram|travis|twitch|twitter|typeform|volcengine|yandex|zendesk|zhipu"
+)
+
+# What a name goes on with when it does not hold the secret itself: token_url, password_length, secretName.
+OTHER_THING: Final = frozenset(
+    """
+    url uri endpoint name names type types length len size file files filename path dir field fields label hint expiry
+    expires expired expiration expire ttl lifetime age count counts limit limits budget policy min max reset input
+    prompt text placeholder manager provider algorithm alg method audience issuer scope scopes version format regex
+    pattern validator validation error errors message required confirm enabled disabled usage used rotation status
+    state id ids index position offset prefix suffix alias pair board code frame press pressed ring selector signature
+    store storetype stone word up down left right down_event vault ref reference source service server host
+    port user username owner group role env variable var param parameter header cookie_name column table model class
+    func function handler helper util utils test tests spec docs schema generator generation gen strength rule rules
+    management based less protected protection change changed update updated created at date time hash hashed salt
+    izer izers ization ize ized
+    """.split()
+)
+# What stands before a name that is not a secret: public_key, csrf-token, nextPageToken, eos_token.
+OTHER_OWNER: Final = frozenset(
+    """
+    public pub csrf xsrf primary foreign sort partition cache idempotency hot natural bucket object sequence schema row
+    dict map json s3 page continuation cancellation cancel pad eos bos unk sep cls mask stop special max min num total
+    input output prompt completion next prev first last start end per no without random idx by of error invalid
+    shortcut registry surrogate candidate composite unique group lookup routing
+    """.split()
+)
+
+
+def words(identifier: str) -> list[str]:
+    """The words of snake_case, kebab-case, dotted.names and camelCase, in small letters."""
+    spaced: list[str] = []
+    for index, char in enumerate(identifier):
+        if not (char.isascii() and char.isalpha()):
+            spaced.append(" ")
+        elif char.isupper() and index and identifier[index - 1].islower():
+            spaced.append(" " + char)
+        else:
+            spaced.append(char)
+    return "".join(spaced).lower().split()

@@ -1,0 +1,199 @@
+"""Phone, identity and card numbers: found as groups of digits, judged by their checksums.
+
+A chain is what a pattern can see: digits with single separators between them. Its groups are then tried as windows
+from left to right, the longest first, so that 138 0013 8000 is one number, 13800138000 13900139000 are two, and
+eleven digits in the middle of a longer number are none. A window has at most 19 digits, so the work is linear.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sync.redaction.checksums import is_bank_card, is_identity, is_mobile
+from sync.redaction.engine import Pattern
+from sync.redaction.model import BANK_CARD, IDENTITY, PHONE, Span
+
+_CHAIN: Final = Pattern(r"[0-9](?:(?: ?[.\-·] ?| {1,2}|\) ?)?[0-9]){9,}(?:[ \-]?[xX])?")
+_NUMERALS: Final = {
+    ord(char): str(digit)
+    for digit, chars in enumerate(("〇零", "一幺壹", "二贰", "三叁", "四肆", "五伍", "六陆", "七柒", "八捌", "九玖"))
+    for char in chars
+}
+_NUMERAL: Final = "[0-9" + "".join(map(chr, _NUMERALS)) + "]"
+_SPELLED: Final = Pattern(rf"{_NUMERAL}(?:[ \-]?{_NUMERAL}){{10,}}")
+_LARGER_NUMERALS: Final = frozenset("十百千万亿兆")
+
+_COUNTRY: Final = ("0086", "86")
+_LONGEST: Final = 19
+_MOST_GROUPS: Final = 19
+# How people write a mobile number; dots are stricter, as addresses and versions are dotted too.
+_PHONE_GROUPS: Final = frozenset(
+    {(11,), (3, 4, 4), (3, 3, 5), (3, 8), (4, 4, 3), (4, 3, 4), (5, 6), (7, 4), (3, 4, 2, 2), (3, 2, 2, 4), (1,) * 11}
+)
+_DOTTED_GROUPS: Final = frozenset({(11,), (3, 4, 4), (3, 3, 5), (4, 4, 3)})
+_CARD_GROUPS: Final = frozenset({(4, 6, 5), (6, 10), (6, 11), (6, 12), (6, 13)})
+# Words that are written right before a number without a space: tel13800138000, wx13800138000.
+_GLUED_WORDS: Final = frozenset(
+    "tel phone mobile mob cell user wx weixin wechat vx qq sms call sj dh hm to no id u p t m x is".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Digits `start` up to `end`, after the separator `before` (empty for the first)."""
+
+    start: int
+    end: int
+    before: str
+
+    @property
+    def length(self) -> int:
+        return self.end - self.start
+
+
+def numbers(text: str) -> Iterator[Span]:
+    """Mobile, identity and bank card numbers in `text`, in whatever grouping."""
+    for (start, end), *_ in _CHAIN.every(text):
+        yield from _in_chain(text, start, end)
+    for (start, end), *_ in _SPELLED.every(text):
+        yield from _spelled(text, start, end)
+
+
+def _in_chain(text: str, start: int, end: int) -> Iterator[Span]:
+    groups = _groups(text, start, end)
+    first = 0
+    while first < len(groups):
+        found = _window(text, groups, first)
+        if found is None:
+            first += 1
+        else:
+            last, span = found
+            yield span
+            first = last + 1
+
+
+def _groups(text: str, start: int, end: int) -> list[_Group]:
+    """The digit groups of a chain; a final X belongs to the last one."""
+    groups: list[_Group] = []
+    at, before = start, ""
+    while at < end:
+        stop = at
+        while stop < end and text[stop] in "0123456789xX":
+            stop += 1
+        if text[at] in "xX":  # a check character after a separator
+            groups[-1] = _Group(groups[-1].start, stop, groups[-1].before)
+            break
+        groups.append(_Group(at, stop, before))
+        at = stop
+        while at < end and text[at] not in "0123456789xX":
+            at += 1
+        before = text[stop:at]
+    return groups
+
+
+def _window(text: str, groups: list[_Group], first: int) -> tuple[int, Span] | None:
+    """The longest number that begins with group `first`, and the index of its last group."""
+    if not _open_left(text, groups[first]):
+        return None
+    best: tuple[int, Span] | None = None
+    total = 0
+    separators: set[str] = set()
+    for last in range(first, min(first + _MOST_GROUPS, len(groups))):
+        group = groups[last]
+        digits = _bare(text[groups[first].start : group.end])
+        total = len(digits)
+        prefixed = text[groups[first].start : groups[first].end] in _COUNTRY
+        if last > first + prefixed:
+            separators.add(group.before.strip() or " ")
+        if total > _LONGEST or len(separators) > 1:
+            break
+        kind = _kind(digits, [each.length for each in groups[first : last + 1]], separators)
+        if kind and _closed_right(text, groups, last) and _apart(kind, groups, first, last, separators):
+            best = last, Span(_with_country(text, groups[first].start, group.end), group.end, kind)
+    return best
+
+
+def _kind(digits: str, lengths: list[int], separators: set[str]) -> str | None:
+    if len(digits) == 18 and is_identity(digits):
+        return IDENTITY
+    if digits[-1] in "xX":
+        return None
+    if len(digits) in (11, 13, 15) and _is_phone(digits, lengths, separators):
+        return PHONE
+    if len(digits) >= 15 and _is_card_grouping(lengths) and is_bank_card(digits):
+        return BANK_CARD
+    return None
+
+
+def _is_phone(digits: str, lengths: list[int], separators: set[str]) -> bool:
+    for country in ("", *_COUNTRY):
+        rest = digits.removeprefix(country)
+        if len(rest) + len(country) == len(digits) and is_mobile(rest):
+            own = [lengths[0] - len(country), *lengths[1:]]
+            grouping = tuple(own if own[0] else own[1:])
+            return grouping in (_DOTTED_GROUPS if "." in separators else _PHONE_GROUPS)
+    return False
+
+
+def _is_card_grouping(lengths: list[int]) -> bool:
+    fours = all(length == 4 for length in lengths[:-1]) and lengths[-1] <= 4
+    return len(lengths) == 1 or fours or tuple(lengths) in _CARD_GROUPS
+
+
+def _open_left(text: str, group: _Group) -> bool:
+    """Nothing that a number grows out of stands before this group."""
+    if group.before:
+        return group.before.isspace()
+    before = text[max(0, group.start - 12) : group.start]
+    if not before or not _is_word(before[-1]):
+        return True
+    if before[-2:-1] == "\\" or before[-3:-2] == "%":  # an escape such as \n or %3D
+        return True
+    word = before[len(before.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")) :]
+    return word.lower() in _GLUED_WORDS and not (len(word) < len(before) and _is_word(before[-len(word) - 1]))
+
+
+def _closed_right(text: str, groups: list[_Group], last: int) -> bool:
+    if last + 1 < len(groups):
+        return groups[last + 1].before.isspace()
+    after = text[groups[last].end : groups[last].end + 1]
+    return not _is_word(after)
+
+
+def _apart(kind: str, groups: list[_Group], first: int, last: int, separators: set[str]) -> bool:
+    """A phone number among other groups with the same blanks stands out only in its usual grouping."""
+    alone = first == 0 and last + 1 == len(groups)
+    if alone or kind != PHONE or " " not in separators:
+        return True
+    return [group.length for group in groups[first : last + 1]][-3:] == [3, 4, 4]
+
+
+def _with_country(text: str, start: int, end: int) -> int:
+    """Where the number begins once its plus sign and bracket are counted in."""
+    if text[start - 1 : start] == "+":
+        start -= 1
+    if text[start - 1 : start] == "(" and ")" in text[start:end]:
+        start -= 1
+    return start
+
+
+def _bare(text: str) -> str:
+    return "".join(char for char in text if char in "0123456789xX")
+
+
+def _is_word(char: str) -> bool:
+    return char.isascii() and char.isalnum()
+
+
+def _spelled(text: str, start: int, end: int) -> Iterator[Span]:
+    """Numbers in Chinese numerals: 一三八零零一三八零零零, 幺三八…"""
+    written = text[start:end]
+    digits = _bare(written.translate(_NUMERALS))
+    if written.isascii() or {text[start - 1 : start], text[end : end + 1]} & _LARGER_NUMERALS:
+        return
+    if is_mobile(digits):
+        yield Span(start, end, PHONE)
+    elif is_identity(digits):
+        yield Span(start, end, IDENTITY)
+    elif is_bank_card(digits):
+        yield Span(start, end, BANK_CARD)

@@ -1,0 +1,159 @@
+"""The redactor: fold, detect, replace in the original; when anything goes wrong, nothing comes out.
+
+Detection repeats on the masked view until it finds nothing more. The view of a cleaned text is that last view, so
+cleaning twice is cleaning once. Replacing a value may uncover a neighbour that had been part of a longer run, hence
+more than one round; each round costs one pass, and a text that has not settled after `_ROUNDS` is refused.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from sync.errors import RedactionFailed, XiaobaiError
+from sync.redaction.assignments import assignments, backwards
+from sync.redaction.engine import Pattern, user_pattern
+from sync.redaction.entropy import random_looking
+from sync.redaction.envelopes import command_lines, credentials_in_urls, headers, key_blocks
+from sync.redaction.model import (
+    CUSTOM,
+    EMAIL,
+    Clean,
+    CleanPayload,
+    Span,
+    placeholder,
+    sealed_payload,
+    sealed_text,
+)
+from sync.redaction.numbers import numbers
+from sync.redaction.payload import cleaned_object
+from sync.redaction.personal import company_codes, emails
+from sync.redaction.tokens import issued, marked
+from sync.redaction.view import BARRIER, View, view_of
+
+Detector = Callable[[str], Iterable[Span]]
+
+# In order of authority: where spans overlap they are replaced as one, under the name of the first.
+DETECTORS: Final[tuple[Detector, ...]] = (
+    key_blocks,
+    issued,
+    marked,
+    credentials_in_urls,
+    headers,
+    command_lines,
+    assignments,
+    backwards,
+    emails,
+    numbers,
+    company_codes,
+    random_looking,
+)
+_ROUNDS: Final = 16
+
+
+class Redactor:
+    """Turns text into `Clean` text and JSON objects into `CleanPayload`s.
+
+    `extra_patterns` are the user's own, in google-re2 syntax; a group, if there is one, marks what is replaced.
+    `enabled=False` is the user's choice about what is captured on this device: `clean` and `payload` then only seal.
+    What leaves the device goes through `for_leaving()`, which is always an enabled redactor.
+    """
+
+    def __init__(self, *, extra_patterns: Sequence[str] = (), enabled: bool = True) -> None:
+        self._extra = tuple(user_pattern(source) for source in extra_patterns)
+        self.enabled = enabled
+
+    def for_leaving(self) -> "Redactor":
+        """The redactor for everything that leaves this device, whatever the setting for local capture."""
+        if self.enabled:
+            return self
+        return Redactor(extra_patterns=[pattern.source for pattern in self._extra])
+
+    def clean(self, text: str) -> Clean:
+        """`text` with every value that was found replaced by the name of its kind.
+
+        Raises RedactionFailed when the text could not be examined; raw text never comes back.
+        """
+        return sealed_text(self._replaced(text) if self.enabled else text)
+
+    def payload(self, value: Mapping[str, Any]) -> CleanPayload:
+        """The JSON object `value` with every string and key in it cleaned, at any depth, and NUL taken out.
+
+        Raises InvalidInput with the path of what JSON cannot hold, RedactionFailed as `clean` does.
+        """
+        return sealed_payload(cleaned_object(value, self._replaced if self.enabled else str))
+
+    def find(self, text: str) -> list[Span]:
+        """What `clean` would replace: disjoint spans from left to right, in characters of `text`."""
+        try:
+            return self._settled(view_of(text))
+        except XiaobaiError:
+            raise
+        except Exception as error:
+            # The cause is dropped on purpose: encoding errors carry the whole text with them.
+            raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
+
+    def _replaced(self, text: str) -> str:
+        pieces: list[str] = []
+        done = 0
+        for span in self.find(text):
+            pieces += (text[done : span.start], placeholder(span.kind))
+            done = span.end
+        return "".join((*pieces, text[done:]))
+
+    def _settled(self, view: View) -> list[Span]:
+        found: list[Span] = []
+        for _ in range(_ROUNDS):
+            hits = _merged(self._detected(view.text))
+            if not hits:
+                return found
+            found = _absorbed(found, [view.original(hit) for hit in hits])
+            view = view.masked(hits)
+        raise RedactionFailed(f"redaction did not settle in {_ROUNDS} rounds")
+
+    def _detected(self, text: str) -> list[tuple[int, Span]]:
+        """(authority, span) of every detector."""
+        hits = [(rank, hit) for rank, detector in enumerate(DETECTORS) for hit in detector(text)]
+        hits += [(-1, hit) for pattern in self._extra for hit in _custom(pattern, text)]
+        return [(rank, trimmed) for rank, hit in hits if (trimmed := _trimmed(text, hit))]
+
+
+def _custom(pattern: Pattern, text: str) -> Iterable[Span]:
+    for groups in pattern.every(text):
+        marked = next((group for group in groups[1:] if group[0] >= 0), groups[0])
+        yield Span(*marked, CUSTOM)
+
+
+def _trimmed(text: str, span: Span) -> Span | None:
+    """The span without what is already replaced at its edges; None when nothing is left."""
+    start, end = span.start, span.end
+    while start < end and text[start] == BARRIER:
+        start += 1
+    while start < end and text[end - 1] == BARRIER:
+        end -= 1
+    return Span(start, end, span.kind) if start < end else None
+
+
+def _merged(hits: list[tuple[int, Span]]) -> list[Span]:
+    """Disjoint spans in order; overlapping ones become one with the kind of the highest authority."""
+    merged: list[tuple[int, Span]] = []
+    for rank, span in sorted(hits, key=lambda hit: (hit[1].start, hit[0])):
+        if merged and span.start < merged[-1][1].end:
+            best, last = merged[-1]
+            if span.kind == EMAIL != last.kind and span.start > last.start:
+                continue  # the host after user:password@ is nobody's address
+            kind = last.kind if best <= rank else span.kind
+            merged[-1] = min(best, rank), Span(last.start, max(last.end, span.end), kind)
+        else:
+            merged.append((rank, span))
+    return [span for _, span in merged]
+
+
+def _absorbed(found: list[Span], new: list[Span]) -> list[Span]:
+    """Both lists in order; what lies inside a new span is part of it from now on."""
+    if not found:
+        return new
+    both = sorted([(span.start, 1, span) for span in found] + [(span.start, 0, span) for span in new])
+    kept: list[Span] = []
+    for _, _, span in both:
+        if not kept or span.start >= kept[-1].end:
+            kept.append(span)
+    return kept

@@ -1,0 +1,96 @@
+"""The normalised view: the text as a detector should see it, with the way back to the original.
+
+Folding is a function of one character and nothing else, so that the view of a redacted text is the masked view of
+the original; the redactor's idempotence rests on it.
+
+ - NFKC per character: １３８ is 138, ＠ is @, a no-break space is a space, ① is 1.
+ - Format characters (zero-width, bidi, soft hyphen), variation selectors, combining marks and NUL vanish.
+ - Every dash is '-'.
+ - Chinese punctuation that ends a value in prose (，；！？（）…) stays as it is: it is how a password ends.
+ - A placeholder such as [手机号] becomes one `BARRIER`, which no rule matches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from unicodedata import category, normalize
+
+from sync.redaction.engine import Pattern
+from sync.redaction.model import KINDS, Span
+
+BARRIER: Final = "\ue000"  # private use: no text means anything by it
+_KEPT: Final = frozenset("，；！？（）…～｛｝。、")
+_PLACEHOLDER: Final = Pattern(r"\[(?:" + "|".join(KINDS) + r")\]")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """`text` to search in; its character i comes from the original's `starts[i]` up to `ends[i]`."""
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+    def original(self, span: Span) -> Span:
+        """The same span in characters of the original."""
+        return Span(self.starts[span.start], self.ends[span.end - 1], span.kind)
+
+    def masked(self, spans: Sequence[Span]) -> "View":
+        """This view with one BARRIER for each of `spans` (in order, disjoint, in characters of this view)."""
+        text: list[str] = []
+        starts: list[int] = []
+        ends: list[int] = []
+        done = 0
+        for span in spans:
+            text += (self.text[done : span.start], BARRIER)
+            starts += self.starts[done : span.start]
+            starts.append(self.starts[span.start])
+            ends += self.ends[done : span.start]
+            ends.append(self.ends[span.end - 1])
+            done = span.end
+        text.append(self.text[done:])
+        starts += self.starts[done:]
+        ends += self.ends[done:]
+        return View("".join(text), starts, ends)
+
+
+def view_of(text: str) -> View:
+    """Fold `text`; time and memory linear in its length."""
+    view = _folded(text)
+    if "[" not in view.text:
+        return view
+    present = [Span(*groups[0], "") for groups in _PLACEHOLDER.every(view.text)]
+    return view.masked(present) if present else view
+
+
+def _folded(text: str) -> View:
+    if text.isascii() and "\x00" not in text:
+        return View(text, range(len(text)), range(1, len(text) + 1))
+    if all(len(_FOLDS[ord(char)]) == 1 for char in set(text)):
+        return View(text.translate(_FOLDS), range(len(text)), range(1, len(text) + 1))
+    pieces = [_FOLDS[ord(char)] for char in text]
+    starts = [index for index, piece in enumerate(pieces) for _ in piece]
+    return View("".join(pieces), starts, [start + 1 for start in starts])
+
+
+class _Folds(dict[int, str]):
+    """Code point -> what the view shows; filled as characters are met."""
+
+    def __missing__(self, point: int) -> str:
+        folded = self[point] = _fold(chr(point))
+        return folded
+
+
+def _fold(char: str) -> str:
+    if char in _KEPT or char in "\t\n\r":
+        return char
+    if char == BARRIER:
+        return "\ufffd"
+    if char == "\x00" or category(char) in {"Cf", "Mn", "Me"}:
+        return ""
+    if category(char) == "Pd" or char == "\u2212":
+        return "-"
+    return normalize("NFKC", char)
+
+
+_FOLDS: Final = _Folds()

@@ -1,0 +1,187 @@
+"""One frozen settings object; the only reader of the environment and of `config.toml`.
+
+Where a value comes from, the first found wins: command-line flag, environment (`XIAOBAI_…`, nested ones with a double
+underscore), `config.toml` in the data directory, default. An unknown name or a bad value is an error that names it:
+a setting typed wrongly must not silently do nothing. Keys and tokens never appear in a message.
+"""
+
+import base64
+import binascii
+import json
+import os
+import socket
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from platformdirs import user_data_path
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from sync.errors import ServiceKeyRefused, SettingsError
+
+PREFIX: Final = "XIAOBAI_"
+NEST: Final = "__"
+CONFIG_FILE: Final = "config.toml"
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LoadSettings(_Part):
+    other_devices: Literal["digest", "off"] = "digest"
+
+
+class PrivacySettings(_Part):
+    store_messages: bool = False
+
+
+class RecordSettings(_Part):
+    min_importance: float = Field(default=0.0, ge=0.0, le=1.0)
+
+
+class RedactionSettings(_Part):
+    patterns: tuple[str, ...] = ()
+
+
+class DocumentSettings(_Part):
+    poll_seconds: float = Field(default=3.0, gt=0.0, le=60.0)  # the floor below the watcher
+    keep_versions: int = Field(default=200, ge=20, le=10_000)  # an editor may hold a buffer this many writes old
+
+
+class SyncSettings(_Part):
+    poll_seconds: float = Field(default=30.0, ge=0.2, le=3600.0)
+    timeout_seconds: float = Field(default=12.0, gt=0.0, le=60.0)  # one request, as a whole
+    push_events: int = Field(default=200, ge=1, le=500)
+
+
+class Settings(BaseSettings):
+    """Everything that can be set. Use `Settings.gather()`, which also reads the file and checks the names."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter=NEST, extra="forbid", frozen=True, hide_input_in_errors=True
+    )
+
+    memory_file: Path = Path("~/xiaobai-ai-memory.md")
+    data_dir: Path = Field(default_factory=lambda: user_data_path("xiaobai-memory", appauthor=False))
+    app_db: Path | None = None
+    supabase_url: str | None = None
+    supabase_key: SecretStr | None = None
+    device_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._:-]{1,128}$")
+    device_name: str = Field(default_factory=socket.gethostname, min_length=1, max_length=128)
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    token_store: Literal["auto", "file"] = "auto"  # noqa: S105 - where tokens are kept, not one of them
+    load: LoadSettings = Field(default_factory=LoadSettings)
+    privacy: PrivacySettings = Field(default_factory=PrivacySettings)
+    record: RecordSettings = Field(default_factory=RecordSettings)
+    redaction: RedactionSettings = Field(default_factory=RedactionSettings)
+    document: DocumentSettings = Field(default_factory=DocumentSettings)
+    sync: SyncSettings = Field(default_factory=SyncSettings)
+
+    @field_validator("memory_file", "data_dir", "app_db")
+    @classmethod
+    def _absolute(cls, value: Path | None) -> Path | None:
+        return None if value is None else Path(os.path.abspath(value.expanduser()))  # noqa: PTH100 - keeps symlinks
+
+    @field_validator("log_level", mode="before")
+    @classmethod
+    def _any_case(cls, value: object) -> object:
+        return value.upper() if isinstance(value, str) else value
+
+    @field_validator("supabase_url")
+    @classmethod
+    def _web_address(cls, value: str | None) -> str | None:
+        if value is None or value.startswith(("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")):
+            return value.rstrip("/") if value else None
+        raise ValueError("must begin with https:// (http:// only for this machine)")
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is the library's
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, _ConfigFile(settings_cls)
+
+    @classmethod
+    def gather(cls, **flags: Any) -> "Settings":
+        """Read flags, environment and file. Raises SettingsError or ServiceKeyRefused."""
+        _refuse_unknown_variables(os.environ, cls)
+        given = {name: value for name, value in flags.items() if value is not None}
+        try:
+            settings = cls(**given)
+        except ValidationError as error:
+            raise _told(error) from None  # the cause would show what was typed, which may be a key
+        _refuse_service_key(settings.supabase_key)
+        if (settings.supabase_url is None) != (settings.supabase_key is None):
+            missing = "SUPABASE_KEY" if settings.supabase_key is None else "SUPABASE_URL"
+            raise SettingsError(
+                f"{PREFIX}{missing} is missing: the address and the key of the Supabase project go together"
+            )
+        return settings
+
+
+class _ConfigFile(PydanticBaseSettingsSource):
+    """`config.toml` in whatever data directory flags and environment have settled on."""
+
+    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
+        raise NotImplementedError((field, field_name))  # this source answers as a whole
+
+    def __call__(self) -> dict[str, Any]:
+        default = user_data_path("xiaobai-memory", appauthor=False)
+        folder = Path(self.current_state.get("data_dir") or default).expanduser()
+        path = folder / CONFIG_FILE
+        try:
+            return tomllib.loads(path.read_text("utf-8"))
+        except FileNotFoundError:
+            return {}
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise SettingsError(f"{path} cannot be read: {error}") from error
+
+
+def _refuse_unknown_variables(environment: Mapping[str, str], model: type[BaseModel]) -> None:
+    for variable in environment:
+        if variable.upper().startswith(PREFIX) and not _is_known(variable[len(PREFIX) :].lower().split(NEST), model):
+            raise SettingsError(f"{variable} is not a setting of xiaobai-memory", hint="Correct or unset it.")
+
+
+def _is_known(path: list[str], model: type[BaseModel]) -> bool:
+    if path[0] not in model.model_fields:
+        return False
+    inner = model.model_fields[path[0]].annotation
+    if len(path) == 1:
+        return True
+    return isinstance(inner, type) and issubclass(inner, BaseModel) and _is_known(path[1:], inner)
+
+
+def _told(error: ValidationError) -> SettingsError:
+    first = error.errors(include_input=False, include_url=False)[0]
+    path = [str(part) for part in first["loc"]]
+    if first["type"] == "extra_forbidden":
+        return SettingsError(f"{'.'.join(path)} is not a setting of xiaobai-memory")
+    return SettingsError(f"{PREFIX}{NEST.join(path).upper()} ({'.'.join(path)}): {first['msg']}")
+
+
+def _refuse_service_key(key: SecretStr | None) -> None:
+    """Decided contradiction 3: a key that passes row-level security by has no business on a user's machine."""
+    if key is not None and is_service_key(key.get_secret_value()):
+        raise ServiceKeyRefused(f"{PREFIX}SUPABASE_KEY holds a service key")
+
+
+def is_service_key(key: str) -> bool:
+    """Whether a key is `sb_secret_…`, or a legacy JWT whose role bypasses row-level security."""
+    if key.startswith("sb_secret_"):
+        return True
+    parts = key.split(".")
+    if len(parts) != 3:
+        return False
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+    except (binascii.Error, ValueError):
+        return False
+    return isinstance(claims, dict) and claims.get("role") in {"service_role", "supabase_admin"}

@@ -1,0 +1,44 @@
+"""Waking whoever waits, without timers and without losing a wake-up."""
+
+import asyncio
+
+
+class Signal:
+    """Wakes whoever waits for a change. A change between two waits is not lost: the count tells."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._waiters: set[asyncio.Future[None]] = set()
+
+    @property
+    def count(self) -> int:
+        return self._count
+
+    def set(self) -> None:
+        self._count += 1
+        for waiter in self._waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._waiters.clear()
+
+    async def wait(self, seen: int) -> int:
+        """Return as soon as the count differs from `seen`; the new count."""
+        while self._count == seen:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.add(waiter)
+            try:
+                await waiter
+            finally:
+                self._waiters.discard(waiter)
+        return self._count
+
+
+async def wait_for_any(seconds: float | None, *signals: tuple[Signal, int]) -> bool:
+    """Until one of the signals has moved past its count; False when the time ran out first."""
+    waits = [asyncio.ensure_future(signal.wait(seen)) for signal, seen in signals]
+    try:
+        done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        return bool(done)
+    finally:
+        for wait in waits:
+            wait.cancel()

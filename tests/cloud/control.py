@@ -1,0 +1,61 @@
+"""A fault proxy commanded over HTTP, for tests that are not written in Python.
+
+- POST /cut, /restore, /half_open
+- POST /delay?seconds=2
+- POST /drop_response_after_request?n=1&matching=rpc
+- POST /answer?status=429&Retry-After=5 (each other parameter is a header, the request's body is the body)
+"""
+
+from collections.abc import Awaitable
+from types import TracebackType
+from typing import Self
+from urllib.parse import parse_qsl, urlsplit
+
+from tests.cloud.proxy import FaultProxy
+from tests.cloud.web import Door, Request, Response, speaking_http
+
+
+class Control:
+    def __init__(self, proxy: FaultProxy) -> None:
+        self._proxy = proxy
+        self._door = Door(speaking_http(self._obey))
+
+    @property
+    def url(self) -> str:
+        return self._door.url
+
+    async def __aenter__(self) -> Self:
+        await self._door.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._door.close()
+
+    async def _obey(self, request: Request) -> Response:
+        said = dict(parse_qsl(urlsplit(request.target).query))
+        try:
+            wanted = self._command(request.path.removeprefix("/"), said, request.body)
+        except (KeyError, ValueError) as error:
+            return Response(400, body=f"{request.target}: {error}\n".encode())
+        if wanted is None:
+            return Response(404, body=b"cut restore half_open delay drop_response_after_request answer\n")
+        await wanted
+        return Response(204)
+
+    def _command(self, name: str, said: dict[str, str], body: bytes) -> Awaitable[None] | None:
+        match name:
+            case "cut":
+                return self._proxy.cut()
+            case "restore":
+                return self._proxy.restore()
+            case "half_open":
+                return self._proxy.half_open()
+            case "delay":
+                return self._proxy.delay(float(said["seconds"]))
+            case "drop_response_after_request":
+                return self._proxy.drop_response_after_request(int(said.get("n", 1)), matching=said.get("matching", ""))
+            case "answer":
+                return self._proxy.answer(int(said.pop("status")), said, body)
+        return None

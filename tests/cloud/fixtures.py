@@ -1,0 +1,122 @@
+"""Fixtures of the local cloud, for any test of any loop: the cloud is a process of its own, one per xdist worker.
+
+Many tests share it; each takes users of its own. A test that takes the API away uses `LocalCloud` itself, one that
+disturbs the network puts a `FaultProxy` before `local_cloud`.
+"""
+
+import json
+import select
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from tests.cloud.tools import LocalCloudError
+
+READY_WITHIN = 180.0  # seconds: 1.1 s is usual; the first start of all makes a template, and workers wait for it
+STOPPED_WITHIN = 15.0
+REPOSITORY = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Cloud:
+    """What `python -m tests.cloud` printed."""
+
+    url: str
+    publishable_key: str
+    secret_key: str
+    database_url: str
+    """A DSN of the superuser, for psycopg."""
+    pids: tuple[int, ...] = ()
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def sign_up(self, email: str, password: str) -> str:
+        """The id of a new user."""
+        answer = httpx.post(
+            f"{self.url}/auth/v1/signup",
+            json={"email": email, "password": password},
+            headers={"apikey": self.publishable_key},
+            trust_env=False,
+        )
+        if answer.status_code != httpx.codes.OK:
+            raise LocalCloudError(f"sign-up of {email} failed: {answer.status_code} {answer.text}")
+        return str(answer.json()["user"]["id"])
+
+    def reload_schema(self) -> None:
+        """After DDL: let the API see it at once. It would notice by itself, but a moment later."""
+        httpx.post(f"{self.url}/_local/reload", trust_env=False).raise_for_status()
+
+    def code_sent_to(self, receiver: str) -> str:
+        """The last code sent to this phone or address."""
+        answer = httpx.get(f"{self.url}/_local/codes/{receiver}", trust_env=False)
+        return str(answer.raise_for_status().json()["code"])
+
+
+class User(NamedTuple):
+    email: str
+    password: str
+    user_id: str
+
+
+@pytest.fixture(scope="session")
+def local_cloud() -> Iterator[Cloud]:
+    """A local Supabase on a real PostgreSQL, with the migrations of this repository."""
+    with tempfile.TemporaryFile("w+") as errors:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.cloud"],
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield _read(process.stdout, errors)
+        finally:
+            process.stdin.close()
+            try:
+                process.wait(STOPPED_WITHIN)
+            finally:
+                process.kill()
+                process.stdout.close()
+
+
+@pytest.fixture
+def new_user(local_cloud: Cloud) -> Callable[[], User]:
+    """A person nobody else knows, as often as it is called."""
+
+    def sign_up() -> User:
+        email, password = f"{uuid4().hex}@example.com", uuid4().hex
+        return User(email, password, local_cloud.sign_up(email, password))
+
+    return sign_up
+
+
+def eventually(holds: Callable[[], bool], *, within: float = 10.0) -> None:
+    """Wait for what another process does in its own time; fail when it does not."""
+    deadline = time.monotonic() + within
+    while not holds():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def _read(stdout: IO[bytes], errors: IO[str]) -> Cloud:
+    ready, _, _ = select.select([stdout], [], [], READY_WITHIN)
+    line = stdout.readline() if ready else b""
+    if not line:
+        errors.seek(0)
+        pytest.fail(f"the local cloud did not start (does `make setup` help?):\n{errors.read()[-4000:]}", pytrace=False)
+    told = json.loads(line)
+    return Cloud(**{**told, "pids": tuple(told["pids"])})

@@ -1,0 +1,89 @@
+"""The front: what a program sees as the project's URL. It passes requests to lite and bridges what lite lacks.
+
+Bridged here:
+- Auth writes times as RFC 3339 in UTC with a `Z` on a hosted project; lite as PostgreSQL prints them.
+- Codes to sign in with (see `codes.py`): lite knows no phones.
+- A path that a hosted project does not serve is not served here either, whatever lite would say.
+
+Bridged one step further in, where the database is in reach (`lite/connection.mjs`): roles, timeouts, error codes.
+Under `/_local/` a test asks what a person would know: the code on the phone, or that the schema has been reloaded.
+"""
+
+import logging
+import re
+
+import httpx
+
+from tests.cloud.codes import Codes
+from tests.cloud.web import HOP_BY_HOP, Door, Headers, Request, Response, speaking_http
+
+log = logging.getLogger("tests.cloud")
+
+SERVED = ("/auth/v1/", "/rest/v1/")
+UPSTREAM_WITHIN = 60.0  # seconds; longer than any statement timeout, so that the database's own answer comes first
+AUTH_TIME = re.compile(rb'("[a-z_]+_at":")(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)\+00(?::00)?"')
+
+
+class Front:
+    """One address for the project's whole life; what answers behind it may come and go."""
+
+    def __init__(self) -> None:
+        self._door = Door(speaking_http(self._answer))
+        self._upstream: httpx.AsyncClient | None = None
+        self._codes = Codes(self._pass_on)
+
+    @property
+    def url(self) -> str:
+        return self._door.url
+
+    async def open(self, upstream: str) -> None:
+        limits = httpx.Limits(max_connections=None)
+        self._upstream = httpx.AsyncClient(
+            base_url=upstream,
+            timeout=UPSTREAM_WITHIN,
+            limits=limits,
+            trust_env=False,  # a proxy that the environment names is not for loopback
+            verify=False,  # plain HTTP: loading certificates would only take time
+        )
+        await self._door.open()
+
+    async def shut(self) -> None:
+        await self._door.shut()
+        if self._upstream is not None:
+            await self._upstream.aclose()
+
+    async def close(self) -> None:
+        await self.shut()
+        await self._door.close()
+
+    async def _answer(self, request: Request) -> Response:
+        if request.path.startswith("/_local/"):
+            return await self._local(request)
+        if not request.path.startswith(SERVED):
+            return Response(404, body=b'{"message":"no Route matched with those values"}')
+        if not request.path.startswith("/auth/v1/"):
+            return await self._pass_on(request)
+        response = await self._codes.answer(request)
+        return Response(response.status, response.headers, AUTH_TIME.sub(rb'\1\2T\3Z"', response.body))
+
+    async def _local(self, request: Request) -> Response:
+        if request.path.startswith("/_local/codes/"):
+            return await self._codes.code(request.path.removeprefix("/_local/codes/"))
+        return await self._pass_on(request)
+
+    async def _pass_on(self, request: Request) -> Response:
+        assert self._upstream is not None
+        headers = _end_to_end(request.headers)
+        try:
+            async with self._upstream.stream(
+                request.method, request.target, headers=headers, content=request.body
+            ) as answer:
+                body = b"".join([chunk async for chunk in answer.aiter_raw()])
+        except httpx.HTTPError as error:
+            log.warning("%s %s: %r", request.method, request.path, error)
+            return Response(502, body=b'{"message":"An invalid response was received from the upstream server"}')
+        return Response(answer.status_code, answer.headers.raw, body)
+
+
+def _end_to_end(headers: Headers) -> Headers:
+    return [(name, value) for name, value in headers if name.lower() not in HOP_BY_HOP | {b"host"}]
