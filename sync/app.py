@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
+from functools import cache, partial
 from importlib.metadata import version
 from typing import Final
 
@@ -31,7 +31,7 @@ from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
 from sync.document.others import REGISTERED
 from sync.document.watcher import Watcher
-from sync.errors import AlreadyRunning, InvalidInput, StorageError
+from sync.errors import AlreadyRunning, InvalidInput, StorageError, place_of
 from sync.files import sha256
 from sync.log import store as log_store
 from sync.log.intake import Intake
@@ -52,6 +52,7 @@ from sync.signals import Signal, wait_for_any
 VERSION: Final = version("xiaobai-memory")
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
 BETWEEN_WRITES: Final = 0.3  # seconds at least between two renderings of the file caused by new events
+BEGIN_ANEW: Final = 2.0  # seconds before a job that failed unexpectedly is begun anew
 FOR_A_HELPER: Final = 2.0  # seconds a starting sidecar waits for a command that does its work just now
 SNAPSHOT_BYTES: Final = 1024 * 1024  # the server takes no larger document
 
@@ -157,9 +158,10 @@ class App:
     def jobs(self) -> list[Coroutine[None, None, None]]:
         """What a sidecar does besides answering."""
         self._watcher = Watcher(self.settings.memory_file, self._file_touched)
-        jobs = [self._keep_file(self._watcher), self._notice_other_processes()]
+        jobs = [_kept_up("file", partial(self._keep_file, self._watcher))]
+        jobs.append(_kept_up("other processes", self._notice_other_processes))
         if self.replicator is not None:
-            jobs.append(self.replicator.run())
+            jobs.append(_kept_up("cloud", self.replicator.run))
         return jobs
 
     async def stop(self) -> None:
@@ -212,9 +214,19 @@ async def open_app(
             await app.settle()
 
 
+async def _kept_up(name: str, job: Callable[[], Coroutine[None, None, None]]) -> None:
+    """A job that a defect, or a database that is busy or full, must not end for good: calls go on being answered."""
+    while True:
+        try:
+            await job()
+        except Exception as error:  # noqa: BLE001 - told where it happened, without its text, and begun anew
+            log.error("the job %r failed and begins anew: %s", name, place_of(error))  # noqa: TRY400 - no text of it
+        await asyncio.sleep(BEGIN_ANEW)
+
+
 @asynccontextmanager
 async def _running(jobs: Sequence[Coroutine[None, None, None]]) -> AsyncIterator[None]:
-    """Jobs that run beside the block and end with it; a defect in one of them ends the block."""
+    """Jobs that run beside the block and end with it."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(job) for job in jobs]
         try:

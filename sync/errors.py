@@ -226,3 +226,15 @@ class DeviceConflict(CloudError):
 
     kind = "device_conflict"
     default_hint = "Give one of the two installations another XIAOBAI_DEVICE_ID."
+
+
+def place_of(error: BaseException) -> str:
+    """`module file:line function` of the innermost frame, for logs; no values, no exception text."""
+    trace = error.__traceback__
+    if trace is None:
+        return type(error).__name__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    code = trace.tb_frame.f_code
+    file = code.co_filename.replace("\\", "/").rsplit("/", 2)[-2:]
+    return f"{type(error).__name__} at {'/'.join(file)}:{trace.tb_lineno} in {code.co_name}"

@@ -20,12 +20,13 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Generic, TypeVar
 
-from bridge.methods.failures import Failure, failure, failure_of, first_known, place_of
+from bridge.methods.failures import Failure, failure, failure_of, first_known
 from bridge.methods.table import Context, Method, Notify, Table, no_parent
 from bridge.rpc import messages
 from bridge.rpc.frames import Fault, Frame, Frames, encode_frame
 from bridge.rpc.messages import Call, Refusal
 from bridge.rpc.wire import HIGH_WATER, Wire
+from sync.errors import place_of
 
 App = TypeVar("App")
 

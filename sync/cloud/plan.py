@@ -51,10 +51,9 @@ def judge(cursor: Cursor, answer: SyncAnswer) -> Verdict:
     answer is not used and asked for again.
     """
     if answer.reset or (cursor.epoch is not None and cursor.epoch != answer.epoch):
-        return Verdict(reset=True, cursor=Cursor(epoch=answer.epoch, synced_at=answer.server_time), caught_up=False)
+        start = Cursor(epoch=answer.epoch, seq=answer.floor, head=answer.head, synced_at=answer.server_time)
+        return Verdict(reset=True, cursor=start, caught_up=False)  # what lies below the floor was folded away
     seq, event_id = cursor.seq, cursor.event_id
-    if seq == 0 and answer.floor > 0:
-        seq = answer.floor  # what lies below the floor was folded away; reading begins there
     for event in answer.events:
         if event.server_seq != seq + 1:
             raise CloudUnavailable(f"the server's events have a hole after {seq}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from sync.log.model import Event
+from sync.redaction import Clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class DeviceFacts:
 class SnapshotRow:
     """The device's document as it may leave: redacted. `through_replica_seq`: the last own event it contains."""
 
-    content: str
+    content: Clean
     content_sha256: str
     through_replica_seq: int
 

@@ -55,7 +55,9 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     events that were acknowledged once and have no number any more are sent again.
     """
     if verdict.reset:
-        outbox_store.forget_numbers(connection, CLOUD, answer.epoch, clock)
+        outbox_store.forget_numbers(connection)
+        outbox_store.move_cursor(connection, CLOUD, verdict.cursor)
+        outbox_store.acknowledge(connection, CLOUD, answer.acked)
         return 0
     outbox_store.acknowledge(connection, CLOUD, answer.acked)
     new = 0

@@ -13,6 +13,7 @@ import json
 import logging
 from collections.abc import Awaitable
 from contextlib import suppress
+from dataclasses import asdict
 from email.utils import parsedate_to_datetime
 from typing import Any, Final, TypeVar
 
@@ -123,7 +124,7 @@ class SupabaseCloud:
             "p_after_event": request.after_event,
             "p_epoch": request.epoch,
             "p_limit": request.limit,
-            "p_snapshot": None if snapshot is None else msgspec.to_builtins(snapshot),
+            "p_snapshot": None if snapshot is None else asdict(snapshot),
         }
         value = await self._call(session, "ai_memory_sync", arguments)
         try:

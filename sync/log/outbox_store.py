@@ -5,7 +5,6 @@ from typing import Final
 
 from sqlalchemy import Connection, bindparam, func, insert, select, update
 
-from sync.clock import Clock, timestamp
 from sync.db.tables import cursors, deliveries, events, quarantine
 from sync.log.model import Cursor, Event, Refusal
 
@@ -110,10 +109,9 @@ def move_cursor(connection: Connection, destination: str, to: Cursor) -> None:
     )
 
 
-def forget_numbers(connection: Connection, destination: str, epoch: str | None, clock: Clock) -> None:
-    """The remote log was replaced or restored: read it from its beginning; keep what waits to be sent."""
+def forget_numbers(connection: Connection) -> None:
+    """The remote log was replaced or restored: its numbers mean nothing now. What waits to be sent goes on waiting."""
     connection.execute(update(events).where(events.c.server_seq.is_not(None)).values(server_seq=None, server_ts=None))
-    move_cursor(connection, destination, Cursor(epoch=epoch, synced_at=timestamp(clock.now())))
 
 
 def send_again_what_was_forgotten(connection: Connection, destination: str) -> int:

@@ -9,9 +9,9 @@ from typing import Final, NamedTuple
 
 from sync.redaction.engine import Pattern
 from sync.redaction.judgement import Claim, is_secret
-from sync.redaction.values import has_digit
 from sync.redaction.model import CODE, KEY, PASSWORD, TOKEN, Span
 from sync.redaction.names import CHINESE, LATIN, OTHER_OWNER, OTHER_THING, SHORT, WEAK, words
+from sync.redaction.values import has_digit
 
 _CLOSING: Final = r"(?:\\?[\"'`”’」』】\])）]|\*{2}|_{2}|[（(][^()（）\n]{0,12}[)）])"
 _ADVERBS: Final = (

@@ -21,6 +21,7 @@ _PROVINCES: Final = frozenset(
 _IDENTITY_WEIGHTS: Final = tuple(pow(2, 17 - place, 11) for place in range(17))
 _IDENTITY_CHECKS: Final = "10X98765432"
 _OLDEST_BIRTH: Final = 1900
+_LATEST_BIRTH: Final = 2099
 
 _COMPANY_ALPHABET: Final = "0123456789ABCDEFGHJKLMNPQRTUWXY"
 _COMPANY_WEIGHTS: Final = tuple(pow(3, place, 31) for place in range(17))
@@ -91,7 +92,4 @@ def _is_birth(year: str, month_day: str) -> bool:
         born = date(int(year), int(month_day[:2]), int(month_day[2:]))
     except ValueError:
         return False
-    return _OLDEST_BIRTH <= born.year and born.toordinal() <= _LATEST_BIRTH
-
-
-_LATEST_BIRTH: Final = date(2099, 12, 31).toordinal()
+    return _OLDEST_BIRTH <= born.year <= _LATEST_BIRTH

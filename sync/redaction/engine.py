@@ -1,6 +1,6 @@
-"""Patterns in google-re2: linear in the text whatever the pattern, so that no text can stall a capture.
+r"""Patterns in google-re2: linear in the text whatever the pattern, so that no text can stall a capture.
 
-Two properties of RE2 carry the rules of this package. `\\b` and `\\w` are ASCII by definition, hence a Chinese
+Two properties of RE2 carry the rules of this package. `\b` and `\w` are ASCII by definition, hence a Chinese
 neighbour *is* a word boundary, which is what a token in 我的密钥是… needs. And there is no look-around: what stands
 beside a match is looked at in Python, in constant time.
 
@@ -55,6 +55,12 @@ def compiled(source: str) -> Any:
     return re2.compile(source, options)
 
 
+def _errors() -> tuple[type[Exception], ...]:
+    import re2  # noqa: PLC0415 - as above
+
+    return re2.error, TypeError, UnicodeError
+
+
 def user_pattern(source: str) -> Pattern:
     """A pattern from the configuration file, compiled at once so that a bad one is known at start.
 
@@ -62,7 +68,7 @@ def user_pattern(source: str) -> Pattern:
     """
     try:
         compiled(source)
-    except Exception as error:
+    except _errors() as error:
         raise SettingsError(
             f"redaction.patterns: {source!r} is not a pattern of google-re2 ({type(error).__name__}: {error})",
             hint="RE2 knows no look-around and no back references; see github.com/google/re2/wiki/Syntax.",

@@ -12,8 +12,8 @@ from typing import Final
 
 from sync.redaction.engine import Pattern
 from sync.redaction.model import KEY, Span
-from sync.redaction.names import OTHER_OWNER, OTHER_THING, words
-from sync.redaction.values import changes, entropy, has_digit
+from sync.redaction.names import words
+from sync.redaction.values import changes, entropy, has_digit, is_wordy
 
 _RUN: Final = Pattern(r"[A-Za-z0-9_\-+/]{20,}={0,2}")
 _HINT: Final = Pattern(
@@ -31,7 +31,22 @@ _FAMILIES: Final = (
     *("msg_", "req_", "toolu_", "chatcmpl-", "run_", "thread_", "asst_", "file-", "resp_", "call_", "evt_", "cus_"),
     *("pi_", "sub_", "in_", "ch_", "pm_", "price_", "prod_", "pk_", "sb_publishable_", "phc_", "org-", "user-"),
 )
-_WORD: Final = Pattern(r"(?:[A-Z]?[a-z]+)+[0-9]{0,6}|[A-Z]+[0-9]{0,6}|[0-9]+[a-z]?")
+_OTHER_NAMES: Final = frozenset(
+    ("id", "ids", "url", "uri", "public", "pub", "csrf", "xsrf", "primary", "foreign", "hash", "sum", "checksum", "sha")
+    + (
+        "digest",
+        "integrity",
+        "etag",
+        "nonce",
+        "revision",
+        "commit",
+        "cid",
+        "trace",
+        "span",
+        "fingerprint",
+        "thumbprint",
+    )
+)
 _IDENTIFIER: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _SUMS: Final = ("h1:", "sha1:", "sha256:", "sha384:", "sha512:", "base64,", "md5:", "etag: ", "nonce-")
 
@@ -46,7 +61,7 @@ def random_looking(text: str) -> Iterator[Span]:
             or text[max(0, start - 8) : start].lower().endswith(_SUMS)
         ):
             continue
-        if _is_in_path(text, start, end, run) or _is_wordy(run) or _is_named_otherwise(text, start):
+        if _is_in_path(text, start, end, run) or is_wordy(run) or _is_named_otherwise(text, start):
             continue
         if _is_random(run, shortest=_WITH_HINT if _is_hinted(text, start) else _ALONE) and not _is_encoded_text(run):
             yield Span(start, end, KEY)
@@ -77,11 +92,6 @@ def _is_in_path(text: str, start: int, end: int, run: str) -> bool:
     return run.count("/") >= 2 and "+" not in run and changes(run) < 0.55
 
 
-def _is_wordy(run: str) -> bool:
-    """Words, numbers and words with numbers, joined by dashes or underscores."""
-    return all(not part or _WORD.whole(part) for part in run.rstrip("=").replace("_", "-").split("-"))
-
-
 def _is_named_otherwise(text: str, start: int) -> bool:
     """An assignment whose name says what it is: publicToken = …, credentialId: …"""
     before = text[max(0, start - 60) : start].rstrip("\"'` \\")
@@ -89,7 +99,7 @@ def _is_named_otherwise(text: str, start: int) -> bool:
         return False
     name = before.rstrip("=: ").rstrip("\"'` \\")
     identifier = name[len(name.rstrip(_IDENTIFIER)) :]
-    return any(word in OTHER_OWNER or word in OTHER_THING for word in words(identifier))
+    return not _OTHER_NAMES.isdisjoint(words(identifier))
 
 
 def _is_encoded_text(run: str) -> bool:

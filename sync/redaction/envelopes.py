@@ -36,6 +36,20 @@ _COMMANDS: Final = Pattern(
 )
 
 
+# BIP 39: twelve to twenty-four words of three to eight small letters. A passphrase has four or more.
+_PHRASE: Final = Pattern(
+    r"(?i)(?:助记词|mnemonic|(?:seed|recovery) phrase)[^a-z\n]{0,8}(?:is |are )?"
+    r"((?-i:(?:[a-z]{3,8}[ ,]{1,2}){11,23}[a-z]{3,8}))"
+    r"|passphrase[\"']?[:= ]{1,3}[\"']?((?-i:(?:[a-z]{2,12} ){3,11}[a-z]{2,12}))(?:[\"'\n]|$)"
+)
+
+
+def phrases(text: str) -> Iterator[Span]:
+    """Wallets' mnemonics and passphrases of several words."""
+    for groups in _PHRASE.every(text):
+        yield Span(*max(groups[1:]), KEY if groups[1][0] >= 0 else PASSWORD)
+
+
 def key_blocks(text: str) -> Iterator[Span]:
     """Private keys in PEM, OpenSSH, PGP and PuTTY form, whole or cut off."""
     for (start, end), (body, body_end) in _BLOCK.every(text):
@@ -59,15 +73,15 @@ def credentials_in_urls(text: str) -> Iterator[Span]:
 
 def headers(text: str) -> Iterator[Span]:
     """Bearer and basic credentials, and whatever an Authorization header holds."""
-    for _, (start, end) in _BEARER.every(text):
-        end = _unended(text, start, end)
-        if _is_credential(text[start:end]):
-            yield Span(start, end, TOKEN)
-    for _, (start, end) in _AUTHORIZATION.every(text):
-        end = _unended(text, start, end)
-        if _is_credential(text[start:end]):
-            yield Span(start, end, TOKEN)
-    for _, (start, end) in _BASIC.every(text):
+    for pattern in (_BEARER, _AUTHORIZATION):
+        for groups in pattern.every(text):
+            start, end = groups[-1]
+            value = text[start:end].rstrip(".,")
+            named = pattern is _AUTHORIZATION or text[groups[0][0]] == "B"
+            if _is_credential(value, named=named and not text[end : end + 1].isspace()):
+                yield Span(start, start + len(value), TOKEN)
+    for groups in _BASIC.every(text):
+        start, end = groups[1]
         if _is_user_and_password(text[start:end]):
             yield Span(start, end, TOKEN)
 
@@ -82,18 +96,12 @@ def command_lines(text: str) -> Iterator[Span]:
 _SHORTEST_BODY: Final = 16  # characters; fewer is talk about key files
 
 
-def _unended(text: str, start: int, end: int) -> int:
-    """A full stop that ends the sentence is not part of the value."""
-    while end > start and text[end - 1] in ".,":
-        end -= 1
-    return end
-
-
-def _is_credential(value: str) -> bool:
+def _is_credential(value: str, *, named: bool) -> bool:
     """Not a word of a sentence (bearer authentication) nor a reference to a value kept elsewhere."""
-    if is_reference(value):
+    if is_reference(value) or value.lower().startswith(("token", "auth")):
         return False
-    return any(char.isdecimal() for char in value) or len(value) >= 24 or value.lower() not in (value, value.title())
+    mixed = any(char.isdecimal() for char in value) or value.lower() not in (value, value[:1].lower() + value[1:])
+    return mixed or len(value) >= 24 or (named and len(value) >= 6)
 
 
 def _is_user_and_password(encoded: str) -> bool:

@@ -20,6 +20,7 @@ from sync.redaction.values import (
     is_mixed,
     is_reference,
     is_uuid,
+    is_wordy,
 )
 
 _PATH: Final = Pattern(
@@ -171,8 +172,8 @@ def looks_random(value: str, *, shortest: int) -> bool:
         return False
     if is_hex(value):
         return len(value) >= 32 or (len(value) >= shortest and entropy(value) > 3)
-    if is_uuid(value):
-        return True
+    if is_wordy(value):
+        return False
     return (
         has_digit(value) and has_letter(value) and changes(value) >= 0.35 and entropy(value) >= min(3.0, len(value) / 4)
     )

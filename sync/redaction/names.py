@@ -9,34 +9,35 @@ from typing import Final
 
 from sync.redaction.model import CODE, KEY, PASSWORD, TOKEN
 
+
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _GAP: Final = r"[_\-. ]?"
 
-# kind -> names in Latin letters, as google-re2 alternatives; case does not matter
-LATIN: Final[tuple[tuple[str, str], ...]] = (
-    (
-        CODE,
-        rf"(?:verification|verify|security|sms|2fa|mfa|one{_GAP}time|login|confirmation){_GAP}(?:code|password|passcode)"
-        r"|otp|(?:your|the) code",
-    ),
-    (PASSWORD, r"passwords?|passwd|passphrase|passcode|passwort|contraseña|pwd|psw|pass|pin|cvv|cvc"),
-    (
-        KEY,
-        rf"(?:api|app|access|secret|private|account|auth|client|service|encryption|signing|master|subscription|admin"
-        rf"|shared{_GAP}access|session|storage|license|webhook|jwt|aes|hmac|ssh|deploy|db|database)"
-        rf"{_GAP}keys?(?:{_GAP}(?:id|secret))?"
-        rf"|(?:client|app|api|auth|consumer|shared|webhook|jwt|session|user|my){_GAP}secret"
-        rf"|secret{_GAP}(?:id|access{_GAP}key)|secrets?|credentials?|creds|mnemonic|seed phrase",
-    ),
-    (
-        TOKEN,
-        rf"access{_GAP}token|tokens?|jwt|bearer|session{_GAP}?id|sessdata|bduss|stoken|phpsessid|jsessionid"
-        r"|connect\.sid|cookie",
-    ),
+_CODES: Final = (
+    rf"(?:verification|verify|security|sms|2fa|mfa|one{_GAP}time|login|confirmation){_GAP}(?:code|password|passcode)"
+    r"|otp|(?:your|the) code"
 )
+_PASSWORDS: Final = "passwords?|passwd|passphrase|passcode|passwort|contraseña|pwd|psw|pass|pin|cvv|cvc"
+_KEYS: Final = (
+    rf"(?:api|app|access|secret|private|account|auth|client|service|encryption|signing|master|subscription|admin"
+    rf"|shared{_GAP}access|session|storage|license|webhook|jwt|aes|hmac|ssh|deploy|db|database)"
+    rf"{_GAP}keys?(?:{_GAP}(?:id|secret))?"
+    rf"|(?:client|app|api|auth|consumer|shared|webhook|jwt|session|user|my){_GAP}secret"
+    rf"|secret{_GAP}(?:id|access{_GAP}key)|secrets?|credentials?|creds"
+)
+_TOKENS: Final = (
+    rf"access{_GAP}token|tokens?|jwt|bearer|session{_GAP}id|sessdata|bduss|stoken|phpsessid|jsessionid"
+    r"|connect\.sid|cookie"
+)
+# kind -> names in Latin letters, as google-re2 alternatives; case does not matter
+LATIN: Final = ((CODE, _CODES), (PASSWORD, _PASSWORDS), (KEY, _KEYS), (TOKEN, _TOKENS))
 CHINESE: Final[tuple[tuple[str, str], ...]] = (
     (CODE, "验证码|驗證碼|校验码|动态码|动态口令|动态密码|短信码|认证码"),
     (PASSWORD, "密码|密碼|口令|暗号|提取码|访问码|通行码|安全码|pin ?码"),
-    (KEY, "密钥|密鑰|秘钥|密匙|秘匙|私钥|私鑰|金鑰|授权码|激活码|助记词|凭证|凭据"),
+    (KEY, "密钥|密鑰|秘钥|密匙|秘匙|私钥|私鑰|金鑰|授权码|激活码|凭证|凭据"),
     (TOKEN, "令牌|权杖"),
 )
 # Names so short that other words contain them: compass, spin, monkey.
@@ -53,7 +54,7 @@ WEAK: Final = (
 )
 
 # What a name goes on with when it does not hold the secret itself: token_url, password_length, secretName.
-OTHER_THING: Final = frozenset(
+OTHER_THING: Final = _word_set(
     """
     url uri endpoint name names type types length len size file files filename path dir field fields label hint expiry
     expires expired expiration expire ttl lifetime age count counts limit limits budget policy min max reset input
@@ -65,16 +66,16 @@ OTHER_THING: Final = frozenset(
     func function handler helper util utils test tests spec docs schema generator generation gen strength rule rules
     management based less protected protection change changed update updated created at date time hash hashed salt
     izer izers ization ize ized
-    """.split()
+    """
 )
 # What stands before a name that is not a secret: public_key, csrf-token, nextPageToken, eos_token.
-OTHER_OWNER: Final = frozenset(
+OTHER_OWNER: Final = _word_set(
     """
     public pub csrf xsrf primary foreign sort partition cache idempotency hot natural bucket object sequence schema row
     dict map json s3 page continuation cancellation cancel pad eos bos unk sep cls mask stop special max min num total
     input output prompt completion next prev first last start end per no without random idx by of error invalid
     shortcut registry surrogate candidate composite unique group lookup routing
-    """.split()
+    """
 )
 
 

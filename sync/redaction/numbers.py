@@ -34,7 +34,8 @@ _DOTTED_GROUPS: Final = frozenset({(11,), (3, 4, 4), (3, 3, 5), (4, 4, 3)})
 _CARD_GROUPS: Final = frozenset({(4, 6, 5), (6, 10), (6, 11), (6, 12), (6, 13)})
 # Words that are written right before a number without a space: tel13800138000, wx13800138000.
 _GLUED_WORDS: Final = frozenset(
-    "tel phone mobile mob cell user wx weixin wechat vx qq sms call sj dh hm to no id u p t m x is".split()
+    ("tel", "phone", "mobile", "mob", "cell", "user", "wx", "weixin", "wechat", "vx", "qq", "sms", "call", "sj", "dh")
+    + ("hm", "to", "no", "id", "u", "p", "t", "m", "is")
 )
 
 

@@ -1,11 +1,12 @@
-"""Personal data that is not a bare number: company codes and e-mail addresses."""
+"""Personal data that is not a bare number: company codes, e-mail addresses, and numbers that a word introduces."""
 
 from collections.abc import Iterator
 from typing import Final
 
 from sync.redaction.checksums import is_company
+from sync.redaction.edges import closes, opens
 from sync.redaction.engine import Pattern
-from sync.redaction.model import COMPANY, EMAIL, Span
+from sync.redaction.model import BANK_CARD, COMPANY, EMAIL, IDENTITY, LANDLINE, Span
 
 _COMPANY: Final = Pattern(r"[0-9A-Ya-y][0-9A-Ya-y][0-9]{6}[0-9A-Ya-y]{10}")
 # RFC 5321 lengths; the local part as providers give it out. The domain's last label has letters only.
@@ -17,14 +18,35 @@ _SPOKEN_EMAIL: Final = Pattern(
     r"(?:(?: ?[\[({] ?dot ?[\])}] ?|\.)[a-z0-9\-]{2,63}){1,4}"
 )
 # name@2x.png is a picture for dense screens, git@host: is a way to write a repository.
-_FILE_ENDINGS: Final = frozenset("png jpg jpeg gif svg webp ico js ts css json py md txt".split())
+_FILE_ENDINGS: Final = frozenset(
+    ("png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "js", "ts", "css", "json", "py", "md")
+)
 _SERVICE_USERS: Final = frozenset({"git", "hg", "svn"})
+
+
+# A word says what the number is, so a slip of the pen in its check digit does not save it: groups by kind.
+_INTRODUCED: Final = Pattern(
+    r"(?i)(?:身份证(?:号码?|件号)?|证件号码?|id ?card(?: (?:no|number))?)[^0-9a-z\n]{0,8}"
+    r"(?P<identity>[0-9]{17}[0-9x]|[0-9]{15})"
+    r"|(?:(?:银行|信用|储蓄|借记|工资)?卡号|银行账[号户]|card (?:no|number))[^0-9a-z\n]{0,8}"
+    r"(?P<card>[0-9](?:[ \-]?[0-9]){14,18})"
+    r"|(?:电话|座机|固话|传真|热线|tel|phone|fax)[^0-9a-z\n]{0,6}(?P<landline>\(?0[0-9]{2,3}\)?[ \-]?[0-9]{7,8})"
+)
+_INTRODUCED_KINDS: Final = (IDENTITY, BANK_CARD, LANDLINE)
+
+
+def introduced(text: str) -> Iterator[Span]:
+    """Identity, card and landline numbers right behind the word for them."""
+    for groups in _INTRODUCED.every(text):
+        for kind, (start, end) in zip(_INTRODUCED_KINDS, groups[1:], strict=True):
+            if start >= 0 and closes(text, end):
+                yield Span(start, end, kind)
 
 
 def company_codes(text: str) -> Iterator[Span]:
     """Unified social credit codes (GB 32100-2015), upper or lower case."""
     for (start, end), *_ in _COMPANY.every(text):
-        if not (_is_word(text[start - 1 : start]) or _is_word(text[end : end + 1])) and is_company(text[start:end]):
+        if opens(text, start) and closes(text, end) and is_company(text[start:end]):
             yield Span(start, end, COMPANY)
 
 
@@ -40,7 +62,3 @@ def emails(text: str) -> Iterator[Span]:
             yield Span(start, end, EMAIL)
     for (start, end), *_ in _SPOKEN_EMAIL.every(text):
         yield Span(start, end, EMAIL)
-
-
-def _is_word(char: str) -> bool:
-    return char.isascii() and char.isalnum()

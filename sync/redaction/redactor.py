@@ -12,7 +12,7 @@ from sync.errors import RedactionFailed, XiaobaiError
 from sync.redaction.assignments import assignments, backwards
 from sync.redaction.engine import Pattern, user_pattern
 from sync.redaction.entropy import random_looking
-from sync.redaction.envelopes import command_lines, credentials_in_urls, headers, key_blocks
+from sync.redaction.envelopes import command_lines, credentials_in_urls, headers, key_blocks, phrases
 from sync.redaction.model import (
     CUSTOM,
     EMAIL,
@@ -25,7 +25,7 @@ from sync.redaction.model import (
 )
 from sync.redaction.numbers import numbers
 from sync.redaction.payload import cleaned_object
-from sync.redaction.personal import company_codes, emails
+from sync.redaction.personal import company_codes, emails, introduced
 from sync.redaction.tokens import issued, marked
 from sync.redaction.view import BARRIER, View, view_of
 
@@ -39,10 +39,12 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     credentials_in_urls,
     headers,
     command_lines,
+    phrases,
     assignments,
     backwards,
     emails,
     numbers,
+    introduced,
     company_codes,
     random_looking,
 )
@@ -87,7 +89,7 @@ class Redactor:
             return self._settled(view_of(text))
         except XiaobaiError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, nothing raw may come out
             # The cause is dropped on purpose: encoding errors carry the whole text with them.
             raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
 

@@ -34,7 +34,8 @@ def marked(text: str) -> Iterator[Span]:
         for mark, kind, pattern in _INNER:
             if mark not in run:
                 continue
-            for (first, last), *_ in pattern.every(run):
+            for groups in pattern.every(run):
+                first, last = groups[0]
                 if opens(run, first) and closes(run, last):
                     yield Span(start + first, start + last, kind)
 

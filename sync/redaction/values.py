@@ -4,13 +4,19 @@ The questions are about one short string, so they are answered in Python; each a
 """
 
 from collections import Counter
+from itertools import pairwise
 from math import log2
 from typing import Final
 
 from sync.redaction.engine import Pattern
 
+
+def _word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # What stands where a secret would: in documentation, templates, schemas, interfaces and talk.
-_WORDS: Final = frozenset(
+_WORDS: Final = _word_set(
     """
     a an the it this that here there not no none null nil undefined true false yes on off empty blank default unset
     required optional invalid valid incorrect correct wrong missing expired changed reset needed unknown forgotten
@@ -19,19 +25,21 @@ _WORDS: Final = frozenset(
     example sample placeholder dummy changeme change_me todo tbd fixme foo bar baz foobar value name username user email
     admin test testing enter input prompt confirm show forgot login auth basic bearer plain plaintext encrypted hashed
     env environment config keychain keyring vault stdin self cls new old current same strong weak safe visible
-    md5 sha1 sha256 sha512 sha-256 bcrypt argon2 argon2id scrypt pbkdf2 aes aes128 aes256 aes-256 base64 base32 utf8 utf-8
+    md5 sha1 sha256 sha512 sha-256 bcrypt argon2 argon2id scrypt pbkdf2 aes aes128 aes256 aes-256 base64 base32
+    utf8 utf-8
     rsa2048 rsa4096 hs256 rs256 es256 ed25519 x25519 oauth oauth2 oauth2.0 2fa mfa totp jwt http https
     available used using stored saved sent set get length size field column parameter argument option header cookie
     require undefined error failed success unauthorized forbidden must should can will is are was has have been for
     with and or of in at by to from as if then else return let var const public private static final
-    """.split()
+    """
 )
 _REFERENCE: Final = Pattern(
     r"(?i)"
     r"\$\{[^}]*\}?.*|\$\(.*|\$[a-z_][a-z0-9_]*(?:[.\[].*)?|\$\{?\{.*|\{\{?.*\}?\}|%[a-z_]+%|%\(?[a-z_]*\)?[sdr]"
     r"|<[^>]*>?|\[[^\]]*\]?|@[a-z_]+@|#\{.*|&[a-z_]+|\*[a-z_]*|!(?:ref|sub|vault|env|secret).*"
     r"|[*x.\-_•●#?…0]{3,}|(?:x{3,}|\*{3,}|\.{3,}).*|.*(?:\*{3,}|x{5,}|\.{3}|…).*"
-    r"|(?:my|your|the|some|a|an|put|insert|enter|replace|change|add|set|use)[ _\-].*(?:key|token|secret|pass|pwd|here|me|value|code).*"
+    r"|(?:your|the|some|a|an|put|insert|enter|replace|change|add|set|use)[ _\-].*"
+    r"(?:key|token|secret|pass|pwd|here|me|value|code).*"
     r"|(?:your|replace|insert|changeme|placeholder|example)[a-z0-9_\-]*"
 )
 # A name or a call of some programming language where a literal would stand.
@@ -40,6 +48,7 @@ _CODE: Final = Pattern(
     r"|(?:await |new |not )?[A-Za-z_$][A-Za-z0-9_$.:>\-]*[(\[].*"
     r"|[a-z]+(?:_[a-z]+)+[;,)]?|[A-Z]+(?:_[A-Z]+)+[;,)]?|[a-z]+(?:[A-Z][a-z]+)+[;,)]?|[a-z]+(?:-[a-z]+)+[;,)]?"
 )
+_WORD: Final = Pattern(r"(?:[A-Z]?[a-z]+)+[0-9]{0,6}|[A-Z]+[0-9]{0,6}|[0-9]+[a-z]?")
 _HEX: Final = Pattern(r"(?i)(?:0x)?[0-9a-f]+")
 _UUID: Final = Pattern(r"(?i)\{?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\}?")
 
@@ -60,6 +69,11 @@ def is_uuid(value: str) -> bool:
 
 def is_hex(value: str) -> bool:
     return _HEX.whole(value)
+
+
+def is_wordy(value: str) -> bool:
+    """Words, numbers and words with a number behind them, joined by dashes or underscores."""
+    return all(not part or _WORD.whole(part) for part in value.rstrip("=").replace("_", "-").split("-"))
 
 
 def is_lower_alphanumeric(value: str) -> bool:
@@ -100,4 +114,4 @@ def changes(value: str) -> float:
     if len(value) < 2:
         return 0.0
     classes = [0 if char.islower() else 1 if char.isupper() else 2 if char.isdecimal() else 3 for char in value]
-    return sum(left != right for left, right in zip(classes, classes[1:], strict=False)) / (len(value) - 1)
+    return sum(left != right for left, right in pairwise(classes)) / (len(value) - 1)

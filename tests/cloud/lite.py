@@ -1,6 +1,5 @@
 """The Node process that speaks PostgREST and Auth: `lite/server.mjs`, which embeds @supabase/lite."""
 
-import contextlib
 import json
 import re
 from dataclasses import dataclass
@@ -71,8 +70,6 @@ class Lite:
             raise LocalCloudError(f"could not prepare the database:\n{self.child.last_words()}")
 
     async def stop(self) -> None:
-        with contextlib.suppress(OSError):  # it has ended already
-            await self.child.say("stop")
         await self.child.stop()
 
     async def _configure(self, engine: Engine, database: str, project: Project, settings: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ after the server.
 
 import asyncio
 import importlib.util
-import logging
 import os
 import re
 import shutil
@@ -20,23 +19,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
-from filelock import AsyncFileLock, FileLock
+from filelock import FileLock
 
 from tests.cloud import lite
 from tests.cloud.processes import Child, tethered
+from tests.cloud.template import WAIT_WITHIN, prepared
 from tests.cloud.tools import (
     LOOPBACK,
     Account,
     LocalCloudError,
     cache_directory,
-    fingerprint,
     free_port,
     new_secret,
     scratch_directory,
     unprivileged_account,
 )
-
-log = logging.getLogger("tests.cloud")
 
 SUPERUSER = "supabase_admin"  # as on a hosted project, where `postgres` is not one
 OLDEST = 14  # the first whose syntax the migrations may use; hosted projects run 15 and 17
@@ -49,7 +46,6 @@ USUAL_PLACES = (
 )
 BINARIES = "LOCAL_CLOUD_POSTGRES"  # environment: a directory that holds initdb and postgres, or "packaged"
 READY_WITHIN = 30.0  # seconds; .2 s is usual, a loaded CI machine is not
-TEMPLATE_WITHIN = 180.0  # seconds that a process waits for another one's template
 ATTEMPTS = 5  # another process may take the free port before PostgreSQL does
 SETTINGS = {
     "listen_addresses": LOOPBACK,
@@ -106,7 +102,8 @@ async def running() -> AsyncIterator[Server]:
     """A server with what a hosted project has and nothing else, on a copy of the template."""
     account = unprivileged_account()
     installation = await asyncio.to_thread(_reachable, find(), account)
-    template = await _template(installation, account)
+    name = f"postgres-{installation.version}"
+    template = await prepared(name, lambda scratch: _prepare(installation, scratch, account), account=account)
     with scratch_directory(account) as scratch:
         data = scratch / "data"
         await _run("cp", "-R", str(template / "data"), str(data), account=account)
@@ -132,19 +129,6 @@ async def _start(
         if said.group() == "FATAL":
             break
     raise LocalCloudError(f"PostgreSQL did not start: {said.string}")
-
-
-async def _template(installation: Installation, account: Account | None) -> Path:
-    """The prepared data directory, made by whichever process comes first; the others wait for that one."""
-    cache = cache_directory()
-    template = cache / f"postgres-{installation.version}-{fingerprint()}"
-    async with AsyncFileLock(cache / "template.lock", timeout=TEMPLATE_WITHIN):
-        if not template.is_dir():
-            log.info("preparing %s, once", template)
-            with scratch_directory(account, below=cache) as scratch:
-                await _prepare(installation, scratch, account)
-                scratch.rename(template)
-    return template
 
 
 async def _prepare(installation: Installation, scratch: Path, account: Account | None) -> None:
@@ -225,7 +209,7 @@ def _reachable(installation: Installation, account: Account | None) -> Installat
     if account is None or account.may_run(installation.binaries / "postgres"):
         return installation
     copy = cache_directory() / f"binaries-{installation.version}"
-    with FileLock(cache_directory() / "binaries.lock", timeout=TEMPLATE_WITHIN):
+    with FileLock(cache_directory() / "binaries.lock", timeout=WAIT_WITHIN):
         if not copy.is_dir():
             with scratch_directory(below=copy.parent) as scratch:
                 scratch.chmod(0o755)

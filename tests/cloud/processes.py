@@ -19,15 +19,20 @@ from tests.cloud.tools import Account, LocalCloudError
 
 log = logging.getLogger("tests.cloud")
 
-# $1 is removed with the child. SIGQUIT is PostgreSQL's "stop now, nobody needs these data again".
+STOP = "stop"  # what a child is told that shall end; an input that closes without it means that the launcher died
+
+# SIGQUIT is PostgreSQL's "stop now, nobody needs these data again". With a launcher that died, $1 goes as well.
 TETHER = """
 directory=$1; shift
 exec 3<&0
 "$@" </dev/null 3<&- & child=$!
-(while read -r _ <&3; do :; done; kill -QUIT "$child") 2>/dev/null & watcher=$!
+trap 'kill -QUIT "$child"' TERM
+trap 'alone=yes; kill -QUIT "$child"' USR1
+(if read -r _ <&3; then kill -TERM $$; else kill -USR1 $$; fi) & watcher=$!
 wait "$child"; status=$?
+wait "$child" 2>/dev/null
 kill "$watcher" 2>/dev/null
-[ -z "$directory" ] || rm -rf "$directory"
+[ -z "$alone" ] || [ -z "$directory" ] || rm -rf "$directory"
 exit "$status"
 """
 
@@ -100,8 +105,10 @@ class Child:
             return await self.process.wait()
 
     async def stop(self) -> None:
-        """Close its input, which is all that it takes; insist when it is not."""
+        """Tell it to end, and insist if it does not."""
         assert self.process.stdin is not None
+        with contextlib.suppress(OSError):  # it has ended already
+            await self.say(STOP)
         self.process.stdin.close()
         try:
             await self.ended(within=STOP_WITHIN)

@@ -73,7 +73,8 @@ def _user_cache() -> Path:
 def fingerprint() -> str:
     """Changes when anything does that a prepared data directory was made by."""
     digest = hashlib.sha256()
-    for path in (*sorted(LITE.iterdir()), HERE / "package-lock.json", HERE / "postgres.py", HERE / "pglite.py"):
+    makers = [HERE / name for name in ("package-lock.json", "postgres.py", "pglite.py")]
+    for path in (*sorted(LITE.iterdir()), *makers):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
 import pytest
 
 from bridge.rpc.frames import FRAME_LIMIT, Framing
@@ -24,6 +23,11 @@ posix_only = pytest.mark.skipif(sys.platform == "win32", reason="signals and pol
 
 def request(number: object, method: str, **params: object) -> bytes:
     return msgspec.json.encode({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + b"\n"
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory a process holds."""
+    return 1024 * int(subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, check=True).stdout)
 
 
 # --- broken frames -----------------------------------------------------------------------------------------
@@ -86,14 +90,14 @@ async def test_broken_headers_do_not_end_the_conversation() -> None:
 
 async def test_a_line_of_sixteen_mebibytes_is_refused_and_the_next_is_answered() -> None:
     async with process() as (peer, end):
-        before = psutil.Process(end.process.pid).memory_info().rss
+        before = resident(end.process.pid)
         await peer.raw(b'{"jsonrpc":"2.0","id":1,"method":"test/echo","params":{"value":"')
         for _ in range(16):
             await peer.raw(b"x" * 1024 * 1024)
         await peer.raw(b'"}}\n' + request("after", "test/echo", value=1))
         assert (await peer.next())["error"]["code"] == -32600
         assert (await peer.answer("after"))["result"] == 1
-        assert psutil.Process(end.process.pid).memory_info().rss - before < 3 * FRAME_LIMIT
+        assert resident(end.process.pid) - before < 3 * FRAME_LIMIT
 
 
 async def test_a_body_of_sixteen_mebibytes_is_refused_and_the_next_is_answered() -> None:
@@ -136,8 +140,7 @@ async def test_a_client_that_does_not_read_cannot_make_us_grow() -> None:
     async with process() as (peer, end):
         assert await peer.call("test/echo", value=0) == 0
         assert end.process.stdin is not None
-        sidecar = psutil.Process(end.process.pid)
-        before = sidecar.memory_info().rss
+        before = resident(end.process.pid)
         block = b"".join(request(f"n{n}", "test/large", size=30_000) for n in range(100))
         sent = 0
         for _ in range(200):  # asks for 600 MB of answers
@@ -150,7 +153,7 @@ async def test_a_client_that_does_not_read_cannot_make_us_grow() -> None:
             sent += 100
         else:
             pytest.fail("the sidecar read everything although nobody took its answers")
-        assert sidecar.memory_info().rss - before < 8 * HIGH_WATER
+        assert resident(end.process.pid) - before < 8 * HIGH_WATER
         first = await peer.answer("n0")
         assert len(first["result"]) == 10_000
         assert len((await peer.answer(f"n{sent - 1}"))["result"]) == 10_000
@@ -298,7 +301,7 @@ child.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"test/echo"}\\n'); child.st
 child.stdout.readline()
 if BUSY:
     child.stdin.write(b'{"jsonrpc":"2.0","id":2,"method":"test/block","params":{"seconds":60}}\\n'); child.stdin.flush()
-print(child.pid, flush=True)
+print("ready", flush=True)
 time.sleep(60)
 """
 
@@ -317,17 +320,18 @@ async def test_the_death_of_the_parent_is_noticed(busy: bool, leaked: bool, tmp_
         program = program.replace("child.stdin", "wire")
     pipe = asyncio.subprocess.PIPE
     parent = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", program, sys.executable, *ECHO, stdout=pipe, cwd=ROOT
+        sys.executable, "-c", program, sys.executable, *ECHO, stdout=pipe, stderr=pipe, cwd=ROOT
     )
     try:
         assert parent.stdout is not None
+        assert parent.stderr is not None
         async with asyncio.timeout(PATIENCE):
-            sidecar = psutil.Process(int(await parent.stdout.readline()))
-        parent.kill()
-        await parent.wait()
-        started = time.monotonic()
-        await asyncio.to_thread(sidecar.wait, PATIENCE)
+            assert await parent.stdout.readline() == b"ready\n"
+            parent.kill()
+            started = time.monotonic()
+            await parent.stderr.read()  # ends when the last holder of the pipe, the sidecar, is gone
         assert time.monotonic() - started < 5.0
+        await parent.wait()
     finally:
         os.close(keeper)
 

@@ -20,7 +20,7 @@ from sync.document.plan import choose_base, is_suspicious, plan
 from sync.document.render import render
 from sync.document.template import TECHNICAL_PREFERENCES, template
 
-CASES = 300  # histories a profile; with four profiles and two saves each, 2,400 merges
+CASES = 3000  # histories a profile; with four profiles and two saves each, 2,400 merges
 NOW = datetime(2026, 1, 8, 15, 49, 12)  # noqa: DTZ001
 APPEND_HEAVY = {"add": 8, "edit": 1, "remove": 1}
 EDIT_HEAVY = {"add": 2, "edit": 5, "remove": 3}
@@ -180,5 +180,7 @@ def test_no_word_is_lost_and_none_comes_back(profile: dict[str, int], stale: boo
             again = plan(choose_base(parse(merged), world.ring), world.current, parse(merged), lambda: "new")
             assert again.operations == ()
             assert not again.must_write
+            if made.flagged:
+                break  # two lines now begin with the same word, and words no longer tell lines apart
     assert lost == []
     assert resurrected == []

@@ -7,7 +7,7 @@ import pytest
 
 from bridge.methods import failures
 from sync import errors
-from sync.errors import CloudUnavailable, InvalidInput, StorageFull, XiaobaiError
+from sync.errors import CloudUnavailable, InvalidInput, StorageFull, XiaobaiError, place_of
 
 
 def family(root: type[XiaobaiError]) -> Iterator[type[XiaobaiError]]:
@@ -78,6 +78,6 @@ def test_people_read_what_happened_and_what_to_do() -> None:
 def test_the_place_of_an_error_is_named_without_its_text() -> None:
     with pytest.raises(ValueError, match="secret") as caught:
         int("secret")
-    place = failures.place_of(caught.value)
+    place = place_of(caught.value)
     assert "test_rpc_failures.py" in place
     assert "secret" not in place
