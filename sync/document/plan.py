@@ -7,7 +7,8 @@ Which base
     An editor that saves an old buffer has not deleted what it never saw. The label in the footer names the version
     the editor loaded; of the versions that bear it the newest counts, since a hand edit seen earlier is a version with
     the label of the one we wrote, and an editor that saves twice holds its own earlier save: a line it typed and then
-    deleted must stay deleted. Where the label is gone or unknown we ask what the file can tell: if every entry that
+    deleted must stay deleted. That holds even if undoing brings back the very bytes of an older version, so the label
+    comes before the hash, which decides only for a file without one. Where the label is gone or unknown we ask what the file can tell: if every entry that
     came since some version is missing, the file descends from that version; the oldest such version explains it with
     the fewest assumptions. Otherwise it descends from the current one. The rule by itself would ignore a person who
     deletes exactly the newest lines; the label, fresh in that case, tells the two apart.
@@ -58,10 +59,7 @@ def choose_base(disk: Document, ring: Sequence[Version]) -> Version | None:
     current = ring[-1]
     sha256, label = sha256_of(disk), disk.label
     for version in reversed(ring):
-        if version.sha256 == sha256:
-            return version
-    for version in reversed(ring):
-        if label is not None and version.label == label:
+        if (version.sha256 == sha256) if label is None else (version.label == label):
             return version
     present = {entry.text for entry in disk.entries}
     for version in ring:
@@ -77,12 +75,12 @@ def is_suspicious(current: Version, disk: Document, base: Version | None = None)
 
     Give the `base` from `choose_base` where it is known: a stale buffer lacks what it never saw, and that is no loss.
     """
+    if disk.is_blank:
+        return bool(current.snapshot.ids)
     seen = (base or current).snapshot
     before, after = len(seen.ids), len(disk.entries)
-    if before == 0 or before <= after:
+    if before <= after:
         return False
-    if disk.is_blank:
-        return True
     if before - after >= SHRUNK_ENTRIES and before - after > before * SHRUNK_SHARE:
         return True
     return seen.document.label is not None and disk.label is None and seen.document.text.startswith(disk.text)

@@ -7,6 +7,7 @@ one depends on all three: `password: hunter2` is a secret, `password: required` 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from sync.redaction.edges import closes
 from sync.redaction.engine import Pattern
 from sync.redaction.judgement import Claim, is_secret
 from sync.redaction.model import CODE, KEY, PASSWORD, TOKEN, Span
@@ -23,7 +24,7 @@ _COPULAS: Final = (
 _TYPE: Final = r"[A-Za-z][A-Za-z0-9_\[\]|.]{0,20}[?!]?"
 _SYMBOL: Final = (
     rf"[ \t]*:[ \t]*{_TYPE}[ \t]*=[ \t]*|[ \t]+(?:string|str)[ \t]*:?=[ \t]*"
-    r"|[ \t]*(?:=>|:{0,3}=|\?{1,2}=|[.+]=|={2,3}|->|→|[|]{1,2})[ \t]*|[ \t]*:[ \t]*(?:[|>][\-+]?)?\s{0,8}"
+    r"|[ \t]*(?:=>|:{0,3}=|\?{1,2}=|[.+]=|={2,3}|->|→)[ \t]*|[ \t]*:[ \t]*(?:[|>][\-+]?)?\s{0,8}"
     r"|>\s{0,40}|\s{1,8}value[ \t]*=[ \t]*|,\s{0,8}\\?[\"']?value\\?[\"']?[ \t]*[:=][ \t]*"
 )
 _COPULA: Final = (
@@ -40,10 +41,11 @@ _NAMED: Final = Pattern(
     rf"(?i)(?:(?:{_groups(CHINESE, 1)})(?:号码?|值|串)?"
     rf"|(?:{_groups(LATIN, 5)}|(?P<weak>{WEAK}))(?P<suffix>[A-Za-z0-9_.\-]{{0,30}})(?:\[[0-9]{{0,4}}\])?)"
     rf"(?P<closing>{_CLOSING}{{0,3}})"
-    rf"(?:(?P<symbol>{_SYMBOL})|(?P<copula>{_COPULA})|(?P<list>[ \t]*,[ \t]*|\([ \t]*)|(?P<blank>[ \t]*))"
+    rf"(?:(?P<symbol>{_SYMBOL})|(?P<copula>{_COPULA})|(?P<list>[ \t]*,[ \t]*|\([ \t]*)"
+    r"|(?P<blank>[ \t]+[|][ \t]+|[ \t]*))"
 )
 _KINDS: Final = dict(enumerate((kind for kind, _ in (*CHINESE, *LATIN)), 1))
-_FIRST_LATIN, _WEAK, _SUFFIX, _SYMBOLS, _IS, _LISTS = 5, 9, 10, 12, 13, 14
+_FIRST_LATIN, _WEAK, _SUFFIX, _CLOSED, _SYMBOLS, _IS, _LISTS = 5, 9, 10, 11, 12, 13, 14
 
 _QUOTES: Final = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "「": "」", "『": "』", "《": "》", "【": "】"}
 _LONGEST: Final = 1_000  # characters of a value that are looked at
@@ -85,6 +87,8 @@ def assignments(text: str) -> Iterator[Span]:
 def backwards(text: str) -> Iterator[Span]:
     """Values that come before their names: abc123 是我的密码, 123456 is your verification code."""
     for groups in _BACKWARDS.every(text):
+        if not closes(text, groups[0][1]):
+            continue
         start, end = _untrailed(text, *groups[1])
         kind = next(kind for group, kind in enumerate(_BACK_KINDS, 2) if groups[group][0] >= 0)
         if is_secret(Claim(kind, "backwards"), text[start:end], quoted=False, after=""):
@@ -122,6 +126,10 @@ def _claim(text: str, groups: tuple[tuple[int, int], ...]) -> Claim | None:
     if weak and strong:
         kind, weak = _STRONG_WORDS[strong], False
     if any(word in OTHER_THING for word in said):
+        return None
+    if suffix.startswith(".") or (
+        operator == "blank" and (name.lower() in SHORT or groups[0][1] == groups[_CLOSED][1])
+    ):
         return None
     if operator == "blank" and text[max(0, start - 2) : start] == "--":  # an option and its argument
         operator = "symbol"
@@ -202,6 +210,6 @@ def _untrailed(text: str, start: int, end: int) -> tuple[int, int]:
     """Without the punctuation of the sentence or table around it."""
     while end > start and text[end - 1] in _TRAILING and not (text[end - 1] == ")" and "(" in text[start:end]):
         end -= 1
-    while end > start and text[start] in "([{|'\"`":
+    while end > start and text[start] in "([|'\"`":
         start += 1
     return start, end

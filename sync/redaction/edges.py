@@ -10,6 +10,11 @@ def is_word(char: str) -> bool:
     return char.isascii() and char.isalnum()
 
 
+def after_escape(text: str, start: int) -> int:
+    r"""Where a run of letters really begins: the n of \n is part of the escape, as in JSON inside of JSON."""
+    return start + 1 if text[start - 1 : start] == "\\" and text[start] in "nrt" else start
+
+
 def opens(text: str, start: int) -> bool:
     """May a value begin at `start`?"""
     before = text[max(0, start - 3) : start]

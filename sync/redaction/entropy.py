@@ -10,9 +10,10 @@ from binascii import Error as NotBase64
 from collections.abc import Iterator
 from typing import Final
 
+from sync.redaction.edges import after_escape
 from sync.redaction.engine import Pattern
 from sync.redaction.model import KEY, Span
-from sync.redaction.names import words
+from sync.redaction.names import word_set, words
 from sync.redaction.values import changes, entropy, has_digit, is_wordy
 
 _RUN: Final = Pattern(r"[A-Za-z0-9_\-+/]{20,}={0,2}")
@@ -31,21 +32,11 @@ _FAMILIES: Final = (
     *("msg_", "req_", "toolu_", "chatcmpl-", "run_", "thread_", "asst_", "file-", "resp_", "call_", "evt_", "cus_"),
     *("pi_", "sub_", "in_", "ch_", "pm_", "price_", "prod_", "pk_", "sb_publishable_", "phc_", "org-", "user-"),
 )
-_OTHER_NAMES: Final = frozenset(
-    ("id", "ids", "url", "uri", "public", "pub", "csrf", "xsrf", "primary", "foreign", "hash", "sum", "checksum", "sha")
-    + (
-        "digest",
-        "integrity",
-        "etag",
-        "nonce",
-        "revision",
-        "commit",
-        "cid",
-        "trace",
-        "span",
-        "fingerprint",
-        "thumbprint",
-    )
+_OTHER_NAMES: Final = word_set(
+    """
+    id ids url uri public pub csrf xsrf primary foreign hash sum checksum sha digest integrity etag nonce revision
+    commit cid trace span fingerprint thumbprint
+    """
 )
 _IDENTIFIER: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 _SUMS: Final = ("h1:", "sha1:", "sha256:", "sha384:", "sha512:", "base64,", "md5:", "etag: ", "nonce-")
@@ -53,7 +44,8 @@ _SUMS: Final = ("h1:", "sha1:", "sha256:", "sha384:", "sha512:", "base64,", "md5
 
 def random_looking(text: str) -> Iterator[Span]:
     """Strings that a generator of secrets may have made."""
-    for (start, end), *_ in _RUN.every(text):
+    for (begun, end), *_ in _RUN.every(text):
+        start = after_escape(text, begun)
         run = text[start:end]
         if (
             end - start > _LONGEST

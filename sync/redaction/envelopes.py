@@ -11,7 +11,7 @@ from typing import Final
 
 from sync.redaction.engine import Pattern
 from sync.redaction.model import KEY, PASSWORD, TOKEN, Span
-from sync.redaction.values import is_reference
+from sync.redaction.values import is_code, is_reference
 
 # A block may be quoted (>, *), be a string constant with \\n in it, or be cut off before its END line.
 _BLOCK: Final = Pattern(
@@ -78,7 +78,7 @@ def headers(text: str) -> Iterator[Span]:
             start, end = groups[-1]
             value = text[start:end].rstrip(".,")
             named = pattern is _AUTHORIZATION or text[groups[0][0]] == "B"
-            if _is_credential(value, named=named and not text[end : end + 1].isspace()):
+            if _is_credential(value, named=named and not text[end : end + 1].isspace()) and not is_code(value):
                 yield Span(start, start + len(value), TOKEN)
     for groups in _BASIC.every(text):
         start, end = groups[1]

@@ -126,7 +126,7 @@ def _is_password(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
         return False
     if is_mixed(value):
         return not _is_date_or_version(value) or quoted
-    return _is_plain_value(claim, quoted=quoted, after=after)
+    return _is_plain_value(claim, value, quoted=quoted, after=after)
 
 
 def _is_key(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
@@ -136,16 +136,16 @@ def _is_key(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
         return len(value) >= (8 if claim.kind == TOKEN else 6)
     if has_digit(value):
         return has_letter(value) and not (claim.suffixed and len(value) < 8) and not _is_date_or_version(value)
-    return (is_mixed(value) and len(value) >= 8) or _is_plain_value(claim, quoted=quoted, after=after)
+    return (is_mixed(value) and len(value) >= 8) or _is_plain_value(claim, value, quoted=quoted, after=after)
 
 
-def _is_plain_value(claim: Claim, *, quoted: bool, after: str) -> bool:
+def _is_plain_value(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
     """May letters alone be the secret here? In quotes, in an environment file, or as all that is said."""
     if claim.suffixed:
         return False
     if claim.chinese:
         return True
-    return claim.operator == "symbol" and (quoted or _at_end(after))
+    return claim.operator == "symbol" and (quoted or (_at_end(after) and value == value.lower()))
 
 
 def _at_end(after: str) -> bool:

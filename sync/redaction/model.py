@@ -22,6 +22,8 @@ CUSTOM: Final = "自定义"
 
 KINDS: Final = (PHONE, LANDLINE, IDENTITY, BANK_CARD, COMPANY, EMAIL, KEY, PASSWORD, TOKEN, CODE, CUSTOM)
 
+SECRETS: Final = frozenset((KEY, PASSWORD, TOKEN, CODE))
+
 _SEAL: Final = object()
 
 

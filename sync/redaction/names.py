@@ -10,7 +10,8 @@ from typing import Final
 from sync.redaction.model import CODE, KEY, PASSWORD, TOKEN
 
 
-def _word_set(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """The words of a list that is written as text, for the reader's sake."""
     return frozenset(text.split())
 
 
@@ -29,7 +30,7 @@ _KEYS: Final = (
     rf"|secret{_GAP}(?:id|access{_GAP}key)|secrets?|credentials?|creds"
 )
 _TOKENS: Final = (
-    rf"access{_GAP}token|tokens?|jwt|bearer|session{_GAP}id|sessdata|bduss|stoken|phpsessid|jsessionid"
+    rf"access{_GAP}token|tokens?|jwt|bearer|sessdata|bduss|stoken|phpsessid|jsessionid"
     r"|connect\.sid|cookie"
 )
 # kind -> names in Latin letters, as google-re2 alternatives; case does not matter
@@ -54,7 +55,7 @@ WEAK: Final = (
 )
 
 # What a name goes on with when it does not hold the secret itself: token_url, password_length, secretName.
-OTHER_THING: Final = _word_set(
+OTHER_THING: Final = word_set(
     """
     url uri endpoint name names type types length len size file files filename path dir field fields label hint expiry
     expires expired expiration expire ttl lifetime age count counts limit limits budget policy min max reset input
@@ -65,11 +66,11 @@ OTHER_THING: Final = _word_set(
     port user username owner group role env variable var param parameter header cookie_name column table model class
     func function handler helper util utils test tests spec docs schema generator generation gen strength rule rules
     management based less protected protection change changed update updated created at date time hash hashed salt
-    izer izers ization ize ized
+    mode modes argtypes restype izer izers ization ize ized
     """
 )
 # What stands before a name that is not a secret: public_key, csrf-token, nextPageToken, eos_token.
-OTHER_OWNER: Final = _word_set(
+OTHER_OWNER: Final = word_set(
     """
     public pub csrf xsrf primary foreign sort partition cache idempotency hot natural bucket object sequence schema row
     dict map json s3 page continuation cancellation cancel pad eos bos unk sep cls mask stop special max min num total

@@ -35,8 +35,7 @@ _CARD_GROUPS: Final = frozenset({(4, 6, 5), (6, 10), (6, 11), (6, 12), (6, 13)})
 # Words that are written right before a number without a space: tel13800138000, wx13800138000.
 _GLUED_WORDS: Final = frozenset(
     ("tel", "phone", "mobile", "mob", "cell", "user", "wx", "weixin", "wechat", "vx", "qq", "sms", "call", "sj", "dh")
-    + ("hm", "to", "no", "id", "u", "p", "t", "m", "is")
-)
+) | frozenset(("hm", "to", "no", "id", "u", "p", "t", "m", "is"))
 
 
 @dataclass(frozen=True, slots=True)

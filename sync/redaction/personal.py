@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from sync.redaction.checksums import is_company
-from sync.redaction.edges import closes, opens
+from sync.redaction.edges import after_escape, closes, opens
 from sync.redaction.engine import Pattern
 from sync.redaction.model import BANK_CARD, COMPANY, EMAIL, IDENTITY, LANDLINE, Span
 
@@ -21,6 +21,7 @@ _SPOKEN_EMAIL: Final = Pattern(
 _FILE_ENDINGS: Final = frozenset(
     ("png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "js", "ts", "css", "json", "py", "md")
 )
+_SERVICES: Final = frozenset({"openssh.com", "libssh.org"})  # names of algorithms: sk-ssh-…@openssh.com
 _SERVICE_USERS: Final = frozenset({"git", "hg", "svn"})
 
 
@@ -53,9 +54,10 @@ def company_codes(text: str) -> Iterator[Span]:
 def emails(text: str) -> Iterator[Span]:
     """Addresses, and the spoken form name(at)host(dot)com."""
     if "@" in text:
-        for (start, end), *_ in _EMAIL.every(text):
+        for (begun, end), *_ in _EMAIL.every(text):
+            start = after_escape(text, begun)
             local, _, domain = text[start:end].partition("@")
-            if domain.rpartition(".")[2].lower() in _FILE_ENDINGS:
+            if domain.rpartition(".")[2].lower() in _FILE_ENDINGS or domain in _SERVICES:
                 continue
             if local in _SERVICE_USERS and text[end : end + 1] in (":", "/"):
                 continue

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from sync.errors import RedactionFailed, XiaobaiError
-from sync.redaction.assignments import assignments, backwards
+from sync.redaction.assignments import assignments, backwards, secret_kind
 from sync.redaction.engine import Pattern, user_pattern
 from sync.redaction.entropy import random_looking
 from sync.redaction.envelopes import command_lines, credentials_in_urls, headers, key_blocks, phrases
 from sync.redaction.model import (
     CUSTOM,
     EMAIL,
+    SECRETS,
     Clean,
     CleanPayload,
     Span,
@@ -81,7 +82,15 @@ class Redactor:
 
         Raises InvalidInput with the path of what JSON cannot hold, RedactionFailed as `clean` does.
         """
-        return sealed_payload(cleaned_object(value, self._replaced if self.enabled else str))
+        return sealed_payload(cleaned_object(value, self._under if self.enabled else lambda _, text: text))
+
+    def _under(self, name: str, text: str) -> str:
+        """`text` cleaned, given that it is the value of `name`: {"password": "swordfish"} says what it is."""
+        try:
+            kind = secret_kind(name, text) if name else None
+        except Exception as error:  # noqa: BLE001 - as in find
+            raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
+        return placeholder(kind) if kind else self._replaced(text)
 
     def find(self, text: str) -> list[Span]:
         """What `clean` would replace: disjoint spans from left to right, in characters of `text`."""
@@ -140,7 +149,7 @@ def _merged(hits: list[tuple[int, Span]]) -> list[Span]:
     for rank, span in sorted(hits, key=lambda hit: (hit[1].start, hit[0])):
         if merged and span.start < merged[-1][1].end:
             best, last = merged[-1]
-            if span.kind == EMAIL != last.kind and span.start > last.start:
+            if span.kind == EMAIL and last.kind in SECRETS:
                 continue  # the host after user:password@ is nobody's address
             kind = last.kind if best <= rank else span.kind
             merged[-1] = min(best, rank), Span(last.start, max(last.end, span.end), kind)

@@ -36,7 +36,7 @@ def marked(text: str) -> Iterator[Span]:
                 continue
             for groups in pattern.every(run):
                 first, last = groups[0]
-                if opens(run, first) and closes(run, last):
+                if opens(text, start + first) and closes(run, last):
                     yield Span(start + first, start + last, kind)
 
 

@@ -23,6 +23,7 @@ _WORDS: Final = _word_set(
     str string text int integer number bool boolean bytes any object dict list array type varchar char nullable float
     password passwd pwd pass passphrase secret token key apikey api_key code pin hidden masked redacted removed omitted
     example sample placeholder dummy changeme change_me todo tbd fixme foo bar baz foobar value name username user email
+    credential credentials creds cookie cookies session whitespace keyword operator punctuation
     admin test testing enter input prompt confirm show forgot login auth basic bearer plain plaintext encrypted hashed
     env environment config keychain keyring vault stdin self cls new old current same strong weak safe visible
     md5 sha1 sha256 sha512 sha-256 bcrypt argon2 argon2id scrypt pbkdf2 aes aes128 aes256 aes-256 base64 base32
@@ -36,7 +37,7 @@ _WORDS: Final = _word_set(
 _REFERENCE: Final = Pattern(
     r"(?i)"
     r"\$\{[^}]*\}?.*|\$\(.*|\$[a-z_][a-z0-9_]*(?:[.\[].*)?|\$\{?\{.*|\{\{?.*\}?\}|%[a-z_]+%|%\(?[a-z_]*\)?[sdr]"
-    r"|<[^>]*>?|\[[^\]]*\]?|@[a-z_]+@|#\{.*|&[a-z_]+|\*[a-z_]*|!(?:ref|sub|vault|env|secret).*"
+    r"|\{[a-z_][a-z0-9_.!:]*\}?|#[0-9a-f]{3,8}|<[^>]*>?|\[[^\]]*\]?|@[a-z_]+@|#\{.*|&[a-z_]+|\*[a-z_]*|!(?:ref|sub|vault|env|secret).*"
     r"|[*x.\-_•●#?…0]{3,}|(?:x{3,}|\*{3,}|\.{3,}).*|.*(?:\*{3,}|x{5,}|\.{3}|…).*"
     r"|(?:your|the|some|a|an|put|insert|enter|replace|change|add|set|use)[ _\-].*"
     r"(?:key|token|secret|pass|pwd|here|me|value|code).*"
@@ -46,7 +47,7 @@ _REFERENCE: Final = Pattern(
 _CODE: Final = Pattern(
     r"(?:[A-Za-z_$][A-Za-z0-9_$]*(?:\.|::|->|\?\.))+[A-Za-z_$][A-Za-z0-9_$]*[;,)]?"
     r"|(?:await |new |not )?[A-Za-z_$][A-Za-z0-9_$.:>\-]*[(\[].*"
-    r"|[a-z]+(?:_[a-z]+)+[;,)]?|[A-Z]+(?:_[A-Z]+)+[;,)]?|[a-z]+(?:[A-Z][a-z]+)+[;,)]?|[a-z]+(?:-[a-z]+)+[;,)]?"
+    r"|[a-z]+(?:_[a-z]+)+[;,)]?|[A-Z]+(?:_[A-Z]+)+[;,)]?|[a-z]+(?:[A-Z][a-z]+)+[;,)]?|(?:[A-Z]+[a-z]+){2,}[A-Z]*[;,)]?|(?:[A-Z]+[a-z]+[0-9]*)+[A-Z][a-z]+[;,)]?|[a-z]+(?:-[a-z]+)+[;,)]?"
 )
 _WORD: Final = Pattern(r"(?:[A-Z]?[a-z]+)+[0-9]{0,6}|[A-Z]+[0-9]{0,6}|[0-9]+[a-z]?")
 _HEX: Final = Pattern(r"(?i)(?:0x)?[0-9a-f]+")

@@ -5,6 +5,6 @@
     local_cloud, new_user                    fixtures, for every other test
     FaultProxy(host, port)                   anything TCP, with the network of a bad day between
 
-From the outside in: a *front* answers HTTP and bridges what is missing; behind it *lite* (Node, `lite/server.mjs`)
+From the outside in: a *front* answers HTTP and bridges what is missing; behind it *lite* (Node, `server/main.mjs`)
 speaks PostgREST and Auth; behind that a throwaway *database*, PostgreSQL or PGlite, started from a *template*.
 """

@@ -5,7 +5,7 @@ Bridged here:
 - Codes to sign in with (see `codes.py`): lite knows no phones.
 - A path that a hosted project does not serve is not served here either, whatever lite would say.
 
-Bridged one step further in, where the database is in reach (`lite/connection.mjs`): roles, timeouts, error codes.
+Bridged one step further in, where the database is in reach (`server/connection.mjs`): roles, timeouts, error codes.
 Under `/_local/` a test asks what a person would know: the code on the phone, or that the schema has been reloaded.
 """
 

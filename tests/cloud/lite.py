@@ -1,4 +1,4 @@
-"""The Node process that speaks PostgREST and Auth: `lite/server.mjs`, which embeds @supabase/lite."""
+"""The Node process that speaks PostgREST and Auth: `server/main.mjs`, which embeds @supabase/lite."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from tests.cloud.processes import Child
-from tests.cloud.tools import LITE, LOOPBACK, LocalCloudError, new_secret, node
+from tests.cloud.tools import SERVER, LOOPBACK, LocalCloudError, new_secret, node
 
 Engine = Literal["postgres", "pglite"]
 
@@ -50,7 +50,7 @@ class Lite:
 
     @classmethod
     async def launch(cls) -> Self:
-        return cls(await Child.start("lite", [str(node()), str(LITE / "server.mjs")]))
+        return cls(await Child.start("lite", [str(node()), str(SERVER / "main.mjs")]))
 
     async def serve(
         self, engine: Engine, database: str, project: Project, migrations: Path, *, temporary: str = ""

@@ -16,7 +16,7 @@ from pathlib import Path
 import platformdirs
 
 HERE = Path(__file__).parent
-LITE = HERE / "lite"
+SERVER = HERE / "server"
 MIGRATIONS = HERE.parents[1] / "sql" / "migrations"
 LOOPBACK = "127.0.0.1"
 
@@ -74,7 +74,7 @@ def fingerprint() -> str:
     """Changes when anything does that a prepared data directory was made by."""
     digest = hashlib.sha256()
     makers = [HERE / name for name in ("package-lock.json", "postgres.py", "pglite.py")]
-    for path in (*sorted(LITE.iterdir()), *makers):
+    for path in (*sorted(SERVER.iterdir()), *makers):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]
 

@@ -20,7 +20,7 @@ from sync.document.plan import choose_base, is_suspicious, plan
 from sync.document.render import render
 from sync.document.template import TECHNICAL_PREFERENCES, template
 
-CASES = 3000  # histories a profile; with four profiles and two saves each, 2,400 merges
+CASES = 300  # histories a profile; with four profiles and two saves each, 2,400 merges
 NOW = datetime(2026, 1, 8, 15, 49, 12)  # noqa: DTZ001
 APPEND_HEAVY = {"add": 8, "edit": 1, "remove": 1}
 EDIT_HEAVY = {"add": 2, "edit": 5, "remove": 3}

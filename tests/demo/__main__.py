@@ -1,0 +1,16 @@
+"""`python -m tests.demo [--once]`. Says something before it imports anything slow."""
+
+import sys
+
+
+def main() -> int:
+    """0 when the story was told and nothing was lost."""
+    sys.stdout.write("xiaobai-memory: two devices, one cloud, all on this machine\n")
+    sys.stdout.flush()
+    from tests.demo.story import run  # noqa: PLC0415 - after the first line is on the screen
+
+    return run(once="--once" in sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

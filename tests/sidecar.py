@@ -1,0 +1,177 @@
+"""A real sidecar process with a home of its own, and a small JSON-RPC client: for acceptance tests, demo and bench."""
+
+import itertools
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final, Self
+
+COMMAND: Final = [sys.executable, "-m", "bridge.cli.main"]
+ANSWER_WITHIN: Final = 20.0  # seconds; a bound for a broken program, not a time anybody expects
+REPOSITORY: Final = Path(__file__).parents[1]
+
+
+class CallFailed(Exception):
+    """A JSON-RPC error. `kind` is the stable word in its data."""
+
+    def __init__(self, error: Mapping[str, Any]) -> None:
+        super().__init__(f"{error['code']}: {error['message']}")
+        self.code = int(error["code"])
+        self.data = dict(error.get("data") or {})
+        self.kind = str(self.data.get("kind", ""))
+
+
+class Home:
+    """A temporary home: its file, its data directory, its environment. Nothing of the real one is seen."""
+
+    def __init__(self, folder: Path, *, device: str = "device-a", **settings: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.file = folder / "xiaobai-ai-memory.md"
+        self.data = folder / "data"
+        self.settings = {
+            "DATA_DIR": str(self.data),
+            "MEMORY_FILE": str(self.file),
+            "DEVICE_ID": device,
+            "DEVICE_NAME": f"name of {device}",
+            "TOKEN_STORE": "file",
+            **settings,
+        }
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("XIAOBAI_")}
+        ours = {f"XIAOBAI_{name}": value for name, value in self.settings.items()}
+        return {**kept, "HOME": str(self.folder), "TZ": "Asia/Shanghai", **ours}
+
+    def run(self, *arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
+        """One command of the command line."""
+        return subprocess.run(
+            [*COMMAND, *arguments],
+            env=self.environment,
+            cwd=REPOSITORY,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=check,
+            timeout=60,
+        )
+
+    def json(self, *arguments: str, stdin: str = "") -> Any:
+        """The JSON that a command prints."""
+        return json.loads(self.run("--json", *arguments, stdin=stdin).stdout)
+
+    @property
+    def database(self) -> Path:
+        return next((self.data / "profiles").glob("*/memory.db"))
+
+
+class Sidecar:
+    """`xiaobai-memory serve` as a child. `with Sidecar(home) as sidecar: sidecar.call("memory/load")`."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self._ids = itertools.count(1)
+        self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
+        self._guard = threading.Lock()
+        self.process = subprocess.Popen(
+            [*COMMAND, "serve"],
+            env=home.environment,
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=(home.folder / "stderr.log").open("ab"),
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def call(self, method: str, **params: Any) -> Any:
+        """The result, or CallFailed. TimeoutError where nothing comes."""
+        return self.wait(self.send(method, **params))
+
+    def send(self, method: str, **params: Any) -> int:
+        """Send a request without waiting; the number to wait for."""
+        number = next(self._ids)
+        with self._guard:
+            self._answers[number] = queue.Queue()
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+        self.process.stdin.flush()
+        return number
+
+    def wait(self, number: int, within: float = ANSWER_WITHIN) -> Any:
+        """The answer to an earlier `send`."""
+        try:
+            answer = self._answers[number].get(timeout=within)
+        except queue.Empty:
+            raise TimeoutError(f"no answer within {within} s; see {self.home.folder / 'stderr.log'}") from None
+        if "error" in answer:
+            raise CallFailed(answer["error"])
+        return answer["result"]
+
+    def update(self, user: str, ai: str = "好的", **more: Any) -> Any:
+        return self.call("memory/update", userMessage=user, aiResponse=ai, **more)
+
+    def load(self, **params: Any) -> Any:
+        return self.call("memory/load", **params)
+
+    def log_in(self, email: str, password: str) -> Any:
+        return self.call("auth/password", email=email, password=password)
+
+    def until(self, method: str, accept: Any, within: float = ANSWER_WITHIN, **params: Any) -> Any:
+        """Ask until the answer is acceptable; AssertionError with the last answer where it never is."""
+        deadline = time.monotonic() + within
+        while True:
+            answer = self.call(method, **params)
+            if accept(answer):
+                return answer
+            assert time.monotonic() < deadline, f"{method} never became acceptable: {answer}"
+            time.sleep(0.02)  # a pause between questions, not a wait for an effect
+
+    def kill(self) -> None:
+        """kill -9: no chance to finish anything."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(10)
+
+    def stop(self) -> int:
+        """Close stdin, as a leaving app does; the exit code."""
+        if self.process.poll() is None:
+            assert self.process.stdin is not None
+            self.process.stdin.close()
+        try:
+            return self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            message = json.loads(line)
+            if message.get("id") in self._answers and "method" not in message:
+                self._answers[message["id"]].put(message)
+
+
+def eventually(look: Any, within: float = ANSWER_WITHIN) -> Any:
+    """The first truthy answer of `look`; AssertionError with the last one where there is none in time."""
+    deadline = time.monotonic() + within
+    while True:
+        found = look()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"it never happened; last seen: {found!r}"
+        time.sleep(0.02)  # a pause between looks, not a wait for an effect
