@@ -198,10 +198,11 @@ class MemoryFile:
         """
         current = store.newest(connection, store.FILE)
         ring = store.candidates(connection, store.FILE, disk.sha256, document.label)
-        base = None if _older_than_all(document, ring) else choose_base(document, ring)
+        ancient = _older_than_all(document, ring)
+        base = None if ancient else choose_base(document, ring)
         if base is not None and base.sha256 == disk.sha256:
             return 0  # an older version of ours: nothing was typed
-        if current is not None and is_suspicious(current, document, base):
+        if current is not None and not ancient and is_suspicious(current, document, base):
             return None
         planned = plan(base, current, document, self._new_id)
         origin = Origin.IMPORTED if current is None else Origin.USER

@@ -60,14 +60,11 @@ def newest_at(connection: Connection, surface: str) -> str | None:
 def candidates(connection: Connection, surface: str, sha256: str, label: str | None) -> Sequence[Version]:
     """The versions among which the base of a file with this hash and label is found, oldest first.
 
-    Where the hash or the label names one, only that one and the newest; else the last `RULE_RING`.
+    Where the label, or the hash of a file without one, names a version, the newest of that name and the newest of all;
+    else the last `RULE_RING`.
     """
-    named = (
-        select(written)
-        .where(written.c.surface == surface, (written.c.sha256 == sha256) | (written.c.label == label))
-        .order_by((written.c.sha256 == sha256).desc(), written.c.version.desc())
-        .limit(1)
-    )
+    name = written.c.sha256 == sha256 if label is None else written.c.label == label
+    named = select(written).where(written.c.surface == surface, name).order_by(written.c.version.desc()).limit(1)
     found = connection.execute(named).mappings().first()
     if found is not None:
         current = newest(connection, surface)

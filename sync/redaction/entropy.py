@@ -81,7 +81,7 @@ def _is_in_path(text: str, start: int, end: int, run: str) -> bool:
         return not word.endswith("=") or end - start < _ALONE
     if word.endswith(("/", "\\")) or (text[end : end + 1] in ("/", ".", "\\") and text[end + 1 : end + 2].isalnum()):
         return True
-    return run.count("/") >= 2 and "+" not in run and changes(run) < 0.55
+    return any(len(part) >= 4 and part.isalpha() and is_wordy(part) for part in run.split("/")[:-1])
 
 
 def _is_named_otherwise(text: str, start: int) -> bool:

@@ -13,7 +13,7 @@ from sync.redaction.checksums import is_bank_card, is_identity, is_mobile
 from sync.redaction.engine import Pattern
 from sync.redaction.model import BANK_CARD, IDENTITY, PHONE, Span
 
-_CHAIN: Final = Pattern(r"[0-9](?:(?: ?[.\-·] ?| {1,2}|\) ?)?[0-9]){9,}(?:[ \-]?[xX])?")
+_CHAIN: Final = Pattern(r"[0-9](?:(?: ?[.\-·] ?| {1,2}|[)）] ?)?[0-9]){9,}(?:[ \-]?[xX])?")
 _NUMERALS: Final = {
     ord(char): str(digit)
     for digit, chars in enumerate(("〇零", "一幺壹", "二贰", "三叁", "四肆", "五伍", "六陆", "七柒", "八捌", "九玖"))
@@ -172,7 +172,7 @@ def _with_country(text: str, start: int, end: int) -> int:
     """Where the number begins once its plus sign and bracket are counted in."""
     if text[start - 1 : start] == "+":
         start -= 1
-    if text[start - 1 : start] == "(" and ")" in text[start:end]:
+    if text[start - 1 : start] in ("(", "（") and not {")", "）"}.isdisjoint(text[start:end]):
         start -= 1
     return start
 

@@ -63,7 +63,7 @@ def _string(name: str, text: str, clean: Cleaner, path: tuple[str, ...]) -> str:
     return str(clean(name, text.replace("\x00", "")))
 
 
-def _number(name: str, value: Any, clean: Cleaner, path: tuple[str, ...]) -> float | str:
+def _number(name: str, value: Any, clean: Cleaner, path: tuple[str, ...]) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         raise _invalid(path, "is not a finite number")
     if isinstance(value, int) and not _LEAST <= value <= _GREATEST:

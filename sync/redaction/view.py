@@ -20,6 +20,7 @@ from sync.redaction.model import KINDS, Span
 
 BARRIER: Final = "\ue000"  # private use: no text means anything by it
 _KEPT: Final = frozenset("，；！？（）…～｛｝。、")
+_MARKS: Final = frozenset({"Mn", "Me"})
 _PLACEHOLDER: Final = Pattern(r"\[(?:" + "|".join(KINDS) + r")\]")
 
 
@@ -70,7 +71,12 @@ def _folded(text: str) -> View:
         return View(text.translate(_FOLDS), range(len(text)), range(1, len(text) + 1))
     pieces = [_FOLDS[ord(char)] for char in text]
     starts = [index for index, piece in enumerate(pieces) for _ in piece]
-    return View("".join(pieces), starts, [start + 1 for start in starts])
+    ends = [start + 1 for start in starts]
+    for place, end in enumerate(ends):
+        while end < len(text) and category(text[end]) in _MARKS:  # an accent goes with its letter
+            end += 1
+        ends[place] = end
+    return View("".join(pieces), starts, ends)
 
 
 class _Folds(dict[int, str]):
@@ -86,7 +92,7 @@ def _fold(char: str) -> str:
         return char
     if char == BARRIER:
         return "\ufffd"
-    if char == "\x00" or category(char) in {"Cf", "Mn", "Me"}:
+    if char == "\x00" or category(char) in _MARKS | {"Cf"}:
         return ""
     if category(char) == "Pd" or char == "\u2212":
         return "-"

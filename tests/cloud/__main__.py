@@ -28,6 +28,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--engine", choices=["postgres", "pglite"], default="postgres")
     parser.add_argument("--migrations", type=Path, default=MIGRATIONS, metavar="DIR")
     parser.add_argument("--jwt-expiry", type=int, default=JWT_EXPIRY, metavar="SECONDS")
+    parser.add_argument("--grants", choices=["classic", "explicit"], default="classic")
     parser.add_argument("--proxy", action="store_true", help="put a fault proxy before the API; `control` commands it")
     return parser.parse_args()
 
@@ -36,7 +37,9 @@ async def run(wanted: argparse.Namespace) -> None:
     ended = _ended()
     async with AsyncExitStack() as stack:
         cloud = await stack.enter_async_context(
-            LocalCloud.start(wanted.engine, migrations=wanted.migrations, jwt_expiry=wanted.jwt_expiry)
+            LocalCloud.start(
+                wanted.engine, migrations=wanted.migrations, jwt_expiry=wanted.jwt_expiry, grants=wanted.grants
+            )
         )
         ready: dict[str, Any] = {
             "url": cloud.url,

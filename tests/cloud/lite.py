@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any, Literal, Self
 
 from tests.cloud.processes import Child
-from tests.cloud.tools import SERVER, LOOPBACK, LocalCloudError, new_secret, node
+from tests.cloud.tools import LOOPBACK, SERVER, LocalCloudError, new_secret, node
 
 Engine = Literal["postgres", "pglite"]
+Grants = Literal["classic", "explicit"]  # what a new table gives to the API's roles: everything, or nothing
 
 READY_WITHIN = 60.0  # seconds; PGlite compiles its WASM first, and a loaded CI machine takes its time
 MIGRATION_NAME = re.compile(r"(?P<version>\d{14})_(?P<name>.+)\.sql")
@@ -23,14 +24,16 @@ class Project:
     secret_key: str
     jwt_secret: str
     jwt_expiry: int  # seconds
+    grants: Grants
 
     @classmethod
-    def new(cls, *, jwt_expiry: int) -> Self:
+    def new(cls, *, jwt_expiry: int = 3600, grants: Grants = "classic") -> Self:
         return cls(
             publishable_key=new_secret("sb_publishable_"),
             secret_key=new_secret("sb_secret_"),
             jwt_secret=new_secret(),
             jwt_expiry=jwt_expiry,
+            grants=grants,
         )
 
     def configuration(self) -> dict[str, Any]:
@@ -39,6 +42,7 @@ class Project:
             "secretKey": self.secret_key,
             "jwtSecret": self.jwt_secret,
             "jwtExpiry": self.jwt_expiry,
+            "grants": self.grants,
         }
 
 
@@ -65,7 +69,7 @@ class Lite:
 
     async def prepare(self, engine: Engine, database: str) -> None:
         """Give an empty database what a hosted project starts with."""
-        await self._configure(engine, database, Project.new(jwt_expiry=1), {"mode": "prepare"})
+        await self._configure(engine, database, Project.new(), {"mode": "prepare"})
         if await self.child.ended(within=READY_WITHIN) != 0:
             raise LocalCloudError(f"could not prepare the database:\n{self.child.last_words()}")
 

@@ -10,7 +10,7 @@ import httpx
 
 from tests.cloud import pglite, postgres
 from tests.cloud.front import Front
-from tests.cloud.lite import Engine, Lite, Project
+from tests.cloud.lite import Engine, Grants, Lite, Project
 from tests.cloud.tools import MIGRATIONS, LocalCloudError
 
 JWT_EXPIRY = 3600  # seconds, as a hosted project has it
@@ -40,14 +40,24 @@ class LocalCloud:
     @classmethod
     @asynccontextmanager
     async def start(
-        cls, engine: Engine = "postgres", *, migrations: Path = MIGRATIONS, jwt_expiry: int = JWT_EXPIRY
+        cls,
+        engine: Engine = "postgres",
+        *,
+        migrations: Path = MIGRATIONS,
+        jwt_expiry: int = JWT_EXPIRY,
+        grants: Grants = "classic",
     ) -> AsyncIterator[Self]:
-        """`jwt_expiry`: seconds that an access token lives; a test of expired tokens wants few."""
+        """A running project.
+
+        `jwt_expiry`: seconds that an access token lives; a test of expired tokens wants few.
+        `grants`: classic gives every new table to everybody, so a missing REVOKE shows; explicit gives nothing, so a
+        missing GRANT shows. Hosted projects come in both kinds.
+        """
         async with AsyncExitStack() as stack:
             lite = await Lite.launch()  # first, because it can get ready beside the database
             stack.push_async_callback(lite.stop)
             database = await stack.enter_async_context(_database(engine))
-            cloud = cls(database, Project.new(jwt_expiry=jwt_expiry), migrations, lite)
+            cloud = cls(database, Project.new(jwt_expiry=jwt_expiry, grants=grants), migrations, lite)
             stack.push_async_callback(cloud._close)
             await cloud._serve(lite)
             yield cloud

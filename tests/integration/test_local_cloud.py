@@ -280,6 +280,13 @@ class TestSchema:
             async with LocalCloud.start(migrations=tmp_path):
                 pass
 
+    async def test_with_explicit_grants_a_new_table_is_nobodys(self, tmp_path: Path) -> None:
+        (tmp_path / "20260101000000_first.sql").write_text("create table first (id int);")
+        async with LocalCloud.start(migrations=tmp_path, grants="explicit") as cloud:
+            client = await connect(cloud.url, cloud.secret_key)
+            error = await rejected(client.table("first").select("*"))
+        assert error.code == "42501"
+
     def test_new_tables_show_without_a_restart(self, local_cloud: Cloud) -> None:
         with psycopg.connect(local_cloud.database_url, autocommit=True) as connection, plain(local_cloud) as client:
             assert client.get("/rest/v1/scratch_late").json()["code"] == "PGRST205"

@@ -138,7 +138,10 @@ def test_a_public_key_and_a_certificate_stay() -> None:
     [
         ("postgres://app:s3cr3t@db.example.com/x", "postgres://app:[密码]@db.example.com/x"),
         ("redis://:hunter22@10.0.0.1:6379/0", "redis://:[密码]@10.0.0.1:6379/0"),
-        ("连接串mongodb+srv://admin:Passw0rd@c0.example.net，记住", "连接串mongodb+srv://admin:[密码]@c0.example.net，记住"),
+        (
+            "连接串mongodb+srv://admin:Passw0rd@c0.example.net，记住",
+            "连接串mongodb+srv://admin:[密码]@c0.example.net，记住",
+        ),
         ("mysql://root:p@ss:w0rd@localhost/db", "mysql://root:[密码]@localhost/db"),
         ("postgres://app:${DB_PASSWORD}@db/x", "postgres://app:${DB_PASSWORD}@db/x"),
         ("http://localhost:8080/path?mail=x", "http://localhost:8080/path?mail=x"),

@@ -1,7 +1,7 @@
 -- What a hosted project says about the Auth schema, once the server has made its tables. Run once, as the superuser,
 -- into the prepared data directory.
 
-create role supabase_auth_admin noinherit createrole login;
+create role supabase_auth_admin noinherit login;
 grant all on schema auth to supabase_auth_admin;
 
 -- Anyone may look up a function here; nobody but Auth and the developer may read a table.

@@ -21,8 +21,12 @@ class RolledBack extends Error {
 /** The settings a role was given by ALTER ROLE … SET: the hosted statement timeouts live there. */
 async function settingsByRole(db) {
   const { rows } = await sql`
-    select r.rolname as role, split_part(s.setting, '=', 1) as name, substr(s.setting, strpos(s.setting, '=') + 1) as value
-      from pg_db_role_setting d join pg_roles r on r.oid = d.setrole cross join lateral unnest(d.setconfig) as s(setting)
+    select r.rolname as role,
+           split_part(s.setting, '=', 1) as name,
+           substr(s.setting, strpos(s.setting, '=') + 1) as value
+      from pg_db_role_setting d
+      join pg_roles r on r.oid = d.setrole
+     cross join lateral unnest(d.setconfig) as s(setting)
      where d.setdatabase = 0 and r.rolname in ('anon', 'authenticated', 'service_role', 'authenticator')
   `.execute(db);
   const settings = new Map();

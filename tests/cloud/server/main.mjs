@@ -1,6 +1,6 @@
 // @supabase/lite, embedded. Its first line of standard input is its whole configuration, so that secrets stay out of
-// the process list. The line "stop" asks it to end; an input that closes without it means that the launcher died, and then
-// it takes the launcher's temporary directory along.
+// the process list. The line "stop" asks it to end; an input that closes without it means that the launcher died, and
+// then it takes the launcher's temporary directory along.
 //
 //   {"mode": "prepare"}  makes the roles, the Auth schema and its grants in an empty database, then exits
 //   {"mode": "serve"}    applies pending migrations, listens on a free loopback port and prints {"port": …}
@@ -67,9 +67,14 @@ async function migrate(connection, migrations) {
   const applied = new Set(known.rows.map((row) => row.version));
   for (const { version, name, sql } of migrations) {
     if (applied.has(version)) continue;
-    const record = `insert into supabase_migrations.schema_migrations (version, name, statements) values (${quoted(version)}, ${quoted(name)}, array[${quoted(sql)}])`;
+    const values = `${quoted(version)}, ${quoted(name)}, array[${quoted(sql)}]`;
     try {
-      await connection.script(`set local session authorization postgres;\n${sql}\n;\n${record};`);
+      await connection.script(`
+        set local session authorization postgres;
+        ${sql}
+        ;
+        insert into supabase_migrations.schema_migrations (version, name, statements) values (${values});
+      `);
     } catch (error) {
       throw new Error(`migration ${version}_${name} failed: ${error.message}`, { cause: error });
     }
@@ -90,14 +95,17 @@ async function local(request, connection, letters) {
 
 async function start(config) {
   const connection = await connect(config);
+  if (config.grants === "explicit") await connection.script(await text("explicit-grants.sql"));
   await migrate(connection, config.migrations);
   const letters = new Letters();
   const app = createApp(connection, config, letters);
   await app.init();
   await connection.introspect({ useCache: true });
   await connection.listen("pgrst", () => connection.clearSchemaCache());
-  const fetch = (request) =>
-    new URL(request.url).pathname.startsWith("/_local/") ? local(request, connection, letters) : app.fetch(request, { peerAddress: null });
+  const fetch = (request) => {
+    const { pathname } = new URL(request.url);
+    return pathname.startsWith("/_local/") ? local(request, connection, letters) : app.fetch(request);
+  };
   serve({ fetch, hostname: "127.0.0.1", port: 0 }, ({ port }) => process.stdout.write(`${JSON.stringify({ port })}\n`));
 }
 

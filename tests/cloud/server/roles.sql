@@ -1,6 +1,6 @@
--- What a hosted project holds before anyone has typed a line: its roles, their timeouts, and the default
--- privileges that hand every new object of `public` to everybody. Written after the initialisation scripts that
--- Supabase publishes for its own Postgres image; run once, as the superuser, into the prepared data directory.
+-- What a hosted project holds before anyone has typed a line: its roles, their timeouts, and the classic default
+-- privileges, which hand every new object of `public` to everybody. Written after the scripts that Supabase publishes
+-- with its Postgres image (supabase/postgres); run once, as the superuser, into the prepared data directory.
 
 -- The developer's role. On a hosted project it owns `public`'s tables and is not a superuser; neither is it here.
 do $$
@@ -16,12 +16,12 @@ alter database postgres owner to postgres;
 grant pg_monitor, pg_read_all_data, pg_signal_backend to postgres;
 
 -- Who a request may be. The server signs in as `authenticator`, which can do nothing until it becomes one of them.
-create role anon          nologin noinherit;
-create role authenticated nologin noinherit;
-create role service_role  nologin noinherit bypassrls;
-create role authenticator login   noinherit;
+create role anon          nologin;
+create role authenticated nologin;
+create role service_role  nologin bypassrls;
+create role authenticator login noinherit;
 grant anon, authenticated, service_role to authenticator;
-grant anon, authenticated, service_role, authenticator to postgres with admin option;
+grant anon, authenticated, service_role to postgres with admin option;
 
 alter role anon          set statement_timeout = '3s';
 alter role authenticated set statement_timeout = '8s';

@@ -1,0 +1,142 @@
+"""A memory file on a desk: real file, real SQLite, a clock that a test moves, a sleep in which a test may do things."""
+
+import random
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+from sync.db.engine import Database
+from sync.document import store as document_store
+from sync.document.capture import EXCHANGE, Exchange, exchange_drafts
+from sync.document.memory_file import MemoryFile
+from sync.document.model import Version
+from sync.log import store as log_store
+from sync.log.log import Log
+from sync.log.model import Event, Query
+from sync.redaction import Redactor
+
+MORNING = datetime(2026, 1, 8, 9, 0, 0, tzinfo=timezone(timedelta(hours=8)))
+KEPT_VERSIONS = 200
+
+
+@dataclass
+class HandClock:
+    """Shows the same time until it is moved. Its chance is seeded."""
+
+    time: datetime = MORNING
+    chance: random.Random = field(default_factory=lambda: random.Random(8))
+
+    def now(self) -> datetime:
+        return self.time
+
+    def monotonic(self) -> float:
+        return self.time.timestamp()
+
+    def random_bytes(self, count: int) -> bytes:
+        return self.chance.randbytes(count)
+
+    def move(self, **by: float) -> None:
+        self.time += timedelta(**by)
+
+
+@dataclass
+class Desk:
+    """One device's document service without a process around it."""
+
+    file: Path
+    database: Database
+    log: Log
+    clock: HandClock
+    redactor: Redactor
+    memory: MemoryFile
+    app_cache: Path | None
+    keep_versions: int
+    meanwhile: list[Callable[[], object]] = field(default_factory=list)
+
+    async def sleep(self, _: float) -> None:
+        """What the service sleeps through: the next thing that somebody else does to the file."""
+        if self.meanwhile:
+            self.meanwhile.pop(0)()
+
+    def restart(self) -> None:
+        """A new service on the same database, as after a crash."""
+        self.memory = MemoryFile(
+            self.file,
+            self.log,
+            self.redactor,
+            clock=self.clock,
+            keep_versions=self.keep_versions,
+            app_cache=self.app_cache,
+            sleep=self.sleep,
+        )
+
+    async def say(self, question: str, answer: str = "好的") -> str:
+        """Record one exchange, as `update` does; its event id."""
+        drafts = exchange_drafts(
+            Exchange(question, answer), self.redactor, device_id=self.log.device_id, store_messages=False
+        )
+        return (await self.log.record(drafts))[0].event.event_id
+
+    async def said(self, *questions: str) -> None:
+        """Each question recorded and settled in a version of its own."""
+        for question in questions:
+            await self.say(question)
+            await self.memory.settle()
+
+    async def hand_events(self) -> list[Event]:
+        """What hands did, oldest first."""
+        return [event for event in (await self.log.read(Query())).events if event.type != EXCHANGE]
+
+    async def versions(self, surface: str = document_store.FILE) -> list[tuple[str | None, str]]:
+        """Label and cause of every stored version, oldest first."""
+        with closing(sqlite3.connect(self.database.path)) as connection:
+            rows = connection.execute("select label, cause from written where surface = ? order by version", [surface])
+            return rows.fetchall()
+
+    async def newest(self) -> Version:
+        found = await self.database.read(lambda connection: document_store.newest(connection, document_store.FILE))
+        assert found is not None
+        return found
+
+    @property
+    def text(self) -> str:
+        return self.file.read_text("utf-8")
+
+    @text.setter
+    def text(self, value: str) -> None:
+        self.file.write_text(value, "utf-8")
+
+    def replace(self, old: str, new: str) -> None:
+        """Edit the file by hand."""
+        text = self.text
+        assert old in text
+        self.text = text.replace(old, new, 1)
+
+    def type_under(self, heading: str, line: str) -> None:
+        """Put a line of one's own below a heading."""
+        self.replace(f"{heading}\n", f"{heading}\n{line}\n")
+
+
+@asynccontextmanager
+async def on_a_desk(
+    folder: Path, *, app_cache: Path | None = None, keep_versions: int = KEPT_VERSIONS
+) -> AsyncIterator[Desk]:
+    """Everything opened, and closed at the end."""
+    clock = HandClock()
+    folder.mkdir(exist_ok=True)
+    database = await Database.open(folder / "memory.db")
+    try:
+        await database.write(lambda connection: log_store.open_replica(connection, clock))
+        log = Log(database, clock, device_id="device-a", session_id="sess_test")
+        redactor = Redactor()
+        file = folder / "xiaobai-ai-memory.md"
+        unborn: Any = None
+        desk = Desk(file, database, log, clock, redactor, unborn, app_cache, keep_versions)
+        desk.restart()
+        yield desk
+    finally:
+        await database.close()

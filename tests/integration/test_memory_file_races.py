@@ -1,0 +1,288 @@
+"""Everything that can happen between two looks at the file: crashes, editors that save meanwhile, failing disks."""
+
+import errno
+import os
+import stat
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from sync import files
+from sync.document import memory_file
+from sync.document.capture import ADDED
+from sync.document.memory_file import ATTEMPTS
+from sync.errors import StorageFull, StorageReadOnly
+from tests.integration.document_desk import Desk, on_a_desk
+
+HABITS = "### 工作习惯"
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with on_a_desk(tmp_path / "home") as found:
+        yield found
+
+
+def die(*_: object) -> NoReturn:
+    raise Killed
+
+
+@pytest.fixture
+def crash_before_writing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Call it: the next write of the file is the end of the process; call it before `restart`."""
+
+    def arm() -> None:
+        monkeypatch.setattr(memory_file, "compare_and_swap", die)
+
+    return arm
+
+
+@pytest.fixture
+def before_each_write(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Hand in what somebody else does between our look at the file and our write."""
+
+    def arm(act: Callable[[], object]) -> None:
+        def acting(path: Path, expected: str | None, data: bytes) -> None:
+            act()
+            files.compare_and_swap(path, expected, data)
+
+        monkeypatch.setattr(memory_file, "compare_and_swap", acting)
+
+    return arm
+
+
+class TestCrashes:
+    async def test_between_version_and_file_the_next_start_writes_the_version(
+        self, desk: Desk, crash_before_writing: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await desk.said("一")
+        before = desk.text
+        with monkeypatch.context() as process:
+            process.setattr(memory_file, "compare_and_swap", die)
+            await desk.say("二")
+            with pytest.raises(Killed):
+                await desk.memory.settle()
+        assert desk.text == before
+        desk.restart()
+        await desk.memory.settle()
+        assert desk.text.count("用户问：二") == 1
+        assert await desk.hand_events() == []
+        assert [cause for _, cause in await desk.versions()] == ["log", "log"]
+
+    async def test_before_the_first_file_was_ever_written(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+        with monkeypatch.context() as process:
+            process.setattr(memory_file, "compare_and_swap", die)
+            await desk.say("一")
+            with pytest.raises(Killed):
+                await desk.memory.settle()
+        desk.restart()
+        await desk.memory.settle()
+        assert desk.text.count("用户问：一") == 1
+
+    async def test_after_the_rename_and_before_it_was_noted(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+        def write_and_die(path: Path, expected: str | None, data: bytes) -> None:
+            files.compare_and_swap(path, expected, data)
+            raise Killed
+
+        await desk.said("一")
+        with monkeypatch.context() as process:
+            process.setattr(memory_file, "compare_and_swap", write_and_die)
+            await desk.say("二")
+            with pytest.raises(Killed):
+                await desk.memory.settle()
+        desk.restart()
+        await desk.memory.settle()
+        assert desk.text.count("用户问：二") == 1
+        assert await desk.hand_events() == []
+        desk.file.unlink()  # it was on disk, so its loss is no news that fills the file again
+        await desk.memory.settle()
+        assert not desk.file.exists()
+
+    async def test_with_a_hand_edit_recorded_and_its_merge_unwritten(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await desk.said("一")
+        buffer = desk.text
+        await desk.said("二")
+        desk.text = buffer.replace(f"{HABITS}\n", f"{HABITS}\n- 我打的字\n")
+        with monkeypatch.context() as process:
+            process.setattr(memory_file, "compare_and_swap", die)
+            with pytest.raises(Killed):
+                await desk.memory.settle()
+        assert len(await desk.hand_events()) == 1
+        desk.restart()
+        await desk.memory.settle()
+        assert "- 我打的字\n" in desk.text
+        assert desk.text.count("用户问：二") == 1
+        assert len(await desk.hand_events()) == 1
+
+    async def test_a_power_cut_that_takes_the_file_back_to_an_older_version_deletes_nothing(self, desk: Desk) -> None:
+        await desk.said("一")
+        older = desk.file.read_bytes()
+        await desk.said("二", "三")
+        desk.file.write_bytes(older)
+        desk.restart()
+        await desk.memory.settle()
+        assert "用户问：二" in desk.text
+        assert "用户问：三" in desk.text
+        assert await desk.hand_events() == []
+
+
+class TestOthersWriteMeanwhile:
+    async def test_a_save_between_our_look_and_our_write_is_not_written_over(
+        self, desk: Desk, before_each_write: Callable[[Callable[[], object]], None]
+    ) -> None:
+        await desk.said("一")
+        edits = ["- 甲", "- 乙"]
+
+        def somebody() -> None:
+            if edits:
+                desk.type_under(HABITS, edits.pop())
+
+        before_each_write(somebody)
+        await desk.said("二")
+        assert "- 甲\n" in desk.text
+        assert "- 乙\n" in desk.text
+        assert "用户问：二" in desk.text
+        assert [event.type for event in await desk.hand_events()] == [ADDED, ADDED]
+
+    async def test_an_editor_that_never_stops_is_left_alone_and_served_later(
+        self, desk: Desk, before_each_write: Callable[[Callable[[], object]], None]
+    ) -> None:
+        await desk.said("一")
+        saves = 0
+
+        def always() -> None:
+            nonlocal saves
+            saves += 1
+            desk.type_under(HABITS, f"- 第 {saves} 次")
+
+        with pytest.MonkeyPatch.context() as storm:
+            storm.setattr(memory_file, "compare_and_swap", lambda *_: always() or files._check(None, "x", desk.file))
+            await desk.said("二")
+        assert saves == ATTEMPTS
+        assert "用户问：二" not in desk.text
+        await desk.memory.settle()
+        assert "用户问：二" in desk.text
+        assert all(f"- 第 {number} 次\n" in desk.text for number in range(1, ATTEMPTS + 1))
+
+    async def test_the_file_vanishes_between_our_look_and_our_write(
+        self, desk: Desk, before_each_write: Callable[[Callable[[], object]], None]
+    ) -> None:
+        await desk.said("一")
+        once = [desk.file.unlink]
+        before_each_write(lambda: once and once.pop()())
+        await desk.said("二")
+        assert "用户问：一" in desk.text
+        assert "用户问：二" in desk.text
+        assert await desk.hand_events() == []
+
+    async def test_a_file_appears_between_our_look_and_our_write(
+        self, desk: Desk, before_each_write: Callable[[Callable[[], object]], None]
+    ) -> None:
+        once = [lambda: desk.file.write_text("# 我的\n\n- 抢先一步\n", "utf-8")]
+        before_each_write(lambda: once and once.pop()())
+        await desk.said("一")
+        assert "- 抢先一步\n" in desk.text
+        assert "用户问：一" in desk.text
+
+    async def test_half_a_file_is_waited_for(self, desk: Desk) -> None:
+        await desk.said(*(f"问题 {number}" for number in range(10)))
+        whole = desk.text.replace(f"{HABITS}\n", f"{HABITS}\n- 早起\n")
+        cut = len(whole) // 2
+        desk.text = whole[:cut]
+        desk.meanwhile = [lambda: setattr(desk, "text", whole[: cut + 60]), lambda: setattr(desk, "text", whole)]
+        await desk.memory.settle()
+        assert desk.text == whole
+        assert desk.memory.notices == set()
+        assert [event.payload["text"] for event in await desk.hand_events()] == ["- 早起"]
+
+    async def test_a_file_cut_off_for_good_is_held_back_not_read_as_deletions(self, desk: Desk) -> None:
+        await desk.said("一", "二", "三")
+        desk.text = desk.text[: desk.text.index("用户问：三")]
+        await desk.memory.settle()
+        assert await desk.hand_events() == []
+        assert desk.memory.notices == {memory_file.Notice.MASS_DELETE}
+
+    async def test_a_file_that_is_replaced_under_our_eyes_is_looked_at_again(self, desk: Desk) -> None:
+        await desk.said("一")
+        saved = desk.text.replace(f"{HABITS}\n", f"{HABITS}\n- 早起\n")
+
+        def atomic_save() -> None:
+            beside = desk.file.with_suffix(".new")
+            beside.write_text(saved, "utf-8")
+            beside.replace(desk.file)
+
+        desk.meanwhile = [atomic_save]
+        await desk.memory.settle()
+        assert [event.payload["text"] for event in await desk.hand_events()] == ["- 早起"]
+
+    async def test_a_save_that_takes_the_file_away_for_a_moment_is_no_loss(self, desk: Desk) -> None:
+        await desk.said("一")
+        saved = desk.text
+        desk.file.unlink()
+        desk.meanwhile = [lambda: setattr(desk, "text", saved)]
+        await desk.memory.settle()
+        assert desk.memory.notices == set()
+        assert await desk.hand_events() == []
+
+
+class TestDisks:
+    async def test_a_full_disk_leaves_the_file_whole_and_is_made_up_for(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await desk.said("一")
+        before = desk.file.read_bytes()
+
+        def full(_: int) -> None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        with monkeypatch.context() as disk:
+            disk.setattr(os, "fsync", full)
+            await desk.say("二")
+            with pytest.raises(StorageFull):
+                await desk.memory.settle()
+        assert desk.file.read_bytes() == before
+        assert [path.name for path in desk.file.parent.iterdir() if path.suffix == ".tmp"] == []
+        await desk.memory.settle()
+        assert "用户问：二" in desk.text
+
+    async def test_a_refused_rename_leaves_no_temporary_file(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+        await desk.said("一")
+
+        def refused(*_: object) -> NoReturn:
+            raise PermissionError(errno.EACCES, "Permission denied")
+
+        with monkeypatch.context() as disk:
+            disk.setattr(Path, "replace", refused)
+            await desk.say("二")
+            with pytest.raises(StorageReadOnly):
+                await desk.memory.settle()
+        assert [path.name for path in desk.file.parent.iterdir() if path.suffix == ".tmp"] == []
+        await desk.memory.settle()
+        assert "用户问：二" in desk.text
+
+    async def test_a_folder_in_the_file_s_place_is_an_error_not_a_crash(self, desk: Desk) -> None:
+        desk.file.mkdir()
+        await desk.say("一")
+        with pytest.raises(memory_file.StorageError):
+            await desk.memory.settle()
+        assert "用户问：一" in (await desk.memory.view()).text
+
+    async def test_a_missing_folder_is_not_made_and_the_memory_goes_on(self, desk: Desk, tmp_path: Path) -> None:
+        desk.file = tmp_path / "unplugged" / "memory.md"
+        desk.restart()
+        await desk.say("一")
+        with pytest.raises(memory_file.StorageError):
+            await desk.memory.settle()
+        assert "用户问：一" in (await desk.memory.view()).text
+        desk.file.parent.mkdir()
+        await desk.memory.settle()
+        assert "用户问：一" in desk.text
+        assert stat.S_IMODE(desk.file.stat().st_mode) == 0o600

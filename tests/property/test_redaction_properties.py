@@ -1,0 +1,154 @@
+"""What holds for every text: cleaning twice is cleaning once, nothing else changes, nothing planted remains."""
+
+import json
+import random
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync.redaction import Redactor
+from sync.redaction.model import KINDS, placeholder
+from sync.redaction.view import view_of
+from tests.unit.test_redaction_personal import PHONE_FORMS, card, company, identity, mobile
+from tests.unit.test_redaction_tokens import SHAPES, made
+
+REDACTOR = Redactor()
+SEEDS = st.integers(0, 10_000)
+
+# Text near the rules: digits with separators, names, operators, quotes, escapes, brackets, beside any text at all.
+PIECES = st.one_of(
+    st.text(max_size=8),
+    st.text("0123456789 -.+()Xx", max_size=24),
+    st.sampled_from(
+        [
+            "密码",
+            "密钥是",
+            "token",
+            "password: ",
+            "api_key=",
+            "验证码",
+            "Bearer ",
+            "://a:",
+            "@",
+            "\\n",
+            "-----BEGIN PRIVATE KEY-----",
+        ]
+    ),
+    st.sampled_from([placeholder(kind) for kind in KINDS]),
+    st.sampled_from(
+        ["[", "]", "：", "，", "\u200b", "\ufe0f", '"', "'", "\n", "是", "=", ".", "/", "_", "\x00", "\ue000", "%3D"]
+    ),
+    SEEDS.map(mobile),
+    SEEDS.map(identity),
+    SEEDS.map(card),
+    SEEDS.map(company),
+    st.builds(made, st.sampled_from(sorted(SHAPES)), SEEDS),
+)
+TEXTS = st.lists(PIECES, max_size=12).map("".join)
+PLAIN = st.text(st.sampled_from("今天我们去吃饭，好吗？天气很不错。 这里没有什么\nabcde"), max_size=60)
+SECRETS = st.one_of(
+    st.builds(lambda form, seed: PHONE_FORMS[form](mobile(seed)), st.sampled_from(sorted(PHONE_FORMS)), SEEDS),
+    SEEDS.map(identity),
+    SEEDS.map(card),
+    SEEDS.map(company),
+    st.builds(made, st.sampled_from(sorted(SHAPES)), SEEDS),
+    SEEDS.map(lambda seed: f"user{seed}@example.com"),
+)
+JSON = st.recursive(
+    st.one_of(
+        TEXTS,
+        st.none(),
+        st.booleans(),
+        st.integers(-(2**63), 2**64 - 1),
+        st.floats(allow_nan=False, allow_infinity=False),
+    ),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@given(TEXTS)
+def test_cleaning_twice_is_cleaning_once(text: str) -> None:
+    once = REDACTOR.clean(text)
+
+    assert REDACTOR.clean(once) == once
+    assert REDACTOR.find(once) == []
+
+
+@given(TEXTS)
+def test_spans_are_in_order_disjoint_and_within_the_text(text: str) -> None:
+    edges = [edge for span in REDACTOR.find(text) for edge in (span.start, span.end)]
+
+    assert edges == sorted(edges)
+    assert all(span.start < span.end for span in REDACTOR.find(text))
+    assert not edges or (edges[0] >= 0 and edges[-1] <= len(text))
+
+
+@given(TEXTS)
+def test_what_is_not_in_a_span_stays_character_for_character(text: str) -> None:
+    rebuilt, done = "", 0
+    for span in REDACTOR.find(text):
+        rebuilt += text[done : span.start] + placeholder(span.kind)
+        done = span.end
+
+    assert REDACTOR.clean(text) == rebuilt + text[done:]
+
+
+@given(PLAIN)
+def test_text_without_anything_in_it_comes_back_unchanged(text: str) -> None:
+    assert REDACTOR.clean(text) == text
+
+
+@given(PLAIN, SECRETS, PLAIN)
+def test_a_planted_secret_leaves_no_trace(before: str, secret: str, after: str) -> None:
+    cleaned = REDACTOR.clean(f"{before}，{secret}。{after}")
+
+    assert secret not in cleaned
+    assert not any(char.isdecimal() for char in cleaned)
+    assert cleaned.startswith(before)
+    assert cleaned.endswith(after)
+
+
+@given(SECRETS, st.integers(0, 4), st.sampled_from(["value", "key", "item"]))
+def test_a_secret_in_a_payload_leaves_no_trace_at_any_depth(secret: str, depth: int, place: str) -> None:
+    value: Any = {"value": {"x": secret}, "key": {secret: "x"}, "item": [secret]}[place]
+    for _ in range(depth):
+        value = {"n": [value]}
+
+    written = json.dumps(REDACTOR.payload({"root": value}).value, ensure_ascii=False)
+
+    assert secret not in written
+
+
+@given(st.dictionaries(TEXTS, JSON, max_size=3))
+def test_a_clean_payload_is_json_and_stays_as_it_is(value: dict[str, Any]) -> None:
+    payload = REDACTOR.payload(value)
+
+    assert json.loads(json.dumps(payload.value, allow_nan=False)) == payload.value
+    assert REDACTOR.payload(payload.value) == payload
+
+
+@given(TEXTS)
+def test_the_view_maps_every_character_back(text: str) -> None:
+    view = view_of(text)
+
+    assert len(view.text) == len(view.starts) == len(view.ends)
+    assert all(start < end <= len(text) for start, end in zip(view.starts, view.ends, strict=True))
+    assert list(view.starts) == sorted(view.starts)
+
+
+def test_work_grows_with_the_text_and_no_faster() -> None:
+    """Counted, not timed: ten times the text is ten times the finds, and hostile texts settle in one piece."""
+    rng = random.Random(1)
+    line = f"我的电话是{mobile(1)}，密码：abc{rng.randint(100, 999)}，邮箱 a@b.com\n"
+
+    assert len(REDACTOR.find(line * 1000)) == 10 * len(REDACTOR.find(line * 100)) == 3000
+    for hostile in (
+        "1 " * 50_000,
+        "a@" * 50_000,
+        "-----BEGIN PRIVATE KEY-----" * 4_000,
+        "password" * 10_000,
+        "密码：" * 30_000,
+    ):
+        REDACTOR.clean(hostile)

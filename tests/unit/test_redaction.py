@@ -1,0 +1,201 @@
+"""The redactor's promises: proofs, payloads, spans, the user's own patterns, and failing closed."""
+
+import copy
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from sync.errors import InvalidInput, RedactionFailed, SettingsError
+from sync.redaction import Clean, CleanPayload, Redactor, Span, redactor
+
+REDACTOR = Redactor()
+
+
+def test_clean_text_is_text() -> None:
+    cleaned = REDACTOR.clean("打 13812345678 找我")
+
+    assert cleaned == "打 [手机号] 找我"
+    assert isinstance(cleaned, Clean)
+    assert type(cleaned.strip()) is str
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda: Clean("x", object()),
+        lambda: Clean("x"),  # type: ignore[call-arg]
+        lambda: CleanPayload({}, None),
+        lambda: pickle.dumps(REDACTOR.clean("x")),
+        lambda: pickle.dumps(REDACTOR.payload({})),
+    ],
+)
+def test_a_proof_cannot_be_made_elsewhere(forge: Callable[[], object]) -> None:
+    with pytest.raises(TypeError):
+        forge()
+
+
+def test_a_proof_can_be_copied() -> None:
+    cleaned, payload = REDACTOR.clean("x"), REDACTOR.payload({"a": [1]})
+
+    assert copy.deepcopy(cleaned) is cleaned
+    assert copy.deepcopy(payload) is payload
+
+
+def test_spans_are_in_characters_of_the_original() -> None:
+    text = "①号：+86\u200b138\u00a01234\u00a05678，㏂"
+
+    (span,) = REDACTOR.find(text)
+
+    assert span == Span(3, 20, "手机号")
+    assert text[span.start : span.end] == "+86\u200b138\u00a01234\u00a05678"
+
+
+def test_a_placeholder_in_the_text_stays_as_it_is() -> None:
+    text = "password: [密码]，电话[手机号]，［邮箱］"
+
+    assert REDACTOR.clean(text) == text
+    assert REDACTOR.find(text) == []
+
+
+def test_overlapping_finds_become_one() -> None:
+    assert REDACTOR.clean("密码是13812345678@qq.com") == "密码是[密码]"
+
+
+def test_every_string_of_a_payload_is_clean_at_any_depth() -> None:
+    payload = REDACTOR.payload(
+        {"text": "13812345678", "list": [{"a": ("a@b.com", 1.5, None, True)}], "13912345678": {"password": "swordfish"}}
+    )
+
+    assert payload.value == {
+        "text": "[手机号]",
+        "list": [{"a": ["[邮箱]", 1.5, None, True]}],
+        "[手机号]": {"password": "[密码]"},
+    }
+
+
+def test_two_keys_that_become_one_placeholder_both_stay() -> None:
+    payload = REDACTOR.payload({"13812345678": 1, "13912345678": 2})
+
+    assert payload.value == {"[手机号]": 1, "[手机号] (2)": 2}
+    assert REDACTOR.payload(payload.value) == payload
+
+
+def test_the_key_of_a_value_tells_what_it_is() -> None:
+    payload = REDACTOR.payload({"api_key": "abcdefgh", "phone": 13812345678, "pin": 4321, "size": 13812345678})
+
+    assert payload.value == {"api_key": "[密钥]", "phone": "[手机号]", "pin": "[密码]", "size": 13812345678}
+
+
+def test_numbers_that_count_stay() -> None:
+    value = {"max_tokens": 128000, "created_at": 1_700_000_000_000, "status_code": 40411, "x": -1.5, "ok": True}
+
+    assert REDACTOR.payload(value).value == value
+
+
+def test_a_payload_does_not_change_with_its_copies() -> None:
+    source: dict[str, Any] = {"a": {"b": ["x"]}}
+    payload = REDACTOR.payload(source)
+    source["a"]["b"].append("13812345678")
+    payload.value["a"]["b"].append("13812345678")
+
+    assert payload.value == {"a": {"b": ["x"]}}
+    with pytest.raises(AttributeError):
+        payload.other = 1
+    assert "x" not in repr(payload)
+
+
+def test_nul_is_taken_out_before_anything_is_looked_for() -> None:
+    assert REDACTOR.payload({"a\x00b": "138\x0012345678\x00"}).value == {"ab": "[手机号]"}
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        ({"a": {"b": math.nan}}, "a.b"),
+        ({"a": [1, math.inf]}, "a.1"),
+        ({"a": "\ud800"}, "a"),
+        ({"13812345678": {"x": b"y"}}, "[手机号].x"),
+        ({"a": {1: 2}}, "a"),
+        ({"a": {1, 2}}, "a"),
+        ({"a": 2**64}, "a"),
+        ([1], "payload"),
+    ],
+)
+def test_what_json_cannot_hold_is_refused_with_its_path(value: Any, field: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        REDACTOR.payload(value)
+
+    assert caught.value.field == field
+
+
+def test_a_payload_as_deep_as_a_well_is_refused() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(100):
+        deep = {"d": deep}
+
+    with pytest.raises(InvalidInput, match="nested deeper"):
+        REDACTOR.payload(deep)
+
+
+def test_the_users_own_patterns_are_replaced_too() -> None:
+    own = Redactor(extra_patterns=[r"项目-[0-9]{4}", r"工号\s*(\d+)"])
+
+    assert own.clean("项目-2026，工号 8812 的人，13812345678") == "[自定义]，工号 [自定义] 的人，[手机号]"
+
+
+def test_a_pattern_that_matches_everything_settles() -> None:
+    own = Redactor(extra_patterns=[".+", "x*"])
+
+    assert own.clean("甲\n乙 13812345678 丙") == "[自定义]\n[自定义]"
+
+
+@pytest.mark.parametrize("pattern", ["(", "a(?=b)", "(a)\\1"])
+def test_a_bad_pattern_is_refused_by_name(pattern: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        Redactor(extra_patterns=["ok", pattern])
+
+    assert repr(pattern) in caught.value.message
+
+
+def test_the_switch_is_about_local_capture_only() -> None:
+    local = Redactor(extra_patterns=["甲乙"], enabled=False)
+
+    assert local.clean("甲乙 13812345678") == "甲乙 13812345678"
+    assert local.payload({"a": "13812345678\x00"}).value == {"a": "13812345678"}
+    assert local.for_leaving().clean("甲乙 13812345678") == "[自定义] [手机号]"
+    assert REDACTOR.for_leaving() is REDACTOR
+
+
+def test_a_rule_that_raises_lets_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(text: str) -> list[Span]:
+        raise ValueError(text)
+
+    monkeypatch.setattr(redactor, "DETECTORS", (*redactor.DETECTORS, broken))
+
+    for attempt in (REDACTOR.clean, REDACTOR.find, lambda text: REDACTOR.payload({"a": text})):
+        with pytest.raises(RedactionFailed) as caught:
+            attempt("秘密 13812345678")
+        assert "13812345678" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("text", ["一半\ud83d", None, 7, b"13812345678"])
+def test_what_cannot_be_examined_does_not_pass(text: Any) -> None:
+    with pytest.raises(RedactionFailed):
+        REDACTOR.clean(text)
+
+
+def test_a_text_that_does_not_settle_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_more(text: str) -> list[Span]:
+        place = next((place for place, char in enumerate(text) if char in "abc"), -1)
+        return [Span(place, place + 1, "密钥")] if place >= 0 else []
+
+    monkeypatch.setattr(redactor, "DETECTORS", (one_more,))
+
+    assert REDACTOR.clean("abc") == "[密钥][密钥][密钥]"
+    with pytest.raises(RedactionFailed):
+        REDACTOR.clean("abc" * 100)

@@ -1,0 +1,77 @@
+"""An assignment keeps its name and loses its value, in Chinese and English."""
+
+import pytest
+
+from sync.redaction import Redactor
+
+REDACTOR = Redactor()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("密码是 admin123", "密码是 [密码]"),
+        ("密码是admin123，记住", "密码是[密码]，记住"),
+        ("密码：Passw0rd!", "密码：[密码]"),
+        ("密码为“abc12345”。", "密码为“[密码]”。"),
+        ("我的密码改成了 Abc#2026", "我的密码改成了 [密码]"),
+        ("密码现在是 abc12345", "密码现在是 [密码]"),
+        ("口令：opensesame", "口令：[密码]"),
+        ("WiFi 密码 88888888", "WiFi 密码 [密码]"),
+        ("支付密码:654321", "支付密码:[密码]"),
+        ("PIN 码是 4321", "PIN 码是 [密码]"),
+        ("提取码: ab3d", "提取码: [密码]"),
+        ("**密码**：`abc12345`", "**密码**：`[密码]`"),
+        ("| 密码 | abc12345 |", "| 密码 | [密码] |"),
+        ("密码：\nabc12345", "密码：\n[密码]"),
+        ("账号 admin 密码 Admin@123", "账号 admin 密码 [密码]"),
+        ("abc123XY 是我的密码", "[密码] 是我的密码"),
+        ("我的密钥是0a1b2c3d4e5f，别外传", "我的密钥是[密钥]，别外传"),
+        ("令牌=abc.def.123", "令牌=[令牌]"),
+        ("我把 token 设为 tk_93jd82jd", "我把 token 设为 [令牌]"),
+        ("验证码：384756", "验证码：[验证码]"),
+        ("验证码384756", "验证码[验证码]"),
+        ("您的验证码是384756，5分钟内有效", "您的验证码是[验证码]，5分钟内有效"),
+        ("【商城】384756（登录验证码）", "【商城】[验证码]（登录验证码）"),
+    ],
+)
+def test_chinese_assignments(text: str, expected: str) -> None:
+    assert REDACTOR.clean(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("password: hunter2", "password: [密码]"),
+        ("password=swordfish", "password=[密码]"),
+        ("my password is hunter2.", "my password is [密码]."),
+        ("PASSWORD='p@ss w0rd'", "PASSWORD='[密码]'"),
+        ('{"password":"abc123","user":"li"}', '{"password":"[密码]","user":"li"}'),
+        ('{\\"token\\":\\"abc123def\\"}', '{\\"token\\":\\"[令牌]\\"}'),
+        ("passwd => 'qwe123'", "passwd => '[密码]'"),
+        ("Server=x;User Id=sa;Password=P@ss9;", "Server=x;User Id=sa;Password=[密码];"),
+        ("DB_PASSWORD=swordfish\nDB_HOST=x", "DB_PASSWORD=[密码]\nDB_HOST=x"),
+        ("api_key = abcdef", "api_key = [密钥]"),
+        ("api-key: 'k3yk3yk3y'", "api-key: '[密钥]'"),
+        ("secret: mysecret", "secret: [密钥]"),
+        ("openaiApiKey := `abc123def456`", "openaiApiKey := `[密钥]`"),
+        ("client_secret: str = 'abc123def456'", "client_secret: str = '[密钥]'"),
+        ("token: |\n  abc123def456", "token: |\n  [令牌]"),
+        ("<apiToken>abc123def456</apiToken>", "<apiToken>[令牌]</apiToken>"),
+        ('<add key="ApiToken" value="abc123def456" />', '<add key="ApiToken" value="[令牌]" />'),
+        ('setProperty("API_TOKEN", "abc123def456")', 'setProperty("API_TOKEN", "[令牌]")'),
+        ("--password hunter22 --host x", "--password [密码] --host x"),
+        ("?access_token=abc123def456&x=1", "?access_token=[令牌]&x=1"),
+        ("adafruit_io: 0a1b2c3d4e5f60718293a4b5c6d7e8f9", "adafruit_io: [密钥]"),
+        ("Your code is 384756", "Your code is [验证码]"),
+        ("384756 is your verification code", "[验证码] is your verification code"),
+        ("OTP: 384756", "OTP: [验证码]"),
+        ("hunter2XY is my password", "[密码] is my password"),
+        ("ｐａｓｓｗｏｒｄ：ａｂｃ１２３", "ｐａｓｓｗｏｒｄ：[密码]"),
+        ("pass\u200bword: abc123", "pass\u200bword: [密码]"),
+        ("passphrase: correct horse battery staple", "passphrase: [密码]"),
+        ("mnemonic: " + " ".join(["able", "about", "above"] * 4), "mnemonic: [密钥]"),
+    ],
+)
+def test_english_assignments(text: str, expected: str) -> None:
+    assert REDACTOR.clean(text) == expected
