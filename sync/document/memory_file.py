@@ -197,12 +197,12 @@ class MemoryFile:
         Returns how many events it made, or None where a person has to say first what was meant.
         """
         current = store.newest(connection, store.FILE)
-        ring = store.candidates(connection, store.FILE, disk.sha256, document.label)
-        ancient = _older_than_all(document, ring)
-        base = None if ancient else choose_base(document, ring)
+        ring = self._loadable(connection, disk, document)
+        unknown = not ring or _older_than_all(document, ring)
+        base = None if unknown else choose_base(document, ring)
         if base is not None and base.sha256 == disk.sha256:
             return 0  # an older version of ours: nothing was typed
-        if current is not None and not ancient and is_suspicious(current, document, base):
+        if current is not None and not unknown and is_suspicious(current, document, base):
             return None
         planned = plan(base, current, document, self._new_id)
         origin = Origin.IMPORTED if current is None else Origin.USER
@@ -212,6 +212,16 @@ class MemoryFile:
         if planned.must_write:
             self._append(connection, self._labelled(planned.snapshot, current), "merged")
         return recorded
+
+    def _loadable(self, connection: Connection, disk: Probe, document: Document) -> list[Version]:
+        """The versions an editor can have loaded: one that never was on disk is nobody's base, unless the file names it."""
+        on_disk = log_store.watermark(connection, ON_DISK)
+        found = store.candidates(connection, store.FILE, disk.sha256, document.label)
+        return [
+            version
+            for version in found
+            if version.number <= on_disk or version.label == document.label or version.sha256 == disk.sha256
+        ]
 
     async def _take_in_app_cache(self) -> None:
         """What the app wrote into its own cache counts as a hand edit of what the cache held before."""

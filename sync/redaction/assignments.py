@@ -14,22 +14,20 @@ from sync.redaction.model import CODE, KEY, PASSWORD, TOKEN, Span
 from sync.redaction.names import CHINESE, LATIN, OTHER_OWNER, OTHER_THING, SHORT, WEAK, words
 from sync.redaction.values import has_digit
 
-_CLOSING: Final = r"(?:\\?[\"'`”’」』】\])）]|\*{2}|_{2}|[（(][^()（）\n]{0,12}[)）])"
+_CLOSING: Final = r"(?:\\?[\"'`”’」』】\])）]|[*_]{2})"
 _ADVERBS: Final = (
     "(?:现在|目前|暂时|默认|初始|已经?|都|就|还|也|一直|应该|大概|可能|临时|我|给你|帮我|一下|先|仍然|依然|统一|全部?)"
 )
 _COPULAS: Final = (
     "(?:是|为|叫|等于|(?:改|换|设|设置|设定|重置|更新|变)(?:成|为)了?|成了|用的?是|填的?是?|用|如下|发你|给你)"
 )
-_TYPE: Final = r"[A-Za-z][A-Za-z0-9_\[\]|.]{0,20}[?!]?"
+_TYPE: Final = r"[A-Za-z][A-Za-z0-9_\[\]|.]*[?!]?"
 _SYMBOL: Final = (
     rf"[ \t]*:[ \t]*{_TYPE}[ \t]*=[ \t]*|[ \t]+(?:string|str)[ \t]*:?=[ \t]*"
-    r"|[ \t]*(?:=>|:{0,3}=|\?{1,2}=|[.+]=|={2,3}|->|→)[ \t]*|[ \t]*:[ \t]*(?:[|>][\-+]?)?\s{0,8}"
-    r"|>\s{0,40}|\s{1,8}value[ \t]*=[ \t]*|,\s{0,8}\\?[\"']?value\\?[\"']?[ \t]*[:=][ \t]*"
+    r"|[ \t]*(?:=>|:{0,3}=|\?{1,2}=|[.+]=|={2,3}|->|→)[ \t]*|[ \t]*:[ \t]*(?:[|>][\-+]?)?\s*"
+    r"|>\s*|\s+value[ \t]*=[ \t]*|,\s*\\?[\"']?value\\?[\"']?[ \t]*[:=][ \t]*"
 )
-_COPULA: Final = (
-    rf"[ \t]?{_ADVERBS}{{0,3}}[ \t]?{_COPULAS}[ \t]*[:,，]?\s{{0,4}}|[ \t]+(?:is|are|was)[ \t]*:?[ \t]+|'s[ \t]+"
-)
+_COPULA: Final = rf"[ \t]?{_ADVERBS}*[ \t]?{_COPULAS}[ \t]*[:,，]?\s*|[ \t]+(?:is|are|was)[ \t]*:?[ \t]+|'s[ \t]+"
 
 
 def _groups(names: tuple[tuple[str, str], ...], first: int) -> str:
@@ -39,8 +37,8 @@ def _groups(names: tuple[tuple[str, str], ...], first: int) -> str:
 # Groups: 1-4 a Chinese name, 5-8 a Latin one, 9 a weak one, 10 its suffix, 11 what closes it, then the operator.
 _NAMED: Final = Pattern(
     rf"(?i)(?:(?:{_groups(CHINESE, 1)})(?:号码?|值|串)?"
-    rf"|(?:{_groups(LATIN, 5)}|(?P<weak>{WEAK}))(?P<suffix>[A-Za-z0-9_.\-]{{0,30}})(?:\[[0-9]{{0,4}}\])?)"
-    rf"(?P<closing>{_CLOSING}{{0,3}})"
+    rf"|(?:{_groups(LATIN, 5)}|(?P<weak>{WEAK}))(?P<suffix>[A-Za-z0-9_.\-]*)(?:\[[0-9]*\])?)"
+    rf"(?P<closing>{_CLOSING}*(?:[（(][^()（）\n]*[)）])?)"
     rf"(?:(?P<symbol>{_SYMBOL})|(?P<copula>{_COPULA})|(?P<list>[ \t]*,[ \t]*|\([ \t]*)"
     r"|(?P<blank>[ \t]+[|][ \t]+|[ \t]*))"
 )

@@ -25,7 +25,8 @@ _LARGER_NUMERALS: Final = frozenset("十百千万亿兆")
 
 _COUNTRY: Final = ("0086", "86")
 _LONGEST: Final = 19
-_MOST_GROUPS: Final = 19
+_MOST_GROUPS: Final = 13  # digits one by one, with a country code
+_TOTALS: Final = frozenset((11, 13, 15, 16, 17, 18, 19))
 # How people write a mobile number; dots are stricter, as addresses and versions are dotted too.
 _PHONE_GROUPS: Final = frozenset(
     {(11,), (3, 4, 4), (3, 3, 5), (3, 8), (4, 4, 3), (4, 3, 4), (5, 6), (7, 4), (3, 4, 2, 2), (3, 2, 2, 4), (1,) * 11}
@@ -45,6 +46,11 @@ class _Group:
     start: int
     end: int
     before: str
+
+    @property
+    def blank(self) -> str:
+        """The separator without the blanks around it; a blank when it is nothing else."""
+        return self.before.strip() or " "
 
     @property
     def length(self) -> int:
@@ -93,45 +99,54 @@ def _groups(text: str, start: int, end: int) -> list[_Group]:
 
 def _window(text: str, groups: list[_Group], first: int) -> tuple[int, Span] | None:
     """The longest number that begins with group `first`, and the index of its last group."""
-    if not _open_left(text, groups[first]):
+    if not _may_begin(groups, first) or not _open_left(text, groups[first]):
         return None
     best: tuple[int, Span] | None = None
-    total = 0
-    separators: set[str] = set()
+    digits, separator = "", ""
+    start = groups[first].start
+    second = first + (text[start : groups[first].end] in _COUNTRY)  # what follows +86 may be separated in its own way
     for last in range(first, min(first + _MOST_GROUPS, len(groups))):
         group = groups[last]
-        digits = _bare(text[groups[first].start : group.end])
-        total = len(digits)
-        prefixed = text[groups[first].start : groups[first].end] in _COUNTRY
-        if last > first + prefixed:
-            separators.add(group.before.strip() or " ")
-        if total > _LONGEST or len(separators) > 1:
+        digits += text[group.start : group.end]
+        if last > second:
+            separator = separator or group.blank
+            if group.blank != separator:
+                break
+        if len(digits) > _LONGEST:
             break
-        kind = _kind(digits, [each.length for each in groups[first : last + 1]], separators)
-        if kind and _closed_right(text, groups, last) and _apart(kind, groups, first, last, separators):
-            best = last, Span(_with_country(text, groups[first].start, group.end), group.end, kind)
+        if len(digits) not in _TOTALS or not _closed_right(text, groups, last):
+            continue
+        lengths = [each.length for each in groups[first : last + 1]]
+        kind = _kind(_bare(digits), lengths, separator)
+        if kind and _apart(kind, lengths, separator, alone=first == 0 and last + 1 == len(groups)):
+            best = last, Span(_with_country(text, start, group.end), group.end, kind)
     return best
 
 
-def _kind(digits: str, lengths: list[int], separators: set[str]) -> str | None:
+def _may_begin(groups: list[_Group], first: int) -> bool:
+    """Digits one by one are a number only when there is nothing else around."""
+    return groups[first].length > 1 or (first == 0 and len(groups) <= _MOST_GROUPS)
+
+
+def _kind(digits: str, lengths: list[int], separator: str) -> str | None:
     if len(digits) == 18 and is_identity(digits):
         return IDENTITY
     if digits[-1] in "xX":
         return None
-    if len(digits) in (11, 13, 15) and _is_phone(digits, lengths, separators):
+    if len(digits) in (11, 13, 15) and _is_phone(digits, lengths, separator):
         return PHONE
     if len(digits) >= 15 and _is_card_grouping(lengths) and is_bank_card(digits):
         return BANK_CARD
     return None
 
 
-def _is_phone(digits: str, lengths: list[int], separators: set[str]) -> bool:
+def _is_phone(digits: str, lengths: list[int], separator: str) -> bool:
     for country in ("", *_COUNTRY):
         rest = digits.removeprefix(country)
         if len(rest) + len(country) == len(digits) and is_mobile(rest):
             own = [lengths[0] - len(country), *lengths[1:]]
             grouping = tuple(own if own[0] else own[1:])
-            return grouping in (_DOTTED_GROUPS if "." in separators else _PHONE_GROUPS)
+            return grouping in (_DOTTED_GROUPS if separator == "." else _PHONE_GROUPS)
     return False
 
 
@@ -160,12 +175,9 @@ def _closed_right(text: str, groups: list[_Group], last: int) -> bool:
     return not _is_word(after)
 
 
-def _apart(kind: str, groups: list[_Group], first: int, last: int, separators: set[str]) -> bool:
+def _apart(kind: str, lengths: list[int], separator: str, *, alone: bool) -> bool:
     """A phone number among other groups with the same blanks stands out only in its usual grouping."""
-    alone = first == 0 and last + 1 == len(groups)
-    if alone or kind != PHONE or " " not in separators:
-        return True
-    return [group.length for group in groups[first : last + 1]][-3:] == [3, 4, 4]
+    return alone or kind != PHONE or separator != " " or lengths[-3:] == [3, 4, 4]
 
 
 def _with_country(text: str, start: int, end: int) -> int:

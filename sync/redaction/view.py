@@ -71,12 +71,15 @@ def _folded(text: str) -> View:
         return View(text.translate(_FOLDS), range(len(text)), range(1, len(text) + 1))
     pieces = [_FOLDS[ord(char)] for char in text]
     starts = [index for index, piece in enumerate(pieces) for _ in piece]
-    ends = [start + 1 for start in starts]
-    for place, end in enumerate(ends):
-        while end < len(text) and category(text[end]) in _MARKS:  # an accent goes with its letter
-            end += 1
-        ends[place] = end
-    return View("".join(pieces), starts, ends)
+    return View("".join(pieces), starts, [_cluster_end(text, start) for start in starts])
+
+
+def _cluster_end(text: str, start: int) -> int:
+    """Where a character ends once the marks on it are counted in."""
+    end = start + 1
+    while end < len(text) and category(text[end]) in _MARKS:
+        end += 1
+    return end
 
 
 class _Folds(dict[int, str]):

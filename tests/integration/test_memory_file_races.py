@@ -34,16 +34,6 @@ def die(*_: object) -> NoReturn:
 
 
 @pytest.fixture
-def crash_before_writing(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Call it: the next write of the file is the end of the process; call it before `restart`."""
-
-    def arm() -> None:
-        monkeypatch.setattr(memory_file, "compare_and_swap", die)
-
-    return arm
-
-
-@pytest.fixture
 def before_each_write(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
     """Hand in what somebody else does between our look at the file and our write."""
 
@@ -59,7 +49,7 @@ def before_each_write(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[],
 
 class TestCrashes:
     async def test_between_version_and_file_the_next_start_writes_the_version(
-        self, desk: Desk, crash_before_writing: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await desk.said("一")
         before = desk.text

@@ -1,0 +1,219 @@
+"""The Electron app's own SQLite cache as a second surface: read through SQLite, never written, compared with itself."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from sync.document import store
+from sync.document.capture import ADDED, EDITED, REMOVED
+from sync.document.memory_file import Notice
+from sync.files import sha256
+from tests.integration.document_desk import Desk, on_a_desk
+
+HABITS = "### 工作习惯"
+CACHED = "# AI 对话记忆\n\n## 用户偏好\n\n### 工作习惯\n- 喜欢早起\n- 不喝咖啡\n\n---\n\n**最后更新**：2026/1/7 08:00:00\n"
+
+
+class AppCache:
+    """What the app does with its cache: one row, rewritten as a whole."""
+
+    def __init__(self, path: Path, *, id_type: str = "INTEGER PRIMARY KEY") -> None:
+        self.path = path
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"CREATE TABLE ai_memory (id {id_type}, content TEXT, created_at TEXT, updated_at TEXT)")
+
+    def save(self, content: str | bytes | None) -> None:
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO ai_memory (id, content, created_at, updated_at) VALUES (1, ?, ?, ?)",
+                (content, "2026-01-08 01:00:00", "2026-01-08 01:00:00"),
+            )
+
+    @property
+    def rows(self) -> list[tuple[object, ...]]:
+        with closing(sqlite3.connect(self.path)) as connection:
+            return connection.execute("SELECT * FROM ai_memory").fetchall()
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> AppCache:
+    return AppCache(tmp_path / "app.db")
+
+
+@pytest.fixture
+async def desk(tmp_path: Path, cache: AppCache) -> AsyncIterator[Desk]:
+    async with on_a_desk(tmp_path / "home", app_cache=cache.path) as found:
+        yield found
+
+
+async def texts(desk: Desk) -> list[tuple[str, object]]:
+    return [(event.type, event.payload.get("text")) for event in await desk.hand_events()]
+
+
+async def test_its_first_content_is_imported_into_the_document(desk: Desk, cache: AppCache) -> None:
+    cache.save(CACHED)
+    await desk.memory.settle()
+    assert await texts(desk) == [(ADDED, "- 喜欢早起"), (ADDED, "- 不喝咖啡")]
+    assert {event.origin for event in await desk.hand_events()} == {"imported"}
+    assert "### 工作习惯\n- 喜欢早起\n- 不喝咖啡\n" in desk.text
+
+
+async def test_a_changed_content_becomes_events_and_reaches_the_file(desk: Desk, cache: AppCache) -> None:
+    cache.save(CACHED)
+    await desk.memory.settle()
+    cache.save(CACHED.replace("- 喜欢早起", "- 喜欢早起跑步").replace("- 不喝咖啡\n", "") + "\n- 新的一条\n")
+    await desk.memory.settle()
+    changes = (await texts(desk))[2:]
+    assert sorted(kind for kind, _ in changes) == sorted([EDITED, ADDED, REMOVED])
+    assert "- 喜欢早起跑步\n" in desk.text
+    assert "- 新的一条\n" in desk.text
+    assert "- 不喝咖啡" not in desk.text
+
+
+async def test_seen_again_it_is_no_news(desk: Desk, cache: AppCache) -> None:
+    cache.save(CACHED)
+    for _ in range(3):
+        await desk.memory.settle()
+        desk.restart()
+    assert len(await desk.hand_events()) == 2
+
+
+async def test_what_we_write_into_the_file_is_not_taken_for_a_deletion_in_the_cache(
+    desk: Desk, cache: AppCache
+) -> None:
+    cache.save(CACHED)
+    await desk.said("一", "二")
+    cache.save(CACHED.replace("- 不喝咖啡", "- 不喝咖啡，喝茶"))
+    await desk.memory.settle()
+    assert "用户问：一" in desk.text
+    assert "用户问：二" in desk.text
+    assert "- 不喝咖啡，喝茶\n" in desk.text
+    assert REMOVED not in [kind for kind, _ in await texts(desk)]
+
+
+async def test_a_hand_edit_of_the_file_outlives_an_unrelated_change_of_the_cache(desk: Desk, cache: AppCache) -> None:
+    cache.save(CACHED)
+    await desk.memory.settle()
+    desk.replace("- 喜欢早起", "- 喜欢晚起")
+    await desk.memory.settle()
+    cache.save(CACHED.replace("- 不喝咖啡", "- 只喝茶"))
+    await desk.memory.settle()
+    assert "- 喜欢晚起\n" in desk.text
+    assert "- 只喝茶\n" in desk.text
+
+
+async def test_a_file_that_holds_the_same_lines_already_gets_none_of_them_twice(desk: Desk, cache: AppCache) -> None:
+    desk.text = CACHED
+    cache.save(CACHED)
+    await desk.memory.settle()
+    await desk.memory.settle()
+    assert desk.text.count("- 喜欢早起") == 1
+    assert len(await desk.hand_events()) == 2
+
+
+@pytest.mark.parametrize("content", ["", "  \n", None, "# AI 对话记忆\n"])
+async def test_an_emptied_cache_deletes_nothing(desk: Desk, cache: AppCache, content: str | None) -> None:
+    cache.save(CACHED + "".join(f"- 第 {number} 条\n" for number in range(10)))
+    await desk.memory.settle()
+    before = desk.text
+    cache.save(content)
+    await desk.memory.settle()
+    assert desk.text == before
+    assert REMOVED not in [kind for kind, _ in await texts(desk)]
+
+
+@pytest.mark.parametrize("id_type", ["INTEGER PRIMARY KEY", "TEXT PRIMARY KEY"])
+async def test_the_row_is_found_whatever_the_type_of_its_id(tmp_path: Path, id_type: str) -> None:
+    cache = AppCache(tmp_path / "other.db", id_type=id_type)
+    cache.save(CACHED)
+    async with on_a_desk(tmp_path / "other", app_cache=cache.path) as desk:
+        await desk.memory.settle()
+        assert len(await desk.hand_events()) == 2
+
+
+async def test_the_newest_content_is_read_although_it_is_only_in_the_write_ahead_log(
+    desk: Desk, cache: AppCache
+) -> None:
+    with closing(sqlite3.connect(cache.path)) as app:
+        app.execute("PRAGMA wal_autocheckpoint = 0")
+        app.execute("INSERT INTO ai_memory VALUES (1, ?, '', '')", (CACHED,))
+        app.commit()
+        assert CACHED.encode() not in cache.path.read_bytes()
+        await desk.memory.settle()
+    assert len(await desk.hand_events()) == 2
+
+
+async def test_nothing_is_written_to_it(desk: Desk, cache: AppCache) -> None:
+    cache.save(CACHED)
+    before = (cache.rows, sha256(cache.path.read_bytes()))
+    await desk.said("一", "二", "三")
+    desk.type_under(HABITS, "- 手写")
+    await desk.memory.settle()
+    assert (cache.rows, sha256(cache.path.read_bytes())) == before
+
+
+async def test_one_that_is_not_there_yet_is_no_warning(desk: Desk, cache: AppCache) -> None:
+    cache.path.unlink()
+    await desk.said("一")
+    assert desk.memory.notices == set()
+    assert not cache.path.exists()
+
+
+async def test_one_without_table_or_row_is_no_warning(tmp_path: Path) -> None:
+    path = tmp_path / "bare.db"
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("CREATE TABLE settings (name TEXT)")
+    async with on_a_desk(tmp_path / "bare", app_cache=path) as desk:
+        await desk.said("一")
+        assert desk.memory.notices == set()
+
+
+@pytest.mark.parametrize("content", [b"this is no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 4096])
+async def test_one_that_is_no_database_is_told_and_left_alone(desk: Desk, cache: AppCache, content: bytes) -> None:
+    for path in cache.path.parent.glob("app.db*"):
+        path.unlink()
+    cache.path.write_bytes(content)
+    await desk.said("一")
+    assert desk.memory.notices == {Notice.APP_CACHE}
+    assert "用户问：一" in desk.text
+    assert cache.path.read_bytes() == content
+
+
+async def test_one_that_becomes_readable_again_clears_the_warning(desk: Desk, cache: AppCache) -> None:
+    cache.save(b"# memo\n\0\n")
+    await desk.memory.settle()
+    assert desk.memory.notices == {Notice.APP_CACHE}
+    cache.save(CACHED)
+    await desk.memory.settle()
+    assert desk.memory.notices == set()
+    assert len(await desk.hand_events()) == 2
+
+
+async def test_while_the_app_holds_it_locked_the_file_is_served(
+    desk: Desk, cache: AppCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sync.document.app_cache.PATIENCE", 0.05)
+    cache.save(CACHED)
+    with closing(sqlite3.connect(cache.path)) as app:
+        app.execute("PRAGMA journal_mode = DELETE")
+        app.execute("BEGIN EXCLUSIVE")
+        await desk.said("一")
+        assert desk.memory.notices == {Notice.APP_CACHE}
+        assert "用户问：一" in desk.text
+    await desk.memory.settle()
+    assert len(await desk.hand_events()) == 2
+
+
+async def test_its_versions_do_not_push_the_file_s_out_of_the_ring(tmp_path: Path, cache: AppCache) -> None:
+    async with on_a_desk(tmp_path / "few", app_cache=cache.path, keep_versions=20) as desk:
+        await desk.said("一")
+        kept = await desk.newest()
+        for number in range(30):
+            cache.save(CACHED.replace("08:00:00", f"08:00:{number:02}"))
+            await desk.memory.settle()
+        assert len(await desk.versions(store.APP_CACHE)) == 20
+        assert kept.label in [label for label, _ in await desk.versions()]
