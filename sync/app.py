@@ -13,11 +13,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, partial
-from importlib.metadata import version
 from typing import Final
 
 from filelock import FileLock
 
+from sync import __version__
 from sync.clock import Clock, SystemClock, milliseconds, uuid7
 from sync.cloud.account import Account, AccountState
 from sync.cloud.late import LateCloud
@@ -49,7 +49,6 @@ from sync.redaction import Redactor
 from sync.settings import Settings
 from sync.signals import Signal, wait_for_any
 
-VERSION: Final = version("xiaobai-memory")
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
 BETWEEN_WRITES: Final = 0.3  # seconds at least between two renderings of the file caused by new events
 BEGIN_ANEW: Final = 2.0  # seconds before a job that failed unexpectedly is begun anew
@@ -142,7 +141,7 @@ class App:
             warnings=tuple(warnings),
             watching=self._watcher is not None and self._watcher.alive,
             sidecar=self.is_sidecar,
-            version=VERSION,
+            version=__version__,
         )
 
     async def _introduce(self) -> None:
@@ -151,7 +150,7 @@ class App:
         own = [event for event in last.events if event.device_id == self.log.device_id]
         if own and own[-1].payload.get("name") == self.settings.device_name:
             return
-        facts = {"name": self.settings.device_name, "platform": platform.system(), "app_version": VERSION}
+        facts = {"name": self.settings.device_name, "platform": platform.system(), "app_version": __version__}
         payload = self.intake.redactor.payload(facts)
         await self.log.record([Draft(type=REGISTERED, payload=payload, origin=Origin.TOOL)])
 
@@ -264,7 +263,7 @@ async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud 
     account = Account(database, cloud, tokens, lock=profile.folder / "session.lock", clock=clock)
     replicator = None
     if cloud is not None:
-        facts = DeviceFacts(replica_id, settings.device_name, platform.system(), VERSION)
+        facts = DeviceFacts(replica_id, settings.device_name, platform.system(), __version__)
         snapshots = _snapshots(document, events, redactor)
         replicator = Replicator(events, account, facts, snapshots, clock=clock, options=settings.sync)
     return App(

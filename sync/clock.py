@@ -9,6 +9,7 @@ Glossary
 """
 
 import os
+import re
 import time
 import uuid
 from collections.abc import Callable
@@ -17,6 +18,8 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
 
 COUNTER_LIMIT: Final = 0xFFFF  # four hex digits; a burst beyond it borrows the next millisecond
+HLC: Final = re.compile("[0-9a-f]{12}-[0-9a-f]{4}")  # as the server checks it: any other spelling would sort wrongly
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 DRIFT_LIMIT: Final = timedelta(hours=24)  # how far ahead of the server's time a clock may order its events
 
 
@@ -51,8 +54,8 @@ class SystemClock:
 
 
 def milliseconds(instant: datetime) -> int:
-    """Unix milliseconds of an aware datetime."""
-    return int(instant.timestamp() * 1000)
+    """Unix milliseconds of an aware datetime, cut as `timestamp` cuts them; a float would lose some."""
+    return (instant - EPOCH) // timedelta(milliseconds=1)
 
 
 def timestamp(instant: datetime) -> str:
@@ -67,14 +70,14 @@ def utc_offset_minutes(instant: datetime) -> int:
 
 
 def hlc_text(wall_ms: int, counter: int = 0) -> str:
-    return f"{wall_ms:012x}-{counter:04x}"
+    return f"{max(wall_ms, 0):012x}-{counter:04x}"  # a clock before 1970 says nothing worth a sign
 
 
 def hlc_parts(hlc: str) -> tuple[int, int]:
     """(milliseconds, counter) of an HLC text; ValueError if it is none."""
-    wall, _, counter = hlc.partition("-")
-    if len(wall) != 12 or len(counter) != 4:
+    if not HLC.fullmatch(hlc):
         raise ValueError("an HLC is 12 hex digits, '-', 4 hex digits")
+    wall, _, counter = hlc.partition("-")
     return int(wall, 16), int(counter, 16)
 
 

@@ -3,17 +3,22 @@
 Objects of our own have camelCase names; events keep the snake_case envelope of seed 002. Nothing here decides.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from __future__ import annotations
 
-from sync.cloud.account import AccountState
-from sync.cloud.replicator import CloudStatus, Round
-from sync.document.conversation import Loaded, Updated
-from sync.document.digest import DeviceDigest
-from sync.errors import XiaobaiError
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
 from sync.log.envelope import to_json
-from sync.log.model import Event, Page, Recorded, Refusal
+
+if TYPE_CHECKING:  # only named here; importing them would delay the first answer of a starting sidecar
+    from collections.abc import Iterable, Sequence
+
+    from sync.cloud.account import AccountState
+    from sync.cloud.replicator import CloudStatus, Round
+    from sync.document.answers import Loaded, Updated
+    from sync.document.digest import DeviceDigest
+    from sync.errors import XiaobaiError
+    from sync.log.model import Event, Page, Recorded, Refusal
 
 CONTRACT_VERSION: Final = 1  # raised when a name here changes its meaning
 

@@ -40,6 +40,11 @@ class Profile:
 
     folder: Path
 
+    @classmethod
+    def of(cls, data_dir: Path, installation: Installation) -> "Profile":
+        """Where a profile lives, whether or not it is there yet."""
+        return cls(data_dir / "profiles" / installation.profile)
+
     @property
     def database(self) -> Path:
         return self.folder / "memory.db"
@@ -63,16 +68,24 @@ def open_installation(data_dir: Path, hardware: Callable[[], str | None]) -> Ins
     return _read(path)
 
 
+def known_installation(data_dir: Path) -> Installation | None:
+    """What this data directory is, or None where nothing was ever opened in it (or it cannot be read)."""
+    try:
+        return _read(data_dir / INSTALLATION)
+    except (FileNotFoundError, StorageCorrupt):
+        return None  # opening it will say what is wrong
+
+
 def rename_installation(data_dir: Path, installation: Installation) -> None:
     """Store what this data directory is from now on."""
     write_private(data_dir / INSTALLATION, json.dumps(asdict(installation), indent=2).encode() + b"\n")
 
 
 def open_profile(data_dir: Path, installation: Installation) -> Profile:
-    folder = data_dir / "profiles" / installation.profile
-    make_private_folder(folder.parent)
-    make_private_folder(folder)
-    return Profile(folder)
+    profile = Profile.of(data_dir, installation)
+    make_private_folder(profile.folder.parent)
+    make_private_folder(profile.folder)
+    return profile
 
 
 def take_sidecar_role(data_dir: Path, *, patience: float) -> FileLock:

@@ -1,46 +1,16 @@
-"""`xiaobai-memory`: the nouns and verbs, and what stands before them."""
+"""The console script. `serve` alone takes the short way: what the command line imports would delay its answer."""
 
-from typing import Annotated
-
-import typer
-
-from bridge.cli import cloud, doctor, events, memory, serve
-from bridge.cli.running import Invocation
-
-app = typer.Typer(
-    name="xiaobai-memory",
-    help="The long-term memory of a desktop AI: a Markdown file you own, an event log, your own Supabase.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-
-
-@app.callback()
-def before_the_verb(
-    context: typer.Context,
-    *,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
-    data_dir: Annotated[str | None, typer.Option(help="Where the memory's database lives.")] = None,
-    memory_file: Annotated[str | None, typer.Option(help="The Markdown file.")] = None,
-) -> None:
-    flags = {"data_dir": data_dir, "memory_file": memory_file}
-    context.obj = Invocation(json=json, flags={name: value for name, value in flags.items() if value is not None})
-
-
-app.command("serve")(serve.serve_command)
-app.command("load")(memory.load)
-app.command("update")(memory.update)
-app.command("status")(cloud.status)
-app.command("sync")(cloud.sync)
-app.command("login")(cloud.login)
-app.command("logout")(cloud.logout)
-app.command("doctor")(doctor.doctor)
-app.add_typer(events.app, name="events")
+import sys
 
 
 def main() -> None:
-    """The console script."""
+    """`xiaobai-memory …`"""
+    if sys.argv[1:] == ["serve"]:
+        from bridge.serving import main as serve  # noqa: PLC0415 - only this way needs it
+
+        raise SystemExit(serve({}))
+    from bridge.cli.commands import app  # noqa: PLC0415
+
     app()
 
 

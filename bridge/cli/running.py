@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, TypeVar
 import msgspec
 import typer
 
+from bridge.methods.door import Door, OpenDoor
 from bridge.methods.failures import exit_code, failure_of, lines_for_people
 from bridge.methods.registry import TABLE
 from bridge.methods.table import Context
@@ -47,7 +48,7 @@ def call(
     """Run one method and print its result."""
 
     async def calling(app: App) -> object:
-        return await TABLE.call(method, Context(app), params)
+        return await TABLE.call(method, Context[Door](OpenDoor(app)), params)
 
     run(context, calling, show, as_json=as_json, role=role)
 

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams, Params
 from sync import contract
-from sync.app import App
 from sync.errors import CloudNotConfigured, CloudUnavailable
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
@@ -22,33 +22,37 @@ class Password(Params, frozen=True):
     password: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 
 
-async def status(context: Context[App], params: NoParams) -> contract.Json:  # noqa: ARG001 - every row has params
-    return contract.status(await context.app.status())
+async def status(context: Context[Door], params: NoParams) -> contract.Json:  # noqa: ARG001 - every row has params
+    return contract.status(await (await context.app.opened()).status())
 
 
-async def now(context: Context[App], params: Now) -> contract.Json:
-    if context.app.replicator is None:
+async def now(context: Context[Door], params: Now) -> contract.Json:
+    app = await context.app.opened()
+    if app.replicator is None:
         raise CloudNotConfigured("no Supabase project is set")
     try:
         async with asyncio.timeout(params.timeout_ms / 1000):
-            return contract.round_done(await context.app.replicator.sync_now())
+            return contract.round_done(await app.replicator.sync_now())
     except TimeoutError as error:
         raise CloudUnavailable(f"not level within {params.timeout_ms} ms; it goes on in the background") from error
 
 
-async def password(context: Context[App], params: Password) -> contract.Json:
-    return {"account": contract.account(await context.app.log_in(params.email, params.password))}
+async def password(context: Context[Door], params: Password) -> contract.Json:
+    app = await context.app.opened()
+    return {"account": contract.account(await app.log_in(params.email, params.password))}
 
 
-async def auth_status(context: Context[App], params: NoParams) -> contract.Json:  # noqa: ARG001
-    return {"account": contract.account(await context.app.account.state())}
+async def auth_status(context: Context[Door], params: NoParams) -> contract.Json:  # noqa: ARG001
+    app = await context.app.opened()
+    return {"account": contract.account(await app.account.state())}
 
 
-async def logout(context: Context[App], params: NoParams) -> contract.Json:  # noqa: ARG001
-    return {"account": contract.account(await context.app.log_out())}
+async def logout(context: Context[Door], params: NoParams) -> contract.Json:  # noqa: ARG001
+    app = await context.app.opened()
+    return {"account": contract.account(await app.log_out())}
 
 
-METHODS: Final[list[Method[App, Any]]] = [
+METHODS: Final[list[Method[Door, Any]]] = [
     Method("sync/status", NoParams, status, "Account, device, cloud, what waits, warnings about the file."),
     Method("sync/now", Now, now, "Push and pull until level; what was done.", timeout=None),
     Method("auth/password", Password, password, "Log in with e-mail and password."),

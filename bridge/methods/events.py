@@ -4,9 +4,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, Params
 from sync import contract
-from sync.app import App
 from sync.log import intake
 from sync.log.model import READ_LIMIT
 
@@ -33,23 +33,27 @@ class Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     limit: Limit = READ_LIMIT
 
 
-async def append(context: Context[App], params: Append) -> contract.Json:
-    return contract.recorded(await context.app.log.record([context.app.intake.draft(params.event)]))
+async def append(context: Context[Door], params: Append) -> contract.Json:
+    app = await context.app.opened()
+    return contract.recorded(await app.log.record([app.intake.draft(params.event)]))
 
 
-async def append_batch(context: Context[App], params: AppendBatch) -> contract.Json:
-    return contract.recorded(await context.app.log.record(context.app.intake.drafts(params.events)))
+async def append_batch(context: Context[Door], params: AppendBatch) -> contract.Json:
+    app = await context.app.opened()
+    return contract.recorded(await app.log.record(app.intake.drafts(params.events)))
 
 
-async def read(context: Context[App], params: Read) -> contract.Json:
-    return contract.events(await context.app.log.read(intake.query(msgspec.to_builtins(params))))
+async def read(context: Context[Door], params: Read) -> contract.Json:
+    app = await context.app.opened()
+    return contract.events(await app.log.read(intake.query(msgspec.to_builtins(params))))
 
 
-async def tail(context: Context[App], params: Read) -> contract.Json:
-    return contract.events(await context.app.log.tail(intake.query(msgspec.to_builtins(params))))
+async def tail(context: Context[Door], params: Read) -> contract.Json:
+    app = await context.app.opened()
+    return contract.events(await app.log.tail(intake.query(msgspec.to_builtins(params))))
 
 
-METHODS: Final[list[Method[App, Any]]] = [
+METHODS: Final[list[Method[Door, Any]]] = [
     Method("events/append", Append, append, "Record one event; idempotent on its event_id."),
     Method("events/appendBatch", AppendBatch, append_batch, "Record all events of an array, or none."),
     Method("events/read", Read, read, "Events after a position, oldest first."),

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
+from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, Params
-from sync import contract
-from sync.app import VERSION, App
+from sync import __version__, contract
 from sync.document.capture import Exchange
 from sync.profiles import DEVICE_ID_PATTERN
 
@@ -40,36 +40,40 @@ class Update(Params, frozen=True):
     idempotency_key: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
 
 
-async def initialize(context: Context[App], params: Initialize) -> contract.Json:
+async def initialize(context: Context[Door], params: Initialize) -> contract.Json:
     if params.parent_pid is not None:
         context.watch_parent(params.parent_pid)
+    app = await context.app.opened()
     if params.device_id is not None:
-        await context.app.adopt_device_id(params.device_id)
-    state = await context.app.account.state()
+        await app.adopt_device_id(params.device_id)
     return {
         "protocolVersion": PROTOCOL_VERSION,
-        "serverInfo": {"name": "xiaobai-memory", "version": VERSION},
+        "serverInfo": {"name": "xiaobai-memory", "version": __version__},
         "capabilities": list(CAPABILITIES),
-        "deviceId": context.app.log.device_id,
-        "account": contract.account(state),
+        "deviceId": app.log.device_id,
+        "account": contract.account(await app.account.state()),
     }
 
 
-async def load(context: Context[App], params: Load) -> contract.Json:
-    await context.app.look_at_file()
-    loaded = await context.app.conversation.load(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
-    return contract.loaded(loaded)
+async def load(context: Context[Door], params: Load) -> contract.Json:
+    glimpsed = context.app.glimpse(scope=params.scope, max_chars=params.max_chars)
+    if glimpsed is not None:
+        return contract.loaded(glimpsed)
+    app = await context.app.opened()
+    await app.look_at_file()
+    found = await app.conversation.load(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
+    return contract.loaded(found)
 
 
-async def system_prompt(context: Context[App], params: Load) -> contract.Json:
-    await context.app.look_at_file()
-    prompt = await context.app.conversation.prompt(
-        wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars
-    )
+async def system_prompt(context: Context[Door], params: Load) -> contract.Json:
+    app = await context.app.opened()
+    await app.look_at_file()
+    prompt = await app.conversation.prompt(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
     return {"prompt": prompt}
 
 
-async def update(context: Context[App], params: Update) -> contract.Json:
+async def update(context: Context[Door], params: Update) -> contract.Json:
+    app = await context.app.opened()
     exchange = Exchange(
         user_message=params.user_message,
         ai_response=params.ai_response,
@@ -79,10 +83,10 @@ async def update(context: Context[App], params: Update) -> contract.Json:
         idempotency_key=params.idempotency_key,
     )
     # A cancelled caller gets no answer, but what it asked to remember is remembered.
-    return contract.updated(await asyncio.shield(context.app.conversation.update(exchange)))
+    return contract.updated(await asyncio.shield(app.conversation.update(exchange)))
 
 
-METHODS: Final[list[Method[App, Any]]] = [
+METHODS: Final[list[Method[Door, Any]]] = [
     Method("initialize", Initialize, initialize, "Agree on a version; watch the parent process."),
     Method("memory/load", Load, load, "The newest known memory; never fails because of the network."),
     Method("memory/update", Update, update, "Record one exchange; durable when answered."),

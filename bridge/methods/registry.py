@@ -3,7 +3,7 @@
 from typing import Final
 
 from bridge.methods import cloud, events, memory
+from bridge.methods.door import Door
 from bridge.methods.table import Table
-from sync.app import App
 
-TABLE: Final[Table[App]] = Table([*memory.METHODS, *cloud.METHODS, *events.METHODS])
+TABLE: Final[Table[Door]] = Table([*memory.METHODS, *cloud.METHODS, *events.METHODS])

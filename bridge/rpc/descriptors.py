@@ -10,6 +10,7 @@ Decisions that live here
 """
 
 import asyncio
+import io
 import os
 import queue
 import select
@@ -25,27 +26,25 @@ CHUNK: Final = 64 * 1024  # bytes per read: what a Linux pipe holds
 
 
 def claim() -> tuple[int, int]:
-    """Take descriptors 0 and 1 for the wire; answers the private pair (in, out). Call once, before heavy imports."""
-    private = _private(0, os.O_RDONLY), _private(1, os.O_WRONLY)
+    """Take descriptors 0 and 1 for the wire; answers the private pair (in, out). Call once, before heavy imports.
+
+    Python leaves `sys.__stdin__` None where the process was started without descriptor 0. That number may then belong
+    to anything opened since, the event loop's own for one, so it is not touched.
+    """
     null = os.open(os.devnull, os.O_RDWR)
-    os.dup2(null, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # started without stderr
-        os.dup2(null, 1)
-        os.dup2(null, 2)
+    incoming = _moved(0, by=null) if sys.__stdin__ is not None else os.dup(null)
+    stderr = 2 if sys.__stderr__ is not None else null
+    outgoing = _moved(1, by=stderr) if sys.__stdout__ is not None else os.dup(null)
     os.close(null)
-    if sys.stdout is not None and hasattr(sys.stdout, "reconfigure"):
+    if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # a stray print shows when it happens, not at the end
-    return private
+    return incoming, outgoing
 
 
-def _private(descriptor: int, flags: int) -> int:
-    """A copy that no child inherits; a closed descriptor reads as ended and swallows what is written."""
-    try:
-        copy = os.dup(descriptor)
-    except OSError:
-        return os.open(os.devnull, flags)
+def _moved(descriptor: int, *, by: int) -> int:
+    """A private copy that no child inherits; the number itself now means `by`, for us and for children."""
+    copy = os.dup(descriptor)
+    os.dup2(by, descriptor)
     if sys.platform == "win32":
         import msvcrt  # noqa: PLC0415 - exists on Windows only
 

@@ -1,15 +1,16 @@
 """What a conversation or a hand edit says, as drafts for the log. Pure."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, Final
 
 import msgspec
 
+from sync.document.edit import insert_exchange
 from sync.document.labels import day_label
-from sync.document.model import EntryAdded, EntryEdited, EntryRemoved, Operation
+from sync.document.model import EntryAdded, EntryEdited, EntryRemoved, Operation, Snapshot
 from sync.document.summary import answer_summary, question_summary
 from sync.errors import InvalidInput
 from sync.log.model import EVENT_BYTES, Draft, Event, Origin, project_id_for
@@ -109,6 +110,15 @@ def exchange_entries(event: Event) -> tuple[tuple[str, str], str, str, str]:
         str(event.payload["question"]),
         str(event.payload["answer"]),
     )
+
+
+def applied(snapshot: Snapshot, events: Sequence[Event]) -> Snapshot:
+    """Exchanges put where their day stands; one that is there already stays as it is."""
+    for event in events:
+        ids, day, question, answer = exchange_entries(event)
+        if ids[0] not in snapshot.ids:
+            snapshot = insert_exchange(snapshot, ids=ids, day=day, question=question, answer=answer)
+    return snapshot
 
 
 def operation_drafts(

@@ -6,51 +6,22 @@ not the file or the server has them yet, and apart from them a digest of the oth
 """
 
 import asyncio
-from dataclasses import dataclass
 from typing import Final, Literal
 
 from sync.clock import Clock
 from sync.cloud.replicator import CloudState, Replicator
+from sync.document.answers import Loaded, Source, Updated
 from sync.document.capture import Exchange, exchange_drafts
 from sync.document.digest import DeviceDigest, render_digest
 from sync.document.memory_file import MemoryFile
 from sync.document.others import FOLLOWED, MOST_EVENTS, REGISTERED, device_names, digests
-from sync.document.prompt import Omission, compose, system_prompt
+from sync.document.prompt import compose, system_prompt
 from sync.errors import CloudError
 from sync.log.log import Log
 from sync.redaction import Redactor
 from sync.settings import Settings
 
 FENCE_BYTES: Final = 6  # of randomness in a fence: a message cannot guess how to close it
-
-Source = Literal["cloud", "local", "template"]
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The answer of `load`. `stale`: the cloud could not be asked, so other devices may know more."""
-
-    content: str
-    document: str
-    document_sha256: str
-    digest: str
-    source: Source
-    stale: bool
-    pending: int
-    through_seq: int
-    updated_at: str | None
-    devices: tuple[DeviceDigest, ...]
-    omitted: tuple[Omission, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Updated:
-    """The answer of `update`. `recorded` is false only where nothing was said; `reason` says what was special."""
-
-    event_id: str | None
-    recorded: bool
-    reason: str | None
-    pending: int
 
 
 class Conversation:

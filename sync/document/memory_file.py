@@ -26,8 +26,8 @@ from sqlalchemy import Connection
 from sync.clock import Clock, milliseconds, uuid7
 from sync.document import store
 from sync.document.app_cache import read_content
-from sync.document.capture import EXCHANGE, exchange_entries, operation_drafts
-from sync.document.edit import edit_entry, insert_entry, insert_exchange, remove_entry, set_footer
+from sync.document.capture import EXCHANGE, applied, operation_drafts
+from sync.document.edit import edit_entry, insert_entry, remove_entry, set_footer
 from sync.document.labels import next_label, parse_time, time_label
 from sync.document.model import (
     Document,
@@ -147,7 +147,7 @@ class MemoryFile:
         def looking(connection: Connection) -> DocumentView:
             current = store.newest(connection, store.FILE)
             pending = self._pending(connection)
-            snapshot = _applied(self._start(current), pending)
+            snapshot = applied(self._start(current), pending)
             updated = pending[-1].ts if pending else store.newest_at(connection, store.FILE)
             return DocumentView(snapshot.document, exists=current is not None or bool(pending), updated_at=updated)
 
@@ -214,7 +214,7 @@ class MemoryFile:
         return recorded
 
     def _loadable(self, connection: Connection, disk: Probe, document: Document) -> list[Version]:
-        """The versions an editor can have loaded: one that never was on disk is nobody's base, unless the file names it."""
+        """The versions an editor can have loaded: what never was on disk is nobody's base, unless the file names it."""
         on_disk = log_store.watermark(connection, ON_DISK)
         found = store.candidates(connection, store.FILE, disk.sha256, document.label)
         return [
@@ -262,7 +262,7 @@ class MemoryFile:
             pending = self._pending(connection)
             if not pending:
                 return current
-            snapshot = self._labelled(_applied(self._start(current), pending), current)
+            snapshot = self._labelled(applied(self._start(current), pending), current)
             log_store.set_watermark(connection, FOLLOWER, pending[-1].position, self._clock)
             return self._append(connection, snapshot, "log")
 
@@ -320,15 +320,6 @@ def _older_than_all(document: Document, ring: Sequence[Version]) -> bool:
     oldest = parse_time(ring[0].label or "") if ring else None
     known = any(version.label == document.label for version in ring)
     return loaded is not None and oldest is not None and not known and loaded < oldest
-
-
-def _applied(snapshot: Snapshot, events: Sequence[Event]) -> Snapshot:
-    """Exchanges put where their day stands; one that is there already stays as it is."""
-    for event in events:
-        ids, day, question, answer = exchange_entries(event)
-        if ids[0] not in snapshot.ids:
-            snapshot = insert_exchange(snapshot, ids=ids, day=day, question=question, answer=answer)
-    return snapshot
 
 
 def _folded(snapshot: Snapshot, operations: Sequence[Operation]) -> Snapshot:

@@ -5,13 +5,13 @@ Field names are those of seed 002 §4.1; unknown fields of a newer writer are ke
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from sync.clock import hlc_parts, milliseconds
 from sync.errors import InvalidInput
-from sync.log.model import EVENT_ID_LENGTH, NAME_LENGTH, Event, reach_of
+from sync.log.model import EVENT_ID_LENGTH, NAME_LENGTH, Event, Reach, reach_of
 
 
 class _Envelope(msgspec.Struct):
@@ -34,6 +34,12 @@ class _Envelope(msgspec.Struct):
     project_path: str | None = None
     seq: int | None = None
     server_ts: str | None = None
+
+
+class Row(Protocol):
+    """A row of the local table `events`, whichever driver read it."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
 
 
 # What our own vocabulary covers; `forgotten_at` is the server's word for a payload it has blanked.
@@ -122,3 +128,29 @@ def check_name(value: str, *, field: str, limit: int = NAME_LENGTH) -> str:
 def check_event_id(value: str) -> str:
     """Ids of others are taken as they are, up to 128 characters."""
     return check_name(value, field="event_id", limit=EVENT_ID_LENGTH)
+
+
+def event_of_row(row: Row) -> Event:
+    """An event as the local table `events` holds it."""
+    return Event(
+        event_id=row["event_id"],
+        schema_version=row["schema_version"],
+        project_id=row["project_id"],
+        project_path=row["project_path"],
+        session_id=row["session_id"],
+        ts=row["ts"],
+        type=row["type"],
+        payload=msgspec.json.decode(row["payload"]),
+        device_id=row["device_id"],
+        replica_id=row["replica_id"],
+        replica_seq=row["replica_seq"],
+        hlc=row["hlc"],
+        origin=row["origin"],
+        reach=Reach(row["reach"]),
+        local_date=row["local_date"],
+        utc_offset=row["utc_offset"],
+        extra=msgspec.json.decode(row["extra"]),
+        position=row["position"],
+        server_seq=row["server_seq"],
+        server_ts=row["server_ts"],
+    )

@@ -5,13 +5,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, Select, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, func, insert, select, update
 
 from sync.clock import Clock, merge_hlc, milliseconds, new_event_id, next_hlc, timestamp, utc_offset_minutes, uuid7
 from sync.db.tables import events, replica, watermarks
 from sync.errors import InvalidInput
 from sync.log import outbox_store
-from sync.log.envelope import instant_ms
+from sync.log.envelope import event_of_row, instant_ms
 from sync.log.model import CLOUD, SCHEMA_VERSION, Draft, Event, Page, Query, Reach, Recorded, reach_of
 
 _REPLICA: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
@@ -47,7 +47,7 @@ def record(
     for draft in drafts:
         known = connection.execute(_BY_ID, {"id": draft.event_id}).mappings().first() if draft.event_id else None
         if known is not None:
-            recorded.append(Recorded(_same(_event(known), draft), duplicate=True))
+            recorded.append(Recorded(_same(event_of_row(known), draft), duplicate=True))
             continue
         hlc = next_hlc(hlc, milliseconds(now))
         event = Event(
@@ -129,20 +129,20 @@ def witness(connection: Connection, hlcs: Iterable[str], clock: Clock) -> None:
 
 def find(connection: Connection, event_id: str) -> Event | None:
     row = connection.execute(_BY_ID, {"id": event_id}).mappings().first()
-    return None if row is None else _event(row)
+    return None if row is None else event_of_row(row)
 
 
 def read(connection: Connection, query: Query) -> Page:
     """Events after `query.after`, oldest first."""
     rows = connection.execute(_filtered(query).order_by(events.c.position).limit(query.limit)).mappings().all()
-    found = tuple(_event(row) for row in rows)
+    found = tuple(event_of_row(row) for row in rows)
     return Page(found, found[-1].position if found else query.after)
 
 
 def tail(connection: Connection, query: Query) -> Page:
     """The newest events of a query, oldest of them first."""
     newest = _filtered(query).order_by(events.c.position.desc()).limit(query.limit)
-    found = tuple(_event(row) for row in reversed(connection.execute(newest).mappings().all()))
+    found = tuple(event_of_row(row) for row in reversed(connection.execute(newest).mappings().all()))
     return Page(found, found[-1].position if found else query.after)
 
 
@@ -153,7 +153,7 @@ def of_device(connection: Connection, device_id: str, *, after: int, types: Sequ
         .where(events.c.position > after, events.c.device_id == device_id, events.c.type.in_(types))
         .order_by(events.c.position)
     )
-    return [_event(row) for row in connection.execute(statement).mappings()]
+    return [event_of_row(row) for row in connection.execute(statement).mappings()]
 
 
 def of_others(connection: Connection, device_id: str, *, types: Sequence[str], limit: int) -> list[Event]:
@@ -164,13 +164,13 @@ def of_others(connection: Connection, device_id: str, *, types: Sequence[str], l
         .order_by(events.c.hlc.desc(), events.c.replica_id.desc(), events.c.replica_seq.desc())
         .limit(limit)
     )
-    return [_event(row) for row in connection.execute(statement).mappings()]
+    return [event_of_row(row) for row in connection.execute(statement).mappings()]
 
 
 def at_positions(connection: Connection, positions: Sequence[int]) -> list[Event]:
     """The events at the given places, in log order."""
     statement = select(events).where(events.c.position.in_(positions)).order_by(events.c.position)
-    return [_event(row) for row in connection.execute(statement).mappings()]
+    return [event_of_row(row) for row in connection.execute(statement).mappings()]
 
 
 def last_own_seq(connection: Connection) -> int:
@@ -205,28 +205,3 @@ def _filtered(query: Query) -> Select[Any]:
     if query.until_ms is not None:
         statement = statement.where(events.c.ts_ms < query.until_ms)
     return statement
-
-
-def _event(row: RowMapping) -> Event:
-    return Event(
-        event_id=row["event_id"],
-        schema_version=row["schema_version"],
-        project_id=row["project_id"],
-        project_path=row["project_path"],
-        session_id=row["session_id"],
-        ts=row["ts"],
-        type=row["type"],
-        payload=msgspec.json.decode(row["payload"]),
-        device_id=row["device_id"],
-        replica_id=row["replica_id"],
-        replica_seq=row["replica_seq"],
-        hlc=row["hlc"],
-        origin=row["origin"],
-        reach=Reach(row["reach"]),
-        local_date=row["local_date"],
-        utc_offset=row["utc_offset"],
-        extra=msgspec.json.decode(row["extra"]),
-        position=row["position"],
-        server_seq=row["server_seq"],
-        server_ts=row["server_ts"],
-    )

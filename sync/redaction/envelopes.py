@@ -21,7 +21,7 @@ _BLOCK: Final = Pattern(
 )
 _PUTTY: Final = Pattern(r"(?i)Private-Lines: ?[0-9]{1,3}((?:\s|[A-Za-z0-9+/=]|\\[nr])+)")
 
-_USERINFO: Final = Pattern(r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://([^\s/@:\"'<>?#]{0,200}):([^\s/\"'<>?#]{1,300})@[^\s@/]")
+_USERINFO: Final = Pattern(r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://([^\s/@:\"'<>?#]*):([^\s/\"'<>?#]+)@[^\s@/]")
 _USER_TOKEN: Final = Pattern(r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://([A-Za-z0-9_\-]{16,300})@[^\s@/]")
 _BEARER: Final = Pattern(r"(?i)\bbearer[\s:=\"']{1,4}([A-Za-z0-9._~+/\-]{6,}={0,2})")
 _AUTHORIZATION: Final = Pattern(
@@ -30,9 +30,9 @@ _AUTHORIZATION: Final = Pattern(
 )
 _BASIC: Final = Pattern(r"(?i)\bbasic\s{1,3}([A-Za-z0-9+/]{8,400}={0,2})")
 _COMMANDS: Final = Pattern(
-    r"(?:\bcurl\b[^\n]{0,300}?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:"
-    r"|\bmysql(?:dump|admin)?\b[^\n]{0,200}?\s-p|\bsshpass\s+-p\s{0,3}[\"']?|\bredis-cli\b[^\n]{0,200}?\s-a\s+[\"']?"
-    r"|\bdocker\s+login\b[^\n]{0,200}?\s-p\s+[\"']?)([^\s\"']{4,200})"
+    r"(?:\bcurl\b[^\n]*?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:"
+    r"|\bmysql(?:dump|admin)?\b[^\n]*?\s-p|\bsshpass\s+-p\s{0,3}[\"']?|\bredis-cli\b[^\n]*?\s-a\s+[\"']?"
+    r"|\bdocker\s+login\b[^\n]*?\s-p\s+[\"']?)([^\s\"']{4,200})"
 )
 
 

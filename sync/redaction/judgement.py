@@ -76,7 +76,7 @@ def is_secret(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
     if claim.kind == CODE:
         return _is_code_number(claim, value)
     if not value.isascii():
-        return quoted and claim.kind == PASSWORD and has_digit(value) and len(value) <= _LONGEST_WRITTEN
+        return quoted and claim.kind == PASSWORD and _is_written_password(value)
     if _is_something_else(claim, value, quoted=quoted, after=after):
         return False
     if claim.weak:
@@ -89,6 +89,11 @@ def is_secret(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
 
 _SHORTEST: Final = 3  # characters: a card's check number
 _LONGEST_WRITTEN: Final = 24  # characters of a password that is not ASCII
+
+
+def _is_written_password(value: str) -> bool:
+    """Chinese with digits, in one piece: 芝麻开门123; not what holds a placeholder already."""
+    return len(value) <= _LONGEST_WRITTEN and has_digit(value) and not any(char in "[] \n" for char in value)
 
 
 def _is_something_else(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:

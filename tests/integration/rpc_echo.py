@@ -90,7 +90,7 @@ async def noisy(_context: Context[EchoApp], _params: NoParams) -> str:
     """Everything that usually corrupts a wire: print, a raw write, a child process that reads and writes."""
     print("stray print")
     os.write(1, b"stray write\n")
-    program = "import sys; print('stray child, read', len(sys.stdin.read()))"
+    program = "import sys; print(f'stray child, read {len(sys.stdin.read())}')"
     await asyncio.to_thread(subprocess.run, [sys.executable, "-c", program], check=True)
     return "quiet"
 

@@ -157,19 +157,6 @@ async def test_a_client_that_does_not_read_cannot_make_us_grow() -> None:
             assert len((await peer.answer(f"n{number}"))["result"]) == 10_000
 
 
-async def test_notifications_nobody_reads_are_folded_into_the_newest() -> None:
-    async with process() as (peer, end):
-        big = "x" * 100_000
-        numbers = [await peer.request("test/tell", value=[n, big]) for n in range(60)]
-        assert end.process.stdout is not None
-        for number in numbers:
-            assert "result" in await peer.answer(number)
-        await peer.call("test/echo")
-        told = [message["params"]["value"][0] for message in peer.kept if message.get("method") == "memory/changed"]
-        assert told == sorted(told)
-        assert told[-1] == 59
-
-
 # --- leaving -----------------------------------------------------------------------------------------------------
 
 

@@ -36,7 +36,6 @@ class World:
     chance: random.Random
     ring: list[Version] = field(default_factory=list)
     count: int = 0
-    kept_both: int = 0
 
     def __post_init__(self) -> None:
         self.commit(Snapshot(parse(template("2026/1/8 15:49:12"))))
@@ -110,7 +109,6 @@ class World:
         ids = self.ids()
         made = plan(base, self.current, disk, lambda: next(ids))
         self.ring.append(Version.of(len(self.ring), made.observed))
-        self.kept_both += len(made.flagged) // 2
         if made.must_write:
             self.commit(made.snapshot)
         return made
@@ -148,39 +146,37 @@ def check(base: bytes, ours: bytes, theirs: bytes, merged: bytes, flagged: bool)
     return must - present, set() if flagged else must_not & present - must
 
 
+def history(seed: int, profile: dict[str, int], *, stale: bool) -> Iterator[tuple[set[str], set[str]]]:
+    """What each save of one history lost and brought back; the second comes from a buffer that never saw the merge."""
+    world = World(random.Random(seed))
+
+    def actions(most: int) -> list[str]:
+        return world.chance.choices(list(profile), list(profile.values()), k=world.chance.randint(0, most))
+
+    for _ in range(world.chance.randint(2, 6)):
+        world.ours("add")
+    buffer = render(world.current.snapshot.document)
+    for _ in range(2):
+        base = buffer
+        for action in actions(6) if stale else []:
+            world.ours(action)
+        ours = render(world.current.snapshot.document)
+        for action in actions(4):
+            buffer = world.typed(buffer, action)
+        made = world.save(buffer)
+        merged = render(world.current.snapshot.document)
+        yield check(base, ours, buffer, merged, bool(made.flagged))
+        again = plan(choose_base(parse(merged), world.ring), world.current, parse(merged), lambda: "new")
+        assert again.operations == ()
+        assert not again.must_write
+        if made.flagged:
+            return  # two lines now begin with the same word, and words no longer tell lines apart
+
+
 @pytest.mark.parametrize("stale", [True, False], ids=["stale buffer", "fresh buffer"])
 @pytest.mark.parametrize("profile", [APPEND_HEAVY, EDIT_HEAVY], ids=["append-heavy", "edit-heavy"])
 def test_no_word_is_lost_and_none_comes_back(profile: dict[str, int], stale: bool) -> None:
-    lost: list[tuple[int, set[str]]] = []
-    resurrected: list[tuple[int, set[str]]] = []
-    for seed in range(CASES):
-        world = World(random.Random(seed))
-
-        def actions(most: int, world: World = world) -> list[str]:
-            return world.chance.choices(list(profile), list(profile.values()), k=world.chance.randint(0, most))
-
-        for _ in range(world.chance.randint(2, 6)):
-            world.ours("add")
-        buffer = render(world.current.snapshot.document)
-        for _ in range(2):  # the second save comes from the same buffer, which never saw the merge
-            base = buffer
-            if stale:
-                for action in actions(6):
-                    world.ours(action)
-            ours = render(world.current.snapshot.document)
-            for action in actions(4):
-                buffer = world.typed(buffer, action)
-            made = world.save(buffer)
-            merged = render(world.current.snapshot.document)
-            gone, back = check(base, ours, buffer, merged, bool(made.flagged))
-            if gone:
-                lost.append((seed, gone))
-            if back:
-                resurrected.append((seed, back))
-            again = plan(choose_base(parse(merged), world.ring), world.current, parse(merged), lambda: "new")
-            assert again.operations == ()
-            assert not again.must_write
-            if made.flagged:
-                break  # two lines now begin with the same word, and words no longer tell lines apart
-    assert lost == []
-    assert resurrected == []
+    found = [(seed, *words) for seed in range(CASES) for words in history(seed, profile, stale=stale)]
+    assert len(found) > CASES
+    assert [(seed, lost) for seed, lost, _ in found if lost] == []
+    assert [(seed, back) for seed, _, back in found if back] == []

@@ -1,0 +1,124 @@
+"""The sidecar process: the wire first, then an answer, then everything else.
+
+Decisions
+    The descriptors are claimed before the first import that could print. Settings come next, because a wrong one must
+    end the program with a sentence. The application's own imports take longest, so they run in a thread while the
+    loop already reads requests; a `load` that arrives meanwhile is answered by a glimpse where that is certain.
+"""
+
+import asyncio
+import importlib
+import logging
+import logging.handlers
+import os
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from bridge.methods.failures import exit_code, lines_for_people
+from bridge.methods.registry import TABLE
+from bridge.methods.table import Notify
+from bridge.rpc.descriptors import claim
+from bridge.rpc.stdio import serve
+from sync.document.answers import Loaded
+from sync.document.glimpse import Glimpse
+from sync.errors import XiaobaiError
+from sync.files import make_private_folder
+from sync.profiles import Profile, known_installation
+
+if TYPE_CHECKING:
+    from sync.app import App
+    from sync.settings import Settings
+
+LOG_BYTES: Final = 2 * 1024 * 1024
+LOG_FILES: Final = 3
+
+
+def main(flags: dict[str, Any]) -> int:
+    """Serve until the client leaves; the exit code. Errors before that go to stderr with a hint."""
+    descriptors = claim()
+    try:
+        from sync.settings import Settings  # noqa: PLC0415 - after the claim: its imports may print
+
+        settings = Settings.gather(**flags)
+        log_to_stderr_and_file(settings)
+        return asyncio.run(_serve(settings, descriptors))
+    except (XiaobaiError, BaseExceptionGroup) as error:
+        os.write(2, ("\n".join(lines_for_people(error)) + "\n").encode())
+        return exit_code(error)
+
+
+class LateApp:
+    """The application for whoever asks before it is open."""
+
+    def __init__(self, glimpse: Glimpse | None) -> None:
+        self._glimpse = glimpse
+        self._app: asyncio.Future[App] = asyncio.get_running_loop().create_future()
+
+    async def opened(self) -> "App":
+        return await asyncio.shield(self._app)
+
+    def glimpse(self, *, scope: Literal["user", "device"], max_chars: int | None) -> Loaded | None:
+        if self._app.done() or self._glimpse is None:
+            return None
+        return self._glimpse.load(scope=scope, max_chars=max_chars)
+
+    async def hold(self, settings: "Settings", over: asyncio.Event) -> None:
+        """Open the application, keep it until `over`, close it."""
+        app_module = await asyncio.to_thread(importlib.import_module, "sync.app")
+        try:
+            async with app_module.open_app(settings, app_module.Role.SIDECAR) as app:
+                self._app.set_result(app)
+                await over.wait()
+        except BaseException as error:
+            if not self._app.done():
+                self._app.set_exception(error)
+                self._app.exception()  # whoever waits is told by it, and so is the process
+            raise
+
+
+async def _serve(settings: "Settings", descriptors: tuple[int, int]) -> int:
+    def opening(notify: Notify) -> AbstractAsyncContextManager[LateApp]:
+        del notify  # notifications come with the methods that need them
+        return _late_app(settings)
+
+    return await serve(TABLE, opening, descriptors=descriptors)
+
+
+@asynccontextmanager
+async def _late_app(settings: "Settings") -> AsyncIterator[LateApp]:
+    over = asyncio.Event()
+    late = LateApp(_glimpse(settings))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(late.hold(settings, over))
+        yield late
+        over.set()
+
+
+def _glimpse(settings: "Settings") -> Glimpse | None:
+    installation = known_installation(settings.data_dir)
+    if installation is None:
+        return None
+    return Glimpse(
+        database=Profile.of(settings.data_dir, installation).database,
+        memory_file=settings.memory_file,
+        device_id=settings.device_id or installation.device_id,
+        other_devices=settings.load.other_devices == "digest",
+        cloud=settings.supabase_url is not None,
+    )
+
+
+def log_to_stderr_and_file(settings: "Settings") -> None:
+    """Ids, counts, sizes and codes, never content; the file is private from birth and stays small."""
+    folder = settings.data_dir / "logs"
+    make_private_folder(settings.data_dir)
+    make_private_folder(folder)
+    path = folder / "sidecar.log"
+    os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+    os.umask(0o077)  # rotation makes new files, SQLite its own; none of them is anybody else's
+    file = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
+    logging.basicConfig(
+        level=settings.log_level,
+        format="%(asctime)s %(levelname)s %(name)s %(message)s",
+        handlers=[logging.StreamHandler(), file],
+    )

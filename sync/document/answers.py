@@ -1,0 +1,36 @@
+"""What `load` and `update` answer: values, without anything that makes them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sync.document.digest import DeviceDigest
+from sync.document.prompt import Omission
+
+Source = Literal["cloud", "local", "template"]
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The answer of `load`. `stale`: the cloud could not be asked, so other devices may know more."""
+
+    content: str
+    document: str
+    document_sha256: str
+    digest: str
+    source: Source
+    stale: bool
+    pending: int
+    through_seq: int
+    updated_at: str | None
+    devices: tuple[DeviceDigest, ...]
+    omitted: tuple[Omission, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """The answer of `update`. `recorded` is false only where nothing was said; `reason` says what was special."""
+
+    event_id: str | None
+    recorded: bool
+    reason: str | None
+    pending: int

@@ -1,0 +1,105 @@
+"""The first `load` of a starting sidecar, answered before the program has finished importing itself.
+
+SQLAlchemy and its friends take 300 ms to import; the answer stands in two small tables. So this one question is asked
+with the standard library's sqlite3, read-only, and only where the answer is certain: the file on disk is, byte for
+byte, the newest version known. Everything else (a hand edit made meanwhile, no database yet, an older schema) returns
+None, and the caller waits for the program. One test holds this answer against the one `Conversation` gives.
+"""
+
+import sqlite3
+import zlib
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import quote
+
+import msgspec
+
+from sync.document.answers import Loaded
+from sync.document.capture import EXCHANGE, applied
+from sync.document.digest import DeviceDigest, render_digest
+from sync.document.model import Snapshot, encode
+from sync.document.others import FOLLOWED, MOST_EVENTS, REGISTERED, device_names, digests
+from sync.document.parse import parse
+from sync.document.prompt import compose
+from sync.files import probe, sha256
+from sync.log.envelope import event_of_row
+from sync.log.model import Event
+
+SCHEMA: Final = 1  # of the tables read here
+PATIENCE: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
+
+_NEWEST: Final = "select * from written where surface = 'file' order by version desc limit 1"
+_PENDING: Final = (
+    "select * from events where device_id = ? and type = ? and position >"
+    " coalesce((select position from watermarks where name = 'document'), 0) order by position"
+)
+_OTHERS: Final = (
+    "select * from events where device_id <> ? and type in (select value from json_each(?))"
+    " order by hlc desc, replica_id desc, replica_seq desc limit ?"
+)
+_WAITING: Final = "select count(*) from deliveries where destination = 'cloud' and state = 'pending'"
+_CURSOR: Final = "select coalesce(max(seq), 0) from cursors where destination = 'cloud'"
+
+
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """What has to be known to look: where things are and who this device is."""
+
+    database: Path
+    memory_file: Path
+    device_id: str
+    other_devices: bool
+    cloud: bool
+
+    def load(self, *, scope: Literal["user", "device"], max_chars: int | None) -> Loaded | None:
+        """The same answer as `Conversation.load` gives without asking the cloud, or None where that is not certain."""
+        if not self.database.exists():
+            return None
+        try:
+            with closing(
+                sqlite3.connect(f"file:{quote(str(self.database))}?mode=ro", PATIENCE, uri=True)
+            ) as connection:
+                connection.row_factory = sqlite3.Row
+                connection.execute("begin")  # one view of the database for all that follows
+                return self._look(connection, scope, max_chars)
+        except sqlite3.Error:
+            return None  # the program itself will meet it, and knows what to do and say
+
+    def _look(
+        self, connection: sqlite3.Connection, scope: Literal["user", "device"], max_chars: int | None
+    ) -> Loaded | None:
+        if connection.execute("pragma user_version").fetchone()[0] != SCHEMA:
+            return None
+        row = connection.execute(_NEWEST).fetchone()
+        disk = probe(self.memory_file)
+        if row is None or disk is None or disk.sha256 != row["sha256"]:
+            return None
+        ids = tuple(msgspec.json.decode(row["entry_ids"], type=list[str]))
+        pending = [event_of_row(found) for found in connection.execute(_PENDING, (self.device_id, EXCHANGE))]
+        document = applied(Snapshot(parse(zlib.decompress(row["bytes"])), ids), pending).document
+        others = self._others(connection) if scope == "user" and self.other_devices else ()
+        digest = render_digest(others) if others else ""
+        content, omitted = compose(document.text, digest, max_chars)
+        return Loaded(
+            content=content,
+            document=document.text,
+            document_sha256=sha256(encode(document)),
+            digest=digest,
+            source="local",
+            stale=self.cloud,
+            pending=connection.execute(_WAITING).fetchone()[0],
+            through_seq=connection.execute(_CURSOR).fetchone()[0] if self.cloud else 0,
+            updated_at=pending[-1].ts if pending else row["created_at"],
+            devices=others,
+            omitted=omitted,
+        )
+
+    def _others(self, connection: sqlite3.Connection) -> tuple[DeviceDigest, ...]:
+        said = self._of_others(connection, FOLLOWED)
+        return tuple(digests(said, device_names(self._of_others(connection, (REGISTERED,))))) if said else ()
+
+    def _of_others(self, connection: sqlite3.Connection, types: tuple[str, ...]) -> list[Event]:
+        given = (self.device_id, msgspec.json.encode(types).decode(), MOST_EVENTS)
+        return [event_of_row(row) for row in connection.execute(_OTHERS, given)]

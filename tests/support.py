@@ -1,0 +1,322 @@
+"""Twins and small machines that tests share: a clock, a watched cloud, a whole device, a loop without waiting.
+
+Nothing here imitates code of ours from inside: clocks, clouds, token stores and executors are what the program takes
+as arguments.
+"""
+
+import asyncio
+import itertools
+import random
+import selectors
+from collections import defaultdict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+from sqlalchemy import text
+
+from sync.cloud.account import Account
+from sync.cloud.memory import MemoryCloud, MemoryServer
+from sync.cloud.port import Cloud, DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.replicator import Replicator
+from sync.db.engine import Database
+from sync.log import store as log_store
+from sync.log.intake import Intake
+from sync.log.log import Log
+from sync.log.model import Draft, Event, Query, Reach
+from sync.redaction import Redactor
+from sync.settings import SyncSettings
+
+T = TypeVar("T")
+
+CHINA: Final = timezone(timedelta(hours=8))
+START: Final = datetime(2026, 2, 2, 18, 0, tzinfo=CHINA)
+REDACTOR: Final = Redactor()
+EMAIL, PASSWORD = "person@example.com", "a long password"
+
+
+class FixedClock:
+    """Stands still until it is told to move, in either direction; its chance is seeded."""
+
+    def __init__(self, start: datetime = START, *, seed: int = 1) -> None:
+        self._now = start
+        self._chance = random.Random(seed)
+
+    def now(self) -> datetime:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._now.timestamp()
+
+    def random_bytes(self, count: int) -> bytes:
+        return self._chance.randbytes(count)
+
+    def advance(self, seconds: float) -> None:
+        self._now += timedelta(seconds=seconds)
+
+
+class LoopClock(FixedClock):
+    """Moves with the running loop's own time; together with `in_virtual_time` hours pass at once."""
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=asyncio.get_running_loop().time())
+
+
+def draft(words: str = "记住这件事", *, kind: str = "note_taken", **more: Any) -> Draft:
+    """What a room would hand to the log."""
+    return Draft(type=kind, payload=REDACTOR.payload({"text": words}), **more)
+
+
+def event(number: int, *, replica: str = "rep_a", device: str = "device-a", **changes: Any) -> Event:
+    """A whole, valid event as a device would push it; `number` is its replica_seq."""
+    values: dict[str, Any] = {
+        "event_id": f"evt_{uuid4()}",
+        "schema_version": 1,
+        "project_id": "proj_abcd1234",
+        "project_path": "/家/项目",
+        "session_id": "sess_20260202_001",
+        "ts": "2026-02-02T10:00:00.000Z",
+        "type": "note_taken",
+        "payload": {"text": f"第 {number} 条"},
+        "device_id": device,
+        "replica_id": replica,
+        "replica_seq": number,
+        "hlc": f"0193a5b2c3d4-{number:04x}",
+        "origin": "user-typed",
+        "reach": Reach.CLOUD,
+        "local_date": "2026-02-02",
+        "utc_offset": 480,
+    }
+    return Event(**{**values, **changes})
+
+
+class MemoryTokens:
+    """A token store that forgets everything with the test."""
+
+    warning: str | None = None
+
+    def __init__(self) -> None:
+        self.session: Session | None = None
+        self.saved: list[Session] = []
+
+    def load(self) -> Session | None:
+        return self.session
+
+    def save(self, session: Session) -> None:
+        self.session = session
+        self.saved.append(session)
+
+    def delete(self) -> None:
+        self.session = None
+
+
+class WatchedCloud:
+    """A cloud that notes every call; a test can fail the next ones, hold them up, or change what is answered."""
+
+    def __init__(self, inner: Cloud) -> None:
+        self.inner = inner
+        self.calls: list[str] = []
+        self.times: list[float] = []
+        self.requests: list[SyncRequest] = []
+        self.failures: defaultdict[str, deque[Exception]] = defaultdict(deque)
+        self.always: Exception | None = None
+        self.change: Callable[[SyncAnswer], SyncAnswer] = lambda answer: answer
+        self.open = asyncio.Event()
+        self.open.set()
+        self.reached = asyncio.Event()
+
+    def count(self, name: str) -> int:
+        return self.calls.count(name)
+
+    def fail_next(self, name: str, *errors: Exception) -> None:
+        self.failures[name].extend(errors)
+
+    def hold(self) -> None:
+        """Let calls arrive and keep their answers until `open.set()`."""
+        self.open.clear()
+        self.reached.clear()
+
+    async def sign_in(self, email: str, password: str) -> Session:
+        return await self._through("sign_in", lambda: self.inner.sign_in(email, password))
+
+    async def refresh(self, session: Session) -> Session:
+        return await self._through("refresh", lambda: self.inner.refresh(session))
+
+    async def sign_out(self, session: Session) -> None:
+        await self._through("sign_out", lambda: self.inner.sign_out(session))
+
+    async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
+        await self._through("register_device", lambda: self.inner.register_device(session, device_id, facts))
+
+    async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
+        self.requests.append(request)
+        return self.change(await self._through("sync", lambda: self.inner.sync(session, request)))
+
+    async def close(self) -> None:
+        await self.inner.close()
+
+    async def _through(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
+        self.calls.append(name)
+        self.times.append(asyncio.get_running_loop().time())
+        self.reached.set()
+        await self.open.wait()
+        if self.always is not None:
+            raise self.always
+        if self.failures[name]:
+            raise self.failures[name].popleft()
+        return await call()
+
+
+@dataclass
+class Device:
+    """One installation, with every part of it in reach."""
+
+    folder: Path
+    clock: FixedClock
+    database: Database
+    log: Log
+    intake: Intake
+    tokens: MemoryTokens
+    cloud: WatchedCloud
+    account: Account
+    replicator: Replicator
+    replica_id: str
+    documents: list[SnapshotRow]
+
+    async def note(self, *words: str) -> list[str]:
+        """Record one event per word; their ids."""
+        recorded = await self.log.record([draft(word) for word in words])
+        return [item.event.event_id for item in recorded]
+
+    async def events(self) -> list[Event]:
+        return list((await self.log.read(Query())).events)
+
+    async def event_ids(self) -> set[str]:
+        return {event.event_id for event in await self.events()}
+
+    async def rows(self, query: str) -> list[tuple[Any, ...]]:
+        found = await self.database.read(lambda connection: connection.execute(text(query)).all())
+        return [tuple(row) for row in found]
+
+    async def log_in(self, email: str = EMAIL, password: str = PASSWORD) -> None:
+        await self.account.log_in(email, password)
+
+
+@asynccontextmanager
+async def open_device(
+    folder: Path,
+    server: MemoryServer,
+    *,
+    name: str = "device-a",
+    clock: FixedClock | None = None,
+    tokens: MemoryTokens | None = None,
+    inline: bool = False,
+    options: SyncSettings | None = None,
+) -> AsyncIterator[Device]:
+    """A device on a real database in `folder`, talking to the twin. `inline`: no threads, for `in_virtual_time`."""
+    clock = clock or FixedClock()
+    folder.mkdir(parents=True, exist_ok=True)
+    executors = (InlineExecutor(), InlineExecutor()) if inline else (None, None)
+    database = await Database.open(folder / "memory.db", writer=executors[0], reader=executors[1])
+    replica_id = await database.write(lambda connection: log_store.open_replica(connection, clock))
+    log = Log(database, clock, device_id=name, session_id="sess_20260202_001")
+    tokens = tokens or MemoryTokens()
+    cloud = WatchedCloud(MemoryCloud(server))
+    account = Account(database, cloud, lambda: tokens, lock=folder / "session.lock", clock=clock)
+    documents: list[SnapshotRow] = []
+
+    async def newest_document() -> SnapshotRow | None:
+        return documents[-1] if documents else None
+
+    facts = DeviceFacts(replica_id, f"name of {name}", "Linux", "1")
+    settings = options or SyncSettings(timeout_seconds=60.0)
+    replicator = Replicator(log, account, facts, newest_document, clock=clock, options=settings)
+    try:
+        yield Device(
+            folder=folder,
+            clock=clock,
+            database=database,
+            log=log,
+            intake=Intake(REDACTOR),
+            tokens=tokens,
+            cloud=cloud,
+            account=account,
+            replicator=replicator,
+            replica_id=replica_id,
+            documents=documents,
+        )
+    finally:
+        await replicator.stop()
+        await database.close()
+
+
+def new_server(clock: FixedClock | None = None) -> MemoryServer:
+    """A twin server that knows one person."""
+    server = MemoryServer(clock or FixedClock(seed=2))
+    server.add_user(EMAIL, PASSWORD)
+    return server
+
+
+@contextmanager
+def running(job: Coroutine[Any, Any, None]) -> Iterator[asyncio.Task[None]]:
+    """A job beside the block; whoever leaves the block ends it."""
+    task = asyncio.get_running_loop().create_task(job)
+    try:
+        yield task
+    finally:
+        task.cancel()
+
+
+class InlineExecutor(ThreadPoolExecutor):
+    """Runs everything at once, in the caller's own thread."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+        try:
+            future.set_result(fn(*args, **kwargs))
+        except BaseException as error:  # noqa: BLE001 - as an executor does
+            future.set_exception(error)
+        return future
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Where a loop would wait for its next timer, the time of that timer comes at once."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        ready = super().select(0)
+        if ready:
+            return ready
+        if timeout is None:
+            raise RuntimeError("nothing is ready and no timer runs: this would wait for ever")
+        self.now += max(0.0, timeout)
+        return []
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """A loop in which waiting takes no time. Whatever it runs must not use threads."""
+
+    def __init__(self) -> None:
+        self._jumping = _JumpingSelector()
+        super().__init__(self._jumping)
+        self.set_default_executor(InlineExecutor())
+
+    def time(self) -> float:
+        return self._jumping.now
+
+
+def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end while hours pass in milliseconds."""
+    with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        return runner.run(main)
+
+
+def gaps(times: Sequence[float]) -> list[float]:
+    """The pauses between calls."""
+    return [later - earlier for earlier, later in itertools.pairwise(times)]

@@ -1,0 +1,114 @@
+"""Order and identity: an HLC never goes back, its text order is its order, ids and times read as the rules say."""
+
+import uuid
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sync.clock import (
+    COUNTER_LIMIT,
+    DRIFT_LIMIT,
+    SystemClock,
+    hlc_parts,
+    hlc_text,
+    merge_hlc,
+    milliseconds,
+    new_event_id,
+    next_hlc,
+    timestamp,
+    utc_offset_minutes,
+    uuid7,
+)
+from tests.support import CHINA, FixedClock
+
+WALLS = st.integers(0, 2**47)
+HLCS = st.builds(hlc_text, WALLS, st.integers(0, COUNTER_LIMIT))
+INSTANTS = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 30), timezones=st.just(UTC))  # noqa: DTZ001
+
+
+@given(previous=st.none() | HLCS, walls=st.lists(WALLS, max_size=20))
+def test_an_hlc_only_grows_whatever_the_clock_does(previous: str | None, walls: list[int]) -> None:
+    for wall in walls:
+        following = next_hlc(previous, wall)
+        assert previous is None or following > previous
+        assert hlc_parts(following)[0] >= wall
+        previous = following
+
+
+@given(one=HLCS, other=HLCS)
+def test_the_order_of_hlc_texts_is_the_order_of_their_values(one: str, other: str) -> None:
+    assert (one < other) == (hlc_parts(one) < hlc_parts(other))
+
+
+def test_more_events_than_a_millisecond_can_count_borrow_the_next_one() -> None:
+    assert next_hlc(hlc_text(5, COUNTER_LIMIT), 5) == hlc_text(6, 0)
+
+
+def test_a_clock_before_1970_still_gives_an_hlc_that_can_be_read_back() -> None:
+    first = next_hlc(None, -86_400_000)
+    assert hlc_parts(next_hlc(first, -5)) > hlc_parts(first)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "x", "0193a5b2c3d4", "0193a5b2c3d4-00000", "+193a5b2c3d4-0000", "0193A5B2C3D4-0000", "0193a5b2c3d4-0x00"]
+    + ["0193a5b2c3d4-+000", " 193a5b2c3d4-0000", "0193a5b2c3d4-0000\n", "0_93a5b2c3d4-0000", "0193a5b2c3d4-zzzz"],
+)
+def test_what_is_no_hlc_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="HLC"):
+        hlc_parts(text)
+
+
+@given(previous=st.none() | HLCS, seen=HLCS, wall=WALLS)
+def test_an_hlc_from_elsewhere_is_adopted_only_within_a_day_of_our_own_clock(
+    previous: str | None, seen: str, wall: int
+) -> None:
+    merged = merge_hlc(previous, seen, wall)
+    day = int(DRIFT_LIMIT.total_seconds() * 1000)
+    if hlc_parts(seen)[0] > wall + day:
+        assert merged == previous
+    else:
+        assert merged == max(seen, previous or "")
+
+
+@given(wall=st.integers(0, 2**48 - 1), chance=st.binary(min_size=10, max_size=10))
+def test_an_event_id_is_a_uuid_of_version_seven_that_holds_its_time(wall: int, chance: bytes) -> None:
+    made = uuid7(wall, lambda count: chance[:count])
+    assert (made.version, made.variant) == (7, uuid.RFC_4122)
+    assert made.int >> 80 == wall
+
+
+def test_event_ids_made_in_one_instant_differ() -> None:
+    clock = FixedClock()
+    made = {new_event_id(clock) for _ in range(1000)}
+    assert len(made) == 1000
+    assert all(text.startswith("evt_") and uuid.UUID(text[4:]).version == 7 for text in made)
+
+
+@given(instant=INSTANTS)
+def test_milliseconds_and_timestamp_speak_of_the_same_millisecond(instant: datetime) -> None:
+    assert milliseconds(datetime.fromisoformat(timestamp(instant))) == milliseconds(instant)
+
+
+@given(wall=st.integers(0, 253_402_300_799_999))
+def test_no_millisecond_is_lost_to_rounding(wall: int) -> None:
+    assert milliseconds(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=wall)) == wall
+
+
+def test_a_timestamp_is_utc_with_milliseconds_and_z() -> None:
+    assert timestamp(datetime(2026, 2, 2, 18, 0, 0, 1500, CHINA)) == "2026-02-02T10:00:00.001Z"
+
+
+@pytest.mark.parametrize(("hours", "minutes"), [(8, 480), (-3.5, -210), (5.75, 345), (0, 0)])
+def test_the_offset_from_greenwich_is_in_minutes(hours: float, minutes: int) -> None:
+    assert utc_offset_minutes(datetime(2026, 2, 2, tzinfo=timezone(timedelta(hours=hours)))) == minutes
+
+
+def test_the_system_clock_is_aware_and_follows_the_zone_it_was_given() -> None:
+    assert SystemClock(CHINA).now().utcoffset() == timedelta(hours=8)
+    assert SystemClock().now().tzinfo is not None
+    clock = SystemClock()
+    assert clock.monotonic() <= clock.monotonic()
+    assert len(clock.random_bytes(7)) == 7

@@ -1,0 +1,174 @@
+"""The dispatcher's bounds and the client in memory; what both wires share stands in tests/contract."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+import pytest
+
+from bridge.methods.table import Context, Method, NoParams, Notify, Table
+from bridge.rpc.direct import DirectError, DirectWire, connection
+from bridge.rpc.dispatch import IN_FLIGHT, Dispatcher, attend
+from bridge.rpc.wire import HIGH_WATER
+from sync.errors import StorageFull
+from tests.integration.rpc_echo import TABLE, EchoApp, open_echo
+
+LINE = b'{"jsonrpc":"2.0","id":%d,"method":"test/held"}\n'
+
+
+@asynccontextmanager
+async def serving(table: Table[EchoApp] = TABLE) -> AsyncIterator[tuple[DirectWire, Dispatcher[EchoApp]]]:
+    wire = DirectWire()
+    dispatcher = Dispatcher(table, wire)
+    task = asyncio.create_task(attend(dispatcher, open_echo))
+    try:
+        yield wire, dispatcher
+    finally:
+        wire.end()
+        wire.stall(stalled=False)
+        await task
+
+
+def lines(data: bytes) -> list[dict[str, object]]:
+    return [msgspec.json.decode(line) for line in data.splitlines()]
+
+
+async def test_at_most_a_stated_number_of_calls_runs_at_once() -> None:
+    running = most = 0
+
+    async def count(_context: Context[EchoApp], _params: NoParams) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0)
+        running -= 1
+
+    async with connection(Table([Method("count", NoParams, count, "Counts.")]), open_echo) as client:
+        await asyncio.gather(*(client.call("count") for _ in range(500)))
+    assert most == IN_FLIGHT
+
+
+async def test_reading_stops_when_too_many_calls_wait_and_goes_on_when_they_are_done() -> None:
+    async with serving() as (wire, _):
+        for number in range(2000):
+            wire.send(LINE % number)
+        assert wire.unsent > 0
+        wire.send(b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}\n')
+        assert wire.unsent > 0
+    assert wire.unsent > 0  # leaving does not read what was never read
+
+
+async def test_reading_stops_above_the_high_water_mark_of_requests() -> None:
+    async with serving() as (wire, _):
+        padding = b" " * 1_000_000
+        for number in range(20):
+            wire.send((LINE % number).rstrip(b"\n").replace(b"}", b"," + b'"x":"' + padding + b'"}') + b"\n")
+        assert wire.unsent > 10_000_000
+
+
+async def test_answers_nobody_takes_stop_the_reading_until_they_are_taken() -> None:
+    async with serving() as (wire, _):
+        wire.stall(stalled=True)
+        for number in range(300):
+            wire.send(
+                msgspec.json.encode(
+                    {"jsonrpc": "2.0", "id": number, "method": "test/large", "params": {"size": 300_000}}
+                )
+                + b"\n"
+            )
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert HIGH_WATER < wire.unwritten < HIGH_WATER + (IN_FLIGHT + 1) * 300_100
+        assert wire.unsent > 0
+        wire.stall(stalled=False)
+        taken = 0
+        async with asyncio.timeout(20):
+            while taken < 300:
+                await wire.news()
+                taken += len(lines(wire.take()))
+
+
+async def test_notifications_before_the_client_has_spoken_wait_and_only_the_newest_is_said() -> None:
+    async with serving() as (wire, dispatcher):
+        for number in range(3):
+            dispatcher.notify("memory/changed", {"n": number})
+        dispatcher.notify("auth/changed")
+        assert wire.take() == b""
+        wire.send(b"Content-Length: 2\r\n\r\n[]")
+        said = wire.take()
+        assert said.count(b"Content-Length") == 3
+        assert b'{"n":2}' in said
+        assert b'{"n":1}' not in said
+
+
+async def test_notifications_nobody_reads_are_folded_into_the_newest_of_their_method() -> None:
+    async with serving() as (wire, dispatcher):
+        wire.send(b'{"jsonrpc":"2.0","id":1,"method":"test/echo"}\n')
+        await wire.news()
+        wire.take()
+        wire.stall(stalled=True)
+        for number in range(1000):
+            dispatcher.notify("memory/changed", [number, "x" * 100_000])
+        dispatcher.notify("auth/changed")
+        assert wire.unwritten < HIGH_WATER + 200_000
+        wire.stall(stalled=False)
+        said = lines(wire.take())
+        assert [message["method"] for message in said[-2:]] == ["memory/changed", "auth/changed"]
+        last = said[-2]["params"]
+        assert isinstance(last, list)
+        assert last[0] == 999
+
+
+async def test_a_notification_that_is_not_json_harms_nobody() -> None:
+    async with serving() as (wire, dispatcher):
+        wire.send(b"[]\n")
+        wire.take()
+        dispatcher.notify("memory/changed", object())
+        dispatcher.notify("memory/changed", "\ud800")
+        assert wire.take() == b""
+
+
+async def test_a_cancelled_call_can_be_seen_from_a_thread_and_knows_its_deadline() -> None:
+    seen: list[Context[EchoApp]] = []
+
+    async def wait(context: Context[EchoApp], _params: NoParams) -> None:
+        seen.append(context)
+        await asyncio.Event().wait()
+
+    async with serving(Table([Method("wait", NoParams, wait, "Waits.", timeout=30)])) as (wire, _):
+        wire.send(b'{"jsonrpc":"2.0","id":1,"method":"wait"}\n')
+        while not seen:
+            await asyncio.sleep(0)
+        assert not seen[0].cancelled
+        assert 29 < (seen[0].remaining() or 0) <= 30
+        wire.send(b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}\n')
+        assert seen[0].cancelled
+        await wire.news()
+        assert b"-32800" in wire.take()
+
+
+async def test_what_breaks_while_the_application_runs_is_raised_after_leaving() -> None:
+    @asynccontextmanager
+    async def breaks(notify: Notify) -> AsyncIterator[EchoApp]:
+        async def later() -> None:
+            raise StorageFull("no space left")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(later())
+            yield EchoApp(notify)
+
+    wire = DirectWire()
+    with pytest.raises(ExceptionGroup) as caught:
+        await attend(Dispatcher(TABLE, wire), breaks)
+    assert caught.value.subgroup(StorageFull) is not None
+
+
+async def test_the_client_in_memory_calls_and_listens() -> None:
+    async with connection(TABLE, open_echo) as client:
+        assert await client.call("test/echo", {"value": "记忆"}) == "记忆"
+        with pytest.raises(DirectError) as caught:
+            await client.call("test/fail")
+        assert caught.value.error["code"] == -32021
+        await client.call("test/tell", {"value": 1})
+        assert await client.notifications.get() == ("memory/changed", {"value": 1})
