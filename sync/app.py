@@ -86,13 +86,16 @@ class App:
 
     async def look_at_file(self) -> None:
         """Take in a hand edit that the watcher has not reported yet, so that an answer shows what was just saved."""
-        if self.is_sidecar and not self.document.looked_at:
-            await self.settle()
+        if self.is_sidecar:
+            await self._tolerating(self.document.look)
 
     async def settle(self) -> None:
         """Bring file and log together. A file that cannot be read or written now is noted and tried again."""
+        await self._tolerating(self.document.settle)
+
+    async def _tolerating(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         try:
-            await self.document.settle()
+            await work()
         except StorageError as error:
             log.warning("the memory file could not be settled: %s", error.kind)
 

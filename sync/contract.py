@@ -1,12 +1,13 @@
 """Result values as JSON: one shape for the command line, JSON-RPC and MCP, pinned by golden files in the tests.
 
-Objects of our own have camelCase names; events keep the snake_case envelope of seed 002. Nothing here decides.
+Objects of our own have camelCase names; events keep the snake_case envelope of seed 002. The TypedDicts are the
+published types (`xiaobai-memory serve --openrpc`); the functions fill them. Nothing here decides.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired, TypedDict
 
 from sync.log.envelope import to_json
 
@@ -18,11 +19,148 @@ if TYPE_CHECKING:  # only named here; importing them would delay the first answe
     from sync.document.answers import Loaded, Updated
     from sync.document.digest import DeviceDigest
     from sync.errors import XiaobaiError
-    from sync.log.model import Event, Page, Recorded, Refusal
+    from sync.log.model import Page, Recorded, Refusal
 
 CONTRACT_VERSION: Final = 1  # raised when a name here changes its meaning
 
-Json = dict[str, Any]
+
+class DigestLineJson(TypedDict):
+    date: str
+    text: str
+
+
+class DeviceJson(TypedDict):
+    deviceId: str
+    name: str
+    entries: list[DigestLineJson]
+
+
+class OmissionJson(TypedDict):
+    section: str
+    count: int
+
+
+class LoadJson(TypedDict):
+    content: str
+    document: str
+    documentSha256: str
+    digest: str
+    source: Literal["cloud", "local", "template"]
+    stale: bool
+    pending: int
+    throughSeq: int
+    updatedAt: str | None
+    devices: list[DeviceJson]
+    omitted: list[OmissionJson]
+
+
+class UpdateJson(TypedDict):
+    eventId: str | None
+    recorded: bool
+    pending: int
+    reason: NotRequired[str]
+
+
+class PromptJson(TypedDict):
+    prompt: str
+
+
+class AccountJson(TypedDict):
+    state: Literal["not_configured", "guest", "logged_out", "logged_in"]
+    userId: str | None
+    label: str | None
+
+
+class AuthJson(TypedDict):
+    account: AccountJson
+
+
+class ServerInfoJson(TypedDict):
+    name: str
+    version: str
+
+
+class InitializeJson(TypedDict):
+    protocolVersion: int
+    serverInfo: ServerInfoJson
+    capabilities: list[str]
+    deviceId: str
+    account: AccountJson
+
+
+class FailureJson(TypedDict):
+    kind: str
+    message: str
+    hint: str
+    retryable: bool
+
+
+class CloudJson(TypedDict):
+    state: Literal["off", "signed_out", "connecting", "synced", "offline", "refused"]
+    lastSyncAt: str | None
+    lastError: FailureJson | None
+    head: int
+    cursor: int
+
+
+class ThisDeviceJson(TypedDict):
+    deviceId: str
+    name: str
+    replicaId: str
+
+
+class DocumentJson(TypedDict):
+    path: str
+    sha256: str
+    warnings: list[str]
+
+
+class LanJson(TypedDict):
+    peers: list[str]
+
+
+class WatchersJson(TypedDict):
+    file: bool
+
+
+class StatusJson(TypedDict):
+    account: AccountJson
+    device: ThisDeviceJson
+    cloud: CloudJson
+    pending: int
+    quarantined: int
+    document: DocumentJson
+    lan: LanJson
+    watchers: WatchersJson
+    sidecar: bool
+    version: str
+
+
+class RoundJson(TypedDict):
+    pushed: int
+    pulled: int
+    quarantined: int
+
+
+class EventsJson(TypedDict):
+    events: list[dict[str, Any]]
+    nextOffset: int
+
+
+class RecordedJson(TypedDict):
+    """`eventIds` in the order given; `duplicates` are the ids that were known before."""
+
+    eventIds: list[str]
+    duplicates: list[str]
+    events: list[dict[str, Any]]
+    nextOffset: int
+
+
+class RefusalJson(TypedDict):
+    eventId: str
+    code: str
+    message: str
+    noticedAt: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +182,7 @@ class Status:
     version: str
 
 
-def status(value: Status) -> Json:
+def status(value: Status) -> StatusJson:
     return {
         "account": account(value.account),
         "device": {"deviceId": value.device_id, "name": value.device_name, "replicaId": value.replica_id},
@@ -63,7 +201,7 @@ def status(value: Status) -> Json:
     }
 
 
-def loaded(value: Loaded) -> Json:
+def loaded(value: Loaded) -> LoadJson:
     return {
         "content": value.content,
         "document": value.document,
@@ -79,12 +217,14 @@ def loaded(value: Loaded) -> Json:
     }
 
 
-def updated(value: Updated) -> Json:
-    answer: Json = {"eventId": value.event_id, "recorded": value.recorded, "pending": value.pending}
-    return answer if value.reason is None else {**answer, "reason": value.reason}
+def updated(value: Updated) -> UpdateJson:
+    answer: UpdateJson = {"eventId": value.event_id, "recorded": value.recorded, "pending": value.pending}
+    if value.reason is not None:
+        answer["reason"] = value.reason
+    return answer
 
 
-def device(value: DeviceDigest) -> Json:
+def device(value: DeviceDigest) -> DeviceJson:
     return {
         "deviceId": value.device_id,
         "name": value.name,
@@ -92,13 +232,13 @@ def device(value: DeviceDigest) -> Json:
     }
 
 
-def account(value: AccountState) -> Json:
+def account(value: AccountState) -> AccountJson:
     return {"state": value.state, "userId": value.user_id, "label": value.label}
 
 
-def cloud(value: CloudStatus) -> Json:
+def cloud(value: CloudStatus) -> CloudJson:
     return {
-        "state": str(value.state),
+        "state": value.state.value,
         "lastSyncAt": value.last_sync_at,
         "lastError": None if value.last_error is None else failure(value.last_error),
         "head": value.cursor.head,
@@ -106,33 +246,28 @@ def cloud(value: CloudStatus) -> Json:
     }
 
 
-def failure(value: XiaobaiError) -> Json:
+def failure(value: XiaobaiError) -> FailureJson:
     return {"kind": value.kind, "message": value.message, "hint": value.hint, "retryable": value.retryable}
 
 
-def round_done(value: Round) -> Json:
+def round_done(value: Round) -> RoundJson:
     return {"pushed": value.pushed, "pulled": value.pulled, "quarantined": value.quarantined}
 
 
-def events(page: Page) -> Json:
+def events(page: Page) -> EventsJson:
     return {"events": [to_json(event) for event in page.events], "nextOffset": page.next_offset}
 
 
-def recorded(values: Sequence[Recorded]) -> Json:
-    """`eventIds` in the order given; `duplicates` are the ids that were known before."""
+def recorded(values: Sequence[Recorded]) -> RecordedJson:
     return {
         "eventIds": [value.event.event_id for value in values],
         "duplicates": [value.event.event_id for value in values if value.duplicate],
-        "events": [event(value.event) for value in values],
+        "events": [to_json(value.event) for value in values],
         "nextOffset": max((value.event.position for value in values), default=0),
     }
 
 
-def event(value: Event) -> Json:
-    return to_json(value)
-
-
-def refusals(values: Iterable[Refusal]) -> list[Json]:
+def refusals(values: Iterable[Refusal]) -> list[RefusalJson]:
     return [
         {"eventId": value.event_id, "code": value.code, "message": value.message, "noticedAt": value.noticed_at}
         for value in values

@@ -9,21 +9,25 @@ import base64
 import binascii
 import json
 import os
+import re
 import socket
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import SettingsError as NotJsonError
 
 from sync.errors import ServiceKeyRefused, SettingsError
 
 PREFIX: Final = "XIAOBAI_"
 NEST: Final = "__"
 CONFIG_FILE: Final = "config.toml"
+THIS_MACHINE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class _Part(BaseModel):
@@ -80,6 +84,13 @@ class Settings(BaseSettings):
     document: DocumentSettings = Field(default_factory=DocumentSettings)
     sync: SyncSettings = Field(default_factory=SyncSettings)
 
+    @field_validator("memory_file", "data_dir", "app_db", mode="before")
+    @classmethod
+    def _named(cls, value: object) -> object:
+        if value == "":  # which a path would take for the current folder
+            raise ValueError("must not be empty")
+        return value
+
     @field_validator("memory_file", "data_dir", "app_db")
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
@@ -93,9 +104,19 @@ class Settings(BaseSettings):
     @field_validator("supabase_url")
     @classmethod
     def _web_address(cls, value: str | None) -> str | None:
-        if value is None or value.startswith(("https://", "http://127.0.0.1", "http://localhost", "http://[::1]")):
-            return value.rstrip("/") if value else None
-        raise ValueError("must begin with https:// (http:// only for this machine)")
+        if value is None or _is_acceptable(value):
+            return value and value.rstrip("/")
+        raise ValueError("must be https://… (http://… only for this machine)")
+
+    @field_validator("supabase_key", mode="before")
+    @classmethod
+    def _one_word(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        key = value.strip()  # a line copied with its end
+        if not key.isascii() or not key.isprintable() or not key or " " in key:
+            raise ValueError("must be one word of ASCII characters")
+        return key
 
     @classmethod
     def settings_customise_sources(
@@ -117,6 +138,8 @@ class Settings(BaseSettings):
             settings = cls(**given)
         except ValidationError as error:
             raise _told(error) from None  # the cause would show what was typed, which may be a key
+        except NotJsonError as error:
+            raise _not_json(error, os.environ) from None
         _refuse_service_key(settings.supabase_key)
         if (settings.supabase_url is None) != (settings.supabase_key is None):
             missing = "SUPABASE_KEY" if settings.supabase_key is None else "SUPABASE_URL"
@@ -141,7 +164,8 @@ class _ConfigFile(PydanticBaseSettingsSource):
         except FileNotFoundError:
             return {}
         except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            raise SettingsError(f"{path} cannot be read: {error}") from error
+            problem = error.reason if isinstance(error, UnicodeDecodeError) else error
+            raise SettingsError(f"{path} cannot be read: {problem}") from None  # the cause holds the whole file
 
 
 def _refuse_unknown_variables(environment: Mapping[str, str], model: type[BaseModel]) -> None:
@@ -165,6 +189,23 @@ def _told(error: ValidationError) -> SettingsError:
     if first["type"] == "extra_forbidden":
         return SettingsError(f"{'.'.join(path)} is not a setting of xiaobai-memory")
     return SettingsError(f"{PREFIX}{NEST.join(path).upper()} ({'.'.join(path)}): {first['msg']}")
+
+
+def _not_json(error: NotJsonError, environment: Mapping[str, str]) -> SettingsError:
+    """A list or a table in one variable is JSON; the library says which field, the environment which variable."""
+    found = re.search(r'field "(\w+)"', str(error))
+    field = (PREFIX + found.group(1)).upper() if found else PREFIX
+    names = [name for name in environment if name.upper() == field or name.upper().startswith(field + NEST)]
+    return SettingsError(f"{', '.join(sorted(names)) or field} cannot be read: a list or a table is written as JSON")
+
+
+def _is_acceptable(address: str) -> bool:
+    try:
+        parts = urlsplit(address)
+        host = parts.hostname
+    except ValueError:
+        return False
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in THIS_MACHINE))
 
 
 def _refuse_service_key(key: SecretStr | None) -> None:

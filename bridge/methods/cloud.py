@@ -22,11 +22,11 @@ class Password(Params, frozen=True):
     password: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 
 
-async def status(context: Context[Door], params: NoParams) -> contract.Json:  # noqa: ARG001 - every row has params
+async def status(context: Context[Door], params: NoParams) -> contract.StatusJson:  # noqa: ARG001 - every row has params
     return contract.status(await (await context.app.opened()).status())
 
 
-async def now(context: Context[Door], params: Now) -> contract.Json:
+async def now(context: Context[Door], params: Now) -> contract.RoundJson:
     app = await context.app.opened()
     if app.replicator is None:
         raise CloudNotConfigured("no Supabase project is set")
@@ -37,25 +37,33 @@ async def now(context: Context[Door], params: Now) -> contract.Json:
         raise CloudUnavailable(f"not level within {params.timeout_ms} ms; it goes on in the background") from error
 
 
-async def password(context: Context[Door], params: Password) -> contract.Json:
+async def password(context: Context[Door], params: Password) -> contract.AuthJson:
     app = await context.app.opened()
     return {"account": contract.account(await app.log_in(params.email, params.password))}
 
 
-async def auth_status(context: Context[Door], params: NoParams) -> contract.Json:  # noqa: ARG001
+async def auth_status(context: Context[Door], params: NoParams) -> contract.AuthJson:  # noqa: ARG001
     app = await context.app.opened()
     return {"account": contract.account(await app.account.state())}
 
 
-async def logout(context: Context[Door], params: NoParams) -> contract.Json:  # noqa: ARG001
+async def logout(context: Context[Door], params: NoParams) -> contract.AuthJson:  # noqa: ARG001
     app = await context.app.opened()
     return {"account": contract.account(await app.log_out())}
 
 
 METHODS: Final[list[Method[Door, Any]]] = [
-    Method("sync/status", NoParams, status, "Account, device, cloud, what waits, warnings about the file."),
+    Method(
+        "sync/status",
+        NoParams,
+        status,
+        "Account, device, cloud, what waits, warnings about the file.",
+        contract.StatusJson,
+    ),
     Method("sync/now", Now, now, "Push and pull until level; what was done.", timeout=None),
     Method("auth/password", Password, password, "Log in with e-mail and password."),
-    Method("auth/status", NoParams, auth_status, "Whose memory this is, and whether he is logged in."),
+    Method(
+        "auth/status", NoParams, auth_status, "Whose memory this is, and whether he is logged in.", contract.AuthJson
+    ),
     Method("auth/logout", NoParams, logout, "End the session; the memory stays on this device."),
 ]

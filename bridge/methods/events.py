@@ -33,29 +33,35 @@ class Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     limit: Limit = READ_LIMIT
 
 
-async def append(context: Context[Door], params: Append) -> contract.Json:
+async def append(context: Context[Door], params: Append) -> contract.RecordedJson:
     app = await context.app.opened()
     return contract.recorded(await app.log.record([app.intake.draft(params.event)]))
 
 
-async def append_batch(context: Context[Door], params: AppendBatch) -> contract.Json:
+async def append_batch(context: Context[Door], params: AppendBatch) -> contract.RecordedJson:
     app = await context.app.opened()
     return contract.recorded(await app.log.record(app.intake.drafts(params.events)))
 
 
-async def read(context: Context[Door], params: Read) -> contract.Json:
+async def read(context: Context[Door], params: Read) -> contract.EventsJson:
     app = await context.app.opened()
     return contract.events(await app.log.read(intake.query(msgspec.to_builtins(params))))
 
 
-async def tail(context: Context[Door], params: Read) -> contract.Json:
+async def tail(context: Context[Door], params: Read) -> contract.EventsJson:
     app = await context.app.opened()
     return contract.events(await app.log.tail(intake.query(msgspec.to_builtins(params))))
 
 
 METHODS: Final[list[Method[Door, Any]]] = [
     Method("events/append", Append, append, "Record one event; idempotent on its event_id."),
-    Method("events/appendBatch", AppendBatch, append_batch, "Record all events of an array, or none."),
+    Method(
+        "events/appendBatch",
+        AppendBatch,
+        append_batch,
+        "Record all events of an array, or none.",
+        contract.RecordedJson,
+    ),
     Method("events/read", Read, read, "Events after a position, oldest first."),
     Method("events/tail", Read, tail, "The newest events."),
 ]

@@ -40,7 +40,7 @@ class Update(Params, frozen=True):
     idempotency_key: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
 
 
-async def initialize(context: Context[Door], params: Initialize) -> contract.Json:
+async def initialize(context: Context[Door], params: Initialize) -> contract.InitializeJson:
     if params.parent_pid is not None:
         context.watch_parent(params.parent_pid)
     app = await context.app.opened()
@@ -55,7 +55,7 @@ async def initialize(context: Context[Door], params: Initialize) -> contract.Jso
     }
 
 
-async def load(context: Context[Door], params: Load) -> contract.Json:
+async def load(context: Context[Door], params: Load) -> contract.LoadJson:
     glimpsed = context.app.glimpse(scope=params.scope, max_chars=params.max_chars)
     if glimpsed is not None:
         return contract.loaded(glimpsed)
@@ -65,14 +65,14 @@ async def load(context: Context[Door], params: Load) -> contract.Json:
     return contract.loaded(found)
 
 
-async def system_prompt(context: Context[Door], params: Load) -> contract.Json:
+async def system_prompt(context: Context[Door], params: Load) -> contract.PromptJson:
     app = await context.app.opened()
     await app.look_at_file()
     prompt = await app.conversation.prompt(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
     return {"prompt": prompt}
 
 
-async def update(context: Context[Door], params: Update) -> contract.Json:
+async def update(context: Context[Door], params: Update) -> contract.UpdateJson:
     app = await context.app.opened()
     exchange = Exchange(
         user_message=params.user_message,
@@ -87,8 +87,18 @@ async def update(context: Context[Door], params: Update) -> contract.Json:
 
 
 METHODS: Final[list[Method[Door, Any]]] = [
-    Method("initialize", Initialize, initialize, "Agree on a version; watch the parent process."),
-    Method("memory/load", Load, load, "The newest known memory; never fails because of the network."),
+    Method(
+        "initialize", Initialize, initialize, "Agree on a version; watch the parent process.", contract.InitializeJson
+    ),
+    Method(
+        "memory/load", Load, load, "The newest known memory; never fails because of the network.", contract.LoadJson
+    ),
     Method("memory/update", Update, update, "Record one exchange; durable when answered."),
-    Method("memory/systemPrompt", Load, system_prompt, "The memory as a block to inject into a system prompt."),
+    Method(
+        "memory/systemPrompt",
+        Load,
+        system_prompt,
+        "The memory as a block to inject into a system prompt.",
+        contract.PromptJson,
+    ),
 ]

@@ -1,4 +1,4 @@
-"""The methods table: name -> params type, one function, result type. Every door enters here, so all behave alike.
+"""The methods table: name -> params type and one function. Every door enters here, so all behave alike.
 
 Decisions that live here
     * Parameters come by name. A positional array is refused: adding a parameter would silently shift its neighbours.
@@ -74,13 +74,12 @@ class Context(Generic[App]):
 
 @dataclass(frozen=True, slots=True)
 class Method(Generic[App, P]):
-    """One row of the table. `result` is what `call` answers, for the published schema; `timeout` is in seconds."""
+    """One row of the table; what `call` says it returns is the published type of the result. `timeout` in seconds."""
 
     name: str
     params: type[P]
     call: Callable[[Context[App], P], Awaitable[object]]
     summary: str
-    result: Any = None
     timeout: float | None = DEFAULT_TIMEOUT
 
     def decode(self, params: object) -> P:

@@ -108,6 +108,8 @@ class Dispatcher(Generic[App]):
         self._unsaid: dict[str, bytes] = {}
         self._farewells: list[_Job] = []
         self._reading = True
+        self._answered = 0
+        self._progress: tuple[int, int] | None = None
         self._refusing = False
         self._lost = False
         self._leaving = asyncio.Event()
@@ -166,6 +168,13 @@ class Dispatcher(Generic[App]):
     def lost(self) -> None:
         self._lost = True
         self.leave("the client no longer reads")
+
+    def hung_up(self) -> None:
+        """The client has closed its end, seen from outside. Reading will come to it, unless it waits and nothing moves."""
+        progress = (self._answered, self._wire.unwritten)
+        if not self._reading and progress == self._progress:
+            self.leave("the client closed its end and nothing moves")
+        self._progress = progress
 
     def _take(self, frame: Frame) -> None:
         """Turn one frame into jobs; those that fit start at once."""
@@ -283,6 +292,7 @@ class Dispatcher(Generic[App]):
     def _finish(self, job: _Job, message: bytes | None = None) -> None:
         """The one place where a job ends; without a message the answer is null. A notification is never answered."""
         self._held -= job.weight
+        self._answered += 1
         id_ = job.call.id
         if id_ is not None:
             self._answer(id_, message or messages.encode_result(id_, None), job.batch)

@@ -25,10 +25,10 @@ STUCK: Final = 1.2  # seconds without a turn of the loop after the client hung u
 class Guard:
     """Watches over one process. `code` is what a forced end answers to whoever started us."""
 
-    def __init__(self, hung_up: Callable[[], bool], stalled: Callable[[], None]) -> None:
-        self._leave: Callable[[str], None] = lambda _why: None
+    def __init__(self, hung_up: Callable[[], bool]) -> None:
         self._hung_up = hung_up
-        self._stalled = stalled
+        self._leave: Callable[[str], None] = lambda _why: None
+        self._told_hung_up: Callable[[], None] = lambda: None
         self._loop = asyncio.get_running_loop()
         self._parents = [Parent(os.getppid())]
         self._began: float | None = None
@@ -37,9 +37,10 @@ class Guard:
         self._woken = threading.Event()
         self.code = 0
 
-    def start(self, leave: Callable[[str], None]) -> None:
-        """Begin to look. `leave` is called on the loop's thread, with the reason."""
+    def start(self, leave: Callable[[str], None], told_hung_up: Callable[[], None]) -> None:
+        """Begin to look. Both are called on the loop's thread; the second at every look after the client hung up."""
         self._leave = leave
+        self._told_hung_up = told_hung_up
         for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"):
             if hasattr(signal, name):
                 signal.signal(getattr(signal, name), self._signalled)
@@ -79,7 +80,7 @@ class Guard:
 
     def _turn(self) -> None:
         self._turned = time.monotonic()
-        self._stalled()
+        self._told_hung_up()
 
     def _reason(self) -> str:
         if any(parent.gone() for parent in self._parents):

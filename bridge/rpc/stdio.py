@@ -3,8 +3,8 @@
 Decisions that live here
     * The end of the input, a signal, the parent's death and `shutdown` leave the same way: finish, answer, close, 0.
       A client that stops reading (broken pipe) is a normal end, not an error.
-    * A client that has closed its end and takes no answers either would keep us waiting for ever with reading paused;
-      two looks of the guard without a byte taken end that.
+    * While reading is paused the end of the input cannot be read; the guard sees the hang-up from outside, and the
+      dispatcher leaves if nothing moves between two of its looks.
     * The guard is never released: if closing the application or the interpreter hangs, it still ends the process.
 """
 
@@ -34,7 +34,6 @@ class StdioWire:
         self._writer = writer_for(outgoing, self._has_room, self._broken)
         self._receiver: Receiver | None = None
         self._empty = asyncio.Event()
-        self._unwritten_before = 0
         self.hung_up = self._reader.hung_up
 
     @property
@@ -60,12 +59,6 @@ class StdioWire:
         self._reader.close()
         self._writer.close()
         self._receiver = None
-
-    def stalled(self) -> None:
-        """The client has hung up: if it has taken nothing since the last look, it never will."""
-        if 0 < self._writer.unwritten == self._unwritten_before:
-            self._broken()
-        self._unwritten_before = self._writer.unwritten
 
     def _delivered(self, chunk: bytes) -> None:
         if self._receiver is None:
@@ -101,9 +94,9 @@ async def serve(
     on this owns the process: signals, descriptors 0 and 1, and the time it has for leaving.
     """
     wire = StdioWire(claim() if descriptors is None else descriptors)
-    guard = Guard(wire.hung_up, wire.stalled)
+    guard = Guard(wire.hung_up)
     dispatcher = Dispatcher(table, wire, watch_parent=guard.watch_parent, on_leave=guard.leaving)
-    guard.start(dispatcher.leave)
+    guard.start(dispatcher.leave, dispatcher.hung_up)
     try:
         await attend(dispatcher, open_app)
     except BaseException:

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from filelock import AsyncFileLock
 from sqlalchemy import Connection
@@ -28,7 +28,7 @@ REFRESH_MARGIN: Final = 60.0  # seconds before its end a token is renewed: longe
 class AccountState:
     """What `auth/status` says. `owner`: the account this profile belongs to, also while logged out."""
 
-    state: str  # not_configured | guest | logged_out | logged_in
+    state: Literal["not_configured", "guest", "logged_out", "logged_in"]
     user_id: str | None
     label: str | None
 

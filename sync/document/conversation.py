@@ -62,7 +62,7 @@ class Conversation:
             document_sha256=view.sha256,
             digest=digest,
             source=source if view.exists or others else "template",
-            stale=self._is_stale(answered),
+            stale=self._is_stale(asked=wait_ms > 0, answered=answered),
             pending=outbox.pending,
             through_seq=await self._through_seq(),
             updated_at=view.updated_at,
@@ -103,10 +103,11 @@ class Conversation:
             return False
         return True
 
-    def _is_stale(self, answered: bool) -> bool:
-        if answered or self._replicator is None:
+    def _is_stale(self, *, asked: bool, answered: bool) -> bool:
+        """Whether the cloud did not answer when asked just now or, where nobody asked, when it was last."""
+        if answered or self._replicator is None or self._replicator.state is CloudState.SIGNED_OUT:
             return False
-        return self._replicator.state not in {CloudState.SYNCED, CloudState.SIGNED_OUT}
+        return asked or self._replicator.state is not CloudState.SYNCED
 
     async def _through_seq(self) -> int:
         return 0 if self._replicator is None else (await self._replicator.status()).cursor.seq

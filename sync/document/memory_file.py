@@ -121,25 +121,37 @@ class MemoryFile:
 
     @property
     def looked_at(self) -> bool:
-        """Whether the file is, as far as `stat` can tell, as it was when `settle` last read or wrote it."""
+        """Whether the file is, as far as `stat` can tell, as it was when it was last taken in or written."""
         return stamp(self.path) == self._looked
 
     async def settle(self) -> None:
         """Bring file, versions and log together. Raises StorageError; an untouchable file is only noted."""
         async with self._turn:
-            await self._take_in_app_cache()
-            for _ in range(ATTEMPTS):
-                self._looked = stamp(self.path)
-                disk = await stable_read(self.path, self._sleep)
-                may = await self._take_in(disk)
-                current = await self._follow()
-                if current is None or not await self._worth_writing(disk, current, may):
-                    return
-                try:
-                    await self._write(disk, current)
-                except DocumentChanged:
-                    continue
+            await self._settle()
+
+    async def look(self) -> None:
+        """Settle unless the file is as it was when somebody last looked; waits for a look that is under way."""
+        if not self.looked_at:
+            async with self._turn:
+                if not self.looked_at:
+                    await self._settle()
+
+    async def _settle(self) -> None:
+        await self._take_in_app_cache()
+        for _ in range(ATTEMPTS):
+            seen = stamp(self.path)
+            known = await self._newest()
+            disk = await stable_read(self.path, self._sleep, known=known.sha256 if known else None)
+            may = await self._take_in(disk)
+            current = await self._follow()
+            self._looked = seen  # only now: whoever asks before shall wait until the edit is taken in
+            if current is None or not await self._worth_writing(disk, current, may):
                 return
+            try:
+                await self._write(disk, current)
+            except DocumentChanged:
+                continue
+            return
 
     async def view(self) -> DocumentView:
         """The newest version with what the log has besides, whether or not the file has it yet."""
@@ -156,7 +168,7 @@ class MemoryFile:
     async def _take_in(self, disk: Probe | None) -> _May:
         """Make events of what a hand did; says what may be done to the file now."""
         self.notices -= {Notice.MISSING, Notice.MASS_DELETE, Notice.UNTOUCHABLE}
-        current = await self._log.database.read(lambda connection: store.newest(connection, store.FILE))
+        current = await self._newest()
         if disk is None:
             return _May.WRITE_NEWS
         if current is not None and disk.sha256 == current.sha256:
@@ -268,6 +280,9 @@ class MemoryFile:
 
         if await self._log.database.read(self._pending):
             return await self._log.database.write(following)
+        return await self._newest()
+
+    async def _newest(self) -> Version | None:
         return await self._log.database.read(lambda connection: store.newest(connection, store.FILE))
 
     async def _write(self, disk: Probe | None, current: Version) -> None:

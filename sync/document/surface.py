@@ -13,9 +13,14 @@ PATIENCE: Final = 2.0  # a writer that takes longer is looked at again by the ne
 Sleep = Callable[[float], Awaitable[None]]
 
 
-async def stable_read(path: Path, sleep: Sleep = asyncio.sleep) -> Probe | None:
-    """The file once two looks agree, or None where there is none at both. After `PATIENCE`, whatever is there."""
+async def stable_read(path: Path, sleep: Sleep = asyncio.sleep, *, known: str | None = None) -> Probe | None:
+    """The file once two looks agree, or None where there is none at both. After `PATIENCE`, whatever is there.
+
+    One look is enough where it shows the version with the SHA-256 `known`: no half-written file does.
+    """
     before = probe(path)
+    if before is not None and before.sha256 == known:
+        return before
     waited = 0.0
     while waited < PATIENCE:
         await sleep(SETTLED_AFTER)

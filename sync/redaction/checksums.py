@@ -26,6 +26,16 @@ _LATEST_BIRTH: Final = 2099
 _COMPANY_ALPHABET: Final = "0123456789ABCDEFGHJKLMNPQRTUWXY"
 _COMPANY_WEIGHTS: Final = tuple(pow(3, place, 31) for place in range(17))
 _COMPANY_LENGTH: Final = 18
+# Registering department -> categories it gives out (GB 32100-2015, table 1, and its amendments).
+_COMPANY_CATEGORIES: Final = {
+    **dict.fromkeys("2468A", "19"),
+    **dict.fromkeys("159", "12349"),
+    "3": "123459",
+    "7": "129",
+    "N": "1239",
+    "Y": "1",
+}
+_ORGANISATION_WEIGHTS: Final = (3, 7, 9, 10, 5, 8, 4, 2)
 
 # Lengths of card numbers by their first digits (ISO/IEC 7812 ranges as the networks publish them):
 # UnionPay 62 (16-19) and the older Chinese 9558, 955x and 60/68/69 series, Visa, Mastercard, American Express, JCB,
@@ -80,11 +90,23 @@ def is_company(code: str) -> bool:
     code = code.upper()
     if len(code) != _COMPANY_LENGTH or any(char not in _COMPANY_ALPHABET for char in code):
         return False
-    if code[0] == "0" or code[2:4] not in _PROVINCES | {"10"} or not code[2:8].isdecimal():
+    if (
+        code[1] not in _COMPANY_CATEGORIES.get(code[0], "")
+        or code[2:4] not in _PROVINCES | {"10"}
+        or not code[2:8].isdecimal()
+    ):
         return False
+    if code.isdecimal() and not _is_organisation(code[8:17]):
+        return False  # eighteen digits may be anything; the inner check character decides
     values = map(_COMPANY_ALPHABET.index, code[:17])
     total = sum(value * weight for value, weight in zip(values, _COMPANY_WEIGHTS, strict=True))
     return _COMPANY_ALPHABET[-total % 31] == code[17]
+
+
+def _is_organisation(code: str) -> bool:
+    """GB 11714-1997: eight characters and their check digit modulo 11, here for digits only."""
+    total = sum(int(digit) * weight for digit, weight in zip(code[:8], _ORGANISATION_WEIGHTS, strict=True))
+    return code[8] == "0X987654321"[total % 11]
 
 
 def _is_birth(year: str, month_day: str) -> bool:

@@ -13,14 +13,14 @@ from sync.redaction.checksums import is_bank_card, is_identity, is_mobile
 from sync.redaction.engine import Pattern
 from sync.redaction.model import BANK_CARD, IDENTITY, PHONE, Span
 
-_CHAIN: Final = Pattern(r"[0-9](?:(?: ?[.\-·] ?| {1,2}|[)）] ?)?[0-9]){9,}(?:[ \-]?[xX])?")
+_CHAIN: Final = Pattern(r"[0-9](?:(?:[.·]| ?- ?| {1,2}|[)）] ?)?[0-9]){9,}(?:[ \-]?[xX])?")
 _NUMERALS: Final = {
     ord(char): str(digit)
     for digit, chars in enumerate(("〇零", "一幺壹", "二贰", "三叁", "四肆", "五伍", "六陆", "七柒", "八捌", "九玖"))
     for char in chars
 }
 _NUMERAL: Final = "[0-9" + "".join(map(chr, _NUMERALS)) + "]"
-_SPELLED: Final = Pattern(rf"{_NUMERAL}(?:[ \-]?{_NUMERAL}){{10,}}")
+_SPELLED: Final = Pattern(rf"{_NUMERAL}(?:[ \-]?{_NUMERAL}){{10,}}[xX]?")
 _LARGER_NUMERALS: Final = frozenset("十百千万亿兆")
 
 _COUNTRY: Final = ("0086", "86")
@@ -118,7 +118,8 @@ def _window(text: str, groups: list[_Group], first: int) -> tuple[int, Span] | N
             continue
         lengths = [each.length for each in groups[first : last + 1]]
         kind = _kind(_bare(digits), lengths, separator)
-        if kind and _apart(kind, lengths, separator, alone=first == 0 and last + 1 == len(groups)):
+        alone = first == 0 and last + 1 == len(groups)
+        if kind and _apart(kind, lengths, separator, alone=alone, unionpay=digits.startswith("62")):
             best = last, Span(_with_country(text, start, group.end), group.end, kind)
     return best
 
@@ -175,9 +176,11 @@ def _closed_right(text: str, groups: list[_Group], last: int) -> bool:
     return not _is_word(after)
 
 
-def _apart(kind: str, lengths: list[int], separator: str, *, alone: bool) -> bool:
-    """A phone number among other groups with the same blanks stands out only in its usual grouping."""
-    return alone or kind != PHONE or separator != " " or lengths[-3:] == [3, 4, 4]
+def _apart(kind: str, lengths: list[int], separator: str, *, alone: bool, unionpay: bool) -> bool:
+    """Among other groups with the same blanks a phone number has its usual grouping, a card begins with 62."""
+    if alone or separator != " " or kind == IDENTITY:
+        return True
+    return lengths[-3:] == [3, 4, 4] if kind == PHONE else unionpay
 
 
 def _with_country(text: str, start: int, end: int) -> int:
@@ -198,14 +201,15 @@ def _is_word(char: str) -> bool:
 
 
 def _spelled(text: str, start: int, end: int) -> Iterator[Span]:
-    """Numbers in Chinese numerals: 一三八零零一三八零零零, 幺三八…"""
-    written = text[start:end]
-    digits = _bare(written.translate(_NUMERALS))
-    if written.isascii() or {text[start - 1 : start], text[end : end + 1]} & _LARGER_NUMERALS:
+    """Numbers in Chinese numerals: 一三八零零一三八零零零, 幺三八…; a name before it may end in one (李四一三八…)."""
+    if (
+        2 * sum(map(str.isascii, text[start:end])) > end - start
+        or {text[start - 1 : start], text[end : end + 1]} & _LARGER_NUMERALS
+    ):
         return
-    if is_mobile(digits):
-        yield Span(start, end, PHONE)
-    elif is_identity(digits):
-        yield Span(start, end, IDENTITY)
-    elif is_bank_card(digits):
-        yield Span(start, end, BANK_CARD)
+    for begun in (start, start + 1):
+        digits = _bare(text[begun:end].translate(_NUMERALS))
+        kind = PHONE if is_mobile(digits) else IDENTITY if is_identity(digits) else None
+        if kind or is_bank_card(digits):
+            yield Span(begun, end, kind or BANK_CARD)
+            return

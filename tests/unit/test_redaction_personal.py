@@ -149,6 +149,8 @@ def test_neighbours_are_two_numbers_and_both_go() -> None:
 
     assert REDACTOR.clean(f"{first} {second}") == "[手机号] [手机号]"
     assert REDACTOR.clean(f"{first}/{second},{first}") == "[手机号]/[手机号],[手机号]"
+    assert REDACTOR.clean(f"1. {first}\n2. {second}") == "1. [手机号]\n2. [手机号]"
+    assert REDACTOR.clean(f"李四{first.translate(NUMERALS)}") == "李四[手机号]"
     assert REDACTOR.clean(f"2026 {first}") == "2026 [手机号]"
     assert REDACTOR.clean(f"tel{first}，user_{second}") == "tel[手机号]，user_[手机号]"
 

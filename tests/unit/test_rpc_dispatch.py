@@ -25,8 +25,8 @@ async def serving(table: Table[EchoApp] = TABLE) -> AsyncIterator[tuple[DirectWi
     try:
         yield wire, dispatcher
     finally:
-        wire.end()
         wire.stall(stalled=False)
+        dispatcher.leave("the test is over")
         await task
 
 
@@ -57,6 +57,16 @@ async def test_reading_stops_when_too_many_calls_wait_and_goes_on_when_they_are_
         wire.send(b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}\n')
         assert wire.unsent > 0
     assert wire.unsent > 0  # leaving does not read what was never read
+
+
+async def test_a_client_that_hung_up_while_nothing_moves_is_left() -> None:
+    async with serving() as (wire, dispatcher):
+        for number in range(1000):
+            wire.send(LINE % number)
+        dispatcher.hung_up()
+        assert dispatcher.left_because == ""
+        dispatcher.hung_up()
+        assert dispatcher.left_because == "the client closed its end and nothing moves"
 
 
 async def test_reading_stops_above_the_high_water_mark_of_requests() -> None:
@@ -130,20 +140,19 @@ async def test_a_notification_that_is_not_json_harms_nobody() -> None:
 
 
 async def test_a_cancelled_call_can_be_seen_from_a_thread_and_knows_its_deadline() -> None:
-    seen: list[Context[EchoApp]] = []
+    begun: asyncio.Future[Context[EchoApp]] = asyncio.get_running_loop().create_future()
 
     async def wait(context: Context[EchoApp], _params: NoParams) -> None:
-        seen.append(context)
+        begun.set_result(context)
         await asyncio.Event().wait()
 
     async with serving(Table([Method("wait", NoParams, wait, "Waits.", timeout=30)])) as (wire, _):
         wire.send(b'{"jsonrpc":"2.0","id":1,"method":"wait"}\n')
-        while not seen:
-            await asyncio.sleep(0)
-        assert not seen[0].cancelled
-        assert 29 < (seen[0].remaining() or 0) <= 30
+        context = await begun
+        before = context.cancelled
+        assert 29 < (context.remaining() or 0) <= 30
         wire.send(b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}\n')
-        assert seen[0].cancelled
+        assert (before, context.cancelled) == (False, True)
         await wire.news()
         assert b"-32800" in wire.take()
 

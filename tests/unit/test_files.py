@@ -1,0 +1,171 @@
+"""The file system's edge: whole or not at all, private from birth, never over what somebody else has just written."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
+from sync.files import compare_and_swap, make_private_folder, probe, sha256, stamp, write_private
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def leftovers(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.endswith(".tmp")]
+
+
+def test_a_private_folder_is_0700_whatever_the_umask(tmp_path: Path) -> None:
+    make_private_folder(tmp_path / "a" / "b")
+    assert mode(tmp_path / "a" / "b") == 0o700
+    (tmp_path / "open").mkdir(mode=0o755)
+    make_private_folder(tmp_path / "open")
+    assert mode(tmp_path / "open") == 0o700
+
+
+def test_a_private_file_is_0600_and_replaces_the_old_one_whole(tmp_path: Path) -> None:
+    path = tmp_path / "session.json"
+    path.write_bytes(b"old")
+    path.chmod(0o644)
+    write_private(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert mode(path) == 0o600
+    assert not leftovers(tmp_path)
+
+
+def test_a_file_is_never_readable_for_others_while_it_is_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: seen.append(stat.S_IMODE(os.fstat(descriptor).st_mode)))
+    write_private(tmp_path / "new", b"x")
+    assert seen[0] == 0o600
+
+
+def test_bytes_are_synced_before_the_rename_and_the_folder_after_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[str] = []
+    fsync, replace = os.fsync, Path.replace
+
+    def noting_fsync(descriptor: int) -> None:
+        steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    def noting_replace(path: Path, target: Path) -> Path:
+        steps.append("rename")
+        return replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", noting_fsync)
+    monkeypatch.setattr(Path, "replace", noting_replace)
+    write_private(tmp_path / "a", b"x")
+    compare_and_swap(tmp_path / "b", None, b"y")
+    assert steps == ["file", "rename", "folder"] * 2
+
+
+def test_an_unchanged_file_is_swapped_and_keeps_its_mode(tmp_path: Path) -> None:
+    path = tmp_path / "memory.md"
+    path.write_bytes(b"before")
+    path.chmod(0o664)
+    compare_and_swap(path, sha256(b"before"), b"after")
+    assert path.read_bytes() == b"after"
+    assert mode(path) == 0o664
+
+
+def test_a_new_file_is_private(tmp_path: Path) -> None:
+    compare_and_swap(tmp_path / "memory.md", None, b"first")
+    assert mode(tmp_path / "memory.md") == 0o600
+
+
+@pytest.mark.parametrize(("found", "expected"), [(b"theirs", b"ours"), (b"theirs", None), (None, b"ours")])
+def test_a_file_that_changed_is_left_as_it_is(tmp_path: Path, found: bytes | None, expected: bytes | None) -> None:
+    path = tmp_path / "memory.md"
+    if found is not None:
+        path.write_bytes(found)
+    with pytest.raises(DocumentChanged):
+        compare_and_swap(path, None if expected is None else sha256(expected), b"new")
+    assert (path.read_bytes() if path.exists() else None) == found
+    assert not leftovers(tmp_path)
+
+
+def test_a_change_between_reading_and_renaming_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "memory.md"
+    path.write_bytes(b"before")
+    fsync = os.fsync
+
+    def an_editor_saves_meanwhile(descriptor: int) -> None:
+        fsync(descriptor)
+        path.write_bytes(b"theirs")
+
+    monkeypatch.setattr(os, "fsync", an_editor_saves_meanwhile)
+    with pytest.raises(DocumentChanged):
+        compare_and_swap(path, sha256(b"before"), b"ours")
+    assert path.read_bytes() == b"theirs"
+    assert not leftovers(tmp_path)
+
+
+def test_a_link_stays_and_its_target_is_written(tmp_path: Path) -> None:
+    target, link = tmp_path / "real.md", tmp_path / "link.md"
+    target.write_bytes(b"before")
+    link.symlink_to(target)
+    compare_and_swap(link, sha256(b"before"), b"after")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"after"
+
+
+@pytest.mark.parametrize(
+    ("number", "kind"),
+    [
+        (errno.ENOSPC, StorageFull),
+        (errno.EDQUOT, StorageFull),
+        (errno.EROFS, StorageReadOnly),
+        (errno.EACCES, StorageReadOnly),
+        (errno.EIO, StorageError),
+    ],
+)
+def test_what_the_disk_says_becomes_our_error_and_the_old_bytes_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[StorageError]
+) -> None:
+    path = tmp_path / "memory.md"
+    path.write_bytes(b"before")
+
+    def failing(descriptor: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(kind) as caught:
+        compare_and_swap(path, sha256(b"before"), b"after")
+    assert type(caught.value) is kind
+    with pytest.raises(kind):
+        write_private(path, b"after")
+    assert path.read_bytes() == b"before"
+    assert not leftovers(tmp_path)
+
+
+def test_a_folder_in_the_place_of_a_file_is_an_error_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "memory.md").mkdir()
+    with pytest.raises(StorageError):
+        probe(tmp_path / "memory.md")
+
+
+def test_where_there_is_no_file_there_is_nothing_to_see(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "none", tmp_path / "file" / "below"):
+        assert probe(path) is None
+        assert stamp(path) is None
+
+
+def test_a_probe_tells_two_contents_of_one_size_apart(tmp_path: Path) -> None:
+    path = tmp_path / "memory.md"
+    path.write_bytes(b"aaaa")
+    first = probe(path)
+    path.write_bytes(b"bbbb")
+    second = probe(path)
+    assert first is not None
+    assert second is not None
+    assert (first.size, second.data) == (second.size, b"bbbb")
+    assert first.sha256 != second.sha256

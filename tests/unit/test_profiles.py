@@ -1,0 +1,136 @@
+"""What a data directory is, who serves it, and that nothing read from a file becomes a path unchecked."""
+
+import json
+import multiprocessing
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from sync.device import device_id_from, hardware_id
+from sync.errors import AlreadyRunning, StorageCorrupt
+from sync.profiles import (
+    Installation,
+    open_installation,
+    open_profile,
+    rename_installation,
+    take_sidecar_role,
+)
+
+HOLDER = """
+import sys
+from pathlib import Path
+from sync.profiles import take_sidecar_role
+lock = take_sidecar_role(Path(sys.argv[1]), patience=0)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def opened_by_a_process(folder: str) -> tuple[str, str]:
+    installation = open_installation(Path(folder), lambda: None)
+    return installation.profile, installation.device_id
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_first_start_decides_once_and_every_later_one_reads_it(tmp_path: Path) -> None:
+    first = open_installation(tmp_path / "data", lambda: "4C4C4544-0042")
+    second = open_installation(tmp_path / "data", lambda: "another machine")
+    assert first == second
+    assert first.device_id == device_id_from("4C4C4544-0042")
+
+
+def test_a_machine_without_an_id_gets_one_that_stays(tmp_path: Path) -> None:
+    first = open_installation(tmp_path / "one", lambda: None)
+    assert open_installation(tmp_path / "one", lambda: None) == first
+    assert open_installation(tmp_path / "two", lambda: None).device_id != first.device_id
+
+
+def test_the_device_id_is_stable_and_not_the_hardware_id() -> None:
+    assert device_id_from(" ABC-123\n") == device_id_from("abc-123")
+    assert device_id_from("abc-124") != device_id_from("abc-123")
+    assert "abc" not in device_id_from("abc-123")
+    assert hardware_id() == hardware_id()
+
+
+def test_processes_that_start_at_once_agree(tmp_path: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        assert len(set(pool.map(opened_by_a_process, [str(tmp_path / "data")] * 8, chunksize=1))) == 1
+
+
+def test_threads_that_start_at_once_agree(tmp_path: Path) -> None:
+    found: list[Installation] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(open_installation(tmp_path / "data", lambda: None)))
+        for _ in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 20
+    assert len(set(found)) == 1
+
+
+def test_folders_and_files_are_private(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    profile = open_profile(data, open_installation(data, lambda: None))
+    take_sidecar_role(data, patience=0).release()
+    assert {mode(folder) for folder in (data, data / "profiles", profile.folder)} == {0o700}
+    assert {mode(path) for path in data.rglob("*") if path.is_file()} == {0o600}
+    assert profile.database.parent == profile.tokens.parent == profile.folder
+
+
+def test_another_device_id_is_remembered(tmp_path: Path) -> None:
+    installation = open_installation(tmp_path, lambda: None)
+    rename_installation(tmp_path, Installation(installation.profile, "named-by-the-app"))
+    assert open_installation(tmp_path, lambda: None) == Installation(installation.profile, "named-by-the-app")
+
+
+@pytest.mark.parametrize(
+    "profile",
+    ["../../../etc", "", ".", "0123456789abcde", "0123456789abcdef0", "0123456789ABCDEF", "0123456789abcdef\n", "CON"]
+    + ["0123456789abcde/", "0123456789abcde\\", "\u0660123456789abcdef", None, 5, ["0123456789abcdef"], {"a": 1}],
+)
+def test_an_impossible_profile_never_becomes_a_path(tmp_path: Path, profile: object) -> None:
+    (tmp_path / "installation.json").write_text(json.dumps({"profile": profile, "device_id": "device-a"}))
+    with pytest.raises(StorageCorrupt):
+        open_installation(tmp_path, lambda: None)
+    assert not (tmp_path / "profiles").exists()
+
+
+@pytest.mark.parametrize("device_id", ["", None, 7, "has a space", "x" * 129, "device\n", "../device"])
+def test_an_impossible_device_id_is_refused(tmp_path: Path, device_id: object) -> None:
+    (tmp_path / "installation.json").write_text(json.dumps({"profile": "0123456789abcdef", "device_id": device_id}))
+    with pytest.raises(StorageCorrupt):
+        open_installation(tmp_path, lambda: None)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"7", b"{}", b"\xff\xfe", b'{"profile": "a"}'])
+def test_a_damaged_file_is_named_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "installation.json"
+    path.write_bytes(content)
+    with pytest.raises(StorageCorrupt, match=r"installation\.json"):
+        open_installation(tmp_path, lambda: None)
+    assert path.read_bytes() == content
+
+
+def test_only_one_takes_the_sidecar_role_and_a_killed_one_frees_it(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(AlreadyRunning):
+            take_sidecar_role(tmp_path, patience=0)
+    finally:
+        holder.kill()
+        holder.communicate(timeout=10)
+    take_sidecar_role(tmp_path, patience=0).release()

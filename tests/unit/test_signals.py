@@ -1,0 +1,48 @@
+"""A wake-up between two waits is not lost, and nobody waits longer than he said."""
+
+import asyncio
+
+from sync.signals import Signal, wait_for_any
+from tests.support import in_virtual_time
+
+
+async def test_a_change_before_the_wait_is_not_lost() -> None:
+    signal = Signal()
+    seen = signal.count
+    signal.set()
+    assert await signal.wait(seen) == seen + 1
+
+
+async def test_everybody_who_waits_is_woken() -> None:
+    signal = Signal()
+    waiting = [asyncio.create_task(signal.wait(0)) for _ in range(5)]
+    await asyncio.sleep(0)
+    signal.set()
+    assert await asyncio.gather(*waiting) == [1] * 5
+
+
+async def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
+    signal = Signal()
+    waiting = asyncio.create_task(signal.wait(0))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert not signal._waiters
+    signal.set()
+
+
+async def test_any_one_of_several_signals_ends_the_wait() -> None:
+    quiet, loud = Signal(), Signal()
+    loud.set()
+    assert await wait_for_any(None, (quiet, 0), (loud, 0))
+    await asyncio.sleep(0)
+    assert not quiet._waiters
+
+
+def test_the_time_ends_the_wait_when_no_signal_does() -> None:
+    async def waiting() -> tuple[bool, float]:
+        return await wait_for_any(90.0, (Signal(), 0)), asyncio.get_running_loop().time()
+
+    woken, passed = in_virtual_time(waiting())
+    assert not woken
+    assert passed == 90.0
