@@ -88,6 +88,12 @@ def write_private(path: Path, data: bytes) -> None:
         _replace(temporary, path)
 
 
+def remove_private(path: Path) -> None:
+    """Remove a file of ours; where there is none, that is what we wanted."""
+    with _told(path):
+        path.unlink(missing_ok=True)
+
+
 def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> None:
     """Write `data` to a file of the user's unless it changed since it was read.
 

@@ -21,6 +21,7 @@ from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt
 from sync.files import make_private_folder, write_private
 
 DEVICE_ID_PATTERN: Final = r"^[A-Za-z0-9._:-]{1,128}$"
+DEVICE_ID: Final = re.compile(DEVICE_ID_PATTERN)
 INSTALLATION: Final = "installation.json"
 PROFILE_ID: Final = re.compile(r"^[0-9a-f]{16}$")  # checked before it becomes a path
 PATIENCE: Final = 10.0  # seconds to wait for another process that starts at the same moment
@@ -115,6 +116,8 @@ def _read(path: Path) -> Installation:
         installation = Installation(profile=value["profile"], device_id=value["device_id"])
     except (ValueError, KeyError, TypeError) as error:
         raise StorageCorrupt(f"{path} cannot be read", hint="Restore it from a backup, or move it aside.") from error
-    if not PROFILE_ID.match(installation.profile):
-        raise StorageCorrupt(f"{path} names an impossible profile", hint="Restore it from a backup.")
+    for name, pattern in (("profile", PROFILE_ID), ("device_id", DEVICE_ID)):
+        found = getattr(installation, name)
+        if not isinstance(found, str) or not pattern.fullmatch(found):
+            raise StorageCorrupt(f"{path} names an impossible {name}", hint="Restore it from a backup.")
     return installation

@@ -58,12 +58,9 @@ METHODS: Final[list[Method[Door, Any]]] = [
         NoParams,
         status,
         "Account, device, cloud, what waits, warnings about the file.",
-        contract.StatusJson,
     ),
     Method("sync/now", Now, now, "Push and pull until level; what was done.", timeout=None),
     Method("auth/password", Password, password, "Log in with e-mail and password."),
-    Method(
-        "auth/status", NoParams, auth_status, "Whose memory this is, and whether he is logged in.", contract.AuthJson
-    ),
+    Method("auth/status", NoParams, auth_status, "Whose memory this is, and whether he is logged in."),
     Method("auth/logout", NoParams, logout, "End the session; the memory stays on this device."),
 ]

@@ -60,7 +60,6 @@ METHODS: Final[list[Method[Door, Any]]] = [
         AppendBatch,
         append_batch,
         "Record all events of an array, or none.",
-        contract.RecordedJson,
     ),
     Method("events/read", Read, read, "Events after a position, oldest first."),
     Method("events/tail", Read, tail, "The newest events."),

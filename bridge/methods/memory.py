@@ -87,18 +87,13 @@ async def update(context: Context[Door], params: Update) -> contract.UpdateJson:
 
 
 METHODS: Final[list[Method[Door, Any]]] = [
-    Method(
-        "initialize", Initialize, initialize, "Agree on a version; watch the parent process.", contract.InitializeJson
-    ),
-    Method(
-        "memory/load", Load, load, "The newest known memory; never fails because of the network.", contract.LoadJson
-    ),
+    Method("initialize", Initialize, initialize, "Agree on a version; watch the parent process."),
+    Method("memory/load", Load, load, "The newest known memory; never fails because of the network."),
     Method("memory/update", Update, update, "Record one exchange; durable when answered."),
     Method(
         "memory/systemPrompt",
         Load,
         system_prompt,
         "The memory as a block to inject into a system prompt.",
-        contract.PromptJson,
     ),
 ]

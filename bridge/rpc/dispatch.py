@@ -24,7 +24,8 @@ from bridge.methods.failures import Failure, failure, failure_of, first_known
 from bridge.methods.table import Context, Method, Notify, Table, no_parent
 from bridge.rpc import messages
 from bridge.rpc.frames import Fault, Frame, Frames, encode_frame
-from bridge.rpc.messages import Call, Refusal
+from bridge.rpc.job import Batch, Job
+from bridge.rpc.messages import Refusal
 from bridge.rpc.wire import HIGH_WATER, Wire
 from sync.errors import place_of
 
@@ -51,41 +52,6 @@ _ANSWER_TOO_LARGE: Final = failure(
 )
 
 
-class _Batch:
-    """Answers of one batch, until all are there."""
-
-    __slots__ = ("answers", "missing", "size")
-
-    def __init__(self, missing: int) -> None:
-        self.missing = missing
-        self.answers: list[bytes] = []
-        self.size = 0
-
-
-class _Job:
-    """One call from its frame to its answer."""
-
-    __slots__ = ("batch", "begun", "call", "context", "stopped", "task", "timer", "weight")
-
-    def __init__(self, call: Call, batch: _Batch | None, weight: int) -> None:
-        self.call = call
-        self.batch = batch
-        self.weight = weight  # bytes it came in
-        self.begun = False
-        self.stopped: Failure | None = None  # why it was cancelled
-        self.task: asyncio.Task[None] | None = None
-        self.timer: asyncio.TimerHandle | None = None
-        self.context: Context[Any] | None = None
-
-    def stop(self, why: Failure) -> None:
-        """Cancel a call that has begun; its task answers."""
-        if self.stopped is None and self.task is not None:
-            self.stopped = why
-            if self.context is not None:
-                self.context.cancelled = True
-            self.task.cancel()
-
-
 class Dispatcher(Generic[App]):
     """Serves one connection. `opened` or `failed` tells it about the application; `run` ends when all is said."""
 
@@ -102,11 +68,11 @@ class Dispatcher(Generic[App]):
         self._loop = asyncio.get_running_loop()
         self._app: asyncio.Future[App] = self._loop.create_future()
         self._frames = Frames()
-        self._waiting: deque[_Job] = deque()
-        self._running: set[_Job] = set()
+        self._waiting: deque[Job] = deque()
+        self._running: set[Job] = set()
         self._held = 0  # bytes of requests and collected answers
         self._unsaid: dict[str, bytes] = {}
-        self._farewells: list[_Job] = []
+        self._farewells: list[Job] = []
         self._reading = True
         self._answered = 0
         self._progress: tuple[int, int] | None = None
@@ -170,7 +136,7 @@ class Dispatcher(Generic[App]):
         self.leave("the client no longer reads")
 
     def hung_up(self) -> None:
-        """The client has closed its end, seen from outside. Reading will come to it, unless it waits and nothing moves."""
+        """The client has closed its end. Reading will find that out by itself, unless it waits and nothing moves."""
         progress = (self._answered, self._wire.unwritten)
         if not self._reading and progress == self._progress:
             self.leave("the client closed its end and nothing moves")
@@ -182,15 +148,15 @@ class Dispatcher(Generic[App]):
             self._refuse(messages.refuse_fault(frame), None)
             return
         incoming = messages.decode(frame)
-        batch = _Batch(sum(item.id is not None for item in incoming.items)) if incoming.batch else None
+        batch = Batch(sum(item.id is not None for item in incoming.items)) if incoming.batch else None
         weight = len(frame) // max(1, len(incoming.items))
         for item in incoming.items:
             if isinstance(item, Refusal):
                 self._refuse(item, batch)
             else:
-                self._accept(_Job(item, batch, weight))
+                self._accept(Job(item, batch, weight))
 
-    def _accept(self, job: _Job) -> None:
+    def _accept(self, job: Job) -> None:
         self._held += job.weight
         method = job.call.method
         if method == "$/cancelRequest":
@@ -225,7 +191,7 @@ class Dispatcher(Generic[App]):
 
     # --- calls -------------------------------------------------------------------------------------------------
 
-    def _start(self, job: _Job) -> None:
+    def _start(self, job: Job) -> None:
         method = self._table.get(job.call.method)
         if method is None:
             self._fail(job, messages.unknown_method(job.call.method))
@@ -233,7 +199,7 @@ class Dispatcher(Generic[App]):
         job.task = self._loop.create_task(self._serve(job, method))
         self._running.add(job)
 
-    async def _serve(self, job: _Job, method: Method[App, Any]) -> None:
+    async def _serve(self, job: Job, method: Method[App, Any]) -> None:
         """The life of one call. Whatever happens in it, it ends in exactly one answer."""
         job.begun = True
         try:
@@ -254,7 +220,7 @@ class Dispatcher(Generic[App]):
             if self._waiting or not self._reading:
                 self._pump()
 
-    async def _result(self, job: _Job, method: Method[App, Any]) -> object:
+    async def _result(self, job: Job, method: Method[App, Any]) -> object:
         params = method.decode(job.call.params)
         deadline: float | None = None
         if method.timeout is not None:
@@ -272,7 +238,7 @@ class Dispatcher(Generic[App]):
             if job.call.id is not None and messages.same_id(job.call.id, wanted):
                 self._stop(job, _CANCELLED)
 
-    def _stop(self, job: _Job, why: Failure) -> None:
+    def _stop(self, job: Job, why: Failure) -> None:
         """End a call at whatever point it is. A task that never began runs no line of ours, so we answer for it."""
         if job.begun:
             job.stop(why)
@@ -286,10 +252,10 @@ class Dispatcher(Generic[App]):
 
     # --- bytes out ----------------------------------------------------------------------------------------------
 
-    def _fail(self, job: _Job, told: Failure) -> None:
+    def _fail(self, job: Job, told: Failure) -> None:
         self._finish(job, messages.encode_failure(job.call.id or messages.NULL, told))
 
-    def _finish(self, job: _Job, message: bytes | None = None) -> None:
+    def _finish(self, job: Job, message: bytes | None = None) -> None:
         """The one place where a job ends; without a message the answer is null. A notification is never answered."""
         self._held -= job.weight
         self._answered += 1
@@ -297,10 +263,10 @@ class Dispatcher(Generic[App]):
         if id_ is not None:
             self._answer(id_, message or messages.encode_result(id_, None), job.batch)
 
-    def _refuse(self, refusal: Refusal, batch: _Batch | None) -> None:
+    def _refuse(self, refusal: Refusal, batch: Batch | None) -> None:
         self._answer(refusal.id, messages.encode_failure(refusal.id, refusal.failure), batch)
 
-    def _answer(self, id_: bytes, message: bytes, batch: _Batch | None) -> None:
+    def _answer(self, id_: bytes, message: bytes, batch: Batch | None) -> None:
         """Say it, or keep it until the batch it belongs to is complete."""
         if batch is None:
             self._write(message)

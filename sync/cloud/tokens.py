@@ -1,19 +1,21 @@
 """Where a session is kept between starts: the operating system's keychain, else a file only this user can read."""
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
 
 from sync.cloud.port import Session
-from sync.files import write_private
+from sync.errors import StorageError
+from sync.files import probe, remove_private, write_private
 
 SERVICE: Final = "xiaobai-memory"
 
 
 class TokenStore(Protocol):
-    """One session. `warning` is what `status` shows a person, or None."""
+    """One session. `warning` is what `status` shows a person, or None. A locked keychain raises StorageError."""
 
     warning: str | None
 
@@ -31,16 +33,14 @@ class FileTokenStore:
         self._path = path
 
     def load(self) -> Session | None:
-        try:
-            return _decode(self._path.read_bytes())
-        except FileNotFoundError:
-            return None
+        found = probe(self._path)
+        return None if found is None else _decode(found.data)
 
     def save(self, session: Session) -> None:
         write_private(self._path, _encode(session))
 
     def delete(self) -> None:
-        self._path.unlink(missing_ok=True)
+        remove_private(self._path)
 
 
 class KeychainTokenStore:
@@ -53,16 +53,18 @@ class KeychainTokenStore:
         self._profile = profile
 
     def load(self) -> Session | None:
-        text = self._keyring.get_password(SERVICE, self._profile)
+        with _unlocked():
+            text = self._keyring.get_password(SERVICE, self._profile)
         return None if text is None else _decode(text.encode())
 
     def save(self, session: Session) -> None:
-        self._keyring.set_password(SERVICE, self._profile, _encode(session).decode())
+        with _unlocked():
+            self._keyring.set_password(SERVICE, self._profile, _encode(session).decode())
 
     def delete(self) -> None:
         from keyring.errors import PasswordDeleteError  # noqa: PLC0415 - only where a keychain is in use
 
-        with contextlib.suppress(PasswordDeleteError):  # it was not there: what we wanted
+        with _unlocked(), contextlib.suppress(PasswordDeleteError):  # it was not there: what we wanted
             self._keyring.delete_password(SERVICE, self._profile)
 
 
@@ -75,6 +77,20 @@ def open_token_store(path: Path, profile: str, *, prefer_file: bool) -> TokenSto
         if not isinstance(keyring.get_keyring(), fail.Keyring) and keyring.get_keyring().priority >= 1:
             return KeychainTokenStore(keyring, profile)
     return FileTokenStore(path)
+
+
+@contextlib.contextmanager
+def _unlocked() -> Iterator[None]:
+    """Raise the keychain's refusals as ours."""
+    from keyring.errors import KeyringError  # noqa: PLC0415 - only where a keychain is in use
+
+    try:
+        yield
+    except KeyringError as error:
+        raise StorageError(
+            f"the keychain refuses ({type(error).__name__})",
+            hint="Unlock the keychain, or keep the session in a file: XIAOBAI_TOKEN_STORE=file.",
+        ) from error
 
 
 def _encode(session: Session) -> bytes:

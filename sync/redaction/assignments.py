@@ -69,8 +69,8 @@ class _Value(NamedTuple):
 def assignments(text: str) -> Iterator[Span]:
     """Values of named secrets, in prose, configuration and code."""
     for groups in _NAMED.every(text):
-        claim = _claim(text, groups)
-        value = _value(text, groups[0][1]) if claim else None
+        value = _value(text, groups[0][1])
+        claim = _claim(text, groups) if value else None
         if claim is None or value is None:
             continue
         if claim.operator == "list" and not value.quoted:
@@ -161,9 +161,10 @@ def _is_name(text: str, start: int, name: str, suffix: str, *, short: bool) -> b
         return False
     if name.lower() == "tokens" or (suffix == "s" and name.lower() == "token"):
         return False
-    owner = words(before[-20:].replace("\n", "  "))[-1:]
-    glued = before[-1:] in ("_", "-", ".", " ") or (before[-1:].isalpha() and name[0].isupper())
-    return not (glued and owner and owner[0] in OTHER_OWNER)
+    if before[-1:] not in ("_", "-", ".", " ") and not (before[-1:].isalpha() and name[0].isupper()):
+        return True
+    owner = words(before[-20:])[-1:]
+    return not owner or owner[0] not in OTHER_OWNER
 
 
 def _value(text: str, at: int) -> _Value | None:

@@ -113,18 +113,19 @@ class Redactor:
     def _settled(self, view: View) -> list[Span]:
         found: list[Span] = []
         for _ in range(_ROUNDS):
-            hits = _merged(self._detected(view.text))
+            hits = _merged(self._detected(view))
             if not hits:
                 return found
             found = _absorbed(found, [view.original(hit) for hit in hits])
             view = view.masked(hits)
         raise RedactionFailed(f"redaction did not settle in {_ROUNDS} rounds")
 
-    def _detected(self, text: str) -> list[tuple[int, Span]]:
+    def _detected(self, view: View) -> list[tuple[int, Span]]:
         """(authority, span) of every detector."""
-        hits = [(rank, hit) for rank, detector in enumerate(DETECTORS) for hit in detector(text)]
-        hits += [(-1, hit) for pattern in self._extra for hit in _custom(pattern, text)]
-        return [(rank, trimmed) for rank, hit in hits if (trimmed := _trimmed(text, hit))]
+        hits = [(rank, hit) for rank, detector in enumerate(DETECTORS) for hit in detector(view.text)]
+        hits += [(-1, hit) for pattern in self._extra for hit in _custom(pattern, view.text)]
+        trimmed = ((rank, _trimmed(view.text, hit)) for rank, hit in hits)
+        return [(rank, view.whole(hit)) for rank, hit in trimmed if hit]
 
 
 def _custom(pattern: Pattern, text: str) -> Iterable[Span]:

@@ -36,6 +36,15 @@ class View:
         """The same span in characters of the original."""
         return Span(self.starts[span.start], self.ends[span.end - 1], span.kind)
 
+    def whole(self, span: Span) -> Span:
+        """The span with all that came from the same characters of the original: one half of ¼ is no span."""
+        start, end = span.start, span.end
+        while start > 0 and self.starts[start - 1] == self.starts[start]:
+            start -= 1
+        while end < len(self.starts) and self.starts[end] == self.starts[end - 1]:
+            end += 1
+        return Span(start, end, span.kind)
+
     def masked(self, spans: Sequence[Span]) -> "View":
         """This view with one BARRIER for each of `spans` (in order, disjoint, in characters of this view)."""
         text: list[str] = []

@@ -203,6 +203,7 @@ class TestOthersWriteMeanwhile:
     async def test_a_file_that_is_replaced_under_our_eyes_is_looked_at_again(self, desk: Desk) -> None:
         await desk.said("一")
         saved = desk.text.replace(f"{HABITS}\n", f"{HABITS}\n- 早起\n")
+        desk.type_under(HABITS, "- 早")
 
         def atomic_save() -> None:
             beside = desk.file.with_suffix(".new")

@@ -21,7 +21,16 @@ LINE = b'{"jsonrpc":"2.0","id":%d,"method":"test/held"}\n'
 async def serving(table: Table[EchoApp] = TABLE) -> AsyncIterator[tuple[DirectWire, Dispatcher[EchoApp]]]:
     wire = DirectWire()
     dispatcher = Dispatcher(table, wire)
-    task = asyncio.create_task(attend(dispatcher, open_echo))
+    ready = asyncio.Event()
+
+    @asynccontextmanager
+    async def open_and_say_so(notify: Notify) -> AsyncIterator[EchoApp]:
+        async with open_echo(notify) as app:
+            ready.set()
+            yield app
+
+    task = asyncio.create_task(attend(dispatcher, open_and_say_so))
+    await ready.wait()
     try:
         yield wire, dispatcher
     finally:
