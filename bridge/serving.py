@@ -51,12 +51,17 @@ def main(flags: dict[str, Any]) -> int:
 class LateApp:
     """The application for whoever asks before it is open."""
 
-    def __init__(self, glimpse: Glimpse | None) -> None:
+    def __init__(self, glimpse: Glimpse | None, notify: Notify) -> None:
         self._glimpse = glimpse
+        self._notify = notify
+        self._listening = asyncio.Event()
         self._app: asyncio.Future[App] = asyncio.get_running_loop().create_future()
 
     async def opened(self) -> "App":
         return await asyncio.shield(self._app)
+
+    def listen(self) -> None:
+        self._listening.set()
 
     def glimpse(self, *, scope: Literal["user", "device"], max_chars: int | None) -> Loaded | None:
         if self._app.done() or self._glimpse is None:
@@ -69,26 +74,33 @@ class LateApp:
         try:
             async with app_module.open_app(settings, app_module.Role.SIDECAR) as app:
                 self._app.set_result(app)
+                telling = asyncio.create_task(self._tell(app))
                 await over.wait()
+                telling.cancel()
         except BaseException as error:
             if not self._app.done():
                 self._app.set_exception(error)
                 self._app.exception()  # whoever waits is told by it, and so is the process
             raise
 
+    async def _tell(self, app: "App") -> None:
+        await self._listening.wait()
+        from bridge.announcing import announce, kept_up  # noqa: PLC0415 - they import what was late
+
+        await kept_up("notifications", lambda: announce(app, self._notify))
+
 
 async def _serve(settings: "Settings", descriptors: tuple[int, int]) -> int:
     def opening(notify: Notify) -> AbstractAsyncContextManager[LateApp]:
-        del notify  # notifications come with the methods that need them
-        return _late_app(settings)
+        return _late_app(settings, notify)
 
     return await serve(TABLE, opening, descriptors=descriptors)
 
 
 @asynccontextmanager
-async def _late_app(settings: "Settings") -> AsyncIterator[LateApp]:
+async def _late_app(settings: "Settings", notify: Notify) -> AsyncIterator[LateApp]:
     over = asyncio.Event()
-    late = LateApp(_glimpse(settings))
+    late = LateApp(_glimpse(settings), notify)
     async with asyncio.TaskGroup() as group:
         group.create_task(late.hold(settings, over))
         yield late

@@ -160,10 +160,10 @@ class App:
     def jobs(self) -> list[Coroutine[None, None, None]]:
         """What a sidecar does besides answering."""
         self._watcher = Watcher(self.settings.memory_file, self._file_touched)
-        jobs = [_kept_up("file", partial(self._keep_file, self._watcher))]
-        jobs.append(_kept_up("other processes", self._notice_other_processes))
+        jobs = [kept_up("file", partial(self._keep_file, self._watcher))]
+        jobs.append(kept_up("other processes", self._notice_other_processes))
         if self.replicator is not None:
-            jobs.append(_kept_up("cloud", self.replicator.run))
+            jobs.append(kept_up("cloud", self.replicator.run))
         return jobs
 
     async def stop(self) -> None:
@@ -216,7 +216,7 @@ async def open_app(
             await app.settle()
 
 
-async def _kept_up(name: str, job: Callable[[], Coroutine[None, None, None]]) -> None:
+async def kept_up(name: str, job: Callable[[], Coroutine[None, None, None]]) -> None:
     """A job that a defect, or a database that is busy or full, must not end for good: calls go on being answered."""
     while True:
         try:

@@ -20,7 +20,7 @@ from sync.device import device_id_from
 from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt
 from sync.files import make_private_folder, write_private
 
-DEVICE_ID_PATTERN: Final = r"^[A-Za-z0-9._:-]{1,128}$"
+DEVICE_ID_PATTERN: Final = r"^[A-Za-z0-9._:-]{1,128}\Z"
 DEVICE_ID: Final = re.compile(DEVICE_ID_PATTERN)
 INSTALLATION: Final = "installation.json"
 PROFILE_ID: Final = re.compile(r"^[0-9a-f]{16}$")  # checked before it becomes a path

@@ -8,6 +8,10 @@ import asyncio
 import itertools
 import random
 import selectors
+import subprocess
+import sys
+import tempfile
+import textwrap
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -35,6 +39,7 @@ from sync.settings import SyncSettings
 T = TypeVar("T")
 
 CHINA: Final = timezone(timedelta(hours=8))
+REPOSITORY: Final = Path(__file__).parents[1]
 START: Final = datetime(2026, 2, 2, 18, 0, tzinfo=CHINA)
 REDACTOR: Final = Redactor()
 EMAIL, PASSWORD = "person@example.com", "a long password"
@@ -320,3 +325,40 @@ def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
 def gaps(times: Sequence[float]) -> list[float]:
     """The pauses between calls."""
     return [later - earlier for earlier, later in itertools.pairwise(times)]
+
+
+_DROP_RIGHTS: Final = """
+import asyncio, os, pwd, sys
+from pathlib import Path
+{code}
+if os.geteuid() == 0:
+    nobody = pwd.getpwnam("nobody")
+    os.setgroups([])
+    os.setgid(nobody.pw_gid)
+    os.setuid(nobody.pw_uid)
+asyncio.run(main(Path(sys.argv[1])))
+"""
+
+
+def unprivileged(code: str, *, given: Sequence[str] = ()) -> str:
+    """What `async def main(folder)` prints when it may only read `folder`, which holds the databases `given`.
+
+    Tests run as root, whom no permission stops; so a process of its own drops its rights first.
+    """
+    with tempfile.TemporaryDirectory() as created:
+        folder = Path(created)
+        for name in given:
+            asyncio.run(_make_database(folder / name))
+            (folder / name).chmod(0o644)
+        folder.chmod(0o555)
+        script = _DROP_RIGHTS.format(code=textwrap.dedent(code))
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(folder)], cwd=REPOSITORY, capture_output=True, text=True, timeout=60
+        )
+        folder.chmod(0o755)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+async def _make_database(path: Path) -> None:
+    await (await Database.open(path)).close()

@@ -17,6 +17,10 @@ class Door(Protocol):
         """The application; waits while it is being opened, raises what its opening raised."""
         ...
 
+    def listen(self) -> None:
+        """The client has shaken hands: it may be told things unasked."""
+        ...
+
     def glimpse(self, *, scope: Literal["user", "device"], max_chars: int | None) -> Loaded | None:
         """The newest known memory while the application is not open yet, where that is certain."""
         ...
@@ -30,6 +34,9 @@ class OpenDoor:
 
     async def opened(self) -> App:
         return self.app
+
+    def listen(self) -> None:
+        return None  # nobody is there to be told
 
     def glimpse(self, *, scope: Literal["user", "device"], max_chars: int | None) -> Loaded | None:
         del scope, max_chars

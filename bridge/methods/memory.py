@@ -43,6 +43,7 @@ class Update(Params, frozen=True):
 async def initialize(context: Context[Door], params: Initialize) -> contract.InitializeJson:
     if params.parent_pid is not None:
         context.watch_parent(params.parent_pid)
+    context.app.listen()
     app = await context.app.opened()
     if params.device_id is not None:
         await app.adopt_device_id(params.device_id)

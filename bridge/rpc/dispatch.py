@@ -7,8 +7,6 @@ Decisions that live here
       answers not yet taken. Above `HIGH_WATER` its next request is not read, so it cannot grow us by not reading.
     * Reading starts before the application is open; calls wait for it. If it cannot be opened, they are answered with
       the reason and the dispatcher leaves.
-    * Notifications are hints. While nobody has spoken yet (the framing is unknown) or the client does not read, the
-      newest per method is kept and said later.
     * Leaving has one way, whatever the cause: take no more, finish what was accepted, cancel what takes too long,
       answer `shutdown` last, write everything out.
 """
@@ -23,9 +21,10 @@ from typing import Any, Final, Generic, TypeVar
 from bridge.methods.failures import Failure, failure, failure_of, first_known
 from bridge.methods.table import Context, Method, Notify, Table, no_parent
 from bridge.rpc import messages
-from bridge.rpc.frames import Fault, Frame, Frames, encode_frame
+from bridge.rpc.frames import Fault, Frame, Frames
 from bridge.rpc.job import Batch, Job
 from bridge.rpc.messages import Refusal
+from bridge.rpc.outgoing import Outgoing
 from bridge.rpc.wire import HIGH_WATER, Wire
 from sync.errors import place_of
 
@@ -33,7 +32,6 @@ App = TypeVar("App")
 
 IN_FLIGHT: Final = 64  # calls that run at once; more would only queue at the same database
 WAITING: Final = 256  # calls read beyond that, so that a cancellation behind them is still seen
-BATCH_ANSWER_LIMIT: Final = 16 * 1024 * 1024  # bytes of one answer array; a larger one could not be read by our clients
 DRAIN: Final = 1.3  # seconds for accepted calls to finish when leaving: the whole process has two
 CANCEL_GRACE: Final = 0.1  # seconds for cancelled calls to clean up
 FLUSH: Final = 0.15  # seconds for the peer to take the last answers
@@ -46,9 +44,6 @@ _OVERDUE: Final = failure(
 )
 _LEAVING: Final = failure(
     "shutting_down", "the sidecar is leaving", "Call again when it has been restarted.", retryable=True
-)
-_ANSWER_TOO_LARGE: Final = failure(
-    "answer_too_large", "the answers of this batch are too large for one frame", "Send this call by itself."
 )
 
 
@@ -68,16 +63,16 @@ class Dispatcher(Generic[App]):
         self._loop = asyncio.get_running_loop()
         self._app: asyncio.Future[App] = self._loop.create_future()
         self._frames = Frames()
+        self._out = Outgoing(wire, self._frames)
+        self.notify = self._out.notify
         self._waiting: deque[Job] = deque()
         self._running: set[Job] = set()
-        self._held = 0  # bytes of requests and collected answers
-        self._unsaid: dict[str, bytes] = {}
+        self._held = 0  # bytes of requests that are not answered
         self._farewells: list[Job] = []
         self._reading = True
         self._answered = 0
         self._progress: tuple[int, int] | None = None
         self._refusing = False
-        self._lost = False
         self._leaving = asyncio.Event()
         self._watch_parent = watch_parent
         self._on_leave = on_leave
@@ -101,25 +96,12 @@ class Dispatcher(Generic[App]):
             self._app.exception()  # told to callers if there are any; asyncio need not complain if there are none
         self.leave("the application could not be opened")
 
-    def notify(self, method: str, params: object = None, /) -> None:
-        """Tell the client something, now or when there is room. Never blocks, never fails."""
-        try:
-            payload = messages.encode_notification(method, params)
-        except (TypeError, ValueError) as error:
-            _log.error("notification %s is not JSON: %s", method, place_of(error))
-            return
-        if self._frames.framing is None or self._wire.unwritten > HIGH_WATER:
-            self._unsaid[method] = payload
-        else:
-            self._write(payload)
-
     # --- bytes in ----------------------------------------------------------------------------------------------
 
     def received(self, chunk: bytes) -> None:
         for frame in self._frames.feed(chunk):
             self._take(frame)
-        if self._unsaid:
-            self._say_unsaid()
+        self._out.say_unsaid()
         self._pace()
 
     def ended(self) -> None:
@@ -128,11 +110,11 @@ class Dispatcher(Generic[App]):
         self.leave("the client closed its end")
 
     def room(self) -> None:
-        self._say_unsaid()
+        self._out.say_unsaid()
         self._pump()
 
     def lost(self) -> None:
-        self._lost = True
+        self._out.lost = True
         self.leave("the client no longer reads")
 
     def hung_up(self) -> None:
@@ -174,7 +156,7 @@ class Dispatcher(Generic[App]):
             self._start(job)
 
     def _may_start(self) -> bool:
-        return len(self._running) < IN_FLIGHT and (self._wire.unwritten <= HIGH_WATER or self._lost)
+        return len(self._running) < IN_FLIGHT and self._out.has_room()
 
     def _pump(self) -> None:
         """Start what waits, as far as there is room, and decide whether to read on."""
@@ -183,7 +165,7 @@ class Dispatcher(Generic[App]):
         self._pace()
 
     def _pace(self) -> None:
-        crowded = len(self._waiting) >= WAITING or self._held + self._wire.unwritten > HIGH_WATER
+        crowded = len(self._waiting) >= WAITING or self._held + self._out.held > HIGH_WATER
         wanted = not crowded and not self._leaving.is_set()
         if wanted is not self._reading:
             self._reading = wanted
@@ -207,7 +189,7 @@ class Dispatcher(Generic[App]):
             message = messages.encode_result(job.call.id or messages.NULL, result)
         except asyncio.CancelledError:
             self._fail(job, job.stopped or _LEAVING)
-        except Exception as error:  # noqa: BLE001 - the door's own last resort: every call is answered
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the door's own last resort: every call is answered
             if first_known(error) is None:
                 _log.error("%s failed: %s", method.name, place_of(error))
             self._fail(job, failure_of(error))
@@ -261,33 +243,10 @@ class Dispatcher(Generic[App]):
         self._answered += 1
         id_ = job.call.id
         if id_ is not None:
-            self._answer(id_, message or messages.encode_result(id_, None), job.batch)
+            self._out.answer(id_, message or messages.encode_result(id_, None), job.batch)
 
     def _refuse(self, refusal: Refusal, batch: Batch | None) -> None:
-        self._answer(refusal.id, messages.encode_failure(refusal.id, refusal.failure), batch)
-
-    def _answer(self, id_: bytes, message: bytes, batch: Batch | None) -> None:
-        """Say it, or keep it until the batch it belongs to is complete."""
-        if batch is None:
-            self._write(message)
-            return
-        if batch.size + len(message) > BATCH_ANSWER_LIMIT:
-            message = messages.encode_failure(id_, _ANSWER_TOO_LARGE)
-        batch.answers.append(message)
-        batch.size += len(message)
-        batch.missing -= 1
-        self._held += len(message)
-        if not batch.missing:
-            self._held -= batch.size
-            self._write(messages.encode_batch(batch.answers))
-
-    def _write(self, payload: bytes) -> None:
-        if not self._lost:
-            self._wire.write(encode_frame(payload, self._frames.framing))
-
-    def _say_unsaid(self) -> None:
-        while self._unsaid and self._frames.framing is not None and self._wire.unwritten <= HIGH_WATER:
-            self._write(self._unsaid.pop(next(iter(self._unsaid))))
+        self._out.answer(refusal.id, messages.encode_failure(refusal.id, refusal.failure), batch)
 
     # --- leaving ------------------------------------------------------------------------------------------------
 
@@ -316,17 +275,24 @@ class Dispatcher(Generic[App]):
         await self._finished(CANCEL_GRACE)
         for job in self._farewells:
             self._finish(job)
+        await self._flushed(FLUSH)
+
+    async def _finished(self, within: float) -> None:
+        """Wait until nothing runs or waits, but not longer than `within` seconds."""
+        end = self._loop.time() + within
+        while (self._running or self._waiting) and (left := end - self._loop.time()) > 0:
+            tasks = {job.task for job in self._running if job.task is not None}
+            if tasks:
+                await asyncio.wait(tasks, timeout=left)
+            else:  # what waits may start as soon as the client has taken its answers
+                await self._flushed(left)
+
+    async def _flushed(self, within: float) -> None:
         try:
-            async with asyncio.timeout(FLUSH):
+            async with asyncio.timeout(within):
                 await self._wire.flush()
         except TimeoutError:
             _log.warning("the client did not take the last %d bytes", self._wire.unwritten)
-
-    async def _finished(self, within: float) -> None:
-        """Wait until nothing runs and nothing that may start waits, but not longer than `within` seconds."""
-        end = self._loop.time() + within
-        while self._running and (left := end - self._loop.time()) > 0:
-            await asyncio.wait({job.task for job in self._running if job.task is not None}, timeout=left)
 
 
 async def attend(dispatcher: Dispatcher[App], open_app: Callable[[Notify], AbstractAsyncContextManager[App]]) -> None:

@@ -89,7 +89,7 @@ async def test_reading_stops_above_the_high_water_mark_of_requests() -> None:
 async def test_answers_nobody_takes_stop_the_reading_until_they_are_taken() -> None:
     async with serving() as (wire, _):
         wire.stall(stalled=True)
-        for number in range(300):
+        for number in range(600):
             wire.send(
                 msgspec.json.encode(
                     {"jsonrpc": "2.0", "id": number, "method": "test/large", "params": {"size": 300_000}}
@@ -103,7 +103,7 @@ async def test_answers_nobody_takes_stop_the_reading_until_they_are_taken() -> N
         wire.stall(stalled=False)
         taken = 0
         async with asyncio.timeout(20):
-            while taken < 300:
+            while taken < 600:
                 await wire.news()
                 taken += len(lines(wire.take()))
 

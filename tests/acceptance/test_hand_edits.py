@@ -1,0 +1,377 @@
+"""A person edits the file while the sidecar runs, in every way editors have; the file says what was typed, always."""
+
+import json
+import os
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.world import events_of, exchanges, hand_events, in_file, questions, rows, settled, unique
+from tests.sidecar import Home, Sidecar, eventually
+
+HABITS = "### 工作习惯\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "a")
+
+
+@pytest.fixture
+def sidecar(home: Home) -> Iterator[Sidecar]:
+    """A sidecar whose file holds one exchange."""
+    with Sidecar(home) as sidecar:
+        sidecar.update("旧的")
+        in_file(home, "用户问：旧的")
+        yield sidecar
+
+
+def in_place(path: Path, text: str) -> None:
+    path.write_text(text, "utf-8")
+
+
+def through_a_temporary_file(path: Path, text: str) -> None:
+    beside = path.with_name(".memory.swp")
+    beside.write_text(text, "utf-8")
+    beside.replace(path)
+
+
+def with_the_old_one_renamed_away(path: Path, text: str) -> None:
+    backup = path.with_name(f"{path.name}~")
+    path.rename(backup)
+    path.write_text(text, "utf-8")
+    backup.unlink()
+
+
+def deleted_and_made_again(path: Path, text: str) -> None:
+    path.unlink()
+    path.write_text(text, "utf-8")
+
+
+def in_small_pieces(path: Path, text: str) -> None:
+    data = text.encode()
+    with path.open("wb", buffering=0) as file:
+        for start in range(0, len(data), 64):
+            file.write(data[start : start + 64])
+            os.fsync(file.fileno())
+
+
+Save = Callable[[Path, str], None]
+SAVES = [
+    in_place,
+    through_a_temporary_file,
+    with_the_old_one_renamed_away,
+    deleted_and_made_again,
+    in_small_pieces,
+]
+
+
+def read(home: Home) -> str:
+    return home.file.read_text("utf-8")
+
+
+class TestEdits:
+    @pytest.mark.parametrize("save", SAVES, ids=lambda save: save.__name__)
+    def test_a_typed_line_becomes_one_event_however_the_editor_saves(
+        self, home: Home, sidecar: Sidecar, save: Save
+    ) -> None:
+        text = read(home).replace(HABITS, f"{HABITS}- 早起\n")
+        save(home.file, text)
+        (event,) = hand_events(sidecar, 1)
+        assert event["type"] == "entry_added"
+        assert event["payload"]["text"] == "- 早起"
+        assert event["origin"] == "user-typed"
+        settled(sidecar)
+        assert read(home) == text
+        assert sidecar.call("sync/status")["document"]["warnings"] == []
+
+    def test_add_edit_and_remove_with_what_was_typed_raw_in_the_file_and_clean_in_the_event(
+        self, home: Home, sidecar: Sidecar
+    ) -> None:
+        phone, other = "13812345678", "13987654321"
+        in_place(home.file, read(home).replace(HABITS, f"{HABITS}- 我的电话 {phone}\n"))
+        added = hand_events(sidecar, 1)[0]
+        assert added["payload"]["text"] == "- 我的电话 [手机号]"
+        in_place(home.file, read(home).replace(f"- 我的电话 {phone}", f"- 我的电话 {other}，晚上打"))
+        edited = hand_events(sidecar, 2)[1]
+        assert edited["type"] == "entry_edited"
+        assert edited["payload"]["entry_id"] == added["payload"]["entry_id"]
+        assert edited["payload"]["text"] == "- 我的电话 [手机号]，晚上打"
+        assert f"- 我的电话 {other}，晚上打\n" in read(home)
+        in_place(home.file, read(home).replace(f"- 我的电话 {other}，晚上打\n", ""))
+        removed = hand_events(sidecar, 3)[2]
+        assert removed["type"] == "entry_removed"
+        assert removed["payload"]["entry_id"] == added["payload"]["entry_id"]
+        assert phone not in json.dumps(events_of(sidecar), ensure_ascii=False)
+        assert other not in json.dumps(events_of(sidecar), ensure_ascii=False)
+
+    def test_a_change_of_nothing_but_digits_that_are_redacted_is_an_edit_of_the_file_all_the_same(
+        self, home: Home, sidecar: Sidecar
+    ) -> None:
+        in_place(home.file, read(home).replace(HABITS, f"{HABITS}- 电话 13812345678\n"))
+        hand_events(sidecar, 1)
+        in_place(home.file, read(home).replace("13812345678", "13987654321"))
+        hand_events(sidecar, 2)
+        sidecar.update("新的")
+        in_file(home, "用户问：新的", "- 电话 13987654321\n")
+
+    def test_a_load_right_after_a_save_shows_it(self, home: Home, sidecar: Sidecar) -> None:
+        for number in range(5):
+            line = f"- 习惯{'一二三四五'[number]}"
+            through_a_temporary_file(home.file, read(home).replace(HABITS, f"{HABITS}{line}\n"))
+            assert line in sidecar.load(waitMs=0)["document"]
+
+    def test_an_edit_made_while_no_sidecar_ran_is_found_by_the_next_one(self, home: Home) -> None:
+        home.run("update", "命令行", "好的")
+        in_place(home.file, read(home).replace(HABITS, f"{HABITS}- 早起\n"))
+        with Sidecar(home) as sidecar:
+            assert "- 早起" in sidecar.load(waitMs=0)["document"]
+            assert len(hand_events(sidecar, 1)) == 1
+
+    def test_our_own_writes_make_no_event(self, home: Home, sidecar: Sidecar) -> None:
+        for number in range(20):
+            sidecar.update(f"问题 {number}")
+            if number % 4 == 3:  # five renderings at least
+                in_file(home, f"问题 {number}")
+        settled(sidecar)
+        assert len(exchanges(sidecar)) == 21
+        assert len(events_of(sidecar)) == 21
+        assert len(rows(home, "select 1 from written where cause = 'log'")) >= 6
+        assert rows(home, "select 1 from written where cause <> 'log'") == []
+
+    def test_typing_while_updates_stream_in_loses_neither(self, home: Home, sidecar: Sidecar) -> None:
+        typed = [f"- 我写的{name}" for name in "甲乙丙丁戊"]
+        for number, line in enumerate(typed):
+            for turn in range(4):
+                sidecar.update(f"第 {number} 轮 {turn}")
+            buffer = read(home)  # the editor reloads, the person types, the sidecar writes meanwhile
+            sidecar.update(f"第 {number} 轮 4")
+            through_a_temporary_file(home.file, buffer.replace(HABITS, f"{HABITS}{line}\n"))
+        in_file(home, *(f"{line}\n" for line in typed), "用户问：第 4 轮 4")
+        expected = {f"第 {number} 轮 {turn}": 1 for number in range(5) for turn in range(5)} | {"旧的": 1}
+        eventually(lambda: questions(read(home)) == expected)
+        kinds = [event["type"] for event in events_of(sidecar, "entry_added", "entry_edited", "entry_removed")]
+        assert kinds == ["entry_added"] * 5
+
+
+class TestStaleBuffers:
+    @pytest.mark.parametrize("save", SAVES[:3], ids=lambda save: save.__name__)
+    def test_saved_over_five_newer_updates_nothing_of_the_five_is_lost_and_the_typed_line_is_kept(
+        self, home: Home, sidecar: Sidecar, save: Save
+    ) -> None:
+        buffer = read(home)
+        for number in range(5):
+            sidecar.update(f"新的 {number}")
+            in_file(home, f"用户问：新的 {number}")
+        save(home.file, buffer.replace(HABITS, f"{HABITS}- 我打的字\n"))
+        in_file(home, *(f"用户问：新的 {number}\n" for number in range(5)), "- 我打的字\n")
+        assert [event["type"] for event in hand_events(sidecar, 1)] == ["entry_added"]
+
+    def test_a_deleted_newest_line_stays_deleted(self, home: Home, sidecar: Sidecar) -> None:
+        sidecar.update("最新的")
+        in_file(home, "用户问：最新的")
+        in_place(home.file, read(home).replace("- 用户问：最新的\n- AI 答：好的\n", ""))
+        assert {event["type"] for event in hand_events(sidecar, 2)} == {"entry_removed"}
+        sidecar.update("后来的")
+        in_file(home, "用户问：后来的")
+        assert questions(read(home)) == {"旧的": 1, "后来的": 1}
+        assert questions(sidecar.load()["document"]) == {"旧的": 1, "后来的": 1}
+
+    def test_a_deletion_survives_a_restart(self, home: Home, sidecar: Sidecar) -> None:
+        in_place(home.file, read(home).replace("- 用户问：旧的\n- AI 答：好的\n", ""))
+        hand_events(sidecar, 2)
+        sidecar.stop()
+        with Sidecar(home) as again:
+            again.update("新的")
+            in_file(home, "用户问：新的")
+            assert questions(read(home)) == {"新的": 1}
+
+
+class TestLosses:
+    def test_an_emptied_file_is_no_deletion_and_the_next_update_fills_it(self, home: Home, sidecar: Sidecar) -> None:
+        home.file.write_bytes(b"")
+        warned(sidecar, "suspicious_mass_delete")
+        assert questions(sidecar.load()["document"]) == {"旧的": 1}
+        assert home.file.read_bytes() == b""
+        sidecar.update("新的")
+        in_file(home, "用户问：旧的", "用户问：新的")
+        warned(sidecar)
+        assert hand_events(sidecar, 0) == []
+
+    def test_a_vanished_file_is_no_deletion_and_the_next_update_makes_it_again(
+        self, home: Home, sidecar: Sidecar
+    ) -> None:
+        home.file.unlink()
+        warned(sidecar, "document_missing")
+        assert questions(sidecar.load()["document"]) == {"旧的": 1}
+        sidecar.update("新的")
+        in_file(home, "用户问：旧的", "用户问：新的")
+        assert stat.S_IMODE(home.file.stat().st_mode) == 0o600
+        assert hand_events(sidecar, 0) == []
+
+    def test_renamed_away_and_back_is_nothing(self, home: Home, sidecar: Sidecar) -> None:
+        before = read(home)
+        away = home.file.with_name("elsewhere.md")
+        home.file.rename(away)
+        warned(sidecar, "document_missing")
+        away.rename(home.file)
+        warned(sidecar)
+        assert read(home) == before
+        assert hand_events(sidecar, 0) == []
+
+    def test_a_mostly_shrunk_file_waits_for_an_explanation_and_goes_on_when_its_lines_return(
+        self, home: Home, sidecar: Sidecar
+    ) -> None:
+        for number in range(10):
+            sidecar.update(f"问题 {number}")
+        in_file(home, "问题 9")
+        whole = read(home)
+        shrunk = whole.partition("- 用户问：问题 0\n")[0]
+        home.file.write_text(shrunk, "utf-8")
+        warned(sidecar, "suspicious_mass_delete")
+        sidecar.update("后来的")
+        assert len(questions(sidecar.load()["document"])) == 12
+        assert read(home) == shrunk
+        home.file.write_text(whole, "utf-8")
+        in_file(home, "用户问：后来的")
+        warned(sidecar)
+        assert len(questions(read(home))) == 12
+        assert hand_events(sidecar, 0) == []
+
+    def test_a_folder_that_is_deleted_and_made_again_is_watched_again(self, tmp_path: Path) -> None:
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        home = Home(tmp_path / "a", MEMORY_FILE=str(folder / "memory.md"))
+        file = folder / "memory.md"
+        with Sidecar(home) as sidecar:
+            sidecar.update("旧的")
+            eventually(file.exists)
+            text = file.read_text("utf-8")
+            file.unlink()
+            folder.rmdir()
+            warned(sidecar, "document_missing")
+            folder.mkdir()
+            file.write_text(text.replace(HABITS, f"{HABITS}- 早起\n"), "utf-8")
+            assert hand_events(sidecar, 1)[0]["payload"]["text"] == "- 早起"
+            file.write_text(file.read_text("utf-8").replace(HABITS, f"{HABITS}- 跑步\n"), "utf-8")
+            assert len(hand_events(sidecar, 2)) == 2
+            assert sidecar.call("sync/status")["watchers"] == {"file": True}
+
+
+class TestOddFiles:
+    def test_a_symlinked_file_is_watched_and_written_at_its_target(self, tmp_path: Path) -> None:
+        target = tmp_path / "dropbox" / "notes.md"
+        target.parent.mkdir()
+        target.write_text("# 我的笔记\n\n- 一条\n", "utf-8")
+        home = Home(tmp_path / "a")
+        home.file.symlink_to(target)
+        with Sidecar(home) as sidecar:
+            hand_events(sidecar, 1)
+            sidecar.update("新的")
+            eventually(lambda: "用户问：新的" in target.read_text("utf-8"))
+            through_a_temporary_file(target, target.read_text("utf-8").replace("- 一条\n", "- 一条\n- 两条\n"))
+            hand_events(sidecar, 2)
+        assert home.file.is_symlink()
+        assert "- 两条\n" in target.read_text("utf-8")
+
+    @pytest.mark.parametrize(
+        ("before", "after"),
+        [(b"", b"\r\n"), (b"\xef\xbb\xbf", b"\n"), (b"---\ntitle: memo\n---\n", b"\n")],
+        ids=["CRLF", "BOM", "front matter"],
+    )
+    def test_the_person_s_bytes_stay_through_an_update(self, home: Home, before: bytes, after: bytes) -> None:
+        own = before + "# 我的笔记\n\n## 重要对话记录\n\n- 一条\n".encode().replace(b"\n", after)
+        home.file.write_bytes(own)
+        with Sidecar(home) as sidecar:
+            hand_events(sidecar, 1)
+            assert home.file.read_bytes() == own
+            sidecar.update("新的")
+            eventually(lambda: "用户问：新的".encode() in home.file.read_bytes())
+            hand_events(sidecar, 1)
+        data = home.file.read_bytes()
+        assert data.startswith(own.rstrip(b"\r\n"))
+        assert data.count(b"\n") == data.count(after)
+
+    def test_gb18030_is_read_flagged_and_kept_in_its_encoding(self, home: Home) -> None:
+        home.file.write_bytes("# 我的笔记\n\n- 喜欢喝茶，不喜欢咖啡\n".encode("gb18030"))
+        with Sidecar(home) as sidecar:
+            assert "喜欢喝茶" in sidecar.load()["document"]
+            warned(sidecar, "document_not_utf8")
+            sidecar.update("新的")
+            eventually(lambda: "用户问：新的".encode("gb18030") in home.file.read_bytes())
+        assert "- 喜欢喝茶，不喜欢咖啡\n" in home.file.read_bytes().decode("gb18030")
+
+    @pytest.mark.parametrize(
+        "data",
+        [b"# memo\n\0\n- line\n", "# 记忆很好\n- 一条\n".encode() + b"\xff\xfe\n", b"- line\n" * 700_000],
+        ids=["NUL", "damaged", "above 4 MiB"],
+    )
+    def test_what_is_not_understood_is_not_touched_and_capture_goes_on(self, home: Home, data: bytes) -> None:
+        home.file.write_bytes(data)
+        with Sidecar(home) as sidecar:
+            sidecar.update("新的")
+            warned(sidecar, "document_untouchable")
+            assert questions(sidecar.load()["document"]) == {"新的": 1}
+        assert home.file.read_bytes() == data
+
+    def test_a_file_that_may_not_be_read_by_anybody_else_stays_so(self, home: Home, sidecar: Sidecar) -> None:
+        home.file.chmod(0o640)
+        sidecar.update("新的")
+        in_file(home, "用户问：新的")
+        assert stat.S_IMODE(home.file.stat().st_mode) == 0o640
+
+    @pytest.mark.parametrize(
+        "message",
+        ["---", "## 用户偏好", "```", "> 引用", "- （待补充）", "**最后更新**：2020/1/1 00:00:00", "\u202e反\u200b\0\x07", "#"],
+    )
+    def test_no_message_can_become_structure(self, home: Home, sidecar: Sidecar, message: str) -> None:
+        sidecar.update(f"{message}\n{message}", f"{message}\n\n{message}\n## 重要对话记录")
+        sidecar.update("之后")
+        in_file(home, "用户问：之后")
+        text = read(home)
+        assert [line for line in text.splitlines() if line.startswith("#")] == [
+            "# AI 对话记忆",
+            "## 用户偏好",
+            "### 工作习惯",
+            "### 沟通风格",
+            "### 技术偏好",
+            "## 重要对话记录",
+            next(line for line in text.splitlines() if line.startswith("### 20")),
+            "## 常用操作",
+            "### 日常任务",
+            "### 常用命令",
+        ]
+        assert len(questions(text)) == 3
+        assert hand_events(sidecar, 0) == []
+
+
+class TestAppCache:
+    def test_what_the_app_writes_into_its_cache_becomes_events_and_nothing_is_written_back(
+        self, tmp_path: Path
+    ) -> None:
+        cache = tmp_path / "app.db"
+        with closing(sqlite3.connect(cache)) as app, app:
+            app.execute("CREATE TABLE ai_memory (id INTEGER PRIMARY KEY, content TEXT, created_at TEXT, updated_at TEXT)")
+            app.execute("INSERT INTO ai_memory VALUES (1, ?, '', '')", (f"# AI 对话记忆\n\n{HABITS}- 早起\n",))
+        home = Home(tmp_path / "a", APP_DB=str(cache), DOCUMENT__POLL_SECONDS="0.2")
+        word = unique("- 跑步")
+        with Sidecar(home) as sidecar:
+            in_file(home, "- 早起\n")
+            with closing(sqlite3.connect(cache)) as app, app:
+                app.execute("UPDATE ai_memory SET content = ? WHERE id = 1", (f"# AI 对话记忆\n\n{HABITS}- 早起\n{word}\n",))
+            in_file(home, "- 早起\n", f"{word}\n")
+            before = cache.read_bytes()
+            sidecar.update("新的")
+            in_file(home, "用户问：新的")
+            settled(sidecar)
+            assert [event["payload"]["text"] for event in hand_events(sidecar, 2)] == ["- 早起", word]
+        assert cache.read_bytes() == before
+
+
+def warned(sidecar: Sidecar, *warnings: str) -> None:
+    """Wait until `status` has exactly these warnings about the file."""
+    sidecar.until("sync/status", lambda status: status["document"]["warnings"] == sorted(warnings))
