@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # only named here; importing them would delay the first answe
     from sync.document.answers import Loaded, Updated
     from sync.document.digest import DeviceDigest
     from sync.errors import XiaobaiError
+    from sync.log.audit_store import Problem
     from sync.log.model import Page, Recorded, Refusal
 
 CONTRACT_VERSION: Final = 1  # raised when a name here changes its meaning
@@ -163,6 +164,23 @@ class RefusalJson(TypedDict):
     noticedAt: str
 
 
+class WatermarkJson(TypedDict):
+    name: str
+    position: int
+
+
+class ProblemJson(TypedDict):
+    what: str
+    count: int
+    examples: list[str]
+
+
+class VerifyJson(TypedDict):
+    ok: bool
+    events: int
+    problems: list[ProblemJson]
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """What `sync/status` is made of."""
@@ -272,3 +290,11 @@ def refusals(values: Iterable[Refusal]) -> list[RefusalJson]:
         {"eventId": value.event_id, "code": value.code, "message": value.message, "noticedAt": value.noticed_at}
         for value in values
     ]
+
+
+def verified(problems: Sequence[Problem], newest: int) -> VerifyJson:
+    """`events`: the position of the newest one; positions have no holes."""
+    found: list[ProblemJson] = [
+        {"what": problem.what, "count": problem.count, "examples": list(problem.examples)} for problem in problems
+    ]
+    return {"ok": not found, "events": newest, "problems": found}

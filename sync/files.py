@@ -46,7 +46,7 @@ def sha256(data: bytes) -> str:
 
 def make_private_folder(path: Path) -> None:
     """Create a folder only this user can enter, with its parents."""
-    with _told(path):
+    with told(path):
         path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
             path.chmod(PRIVATE_FOLDER)
@@ -83,14 +83,14 @@ def probe(path: Path) -> Probe | None:
 
 def write_private(path: Path, data: bytes) -> None:
     """Replace a file of ours (0600), whole or not at all, durable when this returns."""
-    with _told(path):
+    with told(path):
         temporary = _temporary(path, data, PRIVATE_FILE)
         _replace(temporary, path)
 
 
 def remove_private(path: Path) -> None:
     """Remove a file of ours; where there is none, that is what we wanted."""
-    with _told(path):
+    with told(path):
         path.unlink(missing_ok=True)
 
 
@@ -101,7 +101,7 @@ def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> No
     bytes are compared just before the rename. Raises DocumentChanged, StorageFull, StorageReadOnly, StorageError.
     """
     target = real_target(path)
-    with _told(target):
+    with told(target):
         before = probe(target)
         _check(before, expected_sha256, path)
         mode = PRIVATE_FILE if before is None else stat.S_IMODE(target.stat().st_mode)
@@ -161,7 +161,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def told(path: Path) -> Iterator[None]:
     """Raise the operating system's errors as ours, naming the path."""
     try:
         yield

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from sync.device import device_id_from
 from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt
-from sync.files import make_private_folder, write_private
+from sync.files import make_private_folder, probe, told, write_private
 
 DEVICE_ID_PATTERN: Final = r"^[A-Za-z0-9._:-]{1,128}\Z"
 DEVICE_ID: Final = re.compile(DEVICE_ID_PATTERN)
@@ -60,12 +60,13 @@ def open_installation(data_dir: Path, hardware: Callable[[], str | None]) -> Ins
     make_private_folder(data_dir)
     path = data_dir / INSTALLATION
     if not path.exists():
-        try:
-            with FileLock(data_dir / "installation.lock", timeout=PATIENCE, mode=0o600):
-                if not path.exists():
-                    _create(path, hardware)
-        except Timeout as error:
-            raise StorageBusy(f"{data_dir} is being set up by another process") from error
+        with told(data_dir):
+            try:
+                with FileLock(data_dir / "installation.lock", timeout=PATIENCE, mode=0o600):
+                    if not path.exists():
+                        _create(path, hardware)
+            except Timeout as error:  # an OSError to Python, so it is met first
+                raise StorageBusy(f"{data_dir} is being set up by another process") from error
     return _read(path)
 
 
@@ -95,10 +96,11 @@ def take_sidecar_role(data_dir: Path, *, patience: float) -> FileLock:
     Raises AlreadyRunning where another process still has it after `patience` seconds.
     """
     lock = FileLock(data_dir / "sidecar.lock", timeout=patience, mode=0o600)
-    try:
-        lock.acquire()
-    except Timeout as error:
-        raise AlreadyRunning(f"another process serves {data_dir}") from error
+    with told(data_dir):
+        try:
+            lock.acquire()
+        except Timeout as error:  # an OSError to Python, so it is met first
+            raise AlreadyRunning(f"another process serves {data_dir}") from error
     return lock
 
 
@@ -111,8 +113,9 @@ def _create(path: Path, hardware: Callable[[], str | None]) -> None:
 
 
 def _read(path: Path) -> Installation:
+    found_file = probe(path)
     try:
-        value = json.loads(path.read_text("utf-8"))
+        value = json.loads(found_file.data if found_file else b"")
         installation = Installation(profile=value["profile"], device_id=value["device_id"])
     except (ValueError, KeyError, TypeError) as error:
         raise StorageCorrupt(f"{path} cannot be read", hint="Restore it from a backup, or move it aside.") from error

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli import cloud, doctor, events, memory, serve
+from bridge.cli import cloud, config, doctor, events, memory, serve, watermarks
 from bridge.cli.running import Invocation
 
 app = typer.Typer(
@@ -36,4 +36,6 @@ app.command("sync")(cloud.sync)
 app.command("login")(cloud.login)
 app.command("logout")(cloud.logout)
 app.command("doctor")(doctor.doctor)
+app.command("config")(config.config)
 app.add_typer(events.app, name="events")
+app.add_typer(watermarks.app, name="watermarks")

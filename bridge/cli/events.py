@@ -1,11 +1,21 @@
-"""`events append | append-batch | read | tail`: the event store's contract of seed 002 §5 as commands."""
+"""`events append | append-batch | read | tail | verify`: the event store's contract of seed 002 §5 as commands."""
 
-from typing import Annotated, Any
+import asyncio
+import contextlib
+from dataclasses import replace
+from typing import Annotated, Any, Final
 
+import msgspec
 import typer
 
-from bridge.cli.running import Invocation, JsonFlag, call, fail, json_argument
+from bridge.cli.running import Invocation, JsonFlag, call, fail, json_argument, run
+from sync.app import App
 from sync.errors import InvalidInput
+from sync.log.envelope import to_json
+from sync.log.intake import query as query_of
+from sync.log.model import READ_LIMIT
+
+FOLLOW_PAUSE: Final = 0.2  # seconds between looks while following
 
 app = typer.Typer(help="The append-only event log, for other programs: JSON in, JSON out.", no_args_is_help=True)
 
@@ -33,9 +43,39 @@ def read(context: typer.Context, query: Json = "{}", *, json: JsonFlag = False) 
 
 
 @app.command("tail")
-def tail(context: typer.Context, query: Json = "{}", *, json: JsonFlag = False) -> None:
+def tail(
+    context: typer.Context,
+    query: Json = "{}",
+    *,
+    follow: Annotated[bool, typer.Option("--follow", help="Go on printing events as they come, one a line.")] = False,
+    json: JsonFlag = False,
+) -> None:
     """The newest events: '{"project_id", "limit"}'."""
-    call(context, "events/tail", _parsed(context, query, "filter", as_json=json), _show_events, as_json=json)
+    value = _parsed(context, query, "filter", as_json=json)
+    if not follow:
+        call(context, "events/tail", value, _show_events, as_json=json)
+        return
+    as_json = json or context.ensure_object(Invocation).json
+
+    async def following(app: App) -> None:
+        asked = query_of(value)
+        page = await app.log.tail(asked)
+        while True:
+            for event in page.events:
+                line = msgspec.json.encode(to_json(event)).decode() if as_json else _line(to_json(event))
+                typer.echo(line)
+            await asyncio.sleep(FOLLOW_PAUSE)
+            page = await app.log.read(replace(asked, after=page.next_offset, limit=READ_LIMIT))
+
+    with contextlib.suppress(KeyboardInterrupt):
+        run(context, following, lambda _: None, as_json=False)
+
+
+@app.command("verify")
+def verify(context: typer.Context, *, json: JsonFlag = False) -> None:
+    """Check that the log is sound; exit 1 where it is not."""
+    result = call(context, "events/verify", {}, _show_verdict, as_json=json)
+    raise SystemExit(0 if result["ok"] else 1)
 
 
 def _parsed(context: typer.Context, text: str, name: str, *, as_json: bool) -> Any:
@@ -53,7 +93,16 @@ def _show_recorded(result: dict[str, Any]) -> None:
 
 def _show_events(result: dict[str, Any]) -> None:
     for event in result["events"]:
-        typer.echo(
-            f"{event['position']:>6}  {event['ts']}  {event['type']:<20} {event['project_id']}  {event['event_id']}"
-        )
+        typer.echo(_line(event))
     typer.echo(f"next offset {result['nextOffset']}")
+
+
+def _line(event: dict[str, Any]) -> str:
+    place = f"{event['position']:>6}  {event['ts']}"
+    return f"{place}  {event['type']:<20} {event['project_id']}  {event['event_id']}"
+
+
+def _show_verdict(result: dict[str, Any]) -> None:
+    for problem in result["problems"]:
+        typer.echo(f"{problem['what']}: {problem['count']} ({', '.join(problem['examples'][:3])})")
+    typer.echo(f"{result['events']} events, {'sound' if result['ok'] else 'NOT sound'}")

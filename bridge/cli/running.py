@@ -8,7 +8,7 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 import msgspec
 import typer
@@ -44,13 +44,13 @@ def call(
     *,
     as_json: bool,
     role: Role = Role.GUEST,
-) -> None:
-    """Run one method and print its result."""
+) -> Any:
+    """Run one method and print its result; the result."""
 
     async def calling(app: App) -> object:
         return await TABLE.call(method, Context[Door](OpenDoor(app)), params)
 
-    run(context, calling, show, as_json=as_json, role=role)
+    return run(context, calling, show, as_json=as_json, role=role)
 
 
 def run(
@@ -60,8 +60,8 @@ def run(
     *,
     as_json: bool,
     role: Role = Role.GUEST,
-) -> None:
-    """Run `work` on an open application and print what it returns."""
+) -> T:
+    """Run `work` on an open application and print what it returns; the same."""
     invocation = context.ensure_object(Invocation)
     as_json = as_json or invocation.json
     try:
@@ -72,9 +72,10 @@ def run(
         print_json(result)
     else:
         show(result)
+    return result
 
 
-def fail(error: BaseException, *, as_json: bool) -> None:
+def fail(error: BaseException, *, as_json: bool) -> NoReturn:
     """Tell an error on stderr and leave with its exit code."""
     if as_json:
         told = failure_of(error)

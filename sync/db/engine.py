@@ -23,9 +23,10 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
 
-from sync.db.failures import storage_error, translated
+from sync.db.failures import breaks_transaction, storage_error, translated
 from sync.db.migrate import migrate
 from sync.errors import StorageError
+from sync.files import PRIVATE_FILE, told
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -76,7 +77,11 @@ class Database:
             writer or ThreadPoolExecutor(1, "xiaobai-write"),
             reader or ThreadPoolExecutor(1, "xiaobai-read"),
         )
-        await database._in(database._writer, lambda: _prepare(path, database._write_engine))
+        try:
+            await database._in(database._writer, lambda: _prepare(path, database._write_engine))
+        except BaseException:
+            await database.close()
+            raise
         return database
 
     async def write(self, work: Work[T]) -> T:
@@ -87,7 +92,7 @@ class Database:
             self._waiting.append(_Waiting(work, outcome, loop))
             first = len(self._waiting) == 1
         if first:
-            self._writer.submit(self._commit_waiting)
+            self._begin()
         return await outcome
 
     async def read(self, work: Work[T]) -> T:
@@ -118,6 +123,15 @@ class Database:
 
     async def _in(self, executor: Executor, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(executor, call)
+
+    def _begin(self) -> None:
+        try:
+            self._writer.submit(self._commit_waiting)
+        except RuntimeError as error:  # after `close`: whoever still comes is told, and does not wait for ever
+            with self._guard:
+                late, self._waiting = self._waiting, []
+            for waiting in late:
+                waiting.fail(StorageError(f"the database is closed ({error})"))
 
     def _commit_waiting(self) -> None:
         """On the writer thread: everything that waits, in one transaction, until nothing waits."""
@@ -157,11 +171,10 @@ def _attempt(connection: Connection, work: Work[Any]) -> tuple[object, BaseExcep
     try:
         value = work(connection)
     except BaseException as error:
-        ours = storage_error(error)
-        if ours is not None:
+        if breaks_transaction(error):
             raise
         savepoint.rollback()
-        return None, error
+        return None, storage_error(error) or error
     savepoint.commit()
     return value, None
 
@@ -191,7 +204,8 @@ def _engine(path: Path, *, begin: str) -> Engine:
 
 
 def _prepare(path: Path, engine: Engine) -> None:
-    if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    with told(path):
+        if not path.exists():
+            os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE))
     with translated(), engine.begin() as connection:
         migrate(connection)

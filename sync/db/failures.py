@@ -27,6 +27,18 @@ BY_CODE: Final[dict[int, type[StorageError]]] = {
     sqlite3.SQLITE_NOTADB: StorageCorrupt,
 }
 
+# One statement's own fault: the transaction around it is whole, and what else it holds may be committed.
+OF_ONE_STATEMENT: Final = frozenset(
+    {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE}
+)
+
+
+def breaks_transaction(error: BaseException) -> bool:
+    """Whether an error concerns everybody who shares the transaction: the disk, the lock, the file."""
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+    return storage_error(error) is not None and code not in OF_ONE_STATEMENT
+
 
 def storage_error(error: BaseException) -> StorageError | None:
     """The error of ours for one of SQLite's, or None where a constraint or a defect of ours is the cause."""

@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 from sqlalchemy import Connection
 
-from sync.errors import SchemaTooNew
+from sync.errors import SchemaTooNew, StorageCorrupt
 
 APPLICATION_ID: Final = 0x58_42_4D_31  # "XBM1": tells our files from any other SQLite database
 
@@ -34,6 +34,7 @@ def _statements(script: str) -> tuple[str, ...]:
 def migrate(connection: Connection) -> int:
     """Apply what is missing inside the caller's transaction; returns the schema version reached."""
     version = int(connection.exec_driver_sql("pragma user_version").scalar_one())
+    _check_ours(connection, version)
     migrations = known()
     newest = migrations[-1].version
     if version > newest:
@@ -46,3 +47,11 @@ def migrate(connection: Connection) -> int:
     if version == 0:
         connection.exec_driver_sql(f"pragma application_id = {APPLICATION_ID}")
     return newest
+
+
+def _check_ours(connection: Connection, version: int) -> None:
+    """Never build our tables into another program's file."""
+    mark = int(connection.exec_driver_sql("pragma application_id").scalar_one())
+    tables = int(connection.exec_driver_sql("select count(*) from sqlite_master").scalar_one())
+    if mark != (APPLICATION_ID if version or tables else 0):
+        raise StorageCorrupt("the database belongs to another program", hint="Move the file aside; nothing was changed.")

@@ -2,14 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from sqlalchemy import Connection
 
 from sync.clock import Clock
 from sync.db.engine import Database
-from sync.log import outbox_store, store
+from sync.errors import InvalidInput
+from sync.log import audit_store, outbox_store, store
+from sync.log.audit_store import Problem
 from sync.log.model import CLOUD, Draft, Event, Page, Query, Recorded, Refusal
 from sync.signals import Signal
+
+OUR_FOLLOWERS: Final = frozenset({"document", "recall", "insights", "daily", "jsonl"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +58,20 @@ class Log:
         return await self.database.read(
             lambda connection: store.of_others(connection, self.device_id, types=types, limit=limit)
         )
+
+    async def watermark(self, follower: str) -> int:
+        """How far a follower has come; 0 where it is unknown."""
+        return await self.database.read(lambda connection: store.watermark(connection, follower))
+
+    async def set_watermark(self, follower: str, position: int) -> None:
+        """Note how far another program has come. Our own followers move theirs with what they write: InvalidInput."""
+        if follower.partition(".")[0] in OUR_FOLLOWERS:
+            raise InvalidInput(f"{follower} is a follower of this program itself", field="name")
+        await self.database.write(lambda connection: store.set_watermark(connection, follower, position, self._clock))
+
+    async def verify(self) -> list[Problem]:
+        """What is wrong with the log; nothing where it is sound."""
+        return await self.database.read(lambda connection: list(audit_store.problems(connection)))
 
     async def newest_position(self) -> int:
         return await self.database.read(store.newest_position)

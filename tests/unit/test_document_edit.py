@@ -129,6 +129,10 @@ def test_a_removed_exchange_leaves_no_double_blank_lines_and_no_empty_day() -> N
     assert "2026/1/7" not in text_of(without_day)
 
 
+def test_a_last_line_taken_out_leaves_no_blank_line_dangling() -> None:
+    assert text_of(remove_entry(snapshot_of("- a\n\n- b\n"), "e1")) == "- a\n"
+
+
 def test_a_heading_we_would_not_have_written_stays_when_it_is_empty() -> None:
     snapshot = snapshot_of("## 重要对话记录\n\n### 2026-01-07\n- a\n\n## 我的\n- b\n")
     text = text_of(remove_entry(remove_entry(snapshot, "e0"), "e1"))

@@ -96,6 +96,13 @@ def test_what_is_not_understood_is_refused(data: bytes) -> None:
         parse(data)
 
 
+def test_damaged_utf8_is_refused_even_where_it_would_pass_for_gb18030() -> None:
+    damaged = ("记忆" * 10).encode()[:-1] + b"a"
+    assert damaged.decode("gb18030")
+    with pytest.raises(DocumentUntouchable):
+        parse(damaged)
+
+
 def test_the_template_reads_back_with_its_label_and_no_entries() -> None:
     document = parse(template("2026/1/8 15:49:12"))
     assert document.label == "2026/1/8 15:49:12"

@@ -124,6 +124,21 @@ def test_a_stale_buffer_without_footer_is_recognised_by_what_it_lacks() -> None:
     assert "第2个问题" in text_of(made.snapshot)
 
 
+def test_without_a_footer_and_without_new_lines_the_file_descends_from_the_current_version() -> None:
+    ring = ring_of(LISTED, lambda snapshot: edit_entry(snapshot, "e0", "- 晚上看日志"))
+    made = saved(ring, LISTED.split("**最后更新**")[0])
+    assert made.operations == (EntryEdited("e0", "- 晚上看日志", "- 早上先看日志", WORK_HABITS),)
+
+
+def test_a_file_without_footer_that_equals_an_older_version_descends_from_it() -> None:
+    bare = LISTED.split("**最后更新**")[0]
+    ring = [Version.of(0, snapshot_of(bare))]
+    ring.append(Version.of(1, edit_entry(ring[0].snapshot, "e0", "- 晚上看日志")))
+    made = saved(ring, bare)
+    assert made.operations == ()
+    assert "- 晚上看日志" in text_of(made.snapshot)
+
+
 def test_the_newest_lines_deleted_under_a_fresh_footer_stay_deleted() -> None:
     ring = ring_of(FULL, exchange(1), exchange(2))
     text = text_of(remove_entry(remove_entry(ring[-1].snapshot, "q2"), "a2"))

@@ -53,6 +53,12 @@ def test_spans_are_in_characters_of_the_original() -> None:
     assert text[span.start : span.end] == "+86\u200b138\u00a01234\u00a05678"
 
 
+def test_a_character_that_unfolds_into_several_is_replaced_whole() -> None:
+    text = "密13000000000¼" + "LT" + "AI5tE0aknahXKiknJ5DoHt"
+
+    assert REDACTOR.clean(REDACTOR.clean(text)) == REDACTOR.clean(text)
+
+
 def test_a_placeholder_in_the_text_stays_as_it_is() -> None:
     text = "password: [密码]，电话[手机号]，［邮箱］"
 

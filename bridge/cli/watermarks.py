@@ -1,0 +1,33 @@
+"""`watermarks get | set`: where a program that follows the log keeps its place."""
+
+from typing import Annotated, Any
+
+import typer
+
+from bridge.cli.running import JsonFlag, call
+
+app = typer.Typer(help="How far programs that follow the log have come.", no_args_is_help=True)
+
+Name = Annotated[str, typer.Argument(help="The follower's name: lower-case letters, digits, . _ -")]
+
+
+@app.command("get")
+def get(context: typer.Context, name: Name, *, json: JsonFlag = False) -> None:
+    """Print the position; 0 where the follower is unknown."""
+    call(context, "watermarks/get", {"name": name}, _show, as_json=json)
+
+
+@app.command("set")
+def put(
+    context: typer.Context,
+    name: Name,
+    position: Annotated[int, typer.Argument(help="A `nextOffset` of events read.")],
+    *,
+    json: JsonFlag = False,
+) -> None:
+    """Note a position."""
+    call(context, "watermarks/set", {"name": name, "position": position}, _show, as_json=json)
+
+
+def _show(result: dict[str, Any]) -> None:
+    typer.echo(f"{result['name']} {result['position']}")

@@ -1,0 +1,53 @@
+"""What must be true of a log at rest, asked of the database itself: `events verify`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, text
+
+MOST_SHOWN: Final = 20  # problems of one kind that are named; the count tells the rest
+
+# Each question answers the ids of what is wrong. Held against the promises of sync.md: I1, I2, I5, I7.
+_QUESTIONS: Final = {
+    "an event that may leave has no delivery": text(
+        "select event_id from events where reach = 'cloud' and replica_id = (select replica_id from replica)"
+        " and not exists (select 1 from deliveries where deliveries.position = events.position)"
+    ),
+    "an event that must stay has a delivery": text(
+        "select event_id from events join deliveries using (position) where reach = 'local'"
+    ),
+    "a payload is not a JSON object": text(
+        "select event_id from events where not json_valid(payload) or json_type(payload) <> 'object'"
+    ),
+    "the replica's numbers have a hole before this event": text(
+        "select event_id from (select event_id, replica_id, replica_seq - 1 as before,"
+        " lag(replica_seq, 1, 0) over (order by replica_seq) as last from events"
+        " where replica_id = (select replica_id from replica)) where last <> before"
+    ),
+    "an event is earlier than the one recorded before it": text(
+        "select event_id from (select event_id, hlc, lag(hlc, 1, '') over (order by replica_seq) as last from events"
+        " where replica_id = (select replica_id from replica)) where hlc <= last"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that must not be; `examples` are ids, never content."""
+
+    what: str
+    count: int
+    examples: tuple[str, ...]
+
+
+def problems(connection: Connection) -> Iterator[Problem]:
+    """Everything found; nothing where the log is sound."""
+    for name, pragma in (("the database is damaged", "integrity_check"), ("a row points nowhere", "foreign_key_check")):
+        rows = [str(row[0]) for row in connection.exec_driver_sql(f"pragma {pragma}").all()]
+        if rows and rows != ["ok"]:
+            yield Problem(name, len(rows), tuple(rows[:MOST_SHOWN]))
+    for what, question in _QUESTIONS.items():
+        ids = list(connection.execute(question).scalars())
+        if ids:
+            yield Problem(what, len(ids), tuple(ids[:MOST_SHOWN]))
