@@ -39,7 +39,7 @@ def append_batch(context: typer.Context, events: Json, *, json: JsonFlag = False
 @app.command("read")
 def read(context: typer.Context, query: Json = "{}", *, json: JsonFlag = False) -> None:
     """Events after a position, oldest first: '{"project_id", "since_ts", "after", "types", "limit"}'."""
-    call(context, "events/read", _parsed(context, query, "filter", as_json=json), _show_events, as_json=json)
+    call(context, "events/read", _filter(context, query, as_json=json), _show_events, as_json=json)
 
 
 @app.command("tail")
@@ -51,7 +51,7 @@ def tail(
     json: JsonFlag = False,
 ) -> None:
     """The newest events: '{"project_id", "limit"}'."""
-    value = _parsed(context, query, "filter", as_json=json)
+    value = _filter(context, query, as_json=json)
     if not follow:
         call(context, "events/tail", value, _show_events, as_json=json)
         return
@@ -76,6 +76,14 @@ def verify(context: typer.Context, *, json: JsonFlag = False) -> None:
     """Check that the log is sound; exit 1 where it is not."""
     result = call(context, "events/verify", {}, _show_verdict, as_json=json)
     raise SystemExit(0 if result["ok"] else 1)
+
+
+def _filter(context: typer.Context, text: str, *, as_json: bool) -> dict[str, Any]:
+    value = _parsed(context, text, "filter", as_json=as_json)
+    if not isinstance(value, dict):
+        error = InvalidInput("a filter is a JSON object", field="filter")
+        fail(error, as_json=as_json or context.ensure_object(Invocation).json)
+    return value
 
 
 def _parsed(context: typer.Context, text: str, name: str, *, as_json: bool) -> Any:

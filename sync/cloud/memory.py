@@ -4,8 +4,11 @@ It decides exactly as `sql/migrations` does (numbering, idempotency, reset, fork
 take the network away. Accounts are made with `MemoryServer.add_user`.
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from hashlib import sha256
+from typing import Any, Final
 
 from sync.clock import Clock, timestamp
 from sync.cloud.port import DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
@@ -18,11 +21,31 @@ from sync.errors import (
     LoginRequired,
     Rejected,
 )
+from sync.log.envelope import server_bytes, to_wire
 from sync.log.model import Event
 
 TOKEN_SECONDS: Final = 3600.0
 LIVE_SECONDS: Final = 600.0  # another replica that spoke more recently than this holds the device
-EVENT_LIMIT: Final = 64 * 1024
+EVENT_BYTES: Final = 64 * 1024
+BATCH_BYTES: Final = 2 * 1024 * 1024
+BATCH_EVENTS: Final = 500
+DOCUMENT_BYTES: Final = 1024 * 1024
+
+# field: (least, most characters), and what a text must look like; sql/migrations, `event_problem`
+LENGTHS: Final = {
+    "event_id": (1, 128),
+    "type": (1, 128),
+    "ts": (1, 64),
+    "hlc": (1, 17),
+    "origin": (1, 32),
+    "replica_id": (1, 128),
+    "project_id": (0, 256),
+    "project_path": (0, 4096),
+    "session_id": (0, 256),
+}
+HLC: Final = re.compile("[0-9a-f]{12}-[0-9a-f]{4}")
+DATE: Final = re.compile("[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])")
+NUMBERS: Final = {"replica_seq": (1, 10**18 - 1), "schema_version": (0, 10**9 - 1), "utc_offset": (-1440, 1440)}
 
 
 @dataclass
@@ -143,9 +166,7 @@ class MemoryCloud:
         self._server.check_reachable()
         memory = self._server.user_of(session)
         self._hold(memory, request.device_id, request.replica_id)
-        for event in request.events:
-            if event.event_id in self._server.refuses or event.device_id != request.device_id:
-                raise Rejected(f"event {event.event_id} is not acceptable", code="22023")
+        self._check(request)
         reset = _must_reset(memory, request)
         acked = _push(memory, request, timestamp(self._server.clock.now()))
         _write_document(memory, request)
@@ -167,6 +188,20 @@ class MemoryCloud:
     async def close(self) -> None:
         return None
 
+    def _check(self, request: SyncRequest) -> None:
+        for event in request.events:
+            problem = _problem(event, request.device_id)
+            if problem or event.event_id in self._server.refuses:
+                raise Rejected(f"event {event.event_id} is not acceptable: {problem}", code="22023")
+        numbered = {(event.replica_id, event.replica_seq): event.event_id for event in request.events}
+        if any(numbered[event.replica_id, event.replica_seq] != event.event_id for event in request.events):
+            raise Rejected("two events under one number", code="22023")
+        wire = [to_wire(event) for event in request.events]
+        if len(wire) > BATCH_EVENTS or server_bytes(wire) > BATCH_BYTES:
+            raise Rejected("the batch is too large", code="22023")
+        if request.snapshot is not None and not _is_document(request.snapshot):
+            raise Rejected("the document is not acceptable", code="22023")
+
     def _hold(self, memory: _Memory, device_id: str, replica_id: str) -> None:
         device = memory.devices.get(device_id)
         if device is None or device.revoked:
@@ -177,6 +212,44 @@ class MemoryCloud:
 
     def _now(self) -> float:
         return self._server.clock.now().timestamp()
+
+
+def _problem(event: Event, device_id: str) -> str | None:
+    """The first field that breaks a rule of the server."""
+    wire = to_wire(event)
+    if event.device_id != device_id:
+        return "device_id"
+    for name, (least, most) in LENGTHS.items():
+        if wire[name] is not None and not least <= len(wire[name]) <= most:
+            return name
+    for name, (lowest, highest) in NUMBERS.items():
+        if wire[name] is not None and not lowest <= wire[name] <= highest:
+            return name
+    if not HLC.fullmatch(event.hlc):
+        return "hlc"
+    if wire["local_date"] is not None and not DATE.fullmatch(event.local_date):
+        return "local_date"
+    if _holds_nul(wire):
+        return "nul"
+    return "size" if server_bytes(wire) > EVENT_BYTES else None
+
+
+def _holds_nul(value: Any) -> bool:
+    """PostgreSQL's text cannot hold a NUL, so its jsonb refuses one."""
+    if isinstance(value, str):
+        return "\0" in value
+    if isinstance(value, Mapping):
+        return any(_holds_nul(key) or _holds_nul(inner) for key, inner in value.items())
+    return isinstance(value, list | tuple) and any(_holds_nul(inner) for inner in value)
+
+
+def _is_document(snapshot: SnapshotRow) -> bool:
+    content = snapshot.content.encode()
+    return (
+        len(content) <= DOCUMENT_BYTES
+        and sha256(content).hexdigest() == snapshot.content_sha256
+        and snapshot.through_replica_seq >= 0
+    )
 
 
 def _must_reset(memory: _Memory, request: SyncRequest) -> bool:
@@ -194,13 +267,15 @@ def _must_reset(memory: _Memory, request: SyncRequest) -> bool:
 def _push(memory: _Memory, request: SyncRequest, server_ts: str) -> tuple[tuple[str, int], ...]:
     known = {event.event_id: event for event in memory.events}
     taken = {(event.replica_id, event.replica_seq) for event in memory.events}
-    fresh = [event for event in request.events if event.event_id not in known]
+    once = {event.event_id: event for event in reversed(request.events)}  # the first of equal ids counts
+    batch = [once.pop(event.event_id) for event in request.events if event.event_id in once]
+    fresh = [event for event in batch if event.event_id not in known]
     if any((event.replica_id, event.replica_seq) in taken for event in fresh):
         raise DeviceForked("this replica's numbers are known under other event ids")
     for event in fresh:
         memory.events.append(replace(event, server_seq=memory.head + 1, server_ts=server_ts, position=0))
     numbers = {event.event_id: event.server_seq or 0 for event in memory.events}
-    return tuple((event.event_id, numbers[event.event_id]) for event in request.events)
+    return tuple((event.event_id, numbers[event.event_id]) for event in batch)
 
 
 def _write_document(memory: _Memory, request: SyncRequest) -> None:

@@ -148,6 +148,8 @@ class SupabaseCloud:
 
     async def _call(self, session: Session, function: str, arguments: dict[str, Any]) -> object:
         """One remote procedure under the user's own token."""
+        if not session.access_token.isprintable() or not session.access_token.isascii() or not session.access_token:
+            raise LoginRequired("the session holds no token")  # without one the server would take us for anybody
         client = AsyncPostgrestClient(
             self._rest,
             headers={"apikey": self._key, "Authorization": f"Bearer {session.access_token}"},
@@ -230,6 +232,20 @@ async def _inspect(response: httpx.Response) -> None:
     if not empty and "json" not in response.headers.get("content-type", ""):
         raise CloudUnavailable("the answer is not JSON; a captive portal or a wrong address")
     await _bounded(response)
+    if status == httpx.codes.UNAUTHORIZED:
+        _explain_unauthorized(response)
+
+
+def _explain_unauthorized(response: httpx.Response) -> None:
+    """401 has two causes, which the libraries' errors do not tell apart: the gateway does not know the key, or the
+    API took us for nobody (whatever its code says, 42501 included)."""
+    with suppress(ValueError):
+        said = json.loads(response.content)
+        if isinstance(said, dict) and not any(said.get(name) for name in ("code", "error_code", "error")):
+            hint = "Check XIAOBAI_SUPABASE_KEY and XIAOBAI_SUPABASE_URL: they belong together."
+            raise Forbidden("the project does not know the publishable key", hint=hint)
+    if "/rest/v1/" in response.request.url.path:
+        raise LoginRequired("the server does not accept the session's token")
 
 
 async def _bounded(response: httpx.Response) -> None:

@@ -54,4 +54,4 @@ def _check_ours(connection: Connection, version: int) -> None:
     mark = int(connection.exec_driver_sql("pragma application_id").scalar_one())
     tables = int(connection.exec_driver_sql("select count(*) from sqlite_master").scalar_one())
     if mark != (APPLICATION_ID if version or tables else 0):
-        raise StorageCorrupt("the database belongs to another program", hint="Move the file aside; nothing was changed.")
+        raise StorageCorrupt("the database belongs to another program", hint="Move it aside; nothing was changed.")

@@ -8,10 +8,10 @@ Which base
     the editor loaded; of the versions that bear it the newest counts, since a hand edit seen earlier is a version with
     the label of the one we wrote, and an editor that saves twice holds its own earlier save: a line it typed and then
     deleted must stay deleted. That holds even if undoing brings back the very bytes of an older version, so the label
-    comes before the hash, which decides only for a file without one. Where the label is gone or unknown we ask what the file can tell: if every entry that
-    came since some version is missing, the file descends from that version; the oldest such version explains it with
-    the fewest assumptions. Otherwise it descends from the current one. The rule by itself would ignore a person who
-    deletes exactly the newest lines; the label, fresh in that case, tells the two apart.
+    comes before the hash, which decides only for a file without one. Where the label is gone or unknown we ask what
+    the file can tell: if every entry that came since some version is missing, the file descends from that version;
+    the oldest such version explains it with the fewest assumptions. Otherwise it descends from the current one. This
+    rule by itself would ignore a person who deletes exactly the newest lines; the label, fresh then, tells them apart.
 
 How the two sides fold
     edit against removal: the edit stays, whoever made it. Edit against edit: merged by words; where they meet, the

@@ -3,24 +3,23 @@
 Field names are those of seed 002 §4.1; unknown fields of a newer writer are kept value for value in `extra`.
 """
 
+import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 import msgspec
 
-from sync.clock import hlc_parts, milliseconds
+from sync.clock import EPOCH, hlc_parts, milliseconds
 from sync.errors import InvalidInput
-from sync.log.model import EVENT_ID_LENGTH, NAME_LENGTH, Event, Reach, reach_of
+from sync.log.model import EVENT_ID_LENGTH, GLOBAL_PROJECT, NAME_LENGTH, Event, Reach, reach_of
 
 
 class _Envelope(msgspec.Struct):
-    """The fields every replicated event carries."""
+    """The fields of a replicated event. Those the server allows to be missing come as null (sql/README.md)."""
 
     event_id: str
     schema_version: int
-    project_id: str
-    session_id: str
     ts: str
     type: str
     payload: dict[str, Any]
@@ -29,9 +28,11 @@ class _Envelope(msgspec.Struct):
     replica_seq: int
     hlc: str
     origin: str
-    local_date: str
-    utc_offset: int = 0
+    project_id: str | None = None
     project_path: str | None = None
+    session_id: str | None = None
+    local_date: str | None = None
+    utc_offset: int | None = None
     seq: int | None = None
     server_ts: str | None = None
 
@@ -83,9 +84,9 @@ def from_wire(value: Mapping[str, Any]) -> Event:
     return Event(
         event_id=known.event_id,
         schema_version=known.schema_version,
-        project_id=known.project_id,
+        project_id=known.project_id or GLOBAL_PROJECT,
         project_path=known.project_path,
-        session_id=known.session_id,
+        session_id=known.session_id or "",
         ts=known.ts,
         type=known.type,
         payload=known.payload,
@@ -95,12 +96,32 @@ def from_wire(value: Mapping[str, Any]) -> Event:
         hlc=known.hlc,
         origin=known.origin,
         reach=reach_of(known.type),
-        local_date=known.local_date,
-        utc_offset=known.utc_offset,
+        local_date=known.local_date or _day_of(known.hlc),
+        utc_offset=known.utc_offset or 0,
         extra={key: item for key, item in value.items() if key not in KNOWN},
         server_seq=known.seq,
         server_ts=known.server_ts,
     )
+
+
+def event_ms(event: Event) -> int:
+    """When an event was, in Unix milliseconds; by its HLC where its author wrote no time that we can read."""
+    try:
+        return instant_ms(event.ts)
+    except InvalidInput:
+        return hlc_parts(event.hlc)[0]
+
+
+def server_bytes(value: object) -> int:
+    """Bytes of a JSON value as PostgreSQL writes it: with a space after each colon and comma."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode())
+
+
+def _day_of(hlc: str) -> str:
+    try:
+        return (EPOCH + timedelta(milliseconds=hlc_parts(hlc)[0])).date().isoformat()
+    except OverflowError:
+        return EPOCH.date().isoformat()
 
 
 def instant(text: str, *, field: str = "ts") -> datetime:

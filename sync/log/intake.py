@@ -1,5 +1,6 @@
 """Events of other programs at the door: strict JSON in, a redacted draft out (seed 002 §4-5 and §8)."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -7,7 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from sync.errors import InvalidInput, TooLarge
-from sync.log.envelope import check_event_id, check_name, instant, instant_ms
+from sync.log.envelope import check_event_id, check_name, instant, instant_ms, server_bytes
 from sync.log.model import EVENT_BYTES, READ_LIMIT, SCHEMA_VERSION, Draft, Origin, Query, project_id_for
 from sync.redaction import Redactor
 
@@ -15,6 +16,9 @@ S = TypeVar("S", bound=msgspec.Struct)
 
 BATCH_LIMIT: Final = 1_000  # events in one all-or-nothing transaction
 PATH_LENGTH: Final = 4_096  # the longest path Linux takes
+LARGEST_POSITION: Final = 2**63 - 1  # SQLite's integers
+TIME_LENGTH: Final = 64  # what the server takes
+TYPE_LENGTH: Final = 128  # likewise
 SUMMARY_LENGTH: Final = 100  # what is kept of a message's text when originals are not stored
 
 # Fields that this replica sets itself; a caller's value for them would be a lie.
@@ -61,14 +65,15 @@ class Intake:
         if foreign.schema_version != SCHEMA_VERSION:
             raise InvalidInput(f"schema_version {foreign.schema_version} is not known here", field="schema_version")
         extra = {key: item for key, item in value.items() if key not in _Foreign.__struct_fields__ and key not in OURS}
+        check_name(foreign.type, field="type", limit=TYPE_LENGTH)
         payload = foreign.payload if foreign.type != "message" else self._message(foreign.payload)
         return _bounded(
             Draft(
-                type=check_name(foreign.type, field="type"),
+                type=foreign.type,
                 payload=self.redactor.payload(payload),
                 project_id=check_name(foreign.project_id or project_id_for(foreign.project_path), field="project_id"),
                 project_path=foreign.project_path
-                and check_name(foreign.project_path, field="project_path", limit=4096),
+                and check_name(foreign.project_path, field="project_path", limit=PATH_LENGTH),
                 session_id=foreign.session_id and check_name(foreign.session_id, field="session_id"),
                 event_id=foreign.event_id and check_event_id(foreign.event_id),
                 ts=foreign.ts and _checked_time(foreign.ts),
@@ -94,12 +99,15 @@ class Intake:
 
     def _message(self, payload: dict[str, Any]) -> dict[str, Any]:
         """A message's text is stored only where the user asked for it; otherwise its beginning and its length."""
-        content = payload.get("content")
-        if self.store_messages or not isinstance(content, str) or len(content) <= SUMMARY_LENGTH:
+        content = payload.get("content", "")
+        if self.store_messages:
+            return payload
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)  # a message in parts
+        if len(text) <= SUMMARY_LENGTH:
             return payload
         # Redacted before it is cut: half a token would no longer be recognised as one.
-        summary = self.redactor.clean(content.replace("\0", ""))[:SUMMARY_LENGTH] + "..."
-        return {**payload, "content": summary, "content_length": len(content)}
+        summary = self.redactor.clean(text.replace("\0", ""))[:SUMMARY_LENGTH] + "..."
+        return {**payload, "content": summary, "content_length": len(text)}
 
 
 def query(value: object) -> Query:
@@ -107,8 +115,10 @@ def query(value: object) -> Query:
     if not isinstance(value, Mapping):
         raise InvalidInput("a filter is a JSON object", field="filter")
     given = _convert(value, _Filter)
-    if given.limit < 1 or given.after < 0:
-        raise InvalidInput("limit is at least 1 and after at least 0", field="limit" if given.limit < 1 else "after")
+    if given.limit < 1:
+        raise InvalidInput("limit is at least 1", field="limit")
+    if not 0 <= given.after <= LARGEST_POSITION:
+        raise InvalidInput("after is a position: 0 or a nextOffset", field="after")
     return Query(
         project_id=given.project_id,
         session_id=given.session_id,
@@ -126,6 +136,8 @@ def _convert(value: Mapping[str, Any], shape: type[S]) -> S:
     except msgspec.ValidationError as error:
         message = str(error)
         field = message.rpartition("$.")[2].strip("`") if "$." in message else _quoted(message)
+        if message.startswith("Invalid enum value"):  # which the message would repeat
+            message = f"{field} is not one of the known values"
         raise InvalidInput(message, field=field) from error
 
 
@@ -135,14 +147,12 @@ def _quoted(message: str) -> str | None:
 
 
 def _checked_time(text: str) -> str:
-    instant(text)
+    instant(check_name(text, field="ts", limit=TIME_LENGTH))
     return text
 
 
 def _bounded(draft: Draft) -> Draft:
-    size = len(msgspec.json.encode(draft.payload.value)) + len(
-        msgspec.json.encode(draft.extra.value if draft.extra else {})
-    )
+    size = _size(draft)
     if size > EVENT_BYTES:
         raise TooLarge(
             f"the event is {size} bytes, more than {EVENT_BYTES}",
@@ -150,3 +160,10 @@ def _bounded(draft: Draft) -> Draft:
             hint="Split the payload into several events; large files belong beside the memory, not in it.",
         )
     return draft
+
+
+def _size(draft: Draft) -> int:
+    """Bytes of what the caller gave, as the server counts them."""
+    extra = draft.extra.value if draft.extra else {}
+    names = [draft.type, draft.project_id, draft.project_path, draft.session_id, draft.event_id, draft.ts]
+    return server_bytes([draft.payload.value, extra, names])

@@ -11,7 +11,7 @@ from sync.clock import Clock, merge_hlc, milliseconds, new_event_id, next_hlc, t
 from sync.db.tables import events, replica, watermarks
 from sync.errors import InvalidInput
 from sync.log import outbox_store
-from sync.log.envelope import event_of_row, instant_ms
+from sync.log.envelope import event_ms, event_of_row
 from sync.log.model import CLOUD, SCHEMA_VERSION, Draft, Event, Page, Query, Reach, Recorded, reach_of
 
 _REPLICA: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
@@ -97,7 +97,7 @@ def add(connection: Connection, event: Event) -> Event:
         "project_path": event.project_path,
         "session_id": event.session_id,
         "ts": event.ts,
-        "ts_ms": instant_ms(event.ts),
+        "ts_ms": event_ms(event),
         "type": event.type,
         "payload": msgspec.json.encode(event.payload).decode(),
         "device_id": event.device_id,

@@ -19,7 +19,6 @@ from tests.acceptance.world import (
     questions,
     reaching,
     rows,
-    unique,
 )
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import Home, Sidecar, eventually

@@ -326,7 +326,16 @@ class TestOddFiles:
 
     @pytest.mark.parametrize(
         "message",
-        ["---", "## 用户偏好", "```", "> 引用", "- （待补充）", "**最后更新**：2020/1/1 00:00:00", "\u202e反\u200b\0\x07", "#"],
+        [
+            "---",
+            "## 用户偏好",
+            "```",
+            "> 引用",
+            "- （待补充）",
+            "**最后更新**：2020/1/1 00:00:00",
+            "\u202e反\u200b\0\x07",
+            "#",
+        ],
     )
     def test_no_message_can_become_structure(self, home: Home, sidecar: Sidecar, message: str) -> None:
         sidecar.update(f"{message}\n{message}", f"{message}\n\n{message}\n## 重要对话记录")
@@ -355,14 +364,18 @@ class TestAppCache:
     ) -> None:
         cache = tmp_path / "app.db"
         with closing(sqlite3.connect(cache)) as app, app:
-            app.execute("CREATE TABLE ai_memory (id INTEGER PRIMARY KEY, content TEXT, created_at TEXT, updated_at TEXT)")
+            app.execute(
+                "CREATE TABLE ai_memory (id INTEGER PRIMARY KEY, content TEXT, created_at TEXT, updated_at TEXT)"
+            )
             app.execute("INSERT INTO ai_memory VALUES (1, ?, '', '')", (f"# AI 对话记忆\n\n{HABITS}- 早起\n",))
         home = Home(tmp_path / "a", APP_DB=str(cache), DOCUMENT__POLL_SECONDS="0.2")
         word = unique("- 跑步")
         with Sidecar(home) as sidecar:
             in_file(home, "- 早起\n")
             with closing(sqlite3.connect(cache)) as app, app:
-                app.execute("UPDATE ai_memory SET content = ? WHERE id = 1", (f"# AI 对话记忆\n\n{HABITS}- 早起\n{word}\n",))
+                app.execute(
+                    "UPDATE ai_memory SET content = ? WHERE id = 1", (f"# AI 对话记忆\n\n{HABITS}- 早起\n{word}\n",)
+                )
             in_file(home, "- 早起\n", f"{word}\n")
             before = cache.read_bytes()
             sidecar.update("新的")

@@ -150,7 +150,7 @@ class Server:
 
     def _rows(self, statement: str) -> list[dict[str, Any]]:
         with psycopg.connect(self._url, row_factory=dict_row) as connection:
-            return connection.execute(statement, [self._user_id]).fetchall()  # type: ignore[arg-type]
+            return connection.execute(statement, [self._user_id]).fetchall()
 
 
 def questions(document: str) -> Counter[str]:

@@ -14,7 +14,9 @@ from sync.files import sha256
 from tests.integration.document_desk import Desk, on_a_desk
 
 HABITS = "### 工作习惯"
-CACHED = "# AI 对话记忆\n\n## 用户偏好\n\n### 工作习惯\n- 喜欢早起\n- 不喝咖啡\n\n---\n\n**最后更新**：2026/1/7 08:00:00\n"
+CACHED = (
+    "# AI 对话记忆\n\n## 用户偏好\n\n### 工作习惯\n- 喜欢早起\n- 不喝咖啡\n\n---\n\n**最后更新**：2026/1/7 08:00:00\n"
+)
 
 
 class AppCache:

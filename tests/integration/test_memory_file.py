@@ -48,7 +48,9 @@ class TestSettling:
             await desk.say(f"问题 {number}")
         await desk.memory.settle()
         assert len(await desk.versions()) == 1
-        assert [line for line in desk.text.splitlines() if "用户问" in line] == [f"- 用户问：问题 {n}" for n in range(5)]
+        assert [line for line in desk.text.splitlines() if "用户问" in line] == [
+            f"- 用户问：问题 {n}" for n in range(5)
+        ]
 
     async def test_every_version_has_a_label_of_its_own_even_in_one_second(self, desk: Desk) -> None:
         await desk.said(*(f"问题 {number}" for number in range(6)))
@@ -174,7 +176,7 @@ class TestHandEdits:
         assert "用户问：二" not in desk.text
 
     async def test_typing_and_undoing_deletes_what_was_typed_although_the_bytes_are_old(self, desk: Desk) -> None:
-        """An undo brings back the bytes of an older version: not a stale buffer, but an editor that holds its own save."""
+        """An undo brings back an older version's bytes: no stale buffer, but an editor that holds its own save."""
         await desk.said("一")
         buffer = desk.text
         desk.type_under(HABITS, "- 写错了")

@@ -13,7 +13,7 @@ from sync import files
 from sync.document import memory_file
 from sync.document.capture import ADDED
 from sync.document.memory_file import ATTEMPTS
-from sync.errors import StorageFull, StorageReadOnly
+from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
 from tests.integration.document_desk import Desk, on_a_desk
 
 HABITS = "### 工作习惯"
@@ -143,18 +143,19 @@ class TestOthersWriteMeanwhile:
         assert [event.type for event in await desk.hand_events()] == [ADDED, ADDED]
 
     async def test_an_editor_that_never_stops_is_left_alone_and_served_later(
-        self, desk: Desk, before_each_write: Callable[[Callable[[], object]], None]
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await desk.said("一")
         saves = 0
 
-        def always() -> None:
+        def save_first(*_: object) -> NoReturn:
             nonlocal saves
             saves += 1
             desk.type_under(HABITS, f"- 第 {saves} 次")
+            raise DocumentChanged("the file changed")
 
-        with pytest.MonkeyPatch.context() as storm:
-            storm.setattr(memory_file, "compare_and_swap", lambda *_: always() or files._check(None, "x", desk.file))
+        with monkeypatch.context() as storm:
+            storm.setattr(memory_file, "compare_and_swap", save_first)
             await desk.said("二")
         assert saves == ATTEMPTS
         assert "用户问：二" not in desk.text
@@ -262,7 +263,7 @@ class TestDisks:
     async def test_a_folder_in_the_file_s_place_is_an_error_not_a_crash(self, desk: Desk) -> None:
         desk.file.mkdir()
         await desk.say("一")
-        with pytest.raises(memory_file.StorageError):
+        with pytest.raises(StorageError):
             await desk.memory.settle()
         assert "用户问：一" in (await desk.memory.view()).text
 
@@ -270,7 +271,7 @@ class TestDisks:
         desk.file = tmp_path / "unplugged" / "memory.md"
         desk.restart()
         await desk.say("一")
-        with pytest.raises(memory_file.StorageError):
+        with pytest.raises(StorageError):
             await desk.memory.settle()
         assert "用户问：一" in (await desk.memory.view()).text
         desk.file.parent.mkdir()

@@ -1,0 +1,200 @@
+'use strict';
+
+/**
+ * The memory as the chat of an Electron app uses it: load before a message, update after the answer.
+ *
+ * Errors never reach the chat. Without a sidecar `loadAIMemory` answers the template, and updates wait in a small queue
+ * in this process until it is back. Every update bears an idempotency key, so one that was recorded although its answer
+ * got lost is not recorded twice.
+ */
+
+const { randomUUID } = require('node:crypto');
+
+const QUEUE_ENTRIES = 200;
+const QUEUE_CHARS = 4 * 1024 * 1024;
+const TRIES_IN_FRONT = 2; // then an update goes behind the others, so that one bad update cannot hold up all
+const LIMITS = Object.freeze({
+  loadMs: 3_000, // a message waits at most so long for its memory ...
+  patienceMs: 1_500, // ... after at most so long for a sidecar that is being restarted
+  updateMs: 5_000, // a chat that awaits its update goes on after that; the update stays queued
+});
+
+/** The document a new memory begins with, as the sidecar writes it. */
+const TEMPLATE = `# AI 对话记忆
+
+## 用户偏好
+
+### 工作习惯
+- （待补充）
+
+### 沟通风格
+- （待补充）
+
+### 技术偏好
+- （待补充）
+
+---
+
+## 重要对话记录
+
+- （待补充）
+
+---
+
+## 常用操作
+
+### 日常任务
+- （待补充）
+
+### 常用命令
+- （待补充）
+`;
+
+const PROMPT_WITHOUT_MEMORY = `## 用户记忆（自动加载）
+
+记忆服务暂时不可用，本次对话没有以往的记忆。不要猜测用户以前说过什么；用户问起时，如实说明暂时读不到记忆。
+`;
+
+/**
+ * @param {{ supervisor?: object, client?: object, limits?: Partial<typeof LIMITS>, log?: (line: string) => void }} options
+ *   one of `supervisor` and `client`; `log` gets kinds of errors and counts, never content
+ */
+function createMemory({ supervisor, client, limits = {}, log = () => {} }) {
+  const sidecar = supervisor ?? client;
+  if (!sidecar) throw new TypeError('supervisor or client must be given');
+  const memory = new Memory(sidecar, { ...LIMITS, ...limits }, log);
+  supervisor?.on('state', ({ state }) => state === 'running' && memory.flush());
+  return {
+    load: (options) => memory.load(options),
+    loadAIMemory: async (options) => (await memory.load(options)).content,
+    updateAIMemory: (userMessage, aiResponse, options) => memory.update(userMessage, aiResponse, options),
+    buildSystemPrompt: (base, options) => memory.buildSystemPrompt(base, options),
+    flush: () => memory.flush(),
+    get queued() {
+      return memory.queued;
+    },
+  };
+}
+
+class Memory {
+  constructor(sidecar, limits, log) {
+    this._sidecar = sidecar;
+    this._limits = limits;
+    this._log = log;
+    this._queue = []; // { params, chars, tries, answer }
+    this._flushing = undefined;
+  }
+
+  /** Updates that wait for the sidecar. */
+  get queued() {
+    return this._queue.length;
+  }
+
+  /** The result of `memory/load`; where that cannot be had, one of the same shape with the template. */
+  async load(options = {}) {
+    return (await this._read('memory/load', options)) ?? templateResult(this.queued);
+  }
+
+  /** `base`, then the memory as a block fenced as data, with the rules for its use. */
+  async buildSystemPrompt(base, options = {}) {
+    const answer = await this._read('memory/systemPrompt', options);
+    return [base, answer?.prompt ?? PROMPT_WITHOUT_MEMORY].filter(Boolean).join('\n\n');
+  }
+
+  /**
+   * Record one exchange. Resolves when it is durable or waits in the queue (`queued: true`); never rejects.
+   * @param {{ sessionId?: string, projectPath?: string, importance?: number, idempotencyKey?: string }} [options]
+   */
+  async update(userMessage, aiResponse, options = {}) {
+    const params = { idempotencyKey: randomUUID(), ...options, userMessage: String(userMessage), aiResponse: String(aiResponse) };
+    const entry = { params, chars: params.userMessage.length + params.aiResponse.length, tries: 0, answer: undefined };
+    this._queue.push(entry);
+    this._bound();
+    await atMost(this._limits.updateMs, this.flush());
+    return entry.answer ?? { recorded: false, queued: true, eventId: null };
+  }
+
+  /** Send what waits, in order; stops at the first that cannot be sent now. Never rejects. */
+  async flush() {
+    // One that is being sent may have looked at the queue before its newest entry: wait for it, then look again.
+    while (this._flushing) await this._flushing;
+    this._flushing = this._drain();
+    await this._flushing;
+  }
+
+  async _drain() {
+    try {
+      while (this._queue.length > 0) {
+        const entry = this._queue[0];
+        const sent = await this._send(entry);
+        if (!sent && entry.tries < TRIES_IN_FRONT) return;
+        this._queue = this._queue.filter((other) => other !== entry);
+        if (sent) continue;
+        this._queue.push(entry);
+        return;
+      }
+    } finally {
+      this._flushing = undefined;
+    }
+  }
+
+  /** Whether an entry is done with: recorded, or refused for good. */
+  async _send(entry) {
+    try {
+      const options = { timeoutMs: this._limits.updateMs, patienceMs: 0 };
+      entry.answer = await this._sidecar.request('memory/update', entry.params, options);
+      return true;
+    } catch (error) {
+      this._log(`memory/update: ${error.kind ?? error.name}${error.retryable ? ', kept for later' : ''}`);
+      if (error.kind !== 'not_running') entry.tries += 1;
+      if (error.retryable) return false;
+      entry.answer = { recorded: false, eventId: null, reason: error.kind ?? 'internal' };
+      return true;
+    }
+  }
+
+  /** The oldest go first when too much waits. */
+  _bound() {
+    let chars = this._queue.reduce((sum, entry) => sum + entry.chars, 0);
+    while (this._queue.length > QUEUE_ENTRIES || (chars > QUEUE_CHARS && this._queue.length > 1)) {
+      chars -= this._queue.shift().chars;
+      this._log('memory/update: the queue is full, its oldest entry is dropped');
+    }
+  }
+
+  async _read(method, options) {
+    const { loadMs, patienceMs } = this._limits;
+    try {
+      return await this._sidecar.request(method, options, { timeoutMs: loadMs, patienceMs, early: true });
+    } catch (error) {
+      this._log(`${method}: ${error.kind ?? error.name}, going on without the memory`);
+      return undefined;
+    }
+  }
+}
+
+/** Wait for a promise that never rejects, but no longer than `ms`. */
+async function atMost(ms, promise) {
+  let timer;
+  const limit = new Promise((resolve) => (timer = setTimeout(resolve, ms)));
+  await Promise.race([promise, limit]);
+  clearTimeout(timer);
+}
+
+function templateResult(pending) {
+  return {
+    content: TEMPLATE,
+    document: TEMPLATE,
+    documentSha256: '',
+    digest: '',
+    source: 'template',
+    stale: true,
+    pending,
+    throughSeq: 0,
+    updatedAt: null,
+    devices: [],
+    omitted: [],
+  };
+}
+
+module.exports = { createMemory, TEMPLATE, PROMPT_WITHOUT_MEMORY };

@@ -1,0 +1,279 @@
+"""The command line as people and other programs use it: JSON in and out, exit codes, errors on stderr with a hint."""
+
+import base64
+import json
+import secrets
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.world import in_file, questions, unique
+from tests.sidecar import ANSWER_WITHIN, COMMAND, REPOSITORY, CallFailed, Home, Sidecar
+
+# The envelope of seed 002, section 4.1, and its event types, section 4.2.
+STARTED: dict[str, Any] = {
+    "schema_version": 1,
+    "event_id": "evt_20260202_000001",
+    "project_id": "proj_abcd1234",
+    "project_path": "/abs/path/to/project",
+    "session_id": "sess_20260202_001",
+    "ts": "2026-02-02T10:00:00.000Z",
+    "type": "session_started",
+    "payload": {},
+}
+KINDS: list[tuple[str, dict[str, Any]]] = [
+    ("message", {"role": "user", "content": "我们用哪个数据库"}),
+    ("tool_call", {"tool": "Write", "details": {"file_path": "src/main.py"}, "stage": "implement"}),
+    ("memory_fact", {"fact_type": "decision", "content": "用 SQLite", "tags": ["db", "决定"]}),
+    ("user_feedback", {"feedback_type": "correction", "content": "不要用英文回答"}),
+    ("session_finalized", {}),
+    ("something_of_tomorrow", {"nested": [{"deep": None}, 1, 1.5, True]}),
+]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "a")
+
+
+def events(count: int) -> list[dict[str, Any]]:
+    return [
+        {**STARTED, "event_id": f"evt_20260202_{number:06}", "type": kind, "payload": payload}
+        for number, (kind, payload) in enumerate((KINDS * count)[:count], start=2)
+    ]
+
+
+def text(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+class TestEvents:
+    def test_append_keeps_the_envelope_of_the_seed_as_it_came(self, home: Home) -> None:
+        told = home.json("events", "append", text(STARTED))
+        assert told["eventIds"] == [STARTED["event_id"]]
+        assert told["duplicates"] == []
+        (event,) = home.json("events", "read", text({"project_id": "proj_abcd1234"}))["events"]
+        assert {name: event[name] for name in STARTED} == STARTED
+
+    @pytest.mark.parametrize(("kind", "payload"), KINDS, ids=[kind for kind, _ in KINDS])
+    def test_every_kind_comes_back_value_for_value(self, home: Home, kind: str, payload: dict[str, Any]) -> None:
+        home.json("events", "append", text({"type": kind, "payload": payload}))
+        (event,) = home.json("events", "tail")["events"]
+        assert (event["type"], event["payload"], event["project_id"]) == (kind, payload, "proj_global")
+        assert event["event_id"].startswith("evt_")
+        assert event["session_id"].startswith("sess_")
+
+    def test_fields_of_a_newer_writer_are_kept_value_for_value(self, home: Home) -> None:
+        home.json("events", "append", text({**STARTED, "mood": {"level": 3}, "flags": [True, None]}))
+        (event,) = home.json("events", "read")["events"]
+        assert (event["mood"], event["flags"]) == ({"level": 3}, [True, None])
+
+    def test_the_same_event_again_records_nothing_new(self, home: Home) -> None:
+        home.json("events", "append", text(STARTED))
+        again = home.json("events", "append", text(STARTED))
+        assert again["eventIds"] == again["duplicates"] == [STARTED["event_id"]]
+        assert len(home.json("events", "read")["events"]) == 1
+
+    def test_the_same_id_with_another_content_is_refused(self, home: Home) -> None:
+        home.json("events", "append", text(STARTED))
+        other = home.run("events", "append", text({**STARTED, "payload": {"x": 1}}), check=False)
+        assert other.returncode == 2
+        assert STARTED["event_id"] in other.stderr
+        assert len(home.json("events", "read")["events"]) == 1
+
+    def test_a_batch_is_recorded_whole_and_in_its_order(self, home: Home) -> None:
+        batch = events(6)
+        told = home.json("events", "append-batch", text(batch))
+        assert told["eventIds"] == [event["event_id"] for event in batch]
+        assert [event["type"] for event in home.json("events", "read")["events"]] == [kind for kind, _ in KINDS]
+
+    def test_a_batch_with_one_bad_event_is_not_recorded_at_all(self, home: Home) -> None:
+        bad = home.run("--json", "events", "append-batch", text([*events(3), {"payload": {}}]), check=False)
+        assert bad.returncode == 2
+        assert json.loads(bad.stderr)["error"]["data"]["field"].startswith("events[3]")
+        assert home.json("events", "read")["events"] == []
+
+    def test_reading_goes_on_from_the_offset_and_filters(self, home: Home) -> None:
+        batch = events(6)
+        home.json("events", "append-batch", text(batch))
+        home.json("events", "append", text({**STARTED, "project_id": "proj_other", "ts": "2026-03-01T00:00:00Z"}))
+        first = home.json("events", "read", text({"limit": 4}))
+        assert len(first["events"]) == 4
+        rest = home.json("events", "read", text({"after": first["nextOffset"]}))
+        assert [event["event_id"] for event in rest["events"]] == [
+            *(event["event_id"] for event in batch[4:]),
+            STARTED["event_id"],
+        ]
+        nothing = home.json("events", "read", text({"after": rest["nextOffset"]}))
+        assert (nothing["events"], nothing["nextOffset"]) == ([], rest["nextOffset"])
+        assert len(home.json("events", "read", text({"types": ["message", "tool_call"]}))["events"]) == 2
+        assert len(home.json("events", "read", text({"since_ts": "2026-02-15T00:00:00Z"}))["events"]) == 1
+        assert len(home.json("events", "read", text({"project_id": "proj_abcd1234", "limit": 1000}))["events"]) == 6
+
+    def test_tail_gives_the_newest_oldest_of_them_first(self, home: Home) -> None:
+        batch = events(6)
+        home.json("events", "append-batch", text(batch))
+        told = home.json("events", "tail", text({"project_id": "proj_abcd1234", "limit": 2}))
+        assert [event["event_id"] for event in told["events"]] == [event["event_id"] for event in batch[-2:]]
+
+    @pytest.mark.parametrize("verb", ["append", "append-batch", "read", "tail"])
+    def test_a_dash_reads_standard_input(self, home: Home, verb: str) -> None:
+        value: Any = {"append": STARTED, "append-batch": [STARTED]}.get(verb, {"limit": 5})
+        told = home.json("events", verb, "-", stdin=text(value))
+        assert told["nextOffset"] == (1 if verb.startswith("append") else 0)
+
+    @pytest.mark.parametrize(
+        "argument",
+        [
+            "",
+            "{",
+            "[1",
+            "12",
+            '"text"',
+            "{}",
+            '{"type": ""}',
+            '{"type": "x", "payload": []}',
+            '{"type": "x", "payload": NaN}',
+            '{"type": "x", "ts": "now"}',
+            '{"type": "x", "schema_version": 99}',
+            json.dumps({"type": "x", "event_id": "e" * 129}),
+        ],
+    )
+    def test_what_is_no_event_exits_2_and_says_why(self, home: Home, argument: str) -> None:
+        bad = home.run("events", "append", argument, check=False)
+        assert bad.returncode == 2
+        assert bad.stdout == ""
+        assert "Traceback" not in bad.stderr
+        assert bad.stderr.startswith("error: ")
+        assert "\nhint: " in bad.stderr
+
+    @pytest.mark.parametrize(
+        "argument", ['{"limits": 3}', '{"limit": 0}', '{"after": -1}', '{"since_ts": "soon"}', "[]"]
+    )
+    def test_what_is_no_filter_exits_2(self, home: Home, argument: str) -> None:
+        for verb in ("read", "tail"):
+            bad = home.run("events", verb, argument, check=False)
+            assert (bad.returncode, bad.stdout) == (2, "")
+            assert "hint: " in bad.stderr
+
+
+class TestForm:
+    @pytest.mark.parametrize("arguments", [("--json", "events", "tail"), ("events", "tail", "--json")])
+    def test_json_may_stand_before_or_after_the_verb(self, home: Home, arguments: tuple[str, ...]) -> None:
+        assert json.loads(home.run(*arguments).stdout) == {"events": [], "nextOffset": 0}
+
+    @pytest.mark.parametrize("verb", [["load"], ["status"], ["update", "问", "答"]], ids=lambda verb: verb[0])
+    def test_one_json_object_is_all_there_is_on_stdout(self, home: Home, verb: list[str]) -> None:
+        for arguments in (["--json", *verb], [*verb, "--json"]):
+            printed = home.run(*arguments).stdout
+            assert isinstance(json.loads(printed), dict)
+            assert printed.count("\n") == 1
+
+    def test_an_error_is_one_json_object_on_stderr_with_a_hint(self, home: Home) -> None:
+        failed = home.run("--json", "sync", check=False)
+        assert (failed.returncode, failed.stdout) == (1, "")
+        error = json.loads(failed.stderr)["error"]
+        assert error["data"]["kind"] == "cloud_not_configured"
+        assert error["data"]["hint"]
+
+    @pytest.mark.parametrize("arguments", [["no-such-verb"], ["events"], ["events", "append"], ["load", "--nonsense"]])
+    def test_wrong_usage_exits_2(self, home: Home, arguments: list[str]) -> None:
+        assert home.run(*arguments, check=False).returncode == 2
+
+    def test_an_unknown_setting_is_named(self, home: Home) -> None:
+        home.settings["SYNC__POL_SECONDS"] = "3"
+        failed = home.run("load", check=False)
+        assert failed.returncode == 1
+        assert "XIAOBAI_SYNC__POL_SECONDS" in failed.stderr
+
+    def test_load_prints_the_memory_and_nothing_else_on_stdout(self, home: Home) -> None:
+        home.run("update", "今天吃什么", "面条")
+        shown = home.run("load")
+        assert shown.stdout == home.file.read_text("utf-8")
+        assert "source: local" in shown.stderr
+
+
+class TestBesideASidecar:
+    def test_an_update_from_the_command_line_is_in_the_sidecar_s_load(self, home: Home) -> None:
+        with Sidecar(home) as sidecar:
+            sidecar.update("从应用")
+            word = unique("从命令行")
+            home.run("update", word, "好的")
+            assert questions(sidecar.load()["document"]) == {"从应用": 1, word: 1}
+            in_file(home, word)
+
+    def test_events_from_both_are_numbered_without_a_gap(self, home: Home) -> None:
+        with Sidecar(home) as sidecar:
+            for number in range(4):
+                sidecar.update(f"应用 {number}")
+                home.run("events", "append", text({"type": "memory_fact", "payload": {"content": f"命令 {number}"}}))
+            found = sidecar.call("events/read")["events"]
+        assert [event["replica_seq"] for event in found] == list(range(1, 9))
+        assert len({event["replica_id"] for event in found}) == 1
+
+    def test_the_command_line_alone_keeps_the_file_too(self, home: Home) -> None:
+        home.run("update", "没有服务", "也行")
+        assert questions(home.file.read_text("utf-8")) == {"没有服务": 1}
+
+
+class TestServe:
+    def test_a_second_one_on_the_same_data_says_already_running(self, home: Home) -> None:
+        with Sidecar(home) as first:
+            first.update("一")
+            second = Sidecar(home)
+            with pytest.raises(CallFailed) as refused:
+                second.update("二")
+            assert refused.value.kind == "already_running"
+            assert second.process.wait(ANSWER_WITHIN) == 1
+            told = (home.folder / "stderr.log").read_text("utf-8")
+            assert "error: another process serves" in told
+            assert "\nhint: " in told
+            assert "Traceback" not in told
+            assert questions(first.load()["document"]) == {"一": 1}  # the first one minds its business
+
+    @pytest.mark.parametrize("kind", ["sb_secret", "legacy"])
+    @pytest.mark.parametrize("verb", ["serve", "load", "login a@example.com --password-stdin"])
+    def test_a_service_key_ends_it_and_is_never_shown(self, home: Home, kind: str, verb: str) -> None:
+        key = f"sb_secret_{secrets.token_urlsafe(24)}" if kind == "sb_secret" else legacy_service_key()
+        home.settings |= {"SUPABASE_URL": "http://127.0.0.1:1", "SUPABASE_KEY": key}
+        refused = home.run(*verb.split(), check=False)
+        assert refused.returncode == 1
+        assert "XIAOBAI_SUPABASE_KEY" in refused.stderr
+        assert "hint: " in refused.stderr
+        assert key not in refused.stderr + refused.stdout
+        assert all(part not in refused.stderr + refused.stdout for part in key.split("."))
+        assert not [path for path in home.folder.rglob("*") if path.is_file() and key.encode() in path.read_bytes()]
+
+    def test_nothing_but_protocol_is_on_its_stdout(self, home: Home) -> None:
+        call = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "memory/update",
+            "params": {"userMessage": "问", "aiResponse": "答"},
+        }
+        served = home.run("serve", stdin=f"{text(call)}\nnonsense\n")
+        answers = [json.loads(line) for line in served.stdout.splitlines()]
+        assert {answer.get("id") for answer in answers} == {1, None}
+        assert all(answer["jsonrpc"] == "2.0" for answer in answers)
+        assert served.returncode == 0
+
+    def test_with_nobody_at_the_other_end_it_leaves_at_once(self, home: Home) -> None:
+        served = subprocess.run(
+            [*COMMAND, "serve"],
+            env=home.environment,
+            cwd=REPOSITORY,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=20,
+        )
+        assert (served.returncode, served.stdout) == (0, b"")
+
+
+def legacy_service_key() -> str:
+    """A JWT as Supabase issued them before 2025, for a role that passes row-level security by."""
+    parts = ({"alg": "HS256", "typ": "JWT"}, {"iss": "supabase", "role": "service_role", "exp": 4_000_000_000})
+    head = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in parts]
+    return ".".join([*head, secrets.token_urlsafe(32)])

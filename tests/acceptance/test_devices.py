@@ -1,0 +1,343 @@
+"""Several devices of one account, sessions that outlive a restart, and where `load` says its words come from."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.acceptance.world import (
+    Network,
+    Server,
+    events_of,
+    exchanges,
+    in_file,
+    level,
+    questions,
+    reaching,
+    settled,
+    unique,
+)
+from tests.cloud.fixtures import Cloud, User
+from tests.sidecar import CallFailed, Home, Sidecar, eventually
+
+
+@pytest.fixture
+def user(new_user: Callable[[], User]) -> User:
+    return new_user()
+
+
+@pytest.fixture
+def server(local_cloud: Cloud, user: User) -> Server:
+    return Server(local_cloud, user.user_id)
+
+
+@pytest.fixture
+def network(local_cloud: Cloud) -> Iterator[Network]:
+    with Network(local_cloud) as network:
+        yield network
+
+
+@pytest.fixture
+def home_a(tmp_path: Path, local_cloud: Cloud, network: Network) -> Home:
+    """Device A, which reaches the cloud through the network."""
+    return Home(tmp_path / "a", device="device-a", **reaching(local_cloud, network.url))
+
+
+@pytest.fixture
+def home_b(tmp_path: Path, local_cloud: Cloud) -> Home:
+    return Home(tmp_path / "b", device="device-b", **reaching(local_cloud))
+
+
+def logged_in(home: Home, user: User) -> Sidecar:
+    sidecar = Sidecar(home)
+    sidecar.log_in(user.email, user.password)
+    level(sidecar)
+    return sidecar
+
+
+def session_file(home: Home) -> Path:
+    return next((home.data / "profiles").glob("*/session.json"))
+
+
+def spoil_session(home: Home, **changes: Any) -> None:
+    """What time, or an administrator, does to a session that is kept."""
+    path = session_file(home)
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def only_as_somebody(network: Network, cloud: Cloud) -> None:
+    """No request for data may go out under the app's key: the server would answer it with an empty list."""
+    for line, headers in network.requests:
+        if "/auth/v1/token" in line:
+            continue  # signing in, refreshing: the only ones without a user
+        token = headers.get("authorization", "")
+        assert token.startswith("Bearer "), line
+        assert cloud.publishable_key not in token, line
+
+
+class TestTwoDevices:
+    def test_what_a_remembers_is_in_b_s_digest_under_its_name_and_in_nobody_else_s_file(
+        self, home_a: Home, home_b: Home, user: User
+    ) -> None:
+        with logged_in(home_a, user) as a, logged_in(home_b, user) as b:
+            word_a, word_b = unique("甲说"), unique("乙说")
+            a.update(word_a)
+            b.update(word_b)
+            loaded = b.until("memory/load", lambda told: word_a in told["digest"], waitMs=1000)
+            (device,) = loaded["devices"]
+            assert (device["deviceId"], device["name"]) == ("device-a", "name of device-a")
+            assert "name of device-a" in loaded["digest"]
+            assert word_a in loaded["content"]
+            assert questions(loaded["document"]) == {word_b: 1}
+            assert b.load(scope="device")["digest"] == ""
+            a.until("memory/load", lambda told: word_b in told["digest"], waitMs=1000)
+            in_file(home_a, word_a)
+            in_file(home_b, word_b)
+            for sidecar in (a, b):
+                settled(sidecar)
+            assert word_b not in home_a.file.read_text("utf-8")
+            assert word_a not in home_b.file.read_text("utf-8")
+
+    def test_a_hand_edit_on_a_and_its_removal_reach_b(self, home_a: Home, home_b: Home, user: User) -> None:
+        with logged_in(home_a, user) as a, logged_in(home_b, user) as b:
+            a.update("旧的")
+            in_file(home_a, "旧的")
+            word = unique("手写")
+            text = home_a.file.read_text("utf-8")
+            home_a.file.write_text(text.replace("### 工作习惯\n", f"### 工作习惯\n- {word}\n"), "utf-8")
+            b.until("memory/load", lambda told: word in told["digest"], waitMs=1000)
+            home_a.file.write_text(text, "utf-8")
+            b.until("memory/load", lambda told: word not in told["digest"], waitMs=1000)
+
+    def test_the_digest_can_be_switched_off(self, home_a: Home, tmp_path: Path, local_cloud: Cloud, user: User) -> None:
+        off = Home(tmp_path / "b", device="device-b", LOAD__OTHER_DEVICES="off", **reaching(local_cloud))
+        with logged_in(home_a, user) as a, logged_in(off, user) as b:
+            a.update("甲说")
+            b.until("events/read", lambda page: "甲说" in json.dumps(page, ensure_ascii=False))
+            loaded = b.load(waitMs=1000)
+            assert (loaded["digest"], loaded["devices"]) == ("", [])
+
+    def test_both_hold_the_same_events_when_all_is_quiet(self, home_a: Home, home_b: Home, user: User) -> None:
+        with logged_in(home_a, user) as a, logged_in(home_b, user) as b:
+            for number in range(10):
+                a.update(f"甲 {number}")
+                b.update(f"乙 {number}")
+            level(a)
+            level(b)
+            eventually(lambda: len(exchanges(a)) == len(exchanges(b)) == 20)
+            assert {event["event_id"] for event in events_of(a)} == {event["event_id"] for event in events_of(b)}
+
+    def test_each_device_keeps_a_row_of_its_own_on_the_server(
+        self, home_a: Home, home_b: Home, user: User, server: Server
+    ) -> None:
+        with logged_in(home_a, user) as a, logged_in(home_b, user) as b:
+            a.update("甲说")
+            b.update("乙说")
+            eventually(lambda: [questions(row["content"]) for row in server.documents] == [{"甲说": 1}, {"乙说": 1}])
+            assert [row["device_id"] for row in server.documents] == ["device-a", "device-b"]
+            assert [row["name"] for row in server.devices] == ["name of device-a", "name of device-b"]
+
+
+class TestAccount:
+    def test_a_login_outlives_a_restart(self, home_a: Home, user: User, server: Server) -> None:
+        logged_in(home_a, user).stop()
+        with Sidecar(home_a) as again:
+            assert again.call("auth/status")["account"] == {
+                "state": "logged_in",
+                "userId": user.user_id,
+                "label": user.email,
+            }
+            again.update("重启之后")
+            level(again)
+        assert len(server.ids()) == 1
+
+    def test_the_tokens_are_in_a_private_file_and_nowhere_else(self, home_a: Home, user: User) -> None:
+        logged_in(home_a, user).stop()
+        session = json.loads(session_file(home_a).read_text())
+        assert session_file(home_a).stat().st_mode & 0o077 == 0
+        for secret in (session["access_token"], session["refresh_token"], user.password):
+            holders = [path.name for path in home_a.folder.rglob("*") if path.is_file() and secret in _text(path)]
+            assert holders == ([] if secret == user.password else ["session.json"])
+
+    def test_what_a_guest_recorded_is_claimed_by_the_first_login_with_the_same_ids(
+        self, home_a: Home, user: User, server: Server
+    ) -> None:
+        with Sidecar(home_a) as sidecar:
+            recorded = [sidecar.update(f"访客 {number}")["eventId"] for number in range(5)]
+            assert sidecar.call("auth/status")["account"]["state"] == "guest"
+            assert sidecar.call("sync/status")["pending"] == 5
+            sidecar.log_in(user.email, user.password)
+            level(sidecar)
+            assert [event["event_id"] for event in exchanges(sidecar)] == recorded
+            assert questions(sidecar.load()["document"]) == {f"访客 {number}": 1 for number in range(5)}
+        assert server.ids() == recorded
+
+    def test_logging_out_keeps_the_memory_and_sends_nothing_more(
+        self, home_a: Home, user: User, server: Server, network: Network, local_cloud: Cloud
+    ) -> None:
+        with logged_in(home_a, user) as sidecar:
+            sidecar.update("登录时")
+            level(sidecar)
+            assert sidecar.call("auth/logout")["account"]["state"] == "logged_out"
+            assert not list((home_a.data / "profiles").glob("*/session.json"))
+            sidecar.update("退出后")
+            loaded = sidecar.load(waitMs=500)
+            assert questions(loaded["document"]) == {"登录时": 1, "退出后": 1}
+            assert loaded["source"] == "local"
+            assert sidecar.call("sync/status")["cloud"]["state"] == "signed_out"
+            assert len(server.ids()) == 1
+            sidecar.log_in(user.email, user.password)
+            level(sidecar)
+            assert len(server.ids()) == 2
+        only_as_somebody(network, local_cloud)
+
+    def test_a_login_through_the_command_line_is_used_by_a_running_sidecar(
+        self, home_a: Home, user: User, server: Server
+    ) -> None:
+        with Sidecar(home_a) as sidecar:
+            sidecar.update("先说的")
+            home_a.run("login", user.email, "--password-stdin", stdin=f"{user.password}\n")
+            level(sidecar)
+        assert len(server.ids()) == 1
+
+
+class TestExpiredSessions:
+    def test_a_start_offline_with_an_expired_one_serves_and_never_asks_as_nobody(
+        self, home_a: Home, user: User, server: Server, network: Network, local_cloud: Cloud
+    ) -> None:
+        with logged_in(home_a, user) as first:
+            first.update("之前")
+            level(first)
+        spoil_session(home_a, expires_at=1.0)
+        network.cut()
+        network.forget_requests()
+        with Sidecar(home_a) as sidecar:
+            loaded = sidecar.load(waitMs=300)
+            assert (loaded["source"], loaded["stale"]) == ("local", True)
+            assert questions(loaded["document"]) == {"之前": 1}
+            sidecar.update("离线")
+            assert sidecar.call("auth/status")["account"]["state"] == "logged_in"
+            network.restore()
+            level(sidecar)
+        assert len(server.ids()) == 2
+        assert any("grant_type=refresh_token" in line for line, _ in network.requests)
+        only_as_somebody(network, local_cloud)
+
+    def test_one_that_the_server_has_ended_asks_for_a_login_and_empties_nothing(
+        self, home_a: Home, user: User, server: Server, network: Network, local_cloud: Cloud
+    ) -> None:
+        with logged_in(home_a, user) as first:
+            first.update("之前")
+            level(first)
+        spoil_session(home_a, expires_at=1.0, refresh_token="ended")
+        network.forget_requests()
+        with Sidecar(home_a) as sidecar:
+            sidecar.until("sync/status", lambda told: told["cloud"]["state"] == "signed_out")
+            assert sidecar.call("auth/status")["account"]["state"] == "logged_out"
+            sidecar.update("之后")
+            assert questions(sidecar.load(waitMs=300)["document"]) == {"之前": 1, "之后": 1}
+            with pytest.raises(CallFailed) as asked:
+                sidecar.call("sync/now")
+            assert asked.value.kind == "login_required"
+            assert [line for line, _ in network.requests if "/rest/" in line] == []
+            sidecar.log_in(user.email, user.password)
+            level(sidecar)
+        assert len(server.ids()) == 2
+        only_as_somebody(network, local_cloud)
+
+    def test_a_token_that_the_server_refuses_is_refreshed_once(
+        self, home_a: Home, user: User, network: Network, local_cloud: Cloud
+    ) -> None:
+        logged_in(home_a, user).stop()
+        access = json.loads(session_file(home_a).read_text())["access_token"]
+        spoil_session(home_a, access_token=access[:-6] + "AAAAAA")
+        network.forget_requests()
+        with Sidecar(home_a) as sidecar:
+            sidecar.update("一")
+            level(sidecar)
+        assert sum("grant_type=refresh_token" in line for line, _ in network.requests) == 1
+        only_as_somebody(network, local_cloud)
+
+    def test_a_damaged_session_file_asks_for_a_login_and_keeps_the_memory(self, home_a: Home, user: User) -> None:
+        with logged_in(home_a, user) as first:
+            first.update("之前")
+            level(first)
+        session_file(home_a).write_bytes(b'{"user_id": "half')
+        with Sidecar(home_a) as sidecar:
+            assert sidecar.call("auth/status")["account"]["state"] == "logged_out"
+            assert questions(sidecar.load()["document"]) == {"之前": 1}
+
+
+class TestSources:
+    def test_template_then_local_without_a_cloud(self, tmp_path: Path) -> None:
+        with Sidecar(Home(tmp_path / "plain")) as sidecar:
+            first = sidecar.load()
+            assert (first["source"], first["stale"]) == ("template", False)
+            assert "## 用户偏好" in first["document"]
+            sidecar.update("一")
+            then = sidecar.load()
+            assert (then["source"], then["stale"]) == ("local", False)
+
+    def test_cloud_where_the_server_answers_and_stale_where_it_does_not(
+        self, home_a: Home, user: User, network: Network
+    ) -> None:
+        with logged_in(home_a, user) as sidecar:
+            sidecar.update("一")
+            level(sidecar)
+            answered = sidecar.load(waitMs=5000)
+            assert (answered["source"], answered["stale"]) == ("cloud", False)
+            network.cut()
+            alone = sidecar.load(waitMs=1000)
+            assert (alone["source"], alone["stale"]) == ("local", True)
+            assert alone["document"] == answered["document"]
+            network.restore()
+            sidecar.until("memory/load", lambda told: told["source"] == "cloud", waitMs=1000)
+
+    def test_an_empty_cloud_overwrites_nothing(self, home_a: Home, user: User, server: Server) -> None:
+        with Sidecar(home_a) as sidecar:
+            sidecar.update("访客说")
+            in_file(home_a, "访客说")
+            assert server.events == []
+            sidecar.log_in(user.email, user.password)
+            answered = sidecar.load(waitMs=5000)
+            assert questions(answered["document"]) == {"访客说": 1}
+            level(sidecar)
+            assert questions(home_a.file.read_text("utf-8")) == {"访客说": 1}
+
+
+class TestTheServerChanges:
+    def test_what_a_restored_server_has_forgotten_is_sent_again(
+        self, home_a: Home, user: User, server: Server, local_cloud: Cloud
+    ) -> None:
+        with logged_in(home_a, user) as sidecar:
+            recorded = [sidecar.update(f"问题 {number}")["eventId"] for number in range(6)]
+            level(sidecar)
+            with psycopg.connect(local_cloud.database_url) as database:
+                database.execute("delete from public.ai_memory_events where user_id = %s and seq > 3", [user.user_id])
+                database.execute("update public.ai_memory_heads set seq = 3 where user_id = %s", [user.user_id])
+            sidecar.call("sync/now")
+            eventually(lambda: sorted(server.ids()) == sorted(recorded))
+            assert [row["seq"] for row in server.events] == list(range(1, len(server.events) + 1))
+            assert [event["event_id"] for event in exchanges(sidecar)] == recorded
+
+    def test_a_revoked_device_goes_on_remembering_and_says_that_it_is_refused(
+        self, home_a: Home, user: User, server: Server, local_cloud: Cloud
+    ) -> None:
+        with logged_in(home_a, user) as sidecar:
+            with psycopg.connect(local_cloud.database_url) as database:
+                database.execute(
+                    "update public.ai_memory_devices set revoked_at = now() where user_id = %s", [user.user_id]
+                )
+            sidecar.update("之后")
+            told = sidecar.until("sync/status", lambda told: told["cloud"]["state"] == "refused")
+            assert told["cloud"]["lastError"]["kind"] == "forbidden"
+            assert told["pending"] == 1
+            assert questions(sidecar.load(waitMs=300)["document"]) == {"之后": 1}
+            assert server.ids() == []
+
+
+def _text(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", errors="replace")

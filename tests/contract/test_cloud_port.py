@@ -1,0 +1,451 @@
+"""One suite for every implementation of the port: the twin in memory, and the Supabase clients on a real project.
+
+What holds here holds in the simulator, and what the simulator relies on is checked here against the real thing.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from sync.clock import SystemClock
+from sync.cloud.late import LateCloud
+from sync.cloud.port import DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
+from sync.errors import (
+    BadCredentials,
+    DeviceConflict,
+    DeviceForked,
+    Forbidden,
+    LoginRequired,
+    Rejected,
+)
+from sync.log.envelope import to_wire
+from sync.log.model import Event
+from tests.contract.cloud_worlds import MemoryWorld, Person, SupabaseWorld, World, supabase_cloud
+from tests.support import REDACTOR, event
+
+
+@pytest.fixture(params=["memory", "supabase", "late"])
+async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+    if request.param == "memory":
+        yield MemoryWorld()
+        return
+    local = request.getfixturevalue("local_cloud")
+    cloud = (
+        supabase_cloud(local)
+        if request.param == "supabase"
+        else LateCloud(local.url, local.publishable_key, timeout=20.0, clock=SystemClock())
+    )
+    yield SupabaseWorld(local, cloud)
+    await cloud.close()
+
+
+def facts(replica: str) -> DeviceFacts:
+    return DeviceFacts(replica, "书房", "Linux", "0.1.0")
+
+
+def snapshot(content: str, through: int) -> SnapshotRow:
+    clean = REDACTOR.clean(content)
+    return SnapshotRow(clean, hashlib.sha256(clean.encode()).hexdigest(), through)
+
+
+@dataclass
+class Client:
+    """One device of one person."""
+
+    world: World
+    person: Person
+    session: Session
+    device: str = "device-a"
+    replica: str = "rep_a"
+
+    async def register(self) -> "Client":
+        await self.world.cloud.register_device(self.session, self.device, facts(self.replica))
+        return self
+
+    async def sync(self, *events: Event, **more: Any) -> SyncAnswer:
+        request = SyncRequest(device_id=self.device, replica_id=self.replica, events=events, **more)
+        return await self.world.cloud.sync(self.session, request)
+
+    def event(self, number: int, **changes: Any) -> Event:
+        return event(number, replica=self.replica, device=self.device, **changes)
+
+    def other(self, device: str, replica: str) -> "Client":
+        return replace(self, device=device, replica=replica)
+
+
+async def signed_in(world: World, person: Person | None = None) -> Client:
+    person = person or world.new_person()
+    return Client(world, person, await world.cloud.sign_in(person.email, person.password))
+
+
+@pytest.fixture
+async def client(world: World) -> Client:
+    """A signed-in person with one registered device."""
+    return await (await signed_in(world)).register()
+
+
+def seqs(events: tuple[Event, ...]) -> list[int | None]:
+    return [item.server_seq for item in events]
+
+
+# --- who is it? ---------------------------------------------------------------------------------------------
+
+
+async def test_signing_in_gives_a_session_of_that_user(world: World) -> None:
+    person = world.new_person()
+    session = await world.cloud.sign_in(person.email, person.password)
+    assert (session.user_id, session.label) == (person.user_id, person.email)
+    assert session.access_token
+    assert session.refresh_token
+    again = await world.cloud.sign_in(person.email, person.password)
+    assert again.user_id == person.user_id
+
+
+async def test_a_wrong_password_and_an_unknown_address_are_bad_credentials(world: World) -> None:
+    person = world.new_person()
+    for email, password in ((person.email, "not the password"), ("nobody@example.com", person.password)):
+        with pytest.raises(BadCredentials) as caught:
+            await world.cloud.sign_in(email, password)
+        assert not caught.value.retryable
+
+
+async def test_a_refreshed_session_works_and_stays_the_same_users(client: Client) -> None:
+    fresh = await client.world.cloud.refresh(client.session)
+    assert (fresh.user_id, fresh.label) == (client.session.user_id, client.session.label)
+    assert fresh.refresh_token != client.session.refresh_token
+    assert fresh.expires_at >= client.session.expires_at
+    assert (await replace(client, session=fresh).sync(client.event(1))).head == 1
+
+
+async def test_a_session_that_was_ended_cannot_be_refreshed(client: Client) -> None:
+    await client.world.cloud.sign_out(client.session)
+    with pytest.raises(LoginRequired):
+        await client.world.cloud.refresh(client.session)
+
+
+async def test_a_session_that_an_administrator_ended_cannot_be_refreshed(client: Client) -> None:
+    client.world.end_sessions(client.person)
+    with pytest.raises(LoginRequired):
+        await client.world.cloud.refresh(client.session)
+
+
+async def test_a_refresh_token_that_never_was_is_a_lost_login(client: Client) -> None:
+    with pytest.raises(LoginRequired):
+        await client.world.cloud.refresh(replace(client.session, refresh_token="never-issued"))
+
+
+@pytest.mark.parametrize("token", ["garbage", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", ""])
+async def test_a_token_that_is_none_is_a_lost_login_and_no_empty_answer(client: Client, token: str) -> None:
+    stranger = replace(client, session=replace(client.session, access_token=token))
+    for call in (stranger.sync(client.event(1)), stranger.register()):
+        with pytest.raises(LoginRequired):
+            await call
+    assert (await client.sync()).head == 0
+
+
+# --- devices ------------------------------------------------------------------------------------------------
+
+
+async def test_a_device_that_never_registered_is_forbidden(world: World) -> None:
+    stranger = await signed_in(world)
+    with pytest.raises(Forbidden):
+        await stranger.sync(stranger.event(1))
+
+
+async def test_registering_twice_is_registering_once(client: Client) -> None:
+    await client.sync(client.event(1))
+    await client.register()
+    assert (await client.sync()).head == 1
+
+
+async def test_a_revoked_device_is_forbidden_and_cannot_register_again(client: Client) -> None:
+    client.world.revoke_device(client.person, client.device)
+    for call in (client.sync(client.event(1)), client.register()):
+        with pytest.raises(Forbidden):
+            await call
+
+
+async def test_another_live_replica_of_a_device_is_told_of_the_conflict(client: Client) -> None:
+    clone = client.other(client.device, "rep_b")
+    for call in (clone.register(), clone.sync(clone.event(1))):
+        with pytest.raises(DeviceConflict):
+            await call
+    assert (await client.sync(client.event(1))).head == 1, "nothing of the other one was stored"
+
+
+async def test_a_device_that_fell_silent_goes_to_the_next_replica(client: Client) -> None:
+    await client.sync(client.event(1))
+    client.world.fall_silent(client.person, client.device)
+    heir = await client.other(client.device, "rep_b").register()
+    assert (await heir.sync(heir.event(1))).head == 2
+    with pytest.raises(DeviceConflict):
+        await client.sync()
+
+
+# --- push and pull ------------------------------------------------------------------------------------------
+
+
+async def test_events_are_acknowledged_in_order_and_come_back_without_a_gap(client: Client) -> None:
+    events = tuple(client.event(number) for number in range(1, 8))
+    answer = await client.sync(*events)
+    assert answer.acked == tuple((item.event_id, number) for number, item in enumerate(events, 1))
+    assert (answer.head, answer.floor, answer.reset) == (7, 0, False)
+    assert seqs(answer.events) == [1, 2, 3, 4, 5, 6, 7]
+    assert all(item.server_ts for item in answer.events)
+
+
+async def test_an_event_comes_back_value_for_value_with_what_nobody_knows(client: Client) -> None:
+    sent = client.event(
+        1,
+        type="from_the_future",
+        schema_version=7,
+        origin="somebody-new",
+        payload={"文": ["字", None, True, -1, 2.5, {"空": {}}], "long": "x" * 5000, "emoji": "\U0001f600"},
+        extra={"future_field": {"a": [1, 2, {"b": None}]}, "n": 0, "empty": "", "list": []},
+    )
+    (back,) = (await client.sync(sent)).events
+    assert to_wire(back) == to_wire(sent)
+    assert dict(back.extra) == dict(sent.extra)
+    assert (back.reach, back.server_seq) == (sent.reach, 1)
+
+
+async def test_fields_that_may_be_missing_do_not_make_an_event_unreadable(client: Client) -> None:
+    bare: Any = {"project_id": None, "project_path": None, "session_id": None, "local_date": None, "utc_offset": None}
+    answer = await client.sync(client.event(1, **bare), client.event(2))
+    assert seqs(answer.events) == [1, 2]
+
+
+async def test_sending_again_changes_nothing_and_burns_no_number(client: Client) -> None:
+    events = tuple(client.event(number) for number in range(1, 4))
+    first = await client.sync(*events)
+    changed = tuple(replace(item, payload={"text": "another"}) for item in events)
+    second = await client.sync(*changed, client.event(4))
+    assert second.acked[:3] == first.acked
+    assert second.acked[3][1] == 4
+    assert [item.payload for item in second.events[:3]] == [item.payload for item in events]
+
+
+async def test_one_event_twice_in_a_batch_is_stored_and_acknowledged_once(client: Client) -> None:
+    one, two = client.event(1), client.event(2)
+    answer = await client.sync(one, two, one)
+    assert answer.acked == ((one.event_id, 1), (two.event_id, 2))
+    assert answer.head == 2
+
+
+async def test_a_pull_goes_on_from_the_cursor_in_pages(client: Client) -> None:
+    await client.sync(*(client.event(number) for number in range(1, 11)))
+    epoch = (await client.sync()).epoch
+    found: list[int | None] = []
+    after, at = 0, None
+    while True:
+        page = await client.sync(after=after, after_event=at, epoch=epoch, limit=4)
+        assert page.head == 10
+        assert len(page.events) <= 4
+        if not page.events:
+            break
+        found += seqs(page.events)
+        after, at = page.events[-1].server_seq or 0, page.events[-1].event_id
+    assert found == list(range(1, 11))
+
+
+async def test_a_pull_of_nothing_pulls_nothing(client: Client) -> None:
+    await client.sync(client.event(1))
+    assert (await client.sync(limit=0)).events == ()
+
+
+async def test_the_devices_of_a_person_share_one_numbering(client: Client) -> None:
+    second = await client.other("device-b", "rep_b").register()
+    await client.sync(client.event(1))
+    answer = await second.sync(second.event(1), second.event(2))
+    assert [(item.device_id, item.server_seq) for item in answer.events] == [
+        ("device-a", 1),
+        ("device-b", 2),
+        ("device-b", 3),
+    ]
+
+
+async def test_nothing_of_one_person_reaches_another(client: Client) -> None:
+    mine = client.event(1, payload={"text": "谁也不该看到"})
+    await client.sync(mine, snapshot=snapshot("# 我的\n", 1))
+    stranger = await (await signed_in(client.world)).register()
+    empty = await stranger.sync()
+    assert (empty.head, empty.events, empty.acked) == (0, (), ())
+    same_id = await stranger.sync(stranger.event(1, event_id=mine.event_id, payload={"text": "别的"}))
+    assert same_id.acked == ((mine.event_id, 1),)
+    assert [item.payload for item in same_id.events] == [{"text": "别的"}]
+    assert [item.payload for item in (await client.sync()).events] == [{"text": "谁也不该看到"}]
+    assert client.world.document(stranger.person, "device-a") is None
+
+
+async def test_a_cursor_of_one_person_means_nothing_in_anothers_log(client: Client) -> None:
+    answer = await client.sync(client.event(1))
+    stranger = await (await signed_in(client.world)).register()
+    other = await stranger.sync(after=1, after_event=answer.events[0].event_id, epoch=answer.epoch)
+    assert other.reset
+    assert other.events == ()
+
+
+# --- what is refused ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"device_id": "another-device"},
+        {"payload": {"text": "x" * 70_000}},
+        {"payload": {"text": "a\u0000b"}},
+        {"hlc": "0193A5B2C3D4-0000"},
+        {"event_id": ""},
+        {"event_id": "x" * 129},
+        {"type": ""},
+        {"ts": "x" * 65},
+        {"replica_seq": 0},
+        {"local_date": "yesterday"},
+        {"utc_offset": 100_000},
+        {"extra": {"x": "y" * 70_000}},
+    ],
+    ids=lambda wrong: next(iter(wrong)),
+)
+async def test_a_bad_event_is_rejected_and_nothing_of_its_batch_is_stored(client: Client, wrong: Any) -> None:
+    bad = replace(client.event(2), **wrong)
+    with pytest.raises(Rejected) as caught:
+        await client.sync(client.event(1), bad, client.event(3))
+    assert caught.value.code
+    assert not caught.value.retryable
+    assert (await client.sync()).head == 0
+
+
+async def test_two_events_under_one_number_are_rejected(client: Client) -> None:
+    with pytest.raises(Rejected):
+        await client.sync(client.event(1), client.event(1))
+    assert (await client.sync()).head == 0
+
+
+async def test_a_known_number_under_another_id_is_a_fork_and_nothing_is_stored(client: Client) -> None:
+    await client.sync(client.event(1), client.event(2))
+    with pytest.raises(DeviceForked):
+        await client.sync(client.event(3), client.event(2), snapshot=snapshot("# 分叉\n", 3))
+    assert (await client.sync()).head == 2
+    assert client.world.document(client.person, client.device) is None
+
+
+# --- a server that was restored -----------------------------------------------------------------------------
+
+
+async def _five(client: Client) -> SyncAnswer:
+    return await client.sync(*(client.event(number) for number in range(1, 6)))
+
+
+def _cursor(answer: SyncAnswer, at: int) -> dict[str, Any]:
+    return {"after": at, "after_event": answer.events[at - 1].event_id, "epoch": answer.epoch}
+
+
+async def test_a_cursor_that_fits_is_no_reset(client: Client) -> None:
+    answer = await _five(client)
+    for at in (1, 4, 5):
+        following = await client.sync(**_cursor(answer, at))
+        assert not following.reset
+        assert seqs(following.events) == list(range(at + 1, 6))
+    assert not (await client.sync(after=0, epoch=answer.epoch)).reset
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"epoch": "another-epoch"},
+        {"epoch": None},
+        {"after": 6},
+        {"after_event": "evt_somebody_elses"},
+        {"after_event": None},
+        {"after": 3},
+    ],
+    ids=lambda wrong: "-".join(f"{name}={value}" for name, value in wrong.items()),
+)
+async def test_a_cursor_that_belongs_to_another_log_is_reset(client: Client, wrong: dict[str, Any]) -> None:
+    answer = await _five(client)
+    told = await client.sync(**{**_cursor(answer, 5), **wrong})
+    assert told.reset
+    assert told.events == ()
+    assert (told.epoch, told.head, told.floor) == (answer.epoch, 5, 0)
+
+
+async def test_a_head_behind_the_cursor_is_a_reset(client: Client) -> None:
+    answer = await _five(client)
+    client.world.restore(client.person, keep=2)
+    told = await client.sync(**_cursor(answer, 5))
+    assert (told.reset, told.head) == (True, 2)
+
+
+async def test_a_server_refilled_past_the_cursor_is_noticed_by_the_event_there(client: Client) -> None:
+    answer = await _five(client)
+    client.world.restore(client.person, keep=2)
+    other = await client.other("device-b", "rep_b").register()
+    await other.sync(*(other.event(number) for number in range(1, 9)))
+    told = await client.sync(**_cursor(answer, 5))
+    assert (told.reset, told.head) == (True, 10)
+
+
+async def test_a_push_does_not_hide_that_the_server_was_restored(client: Client) -> None:
+    answer = await _five(client)
+    client.world.restore(client.person, keep=2)
+    told = await client.sync(*(client.event(number) for number in range(6, 12)), **_cursor(answer, 5))
+    assert told.reset, "the push refilled the numbers that were forgotten"
+    assert [number for _, number in told.acked] == [3, 4, 5, 6, 7, 8]
+
+
+async def test_another_epoch_is_a_reset_even_where_everything_else_fits(client: Client) -> None:
+    answer = await _five(client)
+    client.world.restore(client.person, keep=5, epoch="another-life")
+    told = await client.sync(**_cursor(answer, 5))
+    assert (told.reset, told.epoch) == (True, "another-life")
+
+
+# --- the document -------------------------------------------------------------------------------------------
+
+
+async def test_a_document_is_stored_only_when_it_is_newer(client: Client) -> None:
+    def held() -> str | None:
+        return client.world.document(client.person, client.device)
+
+    await client.sync(snapshot=snapshot("# 一\n", 1))
+    assert held() == "# 一\n"
+    await client.sync(snapshot=snapshot("# 三\n", 3))
+    assert held() == "# 三\n"
+    for through in (3, 2):
+        await client.sync(snapshot=snapshot("# 旧\n", through))
+        assert held() == "# 三\n"
+
+
+async def test_an_heir_of_the_device_replaces_the_document(client: Client) -> None:
+    await client.sync(snapshot=snapshot("# 旧\n", 9))
+    client.world.fall_silent(client.person, client.device)
+    heir = await client.other(client.device, "rep_b").register()
+    await heir.sync(snapshot=snapshot("# 新\n", 1))
+    assert client.world.document(client.person, client.device) == "# 新\n"
+
+
+async def test_each_device_has_a_document_of_its_own(client: Client) -> None:
+    second = await client.other("device-b", "rep_b").register()
+    await client.sync(snapshot=snapshot("# 甲\n", 1))
+    await second.sync(snapshot=snapshot("# 乙\n", 1))
+    assert client.world.document(client.person, "device-a") == "# 甲\n"
+    assert client.world.document(client.person, "device-b") == "# 乙\n"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        replace(snapshot("# 一\n", 1), content_sha256="0" * 64),
+        snapshot("字" * 400_000, 1),
+        replace(snapshot("# 一\n", 1), through_replica_seq=-1),
+    ],
+    ids=["hash", "size", "number"],
+)
+async def test_a_bad_document_is_rejected_together_with_its_batch(client: Client, bad: SnapshotRow) -> None:
+    with pytest.raises(Rejected):
+        await client.sync(client.event(1), snapshot=bad)
+    assert (await client.sync()).head == 0
+    assert client.world.document(client.person, client.device) is None

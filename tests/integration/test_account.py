@@ -1,0 +1,316 @@
+"""Whose memory it is, and one refresher: whatever happens, a session is used up once and belongs to one user."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sync.cloud.account import Account
+from sync.cloud.memory import TOKEN_SECONDS, MemoryServer
+from sync.cloud.tokens import FileTokenStore
+from sync.errors import (
+    BadCredentials,
+    CloudNotConfigured,
+    CloudUnavailable,
+    DifferentUser,
+    LoginRequired,
+    StorageError,
+)
+from tests.support import EMAIL, PASSWORD, REPOSITORY, Device, FixedClock, new_server, open_device
+
+OTHER = "other@example.com"
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture
+def server(clock: FixedClock) -> MemoryServer:
+    server = new_server(clock)
+    server.add_user(OTHER, PASSWORD)
+    return server
+
+
+@pytest.fixture
+async def device(tmp_path: Path, server: MemoryServer, clock: FixedClock) -> AsyncIterator[Device]:
+    async with open_device(tmp_path / "a", server, clock=clock) as opened:
+        yield opened
+
+
+async def test_before_any_login_the_memory_is_a_guests(device: Device) -> None:
+    assert (await device.account.state()).state == "guest"
+    with pytest.raises(LoginRequired):
+        await device.account.session()
+    assert device.cloud.calls == []
+
+
+async def test_the_first_login_makes_the_profile_that_users(device: Device) -> None:
+    state = await device.account.log_in(EMAIL, PASSWORD)
+    assert (state.state, state.user_id, state.label) == ("logged_in", "user-1", EMAIL)
+    assert (await device.account.session()).user_id == "user-1"
+
+
+async def test_a_wrong_password_changes_nothing(device: Device) -> None:
+    with pytest.raises(BadCredentials):
+        await device.account.log_in(EMAIL, "wrong")
+    assert (await device.account.state()).state == "guest"
+    assert device.tokens.saved == []
+
+
+async def test_a_different_user_is_refused_and_nothing_has_changed(device: Device) -> None:
+    await device.log_in()
+    before = (await device.account.state(), device.tokens.session, await device.rows("select * from accounts"))
+    with pytest.raises(DifferentUser):
+        await device.account.log_in(OTHER, PASSWORD)
+    assert (
+        await device.account.state(),
+        device.tokens.session,
+        await device.rows("select * from accounts"),
+    ) == before
+    assert (await device.account.session()).user_id == "user-1"
+    assert device.cloud.count("sign_out") == 1, "the session of the other one is not left open on the server"
+
+
+async def test_after_logging_out_the_memory_is_still_his(device: Device) -> None:
+    await device.log_in()
+    state = await device.account.log_out()
+    assert (state.state, state.user_id) == ("logged_out", "user-1")
+    assert device.tokens.session is None
+    with pytest.raises(LoginRequired):
+        await device.account.session()
+    with pytest.raises(DifferentUser):
+        await device.account.log_in(OTHER, PASSWORD)
+    assert (await device.account.log_in(EMAIL, PASSWORD)).state == "logged_in"
+
+
+async def test_logging_out_works_without_a_network(device: Device) -> None:
+    await device.log_in()
+    device.cloud.fail_next("sign_out", CloudUnavailable("no network"))
+    assert (await device.account.log_out()).state == "logged_out"
+    assert device.tokens.session is None
+
+
+async def test_a_good_session_is_used_without_asking_anybody(device: Device) -> None:
+    await device.log_in()
+    for _ in range(5):
+        await device.account.session()
+    assert device.cloud.count("refresh") == 0
+
+
+@pytest.mark.parametrize("left", [59.0, 0.0, -1.0, -10 * 86_400.0])
+async def test_a_session_near_its_end_is_refreshed_before_it_is_used(
+    device: Device, clock: FixedClock, left: float
+) -> None:
+    await device.log_in()
+    old = await device.account.session()
+    clock.advance(TOKEN_SECONDS - left)
+    fresh = await device.account.session()
+    assert fresh.access_token != old.access_token
+    assert device.tokens.session == fresh, "what was refreshed is stored before it is used"
+    assert device.cloud.count("refresh") == 1
+
+
+async def test_an_expired_token_is_refreshed_once_however_many_ask(device: Device, clock: FixedClock) -> None:
+    await device.log_in()
+    clock.advance(TOKEN_SECONDS)
+    device.cloud.hold()
+    asking = [asyncio.create_task(device.account.session()) for _ in range(5)]
+    await device.cloud.reached.wait()
+    device.cloud.open.set()
+    sessions = await asyncio.gather(*asking)
+    assert device.cloud.count("refresh") == 1
+    assert len({session.access_token for session in sessions}) == 1
+
+
+async def test_a_token_that_the_server_refused_is_refreshed_once_however_many_were_refused(device: Device) -> None:
+    await device.log_in()
+    old = await device.account.session()
+    sessions = await asyncio.gather(*(device.account.session(rejected=old.access_token) for _ in range(5)))
+    assert device.cloud.count("refresh") == 1
+    assert {session.access_token for session in sessions} != {old.access_token}
+
+
+async def test_two_processes_refresh_once(tmp_path: Path, server: MemoryServer, clock: FixedClock) -> None:
+    """Two accounts on one store and one lock file, as two processes have them."""
+    async with open_device(tmp_path / "a", server, clock=clock) as one:
+        await one.log_in()
+        two = Account(one.database, one.cloud, lambda: one.tokens, lock=tmp_path / "a" / "session.lock", clock=clock)
+        await two.session()
+        clock.advance(TOKEN_SECONDS)
+        one.cloud.hold()
+        asking = [asyncio.create_task(account.session()) for account in (one.account, two)]
+        await one.cloud.reached.wait()
+        one.cloud.open.set()
+        first, second = await asyncio.gather(*asking)
+    assert one.cloud.count("refresh") == 1
+    assert first == second
+
+
+async def test_a_revoked_session_is_forgotten_and_a_login_is_asked_for(
+    device: Device, server: MemoryServer, clock: FixedClock
+) -> None:
+    await device.log_in()
+    server.revoke_sessions()
+    clock.advance(TOKEN_SECONDS)
+    for _ in range(3):
+        with pytest.raises(LoginRequired):
+            await device.account.session()
+    assert device.cloud.count("refresh") == 1, "no loop"
+    assert (await device.account.state()).state == "logged_out"
+
+
+async def test_without_a_network_an_expired_session_is_kept_and_not_used(device: Device, clock: FixedClock) -> None:
+    await device.log_in()
+    old = device.tokens.session
+    clock.advance(TOKEN_SECONDS)
+    device.cloud.always = CloudUnavailable("no network")
+    with pytest.raises(CloudUnavailable):
+        await device.account.session()
+    assert device.tokens.session == old
+    device.cloud.always = None
+    assert (await device.account.session()).user_id == "user-1"
+
+
+async def test_an_apps_own_token_is_never_refreshed_here(device: Device, clock: FixedClock) -> None:
+    await device.log_in()
+    assert device.tokens.session is not None
+    device.tokens.session = replace(device.tokens.session, refresh_token=None)
+    assert (await device.account.session()).refresh_token is None
+    clock.advance(TOKEN_SECONDS)
+    with pytest.raises(LoginRequired):
+        await device.account.session()
+    assert device.cloud.count("refresh") == 0
+
+
+async def test_a_logout_in_another_process_is_noticed(device: Device) -> None:
+    await device.log_in()
+    await device.account.session()
+    device.tokens.delete()
+    with pytest.raises(LoginRequired):
+        await device.account.session()
+
+
+async def test_a_login_in_another_process_is_noticed(
+    tmp_path: Path, device: Device, server: MemoryServer, clock: FixedClock
+) -> None:
+    other = Account(device.database, device.cloud, lambda: device.tokens, lock=tmp_path / "lock", clock=clock)
+    with pytest.raises(LoginRequired):
+        await device.account.session()
+    await other.log_in(EMAIL, PASSWORD)
+    assert (await device.account.session()).user_id == "user-1"
+
+
+async def test_a_logout_during_a_refresh_is_not_undone_by_it(device: Device, clock: FixedClock) -> None:
+    await device.log_in()
+    clock.advance(TOKEN_SECONDS)
+    device.cloud.hold()
+    asking = asyncio.create_task(device.account.session())
+    await device.cloud.reached.wait()
+    leaving = asyncio.create_task(device.account.log_out())
+    for _ in range(20):
+        await asyncio.sleep(0)
+    device.cloud.open.set()
+    await asyncio.gather(asking, leaving, return_exceptions=True)
+    assert device.tokens.session is None
+    assert (await device.account.state()).state == "logged_out"
+
+
+async def test_a_session_of_somebody_else_in_the_store_is_not_used(
+    device: Device, server: MemoryServer
+) -> None:
+    """A keychain entry or a file can outlive the database it belonged to."""
+    device.tokens.session = server.open_session(OTHER, PASSWORD)
+    with pytest.raises(LoginRequired):
+        await device.account.session()
+    await device.log_in()
+    device.tokens.session = server.open_session(OTHER, PASSWORD)
+    with pytest.raises(LoginRequired):
+        await device.account.session()
+    assert (await device.account.state()).state == "logged_out"
+
+
+async def test_two_first_logins_at_once_make_it_one_users(device: Device) -> None:
+    outcomes = await asyncio.gather(
+        device.account.log_in(EMAIL, PASSWORD), device.account.log_in(OTHER, PASSWORD), return_exceptions=True
+    )
+    assert sum(isinstance(outcome, DifferentUser) for outcome in outcomes) == 1
+    state = await device.account.state()
+    assert device.tokens.session is not None
+    assert device.tokens.session.user_id == state.user_id
+
+
+async def test_a_locked_keychain_is_told_and_changes_nothing(device: Device) -> None:
+    await device.log_in()
+
+    class Locked:
+        warning = None
+
+        def load(self) -> None:
+            raise StorageError("the keychain is locked")
+
+        save = delete = load
+
+    account = Account(device.database, device.cloud, Locked, lock=device.folder / "lock", clock=device.clock)
+    with pytest.raises(StorageError):
+        await account.session()
+
+
+async def test_without_a_project_there_is_nothing_to_log_in_to(device: Device) -> None:
+    account = Account(
+        device.database, None, lambda: device.tokens, lock=device.folder / "session.lock", clock=device.clock
+    )
+    assert (await account.state()).state == "not_configured"
+    with pytest.raises(CloudNotConfigured):
+        await account.log_in(EMAIL, PASSWORD)
+    with pytest.raises(LoginRequired):
+        await account.session()
+
+
+async def test_the_lock_of_a_killed_process_does_not_stay(device: Device, clock: FixedClock) -> None:
+    await device.log_in()
+    clock.advance(TOKEN_SECONDS)
+    held = "import sys; from filelock import FileLock; FileLock(sys.argv[1]).acquire(); print(1, flush=True); input()"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", held, str(device.folder / "session.lock")],
+        cwd=REPOSITORY,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert holder.stdout is not None
+    await asyncio.to_thread(holder.stdout.readline)
+    holder.kill()
+    holder.communicate(timeout=10)
+    assert (await device.account.session()).user_id == "user-1"
+
+
+async def test_neither_tokens_nor_passwords_reach_the_database(
+    tmp_path: Path, device: Device, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("DEBUG"):
+        await device.log_in()
+        await device.replicator.sync_now()
+    assert device.tokens.session is not None
+    secrets = [device.tokens.session.access_token, device.tokens.session.refresh_token or "", PASSWORD]
+    stored = b"".join(path.read_bytes() for path in device.folder.iterdir() if path.is_file())
+    for secret in secrets:
+        assert secret.encode() not in stored
+        assert secret not in caplog.text
+
+
+async def test_the_file_of_a_session_holds_it_and_nothing_else_does(
+    tmp_path: Path, device: Device, server: MemoryServer, clock: FixedClock
+) -> None:
+    store = FileTokenStore(tmp_path / "session.json")
+    account = Account(device.database, device.cloud, lambda: store, lock=tmp_path / "lock", clock=clock)
+    await account.log_in(EMAIL, PASSWORD)
+    assert json.loads((tmp_path / "session.json").read_bytes())["user_id"] == "user-1"
+    assert account.warning
+    await account.log_out()
+    assert not (tmp_path / "session.json").exists()

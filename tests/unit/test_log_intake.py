@@ -1,0 +1,213 @@
+"""Events of other programs at the door: strict, redacted, bounded, and refused as a whole where one is wrong."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from sync.clock import utc_offset_minutes
+from sync.errors import InvalidInput, TooLarge
+from sync.log.intake import BATCH_LIMIT, SUMMARY_LENGTH, Intake
+from sync.log.model import EVENT_BYTES, GLOBAL_PROJECT, Draft, Origin, project_id_for
+from tests.support import REDACTOR, START, event
+
+INTAKE = Intake(REDACTOR)
+WORDS = "这是谁也不该在错误里看到的一句话"
+SERVER_BYTES = 65_536
+
+
+def as_postgresql_writes_it(draft: Draft) -> int:
+    """Bytes of the whole event on the server, with every field of ours at its longest."""
+    full = replace(
+        event(2**31, replica="r" * 40, device="d" * 128),
+        type=draft.type,
+        payload=draft.payload.value,
+        event_id=draft.event_id or "evt_" + "x" * 36,
+        project_id=draft.project_id,
+        project_path=draft.project_path,
+        session_id=draft.session_id or "s" * 64,
+        ts=draft.ts or "2026-02-02T10:00:00.000Z",
+        extra=draft.extra.value if draft.extra else {},
+        utc_offset=utc_offset_minutes(START),
+    )
+    from sync.log.envelope import to_wire
+
+    return len(json.dumps(to_wire(full), ensure_ascii=False, separators=(", ", ": ")).encode())
+
+
+def test_the_least_event_is_a_type() -> None:
+    draft = INTAKE.draft({"type": "session_started"})
+    assert (draft.type, draft.payload.value, draft.project_id) == ("session_started", {}, GLOBAL_PROJECT)
+    assert (draft.event_id, draft.ts, draft.session_id, draft.origin) == (None, None, None, Origin.TOOL)
+
+
+def test_the_event_of_the_seed_is_taken_as_it_is() -> None:
+    given = {
+        "schema_version": 1,
+        "event_id": "evt_20260202_000001",
+        "project_id": "proj_abcd1234",
+        "project_path": "/abs/path/to/project",
+        "session_id": "sess_20260202_001",
+        "ts": "2026-02-02T10:00:00.000Z",
+        "type": "session_started",
+        "payload": {},
+    }
+    draft = INTAKE.draft(given)
+    assert {name: getattr(draft, name) for name in given if name not in {"schema_version", "payload"}} == {
+        name: value for name, value in given.items() if name not in {"schema_version", "payload"}
+    }
+
+
+def test_a_project_is_named_after_its_path_where_it_has_no_id() -> None:
+    assert INTAKE.draft({"type": "x", "project_path": "/家/项目"}).project_id == project_id_for("/家/项目")
+
+
+def test_unknown_fields_are_kept_and_fields_of_ours_are_not_believed() -> None:
+    ours = {"device_id": "liar", "replica_id": "liar", "replica_seq": 1, "hlc": "x", "seq": 9, "server_ts": "x"}
+    draft = INTAKE.draft({"type": "x", "future": {"a": [1, None, 2**62]}, "_private": "y", **ours, "reach": "local"})
+    assert draft.extra is not None
+    assert draft.extra.value == {"future": {"a": [1, None, 2**62]}, "_private": "y"}
+
+
+@pytest.mark.parametrize("length", [1, 128])
+def test_foreign_ids_are_taken_up_to_128_characters(length: int) -> None:
+    assert INTAKE.draft({"type": "x", "event_id": "字" * length}).event_id == "字" * length
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({}, "type"),
+        ({"type": ""}, "type"),
+        ({"type": "x" * 129}, "type"),
+        ({"type": "a\nb"}, "type"),
+        ({"type": 5}, "type"),
+        ({"type": None}, "type"),
+        ({"payload": [WORDS]}, "payload"),
+        ({"payload": WORDS}, "payload"),
+        ({"payload": None}, "payload"),
+        ({"payload": {"a": float("nan")}}, "a"),
+        ({"payload": {"a": "half \ud800 a pair"}}, "a"),
+        ({"schema_version": 2}, "schema_version"),
+        ({"schema_version": "1"}, "schema_version"),
+        ({"schema_version": True}, "schema_version"),
+        ({"event_id": "x" * 129}, "event_id"),
+        ({"event_id": "a\u0000b"}, "event_id"),
+        ({"event_id": "a\u202eb"}, "event_id"),
+        ({"event_id": 7}, "event_id"),
+        ({"project_id": "x" * 257}, "project_id"),
+        ({"project_id": "a\tb"}, "project_id"),
+        ({"project_path": "/" + "x" * 4096}, "project_path"),
+        ({"project_path": "/a\u0000b"}, "project_path"),
+        ({"session_id": "x" * 257}, "session_id"),
+        ({"ts": "2026-02-02"}, "ts"),
+        ({"ts": "2026-02-02T10:00:00"}, "ts"),
+        ({"ts": "2026-13-02T10:00:00Z"}, "ts"),
+        ({"ts": "2026-02-02\u000010:00:00Z"}, "ts"),
+        ({"ts": "2026-02-02T10:00:00." + "0" * 60 + "Z"}, "ts"),
+        ({"ts": 1_770_000_000}, "ts"),
+        ({"ts": WORDS}, "ts"),
+        ({"origin": WORDS}, "origin"),
+        ({"origin": "assistant"}, "origin"),
+    ],
+)
+def test_what_cannot_be_accepted_is_refused_under_the_name_of_its_field(wrong: dict[str, Any], field: str) -> None:
+    given = {"type": "x", **wrong} if wrong else {}
+    with pytest.raises(InvalidInput) as caught:
+        INTAKE.draft(given)
+    assert caught.value.field == field
+    assert WORDS not in caught.value.message + caught.value.hint
+
+
+@pytest.mark.parametrize("wrong", [None, [], "x", 5, [{"type": "x"}]])
+def test_an_event_is_an_object(wrong: object) -> None:
+    with pytest.raises(InvalidInput):
+        INTAKE.draft(wrong)
+
+
+def test_an_event_up_to_60_kib_is_taken_and_a_larger_one_is_not() -> None:
+    INTAKE.draft({"type": "x", "payload": {"text": "x" * (EVENT_BYTES - 1000)}})
+    with pytest.raises(TooLarge) as caught:
+        INTAKE.draft({"type": "x", "payload": {"text": "字" * (EVENT_BYTES // 3)}})
+    assert caught.value.field == "payload"
+    with pytest.raises(TooLarge):
+        INTAKE.draft({"type": "x", "unknown": "x" * EVENT_BYTES})
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"payload": {"many": [1] * 29_000}},
+        {"payload": {str(number): 1 for number in range(6_000)}},
+        {"payload": {"text": "\n" * 30_000}},
+        {"payload": {"text": "\u0001" * 10_000}},
+        {"payload": {"text": "x" * 55_000}, "project_path": "/" + "长" * 4_000},
+        {"payload": {"text": "x" * 60_000}, "unknown": "y" * 1_000},
+    ],
+    ids=["small elements", "small pairs", "newlines", "control characters", "long path", "unknown fields"],
+)
+def test_what_the_door_lets_in_the_server_takes(wanted: dict[str, Any]) -> None:
+    try:
+        draft = INTAKE.draft({"type": "x", **wanted})
+    except TooLarge:
+        return
+    assert as_postgresql_writes_it(draft) <= SERVER_BYTES
+
+
+def test_a_batch_is_all_or_nothing_and_the_culprit_is_named() -> None:
+    good = {"type": "x"}
+    assert len(INTAKE.drafts([good] * 3)) == 3
+    with pytest.raises(InvalidInput) as caught:
+        INTAKE.drafts([good, {"type": "x", "ts": "never"}, good])
+    assert caught.value.field == "events[1].ts"
+    with pytest.raises(TooLarge) as large:
+        INTAKE.drafts([good, {"type": "x", "payload": {"text": "x" * EVENT_BYTES}}])
+    assert large.value.field == "events[1].payload"
+
+
+@pytest.mark.parametrize("wrong", [[], {}, None, "x", {"type": "x"}, [{"type": "x"}] * (BATCH_LIMIT + 1)])
+def test_a_batch_is_an_array_of_one_to_a_thousand_events(wrong: object) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        INTAKE.drafts(wrong)
+    assert caught.value.field == "events"
+
+
+def test_a_long_message_is_cut_unless_originals_are_wanted() -> None:
+    content = "这是一条很长的消息。" * 50
+    given = {"type": "message", "payload": {"role": "user", "content": content, "more": 1}}
+    kept = INTAKE.draft(given).payload.value
+    assert kept == {
+        "role": "user",
+        "content": content[:SUMMARY_LENGTH] + "...",
+        "more": 1,
+        "content_length": len(content),
+    }
+    whole = Intake(REDACTOR, store_messages=True).draft(given).payload.value
+    assert whole == given["payload"]
+    short = {"type": "message", "payload": {"role": "assistant", "content": "好的"}}
+    assert INTAKE.draft(short).payload.value == short["payload"]
+
+
+@pytest.mark.parametrize("content", [[{"type": "text", "text": WORDS * 20}], {"text": WORDS * 20}])
+def test_a_message_in_parts_is_cut_as_well(content: object) -> None:
+    kept = INTAKE.draft({"type": "message", "payload": {"role": "user", "content": content}}).payload.value
+    assert WORDS * 8 not in json.dumps(kept, ensure_ascii=False)
+    assert kept["content_length"] >= len(WORDS * 20)
+
+
+def test_a_message_is_redacted_before_it_is_cut() -> None:
+    key = "sk-proj-Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z"
+    content = "字" * (SUMMARY_LENGTH - 10) + key + "字" * 100
+    kept = INTAKE.draft({"type": "message", "payload": {"content": content}}).payload.value["content"]
+    assert key[:8] not in kept
+
+
+def test_nul_is_taken_out_of_payloads() -> None:
+    assert INTAKE.draft({"type": "x", "payload": {"a\u0000": "b\u0000c"}}).payload.value == {"a": "bc"}
+
+
+def test_secrets_in_unknown_fields_are_redacted_too() -> None:
+    draft = INTAKE.draft({"type": "x", "note": "我的手机号是13812345678"})
+    assert draft.extra is not None
+    assert "13812345678" not in json.dumps(draft.extra.value, ensure_ascii=False)
