@@ -1,17 +1,20 @@
 """Whose memory this profile is, and the one place that refreshes a session.
 
 Refreshing uses a token up: two refreshers at once make the server revoke the session. So there is one, under a lock
-that also holds between processes, and it reads the stored session again before it asks. An expired session without
-an answer from the server raises CloudUnavailable; nothing is ever sent under the publishable key alone but sign-in.
+that also holds between processes, and it reads the stored session again before it asks. Logging in and out take the
+same lock, or a refresh under way would bring back what was just thrown away. The store is read at every use, because
+another process may have logged in or out. An expired session without an answer from the server raises
+CloudUnavailable; nothing is ever sent under the publishable key alone but sign-in.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from filelock import AsyncFileLock
+from filelock import AsyncFileLock, Timeout
 from sqlalchemy import Connection
 
 from sync.clock import Clock, timestamp
@@ -19,9 +22,11 @@ from sync.cloud import store
 from sync.cloud.port import Cloud, Session
 from sync.cloud.tokens import TokenStore
 from sync.db.engine import Database
-from sync.errors import CloudError, CloudNotConfigured, DifferentUser, LoginRequired
+from sync.errors import CloudError, CloudNotConfigured, CloudUnavailable, DifferentUser, LoginRequired
+from sync.files import told
 
 REFRESH_MARGIN: Final = 60.0  # seconds before its end a token is renewed: longer than any one request
+LOCK_PATIENCE: Final = 90.0  # seconds for another process's refresh: more than its deadline can be
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +47,8 @@ class Account:
         self._database = database
         self._cloud = cloud
         self._tokens = tokens
-        self._lock = AsyncFileLock(lock, mode=0o600)
-        self._refreshing = asyncio.Lock()
+        self._lock = AsyncFileLock(lock, timeout=LOCK_PATIENCE, mode=0o600)
+        self._turn = asyncio.Lock()
         self._clock = clock
         self._session: Session | None = None
 
@@ -65,14 +70,15 @@ class Account:
         except DifferentUser:
             await self._revoke(session)
             raise
-        await self._save(session)
+        async with self._alone():
+            await self._save(session)
         return await self.state()
 
     async def log_out(self) -> AccountState:
         """Forget the session here and end it on the server if it answers; the memory stays and stays his."""
-        session = await self._stored()
-        await asyncio.to_thread(self._tokens().delete)
-        self._session = None
+        async with self._alone():
+            session = await self._stored()
+            await self._delete()
         if session is not None:
             await self._revoke(session)
         return await self.state()
@@ -82,19 +88,12 @@ class Account:
 
         Raises LoginRequired, CloudUnavailable.
         """
-        current = self._session or await self._stored()
-        if current is None:
-            raise LoginRequired("nobody is logged in")
+        current = await self._needed()
         if not self._stale(current, rejected):
             return current
-        async with self._refreshing, self._lock:
-            current = await self._stored()  # another task or process may have refreshed it meanwhile
-            if current is None:
-                raise LoginRequired("nobody is logged in")
-            if not self._stale(current, rejected):
-                self._session = current
-                return current
-            return await self._refresh(current)
+        async with self._alone():
+            current = await self._needed()  # another task or process may have refreshed it meanwhile
+            return await self._refresh(current) if self._stale(current, rejected) else current
 
     @property
     def cloud(self) -> Cloud:
@@ -113,8 +112,7 @@ class Account:
         try:
             fresh = await self.cloud.refresh(current)
         except LoginRequired:
-            await asyncio.to_thread(self._tokens().delete)
-            self._session = None
+            await self._delete()
             raise
         await self._save(fresh)
         return fresh
@@ -129,11 +127,38 @@ class Account:
         elif owner.user_id != session.user_id:
             raise DifferentUser("this memory belongs to another account")
 
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """The right to replace the stored session, among tasks and among processes."""
+        async with self._turn:
+            try:
+                with told(Path(self._lock.lock_file)):
+                    await self._lock.acquire()
+            except Timeout as error:
+                raise CloudUnavailable("another process has been refreshing the session for too long") from error
+            try:
+                yield
+            finally:
+                await self._lock.release()
+
+    async def _needed(self) -> Session:
+        session = await self._stored()
+        if session is None:
+            raise LoginRequired("nobody is logged in")
+        return session
+
     async def _stored(self) -> Session | None:
+        """The stored session if it is the owner's: a keychain entry can outlive the database it belonged to."""
         if self._cloud is None:
             return None
-        self._session = await asyncio.to_thread(lambda: self._tokens().load())
+        owner = await self._database.read(store.owner)
+        found = await asyncio.to_thread(lambda: self._tokens().load())
+        self._session = found if found is not None and owner is not None and found.user_id == owner.user_id else None
         return self._session
+
+    async def _delete(self) -> None:
+        await asyncio.to_thread(lambda: self._tokens().delete())
+        self._session = None
 
     async def _save(self, session: Session) -> None:
         await asyncio.to_thread(self._tokens().save, session)

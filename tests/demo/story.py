@@ -51,6 +51,7 @@ class Stage:
     async def type_line(self, device: str, heading: str, line: str) -> None:
         """What a person does in an editor: a new line below a heading, saved."""
         file = self.homes[device].file
+        await until(lambda: asyncio.to_thread(file.exists))
         text = file.read_text("utf-8")
         file.write_text(text.replace(f"{heading}\n", f"{heading}\n- {line}\n", 1), "utf-8")
         self.promised.append(line)
@@ -125,16 +126,15 @@ def _home(folder: Path, name: str, cloud: LocalCloud) -> Home:
 async def _edit_travels(stage: Stage) -> None:
     """A line typed into a file on one device becomes an event, reaches the cloud, shows up on the other device."""
     await stage.update("A", "你好，我叫晓力", "很高兴认识你，晓力！")
-    await _until(lambda: asyncio.to_thread(stage.homes["A"].file.exists))
     line = "我喜欢简洁的代码，不要写太多注释"
     stage.screen.step(f"typing into A's file: - {line}")
     began = time.perf_counter()
     await stage.type_line("A", "### 技术偏好", line)
-    await _until(lambda: stage.is_in_log("A", line))
+    await until(lambda: stage.is_in_log("A", line))
     stage.screen.step("it is an event in A's log", note=_since(began), good=True)
-    await _until(lambda: stage.is_on_server(line))
+    await until(lambda: stage.is_on_server(line))
     stage.screen.step("it is a numbered row on the server", note=_since(began), good=True)
-    await _until(lambda: stage.is_in_digest("B", line))
+    await until(lambda: stage.is_in_digest("B", line))
     stage.screen.step("device B's load shows it", note=_since(began), good=True)
 
 
@@ -170,7 +170,7 @@ async def _cloud_goes_away(stage: Stage) -> None:
     began = time.perf_counter()
     stage.screen.step("the cloud is back")
     for device in stage.homes:
-        await _until(lambda name=device: _is_level(stage, name))  # type: ignore[misc]
+        await until(lambda name=device: _is_level(stage, name))  # type: ignore[misc]
     stage.screen.step("both queues are empty, nobody had to ask", note=_since(began), good=True)
 
 
@@ -229,7 +229,8 @@ async def _look(stage: Stage) -> None:
         await asyncio.sleep(0.4)  # how often a person's eye needs news
 
 
-async def _until(look: Callable[[], Awaitable[Any]]) -> None:
+async def until(look: Callable[[], Awaitable[Any]]) -> None:
+    """Wait for something to become true; TimeoutError where it does not."""
     deadline = time.monotonic() + PATIENCE
     while not await look():
         if time.monotonic() > deadline:
