@@ -118,23 +118,19 @@ class Memory {
   async flush() {
     // One that is being sent may have looked at the queue before its newest entry: wait for it, then look again.
     while (this._flushing) await this._flushing;
-    this._flushing = this._drain();
+    this._flushing = this._drain().finally(() => (this._flushing = undefined));
     await this._flushing;
   }
 
   async _drain() {
-    try {
-      while (this._queue.length > 0) {
-        const entry = this._queue[0];
-        const sent = await this._send(entry);
-        if (!sent && entry.tries < TRIES_IN_FRONT) return;
-        this._queue = this._queue.filter((other) => other !== entry);
-        if (sent) continue;
-        this._queue.push(entry);
-        return;
-      }
-    } finally {
-      this._flushing = undefined;
+    while (this._queue.length > 0) {
+      const entry = this._queue[0];
+      const sent = await this._send(entry);
+      if (!sent && entry.tries < TRIES_IN_FRONT) return;
+      this._queue = this._queue.filter((other) => other !== entry);
+      if (sent) continue;
+      this._queue.push(entry);
+      return;
     }
   }
 
@@ -145,9 +141,10 @@ class Memory {
       entry.answer = await this._sidecar.request('memory/update', entry.params, options);
       return true;
     } catch (error) {
-      this._log(`memory/update: ${error.kind ?? error.name}${error.retryable ? ', kept for later' : ''}`);
+      const keep = error.retryable || error.kind?.startsWith('storage_'); // somebody may free the disk
+      this._log(`memory/update: ${error.kind ?? error.name}${keep ? ', kept for later' : ''}`);
       if (error.kind !== 'not_running') entry.tries += 1;
-      if (error.retryable) return false;
+      if (keep) return false;
       entry.answer = { recorded: false, eventId: null, reason: error.kind ?? 'internal' };
       return true;
     }

@@ -143,8 +143,8 @@ class SidecarClient extends EventEmitter {
   }
 
   _listen(child) {
-    const ignore = () => {}; // EPIPE and the like: 'exit' tells what matters
-    for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on('error', ignore);
+    child.stdin.on('error', () => this.close()); // EPIPE: a sidecar that cannot hear us is of no use
+    for (const stream of [child.stdout, child.stderr]) stream.on('error', () => {}); // 'exit' tells what matters
     child.stdout.on('data', (chunk) => {
       for (const line of this._lines.push(chunk)) this._received(line);
     });

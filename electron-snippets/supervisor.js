@@ -116,7 +116,13 @@ class SidecarSupervisor extends EventEmitter {
    * @param {{ timeoutMs?: number, signal?: AbortSignal, patienceMs?: number, early?: boolean }} [options]
    *   `early`: do not wait for the handshake; for reads that should be answered while the sidecar still opens its files
    */
-  async request(method, params, { patienceMs = 5_000, early = false, ...options } = {}) {
+  request(method, params, options = {}) {
+    const answer = this._request(method, params, options);
+    answer.catch(() => {}); // as in the client: a forgotten await must not end the app
+    return answer;
+  }
+
+  async _request(method, params, { patienceMs = 5_000, early = false, ...options }) {
     const ready = () => this.state === 'running' || (early && this.state === 'starting' && this._client?.state === 'running');
     if (!ready() && (this.state === 'starting' || this.state === 'waiting')) {
       await this._until(() => ready() || this.state === 'template' || this.state === 'stopped', patienceMs);

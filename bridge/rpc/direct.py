@@ -6,6 +6,7 @@ does not read.
 """
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, TypeVar
@@ -116,19 +117,26 @@ class DirectClient:
 
     def __init__(self, wire: DirectWire) -> None:
         self._wire = wire
+        self._numbers = itertools.count(1)
         self._pending: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self.notifications: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
 
     async def call(self, method: str, params: object = None) -> Any:
         """The result of one call; DirectError if the answer is an error."""
-        number = len(self._pending) + 1
+        number = next(self._numbers)
         answer = self._pending[number] = asyncio.get_running_loop().create_future()
-        request = {"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}}
-        self._wire.send(msgspec.json.encode(request) + b"\n")
+        self._send({"jsonrpc": "2.0", "id": number, "method": method, "params": params or {}})
         message = await answer
         if "error" in message:
             raise DirectError(message["error"])
         return message["result"]
+
+    def notify(self, method: str, params: object = None) -> None:
+        """A call whose outcome nobody wants to know."""
+        self._send({"jsonrpc": "2.0", "method": method, "params": params or {}})
+
+    def _send(self, message: dict[str, object]) -> None:
+        self._wire.send(msgspec.json.encode(message) + b"\n")
 
     async def listen(self) -> None:
         """Hand out what the sidecar says, until cancelled."""
@@ -137,7 +145,7 @@ class DirectClient:
             for line in self._wire.take().splitlines():
                 message = msgspec.json.decode(line)
                 if "id" in message:
-                    self._pending[message["id"]].set_result(message)
+                    self._pending.pop(message["id"]).set_result(message)
                 else:
                     self.notifications.put_nowait((message["method"], message.get("params")))
 

@@ -131,11 +131,11 @@ class Account:
     async def _alone(self) -> AsyncIterator[None]:
         """The right to replace the stored session, among tasks and among processes."""
         async with self._turn:
-            try:
-                with told(Path(self._lock.lock_file)):
+            with told(Path(self._lock.lock_file)):
+                try:
                     await self._lock.acquire()
-            except Timeout as error:
-                raise CloudUnavailable("another process has been refreshing the session for too long") from error
+                except Timeout as error:  # an OSError to Python, so it is met first
+                    raise CloudUnavailable("another process has been refreshing the session for too long") from error
             try:
                 yield
             finally:

@@ -3,7 +3,8 @@
 `sync_now` and the loop share one round at a time. A failure leaves everything where it was: what is not acknowledged
 is pending and is sent again; the server skips ids it knows. Waiting after failures is tenacity's: full jitter, five
 minutes at most, never less than the server asked for. A batch that the server refuses for good is halved until the
-culprit stands alone; it goes into quarantine, and the rest goes through.
+culprit stands alone; it goes into quarantine, and the rest goes through. Before that an empty request is tried: where
+even that one is refused, no event is to blame and none is set aside.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from sync.cloud import store
 from sync.cloud.account import Account
 from sync.cloud.plan import Verdict, batch, halves, judge
 from sync.cloud.port import DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
-from sync.errors import CloudError, CloudUnavailable, LoginRequired, Rejected, XiaobaiError
+from sync.errors import CloudError, CloudUnavailable, LoginRequired, Rejected, StorageError, XiaobaiError
 from sync.log.log import Log
 from sync.log.model import Cursor, Event, Refusal
 from sync.settings import SyncSettings
@@ -32,6 +33,8 @@ FIRST_WAIT: Final = 0.5
 LOOK_AGAIN: Final = 300.0  # after an error that only a person can mend, we still look now and then
 PULL_EVENTS: Final = 500
 MOST_REQUESTS: Final = 10_000  # in one round: a bound on a server that never says it is done
+MOST_RESETS: Final = 2  # in one round: a log is replaced once, perhaps twice, not for ever
+LONGEST_ASKED: Final = 3600.0  # seconds; a server that asks for more is asked again all the same
 
 T = TypeVar("T")
 
@@ -93,7 +96,7 @@ class Replicator:
         self._wake = Signal()
         self._round: asyncio.Task[Round] | None = None
         self._registered: set[tuple[str, str]] = set()  # (user, device)
-        self._sent_snapshot: str | None = None
+        self._settled_snapshot: str | None = None  # hash of the document the server has stored, or refused for good
         self._state = CloudState.CONNECTING
         self._error: XiaobaiError | None = None
         self.advanced = Signal()  # set whenever the state or the log changed through the cloud
@@ -113,6 +116,7 @@ class Replicator:
         """
         if self._round is None or self._round.done():
             self._round = asyncio.create_task(self._one_round())
+            self._round.add_done_callback(_heard)
         return await asyncio.shield(self._round)
 
     def wake(self) -> None:
@@ -120,7 +124,7 @@ class Replicator:
         self._wake.set()
 
     async def run(self) -> None:
-        """Until cancelled. Never raises a CloudError: it is kept in `status` and answered by waiting."""
+        """Until cancelled. Never raises an error of ours: it is kept in `status` and answered by waiting."""
         while True:
             recorded, woken = self._log.changed.count, self._wake.count
             waiting = self._poll_seconds
@@ -131,6 +135,8 @@ class Replicator:
             except CloudError as error:
                 waiting = LOOK_AGAIN
                 log.warning("the cloud says no: %s", error.kind)
+            except StorageError as error:  # a full disk, a locked keychain: it may pass at any time
+                log.warning("a round could not be finished here: %s", error.kind)
             jittered = waiting * (0.9 + 0.2 * self._clock.random_bytes(1)[0] / 255)  # devices must not poll in step
             await wait_for_any(jittered, (self._log.changed, recorded), (self._wake, woken))
 
@@ -167,6 +173,9 @@ class Replicator:
             self._registered.clear()  # an administrator may have removed the device; registering again tells
             self._note(CloudState.REFUSED, error)
             raise
+        except StorageError as error:
+            self._note(CloudState.OFFLINE, error)
+            raise
         self._note(CloudState.SYNCED, None)
         return done
 
@@ -179,19 +188,26 @@ class Replicator:
 
     async def _exchange_until_level(self) -> Round:
         done = Round()
+        resets = 0
+        stands = set[tuple[str | None, int, str | None]]()
         for _ in range(MOST_REQUESTS):
             session = await self._account.session()
             waiting = await self._log.database.read(lambda connection: store.waiting(connection, self._push_events))
             events = batch(waiting.events, most_events=self._push_events)
+            stand = (waiting.cursor.epoch, waiting.cursor.seq, events[0].event_id if events else None)
+            if stand in stands or resets > MOST_RESETS:
+                break  # the last answer brought nothing new, so the next one will not either
+            stands.add(stand)
             device_id = events[0].device_id if events else self._log.device_id
             await self._register(session, device_id)
             answer, refused = await self._push(session, device_id, events, waiting.cursor)
             verdict = judge(waiting.cursor, answer)
+            resets += verdict.reset
             new = await self._apply(answer, verdict)
             done = Round(done.pushed + len(answer.acked), done.pulled + new, done.quarantined + refused)
             if verdict.caught_up and await self._nothing_waits():
                 return done
-        raise CloudUnavailable("the server's log has no end")
+        raise CloudUnavailable("the server's answers lead nowhere")
 
     async def _apply(self, answer: SyncAnswer, verdict: Verdict) -> int:
         new = await self._log.database.write(lambda connection: store.apply(connection, answer, verdict, self._clock))
@@ -205,7 +221,9 @@ class Replicator:
 
     async def _register(self, session: Session, device_id: str) -> None:
         if (session.user_id, device_id) not in self._registered:
-            await self._deadline(self._account.cloud.register_device(session, device_id, self._facts))
+            await self._authorized(
+                session, lambda good: self._account.cloud.register_device(good, device_id, self._facts)
+            )
             self._registered.add((session.user_id, device_id))
 
     async def _push(
@@ -213,7 +231,7 @@ class Replicator:
     ) -> tuple[SyncAnswer, int]:
         """One exchange; a refused batch is taken apart first. Returns the last answer and how many were set aside."""
         snapshot = await self._snapshot() if device_id == self._log.device_id else None
-        if snapshot is not None and snapshot.content_sha256 == self._sent_snapshot:
+        if snapshot is not None and snapshot.content_sha256 == self._settled_snapshot:
             snapshot = None
         request = SyncRequest(
             device_id=device_id,
@@ -227,13 +245,24 @@ class Replicator:
         )
         try:
             answer = await self._send(session, request)
-        except Rejected:
-            if not events:
+        except Rejected as error:
+            if not events and snapshot is None:
                 raise
-            refused = await self._take_apart(session, replace(request, snapshot=None))
-            return await self._send(session, replace(request, events=(), snapshot=None)), refused
+            return await self._without_culprit(session, request, error)
         if snapshot is not None:
-            self._sent_snapshot = snapshot.content_sha256
+            self._settled_snapshot = snapshot.content_sha256
+        return answer, 0
+
+    async def _without_culprit(self, session: Session, request: SyncRequest, why: Rejected) -> tuple[SyncAnswer, int]:
+        """What `_push` does about a refusal. Raises Rejected where the server refuses an empty request as well."""
+        bare = replace(request, events=(), snapshot=None)
+        answer = await self._send(session, bare)
+        if request.events:
+            refused = await self._take_apart(session, replace(request, snapshot=None))
+            return await self._send(session, bare), refused
+        if request.snapshot is not None:
+            self._settled_snapshot = request.snapshot.content_sha256
+            log.warning("the server refuses the document (%s); it is sent again when it has changed", why.code)
         return answer, 0
 
     async def _take_apart(self, session: Session, request: SyncRequest) -> int:
@@ -270,11 +299,14 @@ class Replicator:
         log.warning("the server refuses event %s for good (%s)", event.event_id, why.code)
 
     async def _send(self, session: Session, request: SyncRequest) -> SyncAnswer:
+        return await self._authorized(session, lambda good: self._account.cloud.sync(good, request))
+
+    async def _authorized(self, session: Session, call: Callable[[Session], Awaitable[T]]) -> T:
         try:
-            return await self._deadline(self._account.cloud.sync(session, request))
+            return await self._deadline(call(session))
         except LoginRequired:
             fresh = await self._account.session(rejected=session.access_token)  # one refresh, one more try
-            return await self._deadline(self._account.cloud.sync(fresh, request))
+            return await self._deadline(call(fresh))
 
     async def _deadline(self, call: Awaitable[T]) -> T:
         try:
@@ -291,4 +323,10 @@ def _patience(state: RetryCallState) -> float:
     """Full jitter up to five minutes, and never less than the server asked for."""
     error = state.outcome.exception() if state.outcome else None
     asked = error.retry_after if isinstance(error, CloudUnavailable) and error.retry_after else 0.0
-    return max(_exponential(state), asked)
+    return max(_exponential(state), min(asked, LONGEST_ASKED))
+
+
+def _heard(done: asyncio.Task[Round]) -> None:
+    """A failure is kept in `status`; that nobody waits for the round any more is no reason for a traceback."""
+    if not done.cancelled():
+        done.exception()

@@ -9,6 +9,7 @@ from sync.clock import Clock
 from sync.cloud.plan import Verdict
 from sync.cloud.port import SyncAnswer
 from sync.db.tables import accounts
+from sync.errors import DeviceForked
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.model import CLOUD, Cursor, Event, Refusal
@@ -52,7 +53,8 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     """Take an answer in, acknowledgements, events and cursor together. Returns how many events were new here.
 
     After a reset the server's numbers are forgotten and read again from the start; when the cursor has caught up,
-    events that were acknowledged once and have no number any more are sent again.
+    events that were acknowledged once and have no number any more are sent again. Raises DeviceForked where one of
+    them has a number that another event of ours has.
     """
     if verdict.reset:
         outbox_store.forget_numbers(connection)
@@ -65,9 +67,11 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
         if outbox_store.number(connection, event):
             outbox_store.acknowledge(connection, CLOUD, [(event.event_id, event.server_seq or 0)])
         else:
+            if log_store.is_taken(connection, event.replica_id, event.replica_seq):
+                raise DeviceForked("an event of ours stands under a number that the server knows under another id")
             log_store.add(connection, event)
             new += 1
-    log_store.witness(connection, [event.hlc for event in answer.events], clock)
+    log_store.witness(connection, answer.events, clock)
     outbox_store.move_cursor(connection, CLOUD, verdict.cursor)
     if verdict.caught_up:
         outbox_store.send_again_what_was_forgotten(connection, CLOUD)

@@ -9,6 +9,7 @@ Decisions
     is never taken for an acknowledgement.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Awaitable
@@ -48,6 +49,8 @@ ANSWER_BYTES: Final = 16 * 1024 * 1024  # the server answers 1 MiB of events at 
 FUNCTION_MISSING: Final = frozenset({"PGRST202", "PGRST204", "PGRST205", "42P01", "42883", "3F000"})
 # SQLSTATE classes that pass by themselves: connection, rollback, resources, lock, operator, system; and PostgREST's own
 TRY_LATER: Final = ("08", "40", "53", "55", "57", "58", "PGRST0")
+NOBODY: Final = frozenset({"not_signed_in", "account_gone"})
+SQLSTATE_LENGTH: Final = 5
 TOKEN_REFUSED: Final = frozenset({"PGRST301", "PGRST302", "PGRST303"})
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # its INFO lines hold addresses
@@ -73,6 +76,7 @@ class SupabaseCloud:
         self._rest = f"{url}/rest/v1"
         self._key = key
         self._clock = clock
+        self._timeout = timeout
         self._http = httpx.AsyncClient(
             timeout=timeout,
             http2=False,
@@ -89,18 +93,18 @@ class SupabaseCloud:
         )
 
     async def sign_in(self, email: str, password: str) -> Session:
-        answer = await _told(self._auth.sign_in_with_password({"email": email, "password": password}))
-        return _session(answer, email)
+        answer = await self._told(self._auth.sign_in_with_password({"email": email, "password": password}))
+        return self._session(answer, email)
 
     async def refresh(self, session: Session) -> Session:
         try:
-            answer = await _told(self._auth.refresh_session(session.refresh_token))
+            answer = await self._told(self._auth.refresh_session(session.refresh_token))
         except BadCredentials as error:
             raise LoginRequired("the session was ended by the server") from error
-        return _session(answer, session.label)
+        return self._session(answer, session.label)
 
     async def sign_out(self, session: Session) -> None:
-        await _told(self._auth.admin.sign_out(session.access_token, "local"))
+        await self._told(self._auth.admin.sign_out(session.access_token, "local"))
 
     async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
         arguments = {
@@ -111,8 +115,9 @@ class SupabaseCloud:
             "p_app_version": facts.app_version,
         }
         answer = await self._call(session, "ai_memory_register_device", arguments)
-        if isinstance(answer, dict):
-            _raise_stated(answer.get("error"))
+        if not isinstance(answer, dict) or "device_id" not in answer:
+            raise CloudUnavailable("the answer is not one of ai_memory_register_device")
+        _raise_stated(answer.get("error"))
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         snapshot = request.snapshot
@@ -156,29 +161,32 @@ class SupabaseCloud:
             http_client=self._http,
             retry_enabled=False,  # the replicator decides when to try again
         )
-        answer = await _told(client.rpc(function, arguments).execute())
+        answer = await self._told(client.rpc(function, arguments).execute())
         return answer.data
 
+    def _session(self, answer: AuthResponse, label: str) -> Session:
+        """The server says for how long; until when is a matter of our own clock, which it is compared with."""
+        if answer.session is None:
+            raise CloudUnavailable("the server signed nobody in")
+        found = answer.session
+        expires_at = self._clock.now().timestamp() + found.expires_in
+        return Session(found.user.id, label, found.access_token, found.refresh_token, expires_at)
 
-def _session(answer: AuthResponse, label: str) -> Session:
-    if answer.session is None or answer.session.expires_at is None:
-        raise CloudUnavailable("the server signed nobody in")
-    session = answer.session
-    return Session(session.user.id, label, session.access_token, session.refresh_token, float(session.expires_at or 0))
-
-
-async def _told(call: Awaitable[T]) -> T:
-    """Raise the libraries' errors as ours."""
-    try:
-        return await call
-    except APIError as error:
-        raise _refusal(error) from error
-    except AuthError as error:
-        raise _auth_failure(error) from error
-    except (httpx.HTTPError, httpx.InvalidURL, json.JSONDecodeError) as error:
-        raise CloudUnavailable(f"no usable answer ({type(error).__name__})") from error
-    except ValueError as error:  # pydantic's, for a body that is none of the API's
-        raise CloudUnavailable("the answer is not one of Supabase") from error
+    async def _told(self, call: Awaitable[T]) -> T:
+        """Within the deadline as a whole (the client's own counts each read), with the libraries' errors as ours."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await call
+        except TimeoutError as error:
+            raise CloudUnavailable(f"no answer within {self._timeout:g} s") from error
+        except APIError as error:
+            raise _refusal(error) from error
+        except AuthError as error:
+            raise _auth_failure(error) from error
+        except (httpx.HTTPError, httpx.InvalidURL, json.JSONDecodeError) as error:
+            raise CloudUnavailable(f"no usable answer ({type(error).__name__})") from error
+        except ValueError as error:  # pydantic's, for a body that is none of the API's
+            raise CloudUnavailable("the answer is not one of Supabase") from error
 
 
 def _refusal(error: APIError) -> CloudError:
@@ -189,11 +197,21 @@ def _refusal(error: APIError) -> CloudError:
         return LoginRequired("the server does not accept the session's token")
     if code in FUNCTION_MISSING or code == "404":
         return SchemaMismatch(f"the project lacks a table or function of this program ({code})")
-    if code == "42501":
+    if code == "42501" and _kind(error) in NOBODY:
+        return LoginRequired(str(error.message or message))
+    if code in {"42501", "403"}:
         return Forbidden(str(error.message or message), hint=error.hint)
-    if code.startswith(TRY_LATER):
+    if code.startswith(TRY_LATER) or len(code) < SQLSTATE_LENGTH:  # an HTTP status, or no code: not the API's words
         return CloudUnavailable(message)
     return Rejected(message, code=code, hint=error.hint)
+
+
+def _kind(error: APIError) -> str:
+    """The `kind` that our functions put into DETAIL (sql/README.md)."""
+    with suppress(ValueError, TypeError):
+        said = json.loads(error.details or "")
+        return str(said.get("kind", "")) if isinstance(said, dict) else ""
+    return ""
 
 
 def _auth_failure(error: AuthError) -> CloudError:
@@ -237,8 +255,10 @@ async def _inspect(response: httpx.Response) -> None:
 
 
 def _explain_unauthorized(response: httpx.Response) -> None:
-    """401 has two causes, which the libraries' errors do not tell apart: the gateway does not know the key, or the
-    API took us for nobody (whatever its code says, 42501 included)."""
+    """401 has two causes, which the libraries' errors do not tell apart.
+
+    The gateway does not know the key, or the API took us for nobody (whatever its code says, 42501 included).
+    """
     with suppress(ValueError):
         said = json.loads(response.content)
         if isinstance(said, dict) and not any(said.get(name) for name in ("code", "error_code", "error")):

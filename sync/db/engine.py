@@ -26,7 +26,7 @@ from sqlalchemy.pool import StaticPool
 from sync.db.failures import breaks_transaction, storage_error, translated
 from sync.db.migrate import migrate
 from sync.errors import StorageError
-from sync.files import PRIVATE_FILE, told
+from sync.files import PRIVATE_FILE, Stamp, stamp, told
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -68,6 +68,8 @@ class Database:
         self._read_engine = _engine(path, begin="BEGIN")
         self._waiting: list[_Waiting] = []
         self._guard = threading.Lock()
+        self._commits = 0
+        self._wal = path.with_name(f"{path.name}-wal")
 
     @classmethod
     async def open(cls, path: Path, *, writer: Executor | None = None, reader: Executor | None = None) -> "Database":
@@ -103,6 +105,13 @@ class Database:
                 return work(connection)
 
         return await self._in(self._reader, reading)
+
+    def token(self) -> tuple[int, Stamp | None]:
+        """Something that differs after any commit of any process: our own are counted, the others' touch the WAL.
+
+        A look at it costs two microseconds, so an answer can be kept until it changes.
+        """
+        return self._commits, stamp(self._wal)
 
     async def data_version(self) -> int:
         """A number that changes when another process has committed (`PRAGMA data_version`)."""
@@ -154,6 +163,7 @@ class Database:
         try:
             with translated(), self._write_engine.begin() as connection:
                 results.extend((waiting, *_attempt(connection, waiting.work)) for waiting in batch)
+            self._commits += 1
         except BaseException as error:  # noqa: BLE001 - every caller gets it; nothing was committed for any of them
             for waiting in batch:
                 waiting.fail(error)

@@ -6,6 +6,7 @@ from typing import Literal
 from sync.document.digest import DeviceDigest
 from sync.document.prompt import Omission
 
+Scope = Literal["user", "device"]  # user: with a digest of the other devices
 Source = Literal["cloud", "local", "template"]
 
 

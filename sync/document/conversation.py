@@ -6,11 +6,11 @@ not the file or the server has them yet, and apart from them a digest of the oth
 """
 
 import asyncio
-from typing import Final, Literal
+from typing import Final
 
 from sync.clock import Clock
 from sync.cloud.replicator import CloudState, Replicator
-from sync.document.answers import Loaded, Source, Updated
+from sync.document.answers import Loaded, Scope, Source, Updated
 from sync.document.capture import Exchange, exchange_drafts
 from sync.document.digest import DeviceDigest, render_digest
 from sync.document.memory_file import MemoryFile
@@ -44,12 +44,21 @@ class Conversation:
         self._clock = clock
         self._other_devices = settings.load.other_devices == "digest"
         self._store_messages = settings.privacy.store_messages
+        self._kept: Loaded | None = None  # the last answer, good until the database or the cloud's state changes
+        self._kept_for: object = None
 
-    async def load(
-        self, *, wait_ms: int, scope: Literal["user", "device"] = "user", max_chars: int | None = None
-    ) -> Loaded:
+    async def load(self, *, wait_ms: int, scope: Scope = "user", max_chars: int | None = None) -> Loaded:
         """The newest known memory. Asks the cloud for at most `wait_ms`; 0 asks nobody."""
         answered = await self._ask_cloud(wait_ms / 1000)
+        stale = self._is_stale(asked=wait_ms > 0, answered=answered)
+        key = (self._log.database.token(), answered, stale, scope, max_chars)
+        if key != self._kept_for:
+            loaded = await self._look(answered=answered, stale=stale, scope=scope, max_chars=max_chars)
+            self._kept_for, self._kept = key, loaded
+        assert self._kept is not None  # it is kept together with its key
+        return self._kept
+
+    async def _look(self, *, answered: bool, stale: bool, scope: Scope, max_chars: int | None) -> Loaded:
         view = await self._document.view()
         others = await self._others() if scope == "user" and self._other_devices else ()
         digest = render_digest(others) if others else ""
@@ -62,7 +71,7 @@ class Conversation:
             document_sha256=view.sha256,
             digest=digest,
             source=source if view.exists or others else "template",
-            stale=self._is_stale(asked=wait_ms > 0, answered=answered),
+            stale=stale,
             pending=outbox.pending,
             through_seq=await self._through_seq(),
             updated_at=view.updated_at,
@@ -80,14 +89,11 @@ class Conversation:
         )
         if not drafts:
             return Updated(None, recorded=False, reason="nothing_said", pending=(await self._log.outbox()).pending)
-        recorded = await self._log.record(drafts)
+        recorded, pending = await self._log.record_and_count(drafts)
         reason = "already_recorded" if recorded[0].duplicate else None
-        outbox = await self._log.outbox()
-        return Updated(recorded[0].event.event_id, recorded=True, reason=reason, pending=outbox.pending)
+        return Updated(recorded[0].event.event_id, recorded=True, reason=reason, pending=pending)
 
-    async def prompt(
-        self, *, wait_ms: int, scope: Literal["user", "device"] = "user", max_chars: int | None = None
-    ) -> str:
+    async def prompt(self, *, wait_ms: int, scope: Scope = "user", max_chars: int | None = None) -> str:
         """The block to inject into a system prompt, the memory in it as fenced data."""
         loaded = await self.load(wait_ms=wait_ms, scope=scope, max_chars=max_chars)
         return system_prompt(loaded.content, self._clock.random_bytes(FENCE_BYTES).hex())

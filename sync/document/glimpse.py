@@ -11,12 +11,12 @@ import zlib
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 from urllib.parse import quote
 
 import msgspec
 
-from sync.document.answers import Loaded
+from sync.document.answers import Loaded, Scope
 from sync.document.capture import EXCHANGE, applied
 from sync.document.digest import DeviceDigest, render_digest
 from sync.document.model import Snapshot, encode
@@ -53,7 +53,7 @@ class Glimpse:
     other_devices: bool
     cloud: bool
 
-    def load(self, *, scope: Literal["user", "device"], max_chars: int | None) -> Loaded | None:
+    def load(self, *, scope: Scope, max_chars: int | None) -> Loaded | None:
         """The same answer as `Conversation.load` gives without asking the cloud, or None where that is not certain."""
         if not self.database.exists():
             return None
@@ -67,9 +67,7 @@ class Glimpse:
         except sqlite3.Error:
             return None  # the program itself will meet it, and knows what to do and say
 
-    def _look(
-        self, connection: sqlite3.Connection, scope: Literal["user", "device"], max_chars: int | None
-    ) -> Loaded | None:
+    def _look(self, connection: sqlite3.Connection, scope: Scope, max_chars: int | None) -> Loaded | None:
         if connection.execute("pragma user_version").fetchone()[0] != SCHEMA:
             return None
         row = connection.execute(_NEWEST).fetchone()

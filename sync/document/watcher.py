@@ -21,6 +21,8 @@ from sync.signals import Signal
 
 ONLY_READING: Final = frozenset({"opened", "closed_no_write"})
 
+_Watched = tuple[frozenset[tuple[Path, int]], frozenset[str]]  # folders with their inodes, names in them
+
 log = logging.getLogger(__name__)
 
 
@@ -47,20 +49,23 @@ class Watcher:
         self._path = path
         self._signal = signal
         self._observer: BaseObserver | None = None
-        self._watched: frozenset[tuple[Path, int]] = frozenset()
+        self._watched: _Watched = (frozenset(), frozenset())
 
     @property
     def alive(self) -> bool:
-        return self._observer is not None and self._observer.is_alive()
+        """Whether every watch is in force: one ends by itself when its folder is deleted, the observer lives on."""
+        observer = self._observer
+        return observer is not None and observer.is_alive() and all(part.is_alive() for part in observer.emitters)
 
     def renew(self) -> None:
         """Watch what there is to watch now; cheap where nothing has changed. Never raises: the poll is the floor."""
-        folders = self._folders()
-        if self.alive and folders == self._watched:
+        folders, names = wanted = (self._folders(), frozenset({self._path.name, real_target(self._path).name}))
+        if self.alive and wanted == self._watched:
             return
         self.stop()
+        if not folders:
+            return
         observer = Observer()
-        names = frozenset({self._path.name, real_target(self._path).name})
         handler = _Names(names, self._signal, asyncio.get_running_loop())
         try:
             for folder, _ in folders:
@@ -69,7 +74,7 @@ class Watcher:
         except OSError as error:  # the system's limit of watches, a file system without events
             log.warning("the file cannot be watched (%s); it is looked at every few seconds", type(error).__name__)
             return
-        self._observer, self._watched = observer, folders
+        self._observer, self._watched = observer, wanted
         self._signal.set()  # what happened while nobody watched
 
     def stop(self) -> None:
@@ -79,7 +84,7 @@ class Watcher:
         self._observer = None
 
     def _folders(self) -> frozenset[tuple[Path, int]]:
-        """The folders to watch with their inodes: a folder made anew under the same name is another one."""
+        """The folders to watch with their inodes: one put in the place of another is another one."""
         found = set()
         for folder in {self._path.parent.resolve(), real_target(self._path).parent}:
             try:

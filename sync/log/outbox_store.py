@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from sync.db.tables import cursors, deliveries, events, quarantine
 from sync.log.model import Cursor, Event, Refusal
@@ -24,6 +24,9 @@ _PENDING: Final = (
     .where(deliveries.c.destination == bindparam("to"), deliveries.c.state == "pending")
     .order_by(deliveries.c.position)
     .limit(bindparam("most"))
+)
+_RELEASE: Final = delete(quarantine).where(
+    quarantine.c.destination == bindparam("to"), quarantine.c.position == bindparam("at")
 )
 _POSITION: Final = select(events.c.position).where(events.c.event_id == bindparam("id"))
 _CURSOR: Final = select(cursors).where(cursors.c.destination == bindparam("to"))
@@ -51,6 +54,7 @@ def acknowledge(connection: Connection, destination: str, acked: Sequence[tuple[
             continue
         connection.execute(update(events).where(events.c.position == position).values(server_seq=seq))
         connection.execute(_SET_STATE, {"to": destination, "at": position, "now": "acked"})
+        connection.execute(_RELEASE, {"to": destination, "at": position})
 
 
 def number(connection: Connection, event: Event) -> bool:

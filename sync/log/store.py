@@ -17,6 +17,9 @@ from sync.log.model import CLOUD, SCHEMA_VERSION, Draft, Event, Page, Query, Rea
 _REPLICA: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
 _ADVANCE: Final = update(replica).values(next_seq=bindparam("next"), hlc=bindparam("clock"))
 _BY_ID: Final = select(events).where(events.c.event_id == bindparam("id"))
+_AT_NUMBER: Final = select(events.c.position).where(
+    events.c.replica_id == bindparam("replica"), events.c.replica_seq == bindparam("number")
+)
 _INSERT: Final = insert(events)
 _NEWEST: Final = select(func.coalesce(func.max(events.c.position), 0))
 _WATERMARK: Final = select(watermarks.c.position).where(watermarks.c.name == bindparam("follower"))
@@ -116,15 +119,26 @@ def add(connection: Connection, event: Event) -> Event:
     return replace(event, position=position)
 
 
-def witness(connection: Connection, hlcs: Iterable[str], clock: Clock) -> None:
-    """Move this replica's HLC past what was seen from elsewhere, so that what we say next comes after it."""
+def witness(connection: Connection, seen: Iterable[Event], clock: Clock) -> None:
+    """Move this replica past events from elsewhere, so that what we say next comes after them.
+
+    Events of our own replica come from elsewhere as well, once this database has been restored from a backup: their
+    numbers are taken.
+    """
     state = connection.execute(_REPLICA).one()
-    hlc = state.hlc
+    hlc, following = state.hlc, state.next_seq
     wall = milliseconds(clock.now())
-    for seen in hlcs:
-        hlc = merge_hlc(hlc, seen, wall)
-    if hlc != state.hlc:
-        connection.execute(_ADVANCE, {"next": state.next_seq, "clock": hlc})
+    for event in seen:
+        hlc = merge_hlc(hlc, event.hlc, wall)
+        if event.replica_id == state.replica_id:
+            following = max(following, event.replica_seq + 1)
+    if (hlc, following) != (state.hlc, state.next_seq):
+        connection.execute(_ADVANCE, {"next": following, "clock": hlc})
+
+
+def is_taken(connection: Connection, replica_id: str, replica_seq: int) -> bool:
+    """Whether an event stands under this number of a replica."""
+    return connection.execute(_AT_NUMBER, {"replica": replica_id, "number": replica_seq}).first() is not None
 
 
 def find(connection: Connection, event_id: str) -> Event | None:

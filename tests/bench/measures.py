@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from tests.sidecar import COMMAND, REPOSITORY, Home, Sidecar, eventually
 
@@ -56,6 +56,7 @@ def warm_load(folder: Path) -> Iterator[Row]:
         eventually(lambda: home.file.exists() and "问题 29" in home.file.read_text("utf-8"))
         answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": sidecar.load(waitMs=0)}, ensure_ascii=False)
     with _child([*COMMAND, "serve"], home.environment) as child:
+        _ask(child, _request("sync/status", {}))  # warm: everything is imported and open
         ours = _calls_per_second(child, _request("memory/load", {"waitMs": 0}))
     with _child([sys.executable, "-m", "tests.bench.echo", answer], home.environment) as echo:
         floor = _calls_per_second(echo, _request("memory/load", {"waitMs": 0}))
@@ -133,11 +134,7 @@ def _raw_commit_ms(path: Path) -> float:
 
 def _first_answer(command: list[str], environment: dict[str, str], method: str) -> None:
     with _child(command, environment) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        child.stdin.write(_request(method, {}))
-        child.stdin.flush()
-        assert child.stdout.readline()
+        _ask(child, _request(method, {}))
 
 
 @contextmanager
@@ -163,16 +160,19 @@ def _request(method: str, params: dict[str, Any]) -> bytes:
 
 
 def _calls_per_second(child: "subprocess.Popen[bytes]", request: bytes) -> float:
-    """Sequential calls by a client that does nothing else; answers are read from a raw descriptor."""
-    assert child.stdin is not None
-    assert child.stdout is not None
-    out: IO[bytes] = child.stdout
+    """Sequential calls by a client that does nothing else."""
     began = time.perf_counter()
     for _ in range(CALLS):
-        child.stdin.write(request)
-        child.stdin.flush()
-        assert out.readline()
+        _ask(child, request)
     return CALLS / (time.perf_counter() - began)
+
+
+def _ask(child: "subprocess.Popen[bytes]", request: bytes) -> None:
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdin.write(request)
+    child.stdin.flush()
+    assert child.stdout.readline()
 
 
 def _median_ms(times: int, act: Callable[[], object]) -> float:

@@ -15,7 +15,7 @@ from psycopg.rows import TupleRow
 
 from tests.cloud.local import LocalCloud
 from tests.demo.devices import Devices
-from tests.demo.screen import Screen
+from tests.demo.screen import PANEL_LINES, Screen
 from tests.sidecar import Home
 
 EMAIL: Final = "demo@example.com"
@@ -225,7 +225,7 @@ async def _look(stage: Stage) -> None:
             f"{seq:>3} {device[-1].upper()} {said or kind}" for seq, device, kind, said in rows
         ]
         digest: str = (await stage.devices.call("B", "memory/load", waitMs=0))["digest"]
-        stage.screen.windows["B"] = digest.splitlines()
+        stage.screen.windows["B"] = digest.splitlines()[:PANEL_LINES]  # newest first
         await asyncio.sleep(0.4)  # how often a person's eye needs news
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
 from sync.cloud.account import Account
 from sync.cloud.memory import TOKEN_SECONDS, MemoryServer
@@ -271,6 +272,18 @@ async def test_without_a_project_there_is_nothing_to_log_in_to(device: Device) -
         await account.log_in(EMAIL, PASSWORD)
     with pytest.raises(LoginRequired):
         await account.session()
+
+
+async def test_a_process_that_holds_the_lock_for_ever_does_not_make_us_wait_for_ever(
+    tmp_path: Path, server: MemoryServer, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sync.cloud.account.LOCK_PATIENCE", 0.0)
+    async with open_device(tmp_path / "a", server, clock=clock) as device:
+        await device.log_in()
+        clock.advance(TOKEN_SECONDS)
+        with FileLock(tmp_path / "a" / "session.lock"), pytest.raises(CloudUnavailable):
+            await device.account.session()
+        assert (await device.account.session()).user_id == "user-1"
 
 
 async def test_the_lock_of_a_killed_process_does_not_stay(device: Device, clock: FixedClock) -> None:

@@ -157,6 +157,18 @@ async def test_a_client_that_does_not_read_cannot_make_us_grow() -> None:
             assert len((await peer.answer(f"n{number}"))["result"]) == 10_000
 
 
+def test_a_client_that_does_not_read_cannot_stop_our_loop() -> None:
+    with subprocess.Popen(
+        [sys.executable, *ECHO], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    ) as sidecar:
+        assert sidecar.stdin is not None
+        assert sidecar.stderr is not None
+        sidecar.stdin.write(request(1, "test/large", size=3_000_000))
+        sidecar.stdin.close()
+        assert sidecar.stderr.read().endswith(b"closed\n")  # it left by the door, the guard did not throw it out
+        assert sidecar.wait(PATIENCE) == 0
+
+
 # --- leaving -----------------------------------------------------------------------------------------------------
 
 
@@ -211,6 +223,13 @@ def test_output_and_errors_in_one_pipe_still_work() -> None:
     )
     assert done.returncode == 0
     assert len(json.loads(done.stdout.splitlines()[0])["result"]) == 300_000
+
+
+def test_a_hang_up_does_not_cut_short_what_was_sent_before_and_still_moves() -> None:
+    data = b"".join(request(n, "test/slow", seconds=0.15, label=str(n)) for n in range(2000))
+    code, answers, _ = timed([sys.executable, *ECHO], data)  # 64 at a time: the hang-up comes seconds before its turn
+    assert code == 0
+    assert sorted(int(answer["result"]) for answer in answers) == list(range(2000))
 
 
 async def test_a_client_that_is_gone_is_a_normal_end() -> None:

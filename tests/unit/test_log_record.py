@@ -18,7 +18,7 @@ from sync.log.envelope import to_wire
 from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import GLOBAL_PROJECT, Event, Origin, Query, Reach
-from tests.support import REDACTOR, FixedClock, draft
+from tests.support import REDACTOR, FixedClock, draft, event
 
 YEAR = 365 * 86_400
 SECRETS = {
@@ -84,12 +84,12 @@ async def test_what_must_not_leave_has_no_delivery(log: Log, tmp_path: Path) -> 
 
 async def test_an_event_holds_what_its_draft_says_and_what_this_replica_adds(log: Log) -> None:
     (plain,) = await log.record([draft("a")])
-    event = plain.event
-    assert event.event_id.startswith("evt_")
-    assert (event.project_id, event.project_path) == (GLOBAL_PROJECT, None)
-    assert (event.session_id, event.device_id) == ("sess_20260202_001", "device-a")
-    assert (event.ts, event.local_date, event.utc_offset) == ("2026-02-02T10:00:00.000Z", "2026-02-02", 480)
-    assert (event.origin, event.reach, event.server_seq) == ("user-typed", Reach.CLOUD, None)
+    made = plain.event
+    assert made.event_id.startswith("evt_")
+    assert (made.project_id, made.project_path) == (GLOBAL_PROJECT, None)
+    assert (made.session_id, made.device_id) == ("sess_20260202_001", "device-a")
+    assert (made.ts, made.local_date, made.utc_offset) == ("2026-02-02T10:00:00.000Z", "2026-02-02", 480)
+    assert (made.origin, made.reach, made.server_seq) == ("user-typed", Reach.CLOUD, None)
     given = {"project_id": "proj_1", "project_path": "/家", "session_id": "s", "event_id": "e", "origin": Origin.PEER}
     (told,) = await log.record([draft("b", ts="2020-01-01T00:00:00+08:00", **given)])
     assert {name: getattr(told.event, name) for name in given} == given
@@ -147,9 +147,9 @@ async def test_the_order_does_not_follow_a_clock_that_jumps(log: Log, clock: Fix
 async def test_what_was_seen_from_elsewhere_comes_before_what_we_say_next(log: Log, clock: FixedClock) -> None:
     (before,) = await log.record([draft("a")])
     wall = hlc_parts(before.event.hlc)[0]
-    seen = f"{wall + 3_600_000:012x}-0007"
-    mad = "ffffffffffff-ffff"
-    await log.database.write(lambda connection: store.witness(connection, [seen, mad], clock))
+    seen, mad = f"{wall + 3_600_000:012x}-0007", "ffffffffffff-ffff"
+    theirs = [event(1, hlc=seen), event(2, hlc=mad)]
+    await log.database.write(lambda connection: store.witness(connection, theirs, clock))
     (after,) = await log.record([draft("b")])
     assert seen < after.event.hlc < mad
     assert after.event.replica_seq == 2

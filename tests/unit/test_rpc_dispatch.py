@@ -86,6 +86,13 @@ async def test_reading_stops_above_the_high_water_mark_of_requests() -> None:
         assert wire.unsent > 10_000_000
 
 
+async def test_reading_goes_on_after_a_large_notification_although_nothing_is_answered() -> None:
+    async with connection(TABLE, open_echo) as client:
+        client.notify("test/echo", {"value": "x" * (HIGH_WATER + 1)})
+        async with asyncio.timeout(20):
+            assert await client.call("test/echo", {"value": 1}) == 1
+
+
 async def test_answers_nobody_takes_stop_the_reading_until_they_are_taken() -> None:
     async with serving() as (wire, _):
         wire.stall(stalled=True)

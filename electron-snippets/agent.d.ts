@@ -1,0 +1,31 @@
+import type { LoadJson, Methods, SidecarClient, UpdateJson } from './client';
+import type { SidecarSupervisor } from './supervisor';
+
+export const TEMPLATE: string;
+export const PROMPT_WITHOUT_MEMORY: string;
+
+export interface Limits {
+  loadMs: number;
+  patienceMs: number;
+  updateMs: number;
+}
+
+type LoadParams = Methods['memory/load']['params'];
+export type UpdateOptions = Omit<Methods['memory/update']['params'], 'userMessage' | 'aiResponse'>;
+export type UpdateAnswer = UpdateJson | { recorded: false; eventId: null; queued?: true; reason?: string };
+
+export interface Memory {
+  load(options?: LoadParams): Promise<LoadJson>;
+  loadAIMemory(options?: LoadParams): Promise<string>;
+  updateAIMemory(userMessage: string, aiResponse: string, options?: UpdateOptions): Promise<UpdateAnswer>;
+  buildSystemPrompt(base: string, options?: LoadParams): Promise<string>;
+  flush(): Promise<void>;
+  readonly queued: number;
+}
+
+export function createMemory(options: {
+  supervisor?: SidecarSupervisor;
+  client?: SidecarClient;
+  limits?: Partial<Limits>;
+  log?: (line: string) => void;
+}): Memory;

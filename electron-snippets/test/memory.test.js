@@ -1,0 +1,144 @@
+'use strict';
+
+/** What the chat uses: load, update, prompt, and the queue for the time without a sidecar. */
+
+const assert = require('node:assert/strict');
+const { test } = require('node:test');
+const { PROMPT_WITHOUT_MEMORY, TEMPLATE, createMemory } = require('../agent.js');
+const { SidecarClient, SidecarError } = require('../client.js');
+const { SidecarSupervisor } = require('../supervisor.js');
+const { COMMAND, makeHome, reaches, within } = require('./support/world.js');
+
+function supervised(t) {
+  const home = makeHome();
+  const supervisor = new SidecarSupervisor({ command: COMMAND, env: home.env });
+  t.after(() => supervisor.stop());
+  return { supervisor, home };
+}
+
+/** A sidecar that answers what `answer` says; keeps what it was asked. */
+function answering(answer) {
+  const asked = [];
+  const request = async (method, params) => {
+    asked.push({ method, params });
+    return answer({ method, params });
+  };
+  return { request, asked };
+}
+
+const down = () => {
+  throw new SidecarError('not_running', 'away', { retryable: true });
+};
+const times = (text, part) => text.split(part).length - 1;
+
+test('what was updated is loaded and stands in the prompt after its base', async (t) => {
+  const { supervisor } = supervised(t);
+  supervisor.start();
+  const memory = createMemory({ supervisor });
+  assert.match(await memory.loadAIMemory(), /# AI 对话记忆/);
+  const answer = await memory.updateAIMemory('我喜欢简洁的代码', '好的，我会记住', { sessionId: 's1', importance: 0.5 });
+  await memory.flush();
+  assert.equal(memory.queued, 0, JSON.stringify(answer));
+  assert.match(await memory.loadAIMemory(), /- 用户问：我喜欢简洁的代码\n- AI 答：好的，我会记住/);
+  const prompt = await memory.buildSystemPrompt('你是小白AI。');
+  assert.ok(prompt.startsWith('你是小白AI。\n\n'));
+  assert.match(prompt, /我喜欢简洁的代码/);
+});
+
+test('a plain client will do', async (t) => {
+  const client = new SidecarClient({ command: COMMAND, env: makeHome().env });
+  t.after(() => client.close());
+  await client.start();
+  const memory = createMemory({ client });
+  assert.equal((await memory.updateAIMemory('问', '答')).recorded, true);
+  assert.match(await memory.loadAIMemory(), /- 用户问：问/);
+});
+
+test('the template is what the sidecar begins with', async (t) => {
+  const { supervisor } = supervised(t);
+  await within(supervisor.start(), 'start');
+  const { document } = await createMemory({ supervisor }).load();
+  const lines = (text) => text.split('\n').filter((line) => line && line !== '---' && !line.startsWith('**最后更新**'));
+  assert.deepEqual(lines(TEMPLATE), lines(document));
+});
+
+test('without a sidecar there is the template, and nothing is thrown', async () => {
+  const memory = createMemory({ client: answering(down) });
+  assert.equal(await memory.loadAIMemory(), TEMPLATE);
+  assert.deepEqual([(await memory.load()).source, (await memory.load()).stale], ['template', true]);
+  assert.equal(await memory.buildSystemPrompt('你是小白AI。'), `你是小白AI。\n\n${PROMPT_WITHOUT_MEMORY}`);
+  assert.deepEqual(await memory.updateAIMemory('问', '答'), { recorded: false, queued: true, eventId: null });
+});
+
+test('updates made while the sidecar restarts are recorded once each, in order', async (t) => {
+  const { supervisor } = supervised(t);
+  await within(supervisor.start(), 'start');
+  const memory = createMemory({ supervisor });
+  await memory.updateAIMemory('甲', '答');
+  process.kill(supervisor._client.pid, 'SIGKILL');
+  await reaches(supervisor, 'waiting');
+  for (const word of ['乙', '丙', '丁']) assert.equal((await memory.updateAIMemory(word, '答')).queued, true);
+  assert.equal(memory.queued, 3);
+  await reaches(supervisor, 'running');
+  await memory.flush();
+  assert.equal(memory.queued, 0);
+  const content = await memory.loadAIMemory();
+  const found = [...content.matchAll(/用户问：([甲乙丙丁])/g)].map(([, word]) => word);
+  assert.deepEqual(found, ['甲', '乙', '丙', '丁']);
+});
+
+test('an update whose answer got lost is not recorded twice', async (t) => {
+  const { supervisor } = supervised(t);
+  await within(supervisor.start(), 'start');
+  const real = supervisor.request.bind(supervisor);
+  let lost = 0;
+  supervisor.request = async (method, params, options) => {
+    const answer = await real(method, params, options);
+    if (method !== 'memory/update' || lost > 0) return answer;
+    lost += 1;
+    throw new SidecarError('timeout', 'the answer got lost', { retryable: true });
+  };
+  const memory = createMemory({ supervisor });
+  assert.equal((await memory.updateAIMemory('只记一次', '答')).queued, true);
+  await memory.flush();
+  assert.deepEqual([lost, memory.queued], [1, 0]);
+  assert.equal(times(await memory.loadAIMemory(), '只记一次'), 1);
+});
+
+test('an update that is refused for good is not kept', async () => {
+  const refuse = () => {
+    throw new SidecarError('invalid_input', 'no');
+  };
+  const memory = createMemory({ client: answering(refuse) });
+  assert.deepEqual(await memory.updateAIMemory('问', '答'), { recorded: false, eventId: null, reason: 'invalid_input' });
+  assert.equal(memory.queued, 0);
+});
+
+test('one bad update does not hold up the others for ever', async () => {
+  const recorded = [];
+  const sidecar = answering(({ params }) => {
+    if (params.userMessage === '坏') throw new SidecarError('timeout', 'late', { retryable: true });
+    recorded.push(params.userMessage);
+    return { recorded: true, eventId: 'e', pending: 0 };
+  });
+  const memory = createMemory({ client: sidecar });
+  for (const word of ['坏', '好', '更好']) await memory.updateAIMemory(word, '答');
+  await memory.flush();
+  assert.deepEqual(recorded.sort(), ['好', '更好'].sort());
+  assert.equal(memory.queued, 1);
+});
+
+test('the queue is bounded, drops the oldest, and logs no content', async () => {
+  const log = [];
+  const memory = createMemory({ client: answering(down), log: (line) => log.push(line) });
+  for (let number = 0; number < 205; number += 1) await memory.updateAIMemory(`秘密${number}`, '答');
+  assert.equal(memory.queued, 200);
+  await memory.updateAIMemory('长'.repeat(4 * 1024 * 1024), '答');
+  assert.equal(memory.queued, 1);
+  assert.ok(log.length > 0 && log.every((line) => !/秘密|长/.test(line)));
+});
+
+test('a chat does not wait longer than its limit for an update', async () => {
+  const memory = createMemory({ client: { request: () => new Promise(() => {}) }, limits: { updateMs: 20 } });
+  assert.equal((await within(memory.updateAIMemory('问', '答'), 'the update')).queued, true);
+});

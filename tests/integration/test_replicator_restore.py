@@ -1,0 +1,213 @@
+"""A server that was restored from a backup, and a device that was: what one forgot the other brings back."""
+
+import shutil
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sync.cloud.memory import LIVE_SECONDS, MemoryServer
+from sync.cloud.replicator import CloudState
+from sync.errors import CloudError, DeviceConflict, DeviceForked
+from sync.log.envelope import to_wire
+from tests.support import Device, FixedClock, draft, event, new_server, open_device
+
+USER = "user-1"
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture
+def server(clock: FixedClock) -> MemoryServer:
+    return new_server(clock)
+
+
+@pytest.fixture
+async def device(tmp_path: Path, server: MemoryServer, clock: FixedClock) -> AsyncIterator[Device]:
+    async with open_device(tmp_path / "a", server, clock=clock) as opened:
+        await opened.log_in()
+        yield opened
+
+
+@pytest.fixture
+async def second(tmp_path: Path, server: MemoryServer) -> AsyncIterator[Device]:
+    async with open_device(tmp_path / "b", server, name="device-b", clock=FixedClock(seed=3)) as opened:
+        await opened.log_in()
+        yield opened
+
+
+def held(server: MemoryServer) -> list[str]:
+    return [found.event_id for found in server.memories[USER].events]
+
+
+async def in_step(device: Device, server: MemoryServer) -> bool:
+    """The device's numbers are the server's, and nothing waits."""
+    numbers = {found.event_id: found.server_seq for found in await device.events()}
+    there = {found.event_id: found.server_seq for found in server.memories[USER].events}
+    cursor = (await device.replicator.status()).cursor
+    return numbers == there and (await device.log.outbox()).pending == 0 and cursor.seq == cursor.head == len(there)
+
+
+@pytest.mark.parametrize("epoch", [None, "another-life"], ids=["same epoch", "another epoch"])
+@pytest.mark.parametrize("keep", [0, 2, 4])
+async def test_what_a_restored_server_forgot_is_pushed_again(
+    device: Device, server: MemoryServer, keep: int, epoch: str | None
+) -> None:
+    ids = await device.note("一", "二", "三", "四", "五")
+    await device.replicator.sync_now()
+    server.restore(USER, keep, epoch=epoch)
+    later = await device.note("六")
+    await device.replicator.sync_now()
+    assert set(held(server)) == {*ids, *later}
+    assert len(held(server)) == 6
+    await device.replicator.sync_now()
+    assert await in_step(device, server)
+    assert len(await device.events()) == 6
+
+
+async def test_a_server_refilled_past_our_cursor_is_noticed(
+    device: Device, second: Device, server: MemoryServer
+) -> None:
+    mine = await device.note("一", "二", "三")
+    await device.replicator.sync_now()
+    server.restore(USER, 1)
+    theirs = await second.note(*(f"{number}" for number in range(8)))
+    await second.replicator.sync_now()
+    assert len(held(server)) == 9
+    await device.replicator.sync_now()
+    assert set(held(server)) == {*mine, *theirs}
+    assert await device.event_ids() == {*mine, *theirs}
+    for one in (second, device):
+        await one.replicator.sync_now()
+        assert await in_step(one, server)
+
+
+async def test_a_reset_keeps_what_has_never_been_sent(device: Device, server: MemoryServer) -> None:
+    first = await device.note("一")
+    await device.replicator.sync_now()
+    server.down = True
+    waiting = await device.note("二", "三")
+    server.restore(USER, 0, epoch="another-life")
+    server.down = False
+    await device.replicator.sync_now()
+    assert set(held(server)) == {*first, *waiting}
+    assert len(held(server)) == 3
+
+
+async def test_an_empty_server_never_empties_the_device(device: Device, second: Device, server: MemoryServer) -> None:
+    await device.note("一", "二")
+    await device.replicator.sync_now()
+    await second.replicator.sync_now()
+    server.restore(USER, 0, epoch="another-life")
+    for _ in range(2):
+        for one in (second, device):
+            await one.replicator.sync_now()
+    assert len(await second.events()) == len(await device.events()) == len(held(server)) == 2
+
+
+async def test_a_refetch_that_was_interrupted_goes_on(device: Device, second: Device, server: MemoryServer) -> None:
+    ids = await second.note(*(f"{number}" for number in range(12)))
+    await second.replicator.sync_now()
+    own = await device.note("我的")
+    await device.replicator.sync_now()
+    server.restore(USER, 10, epoch="another-life")
+    pages = 0
+
+    def short_pages(limit: int = 3) -> None:
+        nonlocal pages
+        real = device.cloud.inner.sync
+
+        async def sync(session: object, request: object) -> object:
+            nonlocal pages
+            pages += 1
+            if pages == 3:
+                raise ConnectionError("the program dies here")
+            return await real(session, replace(request, limit=limit))  # type: ignore[arg-type,type-var]
+
+        device.cloud.inner.sync = sync  # type: ignore[method-assign,assignment]
+
+    short_pages()
+    with pytest.raises(ConnectionError):
+        await device.replicator.sync_now()
+    await device.replicator.sync_now()
+    assert set(own) <= set(held(server)), "the device pushed again what the server forgot"
+    assert set(ids[:10]) <= await device.event_ids()
+
+
+async def test_a_device_restored_from_a_backup_does_not_write_over_its_own_numbers(
+    tmp_path: Path, server: MemoryServer, clock: FixedClock
+) -> None:
+    async with open_device(tmp_path / "a", server, clock=clock) as before:
+        await before.log_in()
+        await before.note("一")
+        await before.replicator.sync_now()
+        tokens = before.tokens
+    shutil.copytree(tmp_path / "a", tmp_path / "backup")
+    async with open_device(tmp_path / "a", server, clock=clock, tokens=tokens) as lost:
+        await lost.note("二", "三")
+        await lost.replicator.sync_now()
+    async with open_device(tmp_path / "backup", server, clock=clock, tokens=tokens) as restored:
+        await restored.replicator.sync_now()
+        assert len(await restored.events()) == 3, "the cloud gives back what the backup lacks"
+        (four,) = await restored.note("四")
+        await restored.replicator.sync_now()
+        assert four in held(server)
+        numbers = [found.replica_seq for found in await restored.events()]
+        assert len(set(numbers)) == 4
+
+
+async def test_a_restored_device_that_went_on_by_itself_says_that_it_is_a_fork(
+    tmp_path: Path, server: MemoryServer, clock: FixedClock
+) -> None:
+    async with open_device(tmp_path / "a", server, clock=clock) as before:
+        await before.log_in()
+        await before.note("一")
+        await before.replicator.sync_now()
+        tokens = before.tokens
+    shutil.copytree(tmp_path / "a", tmp_path / "backup")
+    async with open_device(tmp_path / "a", server, clock=clock, tokens=tokens) as lost:
+        await lost.note("二")
+        await lost.replicator.sync_now()
+    async with open_device(tmp_path / "backup", server, clock=clock, tokens=tokens) as restored:
+        (two,) = await restored.note("另一个二")
+        with pytest.raises(DeviceForked):
+            await restored.replicator.sync_now()
+        assert restored.replicator.state is CloudState.REFUSED
+        assert two in await restored.event_ids()
+        await restored.note("三")
+        assert (await restored.log.outbox()).pending == 2, "capture goes on and nothing is lost"
+
+
+async def test_an_event_from_elsewhere_under_a_number_of_ours_is_a_fork_and_no_defect(
+    device: Device, server: MemoryServer
+) -> None:
+    """Numbers that clash on the way in: our number one has stayed here, a clone of this database sent its own."""
+    await device.replicator.sync_now()
+    await device.log.record([draft("课", kind="lesson_learned")])
+    clash = event(1, replica=device.replica_id, device="device-c", server_seq=1, server_ts="2026-02-02T10:00:00.000Z")
+    server.memories[USER].events.append(clash)
+    with pytest.raises(CloudError) as caught:
+        await device.replicator.sync_now()
+    assert isinstance(caught.value, DeviceForked)
+    assert (await device.replicator.status()).cursor.seq == 0
+
+
+async def test_two_live_installations_of_one_device_are_told_and_take_turns_when_one_falls_silent(
+    tmp_path: Path, device: Device, server: MemoryServer, clock: FixedClock
+) -> None:
+    await device.note("一")
+    await device.replicator.sync_now()
+    async with open_device(tmp_path / "twin", server, clock=clock) as twin:
+        await twin.log_in()
+        ids = await twin.note("二")
+        with pytest.raises(DeviceConflict):
+            await twin.replicator.sync_now()
+        assert (await twin.log.outbox()).pending == 1
+        clock.advance(LIVE_SECONDS + 1)
+        await twin.replicator.sync_now()
+        assert set(ids) <= set(held(server))
+        assert {to_wire(found)["event_id"] for found in await twin.events()} == set(held(server))
