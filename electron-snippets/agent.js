@@ -15,7 +15,7 @@ const QUEUE_CHARS = 4 * 1024 * 1024;
 const TRIES_IN_FRONT = 2; // then an update goes behind the others, so that one bad update cannot hold up all
 const LIMITS = Object.freeze({
   loadMs: 3_000, // a message waits at most so long for its memory ...
-  patienceMs: 1_500, // ... after at most so long for a sidecar that is being restarted
+  patienceMs: 1_500, // ... after at most so long for a sidecar that is being started
   updateMs: 5_000, // a chat that awaits its update goes on after that; the update stays queued
 });
 
@@ -137,7 +137,8 @@ class Memory {
   /** Whether an entry is done with: recorded, or refused for good. */
   async _send(entry) {
     try {
-      const options = { timeoutMs: this._limits.updateMs, patienceMs: 0 };
+      const { updateMs: timeoutMs, patienceMs } = this._limits;
+      const options = { timeoutMs, patienceMs };
       entry.answer = await this._sidecar.request('memory/update', entry.params, options);
       return true;
     } catch (error) {

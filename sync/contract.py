@@ -164,6 +164,13 @@ class RefusalJson(TypedDict):
     noticedAt: str
 
 
+class QuarantineJson(TypedDict):
+    """`events`: what is in quarantine now; `released`: what this call has taken out."""
+
+    events: list[RefusalJson]
+    released: list[str]
+
+
 class WatermarkJson(TypedDict):
     name: str
     position: int
@@ -285,11 +292,12 @@ def recorded(values: Sequence[Recorded]) -> RecordedJson:
     }
 
 
-def refusals(values: Iterable[Refusal]) -> list[RefusalJson]:
-    return [
+def quarantine(values: Iterable[Refusal], released: Sequence[str]) -> QuarantineJson:
+    events: list[RefusalJson] = [
         {"eventId": value.event_id, "code": value.code, "message": value.message, "noticedAt": value.noticed_at}
         for value in values
     ]
+    return {"events": events, "released": list(released)}
 
 
 def verified(problems: Sequence[Problem], newest: int) -> VerifyJson:

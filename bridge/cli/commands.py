@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli import cloud, config, doctor, events, memory, serve, watermarks
+from bridge.cli import cloud, config, doctor, events, memory, quarantine, serve, watermarks
 from bridge.cli.running import Invocation
 
 app = typer.Typer(
@@ -33,6 +33,7 @@ app.command("load")(memory.load)
 app.command("update")(memory.update)
 app.command("status")(cloud.status)
 app.command("sync")(cloud.sync)
+app.add_typer(quarantine.app, name="quarantine")
 app.command("login")(cloud.login)
 app.command("logout")(cloud.logout)
 app.command("doctor")(doctor.doctor)

@@ -1,7 +1,7 @@
 """`sync/*` and `auth/*`: how the cloud stands, and who is logged in."""
 
 import asyncio
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -15,6 +15,11 @@ DEFAULT_TIMEOUT_MS: Final = 30_000
 
 class Now(Params, frozen=True):
     timeout_ms: Annotated[int, msgspec.Meta(ge=1, le=600_000)] = DEFAULT_TIMEOUT_MS
+
+
+class Quarantine(Params, frozen=True):
+    action: Literal["list", "retry", "drop"] = "list"
+    event_ids: list[str] | None = None
 
 
 class Password(Params, frozen=True):
@@ -35,6 +40,14 @@ async def now(context: Context[Door], params: Now) -> contract.RoundJson:
             return contract.round_done(await app.replicator.sync_now())
     except TimeoutError as error:
         raise CloudUnavailable(f"not level within {params.timeout_ms} ms; it goes on in the background") from error
+
+
+async def quarantine(context: Context[Door], params: Quarantine) -> contract.QuarantineJson:
+    app = await context.app.opened()
+    released: list[str] = []
+    if params.action != "list":
+        released = await app.log.release(params.event_ids, "pending" if params.action == "retry" else "dropped")
+    return contract.quarantine(await app.log.refusals(), released)
 
 
 async def password(context: Context[Door], params: Password) -> contract.AuthJson:
@@ -60,6 +73,9 @@ METHODS: Final[list[Method[Door, Any]]] = [
         "Account, device, cloud, what waits, warnings about the file.",
     ),
     Method("sync/now", Now, now, "Push and pull until level; what was done.", timeout=None),
+    Method(
+        "sync/quarantine", Quarantine, quarantine, "Events the server refuses: list, retry, drop (none named: all)."
+    ),
     Method("auth/password", Password, password, "Log in with e-mail and password."),
     Method("auth/status", NoParams, auth_status, "Whose memory this is, and whether he is logged in."),
     Method("auth/logout", NoParams, logout, "End the session; the memory stays on this device."),

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from sqlalchemy import Connection
 
@@ -99,6 +99,16 @@ class Log:
             )
 
         return await self.database.read(counting)
+
+    async def release(
+        self, event_ids: Sequence[str] | None, state: Literal["pending", "dropped"], destination: str = CLOUD
+    ) -> list[str]:
+        """Try refused events again, or give them up; None means all. Returns the ids this was done to."""
+        done = await self.database.write(
+            lambda connection: outbox_store.release(connection, destination, event_ids, state)
+        )
+        self.changed.set()
+        return done
 
     async def refusals(self, destination: str = CLOUD) -> list[Refusal]:
         return await self.database.read(lambda connection: outbox_store.refusals(connection, destination))

@@ -131,3 +131,19 @@ def send_again_what_was_forgotten(connection: Connection, destination: str) -> i
         .values(state="pending")
     )
     return connection.execute(statement).rowcount
+
+
+def release(connection: Connection, destination: str, event_ids: Sequence[str] | None, state: str) -> list[str]:
+    """Take events out of quarantine: `pending` tries them again, `dropped` gives them up here (the log keeps them).
+
+    None means all of them. Returns the ids that were in quarantine.
+    """
+    found = [refusal.event_id for refusal in refusals(connection, destination)]
+    chosen = [event_id for event_id in found if event_ids is None or event_id in event_ids]
+    for event_id in chosen:
+        position = connection.execute(_POSITION, {"id": event_id}).scalar_one()
+        connection.execute(_SET_STATE, {"to": destination, "at": position, "now": state})
+        connection.execute(
+            delete(quarantine).where(quarantine.c.destination == destination, quarantine.c.position == position)
+        )
+    return chosen
