@@ -88,11 +88,23 @@ export interface PromptJson {
   prompt: string;
 }
 
+export interface QuarantineJson {
+  events: Array<RefusalJson>;
+  released: Array<string>;
+}
+
 export interface RecordedJson {
   duplicates: Array<string>;
   eventIds: Array<string>;
   events: Array<Record<string, unknown>>;
   nextOffset: number;
+}
+
+export interface RefusalJson {
+  code: string;
+  eventId: string;
+  message: string;
+  noticedAt: string;
 }
 
 export interface RoundJson {
@@ -201,6 +213,14 @@ export interface Methods {
       /** default 30000 */ timeoutMs?: number;
     };
     result: RoundJson;
+  };
+  /** Events the server refuses: list, retry or drop them. */
+  'sync/quarantine': {
+    params: {
+      /** default "list" */ action?: 'drop' | 'list' | 'retry';
+      eventIds?: Array<string> | null;
+    };
+    result: QuarantineJson;
   };
   /** Log in with e-mail and password. */
   'auth/password': {

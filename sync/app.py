@@ -84,6 +84,12 @@ class App:
     _watcher: Watcher | None = None
     _file_touched: Signal = field(default_factory=Signal)
 
+    def document_to_write(self) -> MemoryFile:
+        """The memory file, for what only the holder of the sidecar role may do. AlreadyRunning."""
+        if not self.is_sidecar:
+            raise AlreadyRunning("a running sidecar keeps the memory file", hint="Ask it, over JSON-RPC, or stop it.")
+        return self.document
+
     async def look_at_file(self) -> None:
         """Take in a hand edit that the watcher has not reported yet, so that an answer shows what was just saved."""
         if self.is_sidecar:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired, TypedDict
 
+from sync.document.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.log.envelope import to_json
 
 if TYPE_CHECKING:  # only named here; importing them would delay the first answer of a starting sidecar
@@ -18,6 +19,8 @@ if TYPE_CHECKING:  # only named here; importing them would delay the first answe
     from sync.cloud.replicator import CloudStatus, Round
     from sync.document.answers import Loaded, Updated
     from sync.document.digest import DeviceDigest
+    from sync.document.store import Past
+    from sync.document.versions import Edited
     from sync.errors import XiaobaiError
     from sync.log.audit_store import Problem
     from sync.log.model import Page, Recorded, Refusal
@@ -64,6 +67,33 @@ class UpdateJson(TypedDict):
 
 class PromptJson(TypedDict):
     prompt: str
+
+
+class OperationJson(TypedDict):
+    """What an edit did to one entry; the text stands in the document."""
+
+    type: Literal["entry_added", "entry_edited", "entry_removed"]
+    entryId: str
+    section: list[str]
+
+
+class EditedJson(TypedDict):
+    operations: list[OperationJson]
+    sha256: str
+
+
+class VersionJson(TypedDict):
+    """`cause`: hand, log, merged, app_cache, saved, restored. `label` is the footer's 最后更新."""
+
+    sha256: str
+    label: str | None
+    cause: str
+    createdAt: str
+    entries: int
+
+
+class HistoryJson(TypedDict):
+    versions: list[VersionJson]
 
 
 class AccountJson(TypedDict):
@@ -247,6 +277,33 @@ def updated(value: Updated) -> UpdateJson:
     if value.reason is not None:
         answer["reason"] = value.reason
     return answer
+
+
+def edited(value: Edited) -> EditedJson:
+    kinds: dict[type, Literal["entry_added", "entry_edited", "entry_removed"]] = {
+        EntryAdded: "entry_added",
+        EntryEdited: "entry_edited",
+        EntryRemoved: "entry_removed",
+    }
+    operations: list[OperationJson] = [
+        {"type": kinds[type(done)], "entryId": done.entry_id, "section": list(done.section)}
+        for done in value.operations
+    ]
+    return {"operations": operations, "sha256": value.sha256}
+
+
+def history(versions: Iterable[Past]) -> HistoryJson:
+    found: list[VersionJson] = [
+        {
+            "sha256": version.sha256,
+            "label": version.label,
+            "cause": version.cause,
+            "createdAt": version.created_at,
+            "entries": version.entries,
+        }
+        for version in versions
+    ]
+    return {"versions": found}
 
 
 def device(value: DeviceDigest) -> DeviceJson:

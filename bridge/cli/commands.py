@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli import cloud, config, doctor, events, memory, quarantine, serve, watermarks
+from bridge.cli import cloud, config, doctor, document, events, memory, quarantine, serve, watermarks
 from bridge.cli.running import Invocation
 
 app = typer.Typer(
@@ -32,6 +32,9 @@ app.command("serve")(serve.serve_command)
 app.command("load")(memory.load)
 app.command("update")(memory.update)
 app.command("status")(cloud.status)
+app.command("history")(document.history)
+app.command("restore")(document.restore)
+app.command("resolve")(document.resolve)
 app.command("sync")(cloud.sync)
 app.add_typer(quarantine.app, name="quarantine")
 app.command("login")(cloud.login)

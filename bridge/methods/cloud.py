@@ -46,8 +46,10 @@ async def quarantine(context: Context[Door], params: Quarantine) -> contract.Qua
     app = await context.app.opened()
     released: list[str] = []
     if params.action != "list":
-        released = await app.log.release(params.event_ids, "pending" if params.action == "retry" else "dropped")
-    return contract.quarantine(await app.log.refusals(), released)
+        released = await app.log.quarantine.release(
+            params.event_ids, "pending" if params.action == "retry" else "dropped"
+        )
+    return contract.quarantine(await app.log.quarantine.refusals(), released)
 
 
 async def password(context: Context[Door], params: Password) -> contract.AuthJson:
@@ -73,9 +75,7 @@ METHODS: Final[list[Method[Door, Any]]] = [
         "Account, device, cloud, what waits, warnings about the file.",
     ),
     Method("sync/now", Now, now, "Push and pull until level; what was done.", timeout=None),
-    Method(
-        "sync/quarantine", Quarantine, quarantine, "Events the server refuses: list, retry, drop (none named: all)."
-    ),
+    Method("sync/quarantine", Quarantine, quarantine, "Events the server refuses: list, retry or drop them."),
     Method("auth/password", Password, password, "Log in with e-mail and password."),
     Method("auth/status", NoParams, auth_status, "Whose memory this is, and whether he is logged in."),
     Method("auth/logout", NoParams, logout, "End the session; the memory stays on this device."),

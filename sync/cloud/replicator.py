@@ -22,7 +22,7 @@ from sync.cloud import store
 from sync.cloud.account import Account
 from sync.cloud.plan import Verdict, batch, halves, judge
 from sync.cloud.port import DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
-from sync.errors import CloudError, CloudUnavailable, LoginRequired, Rejected, StorageError, XiaobaiError
+from sync.errors import CloudError, CloudUnavailable, Forbidden, LoginRequired, Rejected, StorageError, XiaobaiError
 from sync.log.log import Log
 from sync.log.model import Cursor, Event, Refusal
 from sync.settings import SyncSettings
@@ -94,6 +94,7 @@ class Replicator:
         self._timeout = options.timeout_seconds
         self._push_events = options.push_events
         self._wake = Signal()
+        self._resting = False  # whether `run` is between two rounds of its own
         self._round: asyncio.Task[Round] | None = None
         self._registered: set[tuple[str, str]] = set()  # (user, device)
         self._settled_snapshot: str | None = None  # hash of the document the server has stored, or refused for good
@@ -126,19 +127,20 @@ class Replicator:
     async def run(self) -> None:
         """Until cancelled. Never raises an error of ours: it is kept in `status` and answered by waiting."""
         while True:
-            recorded, woken = self._log.changed.count, self._wake.count
-            waiting = self._poll_seconds
+            woken = self._wake.count
+            waiting, wakers = self._poll_seconds, [(self._log.changed, self._log.changed.count)]
             try:
                 await self._until_answered()
             except LoginRequired:
                 log.debug("nobody is logged in")  # asking again costs nothing; another process may log in
             except CloudError as error:
-                waiting = LOOK_AGAIN
+                waiting, wakers = LOOK_AGAIN, []  # events go on waiting: each one would get the same answer
                 log.warning("the cloud says no: %s", error.kind)
             except StorageError as error:  # a full disk, a locked keychain: it may pass at any time
+                wakers = []
                 log.warning("a round could not be finished here: %s", error.kind)
             jittered = waiting * (0.9 + 0.2 * self._clock.random_bytes(1)[0] / 255)  # devices must not poll in step
-            await wait_for_any(jittered, (self._log.changed, recorded), (self._wake, woken))
+            await self._rest(jittered, *wakers, (self._wake, woken))
 
     async def stop(self) -> None:
         """Let go of a round under way; what it had not committed is asked again after the next start."""
@@ -158,7 +160,14 @@ class Replicator:
 
     async def _sleep_between_attempts(self, seconds: float) -> None:
         """A login or an explicit wish ends the wait; new events do not, or an offline burst would be a storm."""
-        await wait_for_any(seconds, (self._wake, self._wake.count))
+        await self._rest(seconds, (self._wake, self._wake.count))
+
+    async def _rest(self, seconds: float, *signals: tuple[Signal, int]) -> None:
+        self._resting = True
+        try:
+            await wait_for_any(seconds, *signals)
+        finally:
+            self._resting = False
 
     async def _one_round(self) -> Round:
         try:
@@ -182,7 +191,8 @@ class Replicator:
     def _note(self, state: CloudState, error: XiaobaiError | None) -> None:
         if state is not self._state:
             log.info("cloud %s", state)
-            self._wake.set()  # an answer that somebody else got ends the loop's own waiting
+            if self._resting:
+                self._wake.set()  # an answer that somebody else got ends the loop's own waiting
         self._state, self._error = state, error
         self.advanced.set()
 
@@ -205,7 +215,7 @@ class Replicator:
             resets += verdict.reset
             new = await self._apply(answer, verdict)
             done = Round(done.pushed + len(answer.acked), done.pulled + new, done.quarantined + refused)
-            if verdict.caught_up and await self._nothing_waits():
+            if verdict.caught_up and (await self._log.outbox()).pending == 0:
                 return done
         raise CloudUnavailable("the server's answers lead nowhere")
 
@@ -214,10 +224,6 @@ class Replicator:
         if new:
             self._log.changed.set()
         return new
-
-    async def _nothing_waits(self) -> bool:
-        outbox = await self._log.outbox()
-        return outbox.pending == 0
 
     async def _register(self, session: Session, device_id: str) -> None:
         if (session.user_id, device_id) not in self._registered:
@@ -306,7 +312,11 @@ class Replicator:
             return await self._deadline(call(session))
         except LoginRequired:
             fresh = await self._account.session(rejected=session.access_token)  # one refresh, one more try
+        try:
             return await self._deadline(call(fresh))
+        except LoginRequired as error:  # another refresh would end the same way, at every poll
+            hint = "Log in again; if that does not help, check the keys of the Supabase project."
+            raise Forbidden("the server does not accept a token it has just issued", hint=hint) from error
 
     async def _deadline(self, call: Awaitable[T]) -> T:
         try:

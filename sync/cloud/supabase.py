@@ -104,6 +104,7 @@ class SupabaseCloud:
         return self._session(answer, session.label)
 
     async def sign_out(self, session: Session) -> None:
+        _check_token(session)
         await self._told(self._auth.admin.sign_out(session.access_token, "local"))
 
     async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
@@ -153,8 +154,7 @@ class SupabaseCloud:
 
     async def _call(self, session: Session, function: str, arguments: dict[str, Any]) -> object:
         """One remote procedure under the user's own token."""
-        if not session.access_token.isprintable() or not session.access_token.isascii() or not session.access_token:
-            raise LoginRequired("the session holds no token")  # without one the server would take us for anybody
+        _check_token(session)
         client = AsyncPostgrestClient(
             self._rest,
             headers={"apikey": self._key, "Authorization": f"Bearer {session.access_token}"},
@@ -187,6 +187,13 @@ class SupabaseCloud:
             raise CloudUnavailable(f"no usable answer ({type(error).__name__})") from error
         except ValueError as error:  # pydantic's, for a body that is none of the API's
             raise CloudUnavailable("the answer is not one of Supabase") from error
+
+
+def _check_token(session: Session) -> None:
+    """Without a token that can be sent the server would take us for anybody."""
+    token = session.access_token
+    if not token or not token.isascii() or not token.isprintable():
+        raise LoginRequired("the session holds no token")
 
 
 def _refusal(error: APIError) -> CloudError:
@@ -283,7 +290,7 @@ async def _bounded(response: httpx.Response) -> None:
 def _retry_after(response: httpx.Response) -> float | None:
     """Seconds of a Retry-After header, in either of its two forms (RFC 9110 §10.2.3)."""
     value = response.headers.get("retry-after", "")
-    if value.isdigit():
+    if value.isascii() and value.isdigit():
         return float(value)
     with suppress(ValueError, TypeError):
         served = parsedate_to_datetime(response.headers.get("date", ""))

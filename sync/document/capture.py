@@ -20,6 +20,7 @@ EXCHANGE: Final = "exchange_recorded"
 ADDED: Final = "entry_added"
 EDITED: Final = "entry_edited"
 REMOVED: Final = "entry_removed"
+RESTORED: Final = "document_restored"
 
 # A summary shows 100 characters at most; a secret that begins among them is recognised well before this.
 SUMMARY_WINDOW: Final = 8_000

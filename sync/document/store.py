@@ -2,10 +2,11 @@
 
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, bindparam, delete, insert, select
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select
 
 from sync.clock import Clock, timestamp
 from sync.db.tables import written
@@ -72,6 +73,42 @@ def candidates(connection: Connection, surface: str, sha256: str, label: str | N
         return [current] if found["version"] == current.number else [_version(found), current]
     ring = select(written).where(written.c.surface == surface).order_by(written.c.version.desc()).limit(RULE_RING)
     return [_version(row) for row in reversed(connection.execute(ring).mappings().all())]
+
+
+def find(connection: Connection, surface: str, sha256: str) -> Version | None:
+    """The newest version with this hash."""
+    wanted = (
+        select(written)
+        .where(written.c.surface == surface, written.c.sha256 == sha256)
+        .order_by(written.c.version.desc())
+        .limit(1)
+    )
+    row = connection.execute(wanted).mappings().first()
+    return None if row is None else _version(row)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One line of the history. `cause`: hand, log, merged, app_cache, saved, restored."""
+
+    sha256: str
+    label: str | None
+    cause: str
+    created_at: str
+    entries: int
+
+
+def history(connection: Connection, surface: str, limit: int) -> list[Past]:
+    """The newest versions, newest first."""
+    columns = (
+        written.c.sha256,
+        written.c.label,
+        written.c.cause,
+        written.c.created_at,
+        func.json_array_length(written.c.entry_ids),
+    )
+    newest_first = select(*columns).where(written.c.surface == surface).order_by(written.c.version.desc()).limit(limit)
+    return [Past(*row) for row in connection.execute(newest_first)]
 
 
 def _version(row: RowMapping) -> Version:

@@ -32,6 +32,7 @@ class Log:
         self.database = database
         self.device_id = device_id
         self.changed = Signal()
+        self.quarantine = Quarantine(database, self.changed)
         self._clock = clock
         self._session_id = session_id
 
@@ -100,15 +101,22 @@ class Log:
 
         return await self.database.read(counting)
 
-    async def release(
-        self, event_ids: Sequence[str] | None, state: Literal["pending", "dropped"], destination: str = CLOUD
-    ) -> list[str]:
-        """Try refused events again, or give them up; None means all. Returns the ids this was done to."""
-        done = await self.database.write(
-            lambda connection: outbox_store.release(connection, destination, event_ids, state)
-        )
-        self.changed.set()
-        return done
 
-    async def refusals(self, destination: str = CLOUD) -> list[Refusal]:
-        return await self.database.read(lambda connection: outbox_store.refusals(connection, destination))
+class Quarantine:
+    """Events that a destination refuses for good: they do not block the others, and are not forgotten."""
+
+    def __init__(self, database: Database, changed: Signal, destination: str = CLOUD) -> None:
+        self._database = database
+        self._changed = changed
+        self._destination = destination
+
+    async def refusals(self) -> list[Refusal]:
+        return await self._database.read(lambda connection: outbox_store.refusals(connection, self._destination))
+
+    async def release(self, event_ids: Sequence[str] | None, state: Literal["pending", "dropped"]) -> list[str]:
+        """Try refused events again, or give them up; None means all. Returns the ids this was done to."""
+        done = await self._database.write(
+            lambda connection: outbox_store.release(connection, self._destination, event_ids, state)
+        )
+        self._changed.set()
+        return done

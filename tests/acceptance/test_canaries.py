@@ -14,7 +14,7 @@ import pytest
 from sync.redaction.checksums import is_identity
 from tests.acceptance.world import Server, files_below, hand_events, in_file, level, reaching
 from tests.cloud.fixtures import Cloud, User
-from tests.sidecar import Home, Sidecar
+from tests.sidecar import CallFailed, Home, Sidecar
 
 RAW: Final = frozenset({"written", "local_text"})  # tables that may hold what a person typed; they never replicate
 EVERYTHING: Final = "DEBUG"
@@ -109,7 +109,8 @@ def test_what_other_programs_append_is_nowhere(
         event = {"type": "memory_fact", "payload": {"content": sentence, "deep": [{"er": sentence}]}, "extra": sentence}
         sidecar.call("events/append", event=event)
         sidecar.call("events/append", event={"type": "message", "payload": {"role": "user", "content": sentence * 9}})
-        home.run("events", "append", json.dumps(event, ensure_ascii=False))
+    sentences = [sentence for _, sentence in planted.values()]
+    home.run("events", "append", json.dumps({"type": "note", "payload": {"of": sentences}}, ensure_ascii=False))
     level(sidecar)
     sidecar.stop()
     server = Server(local_cloud, user.user_id).everything()
@@ -151,8 +152,11 @@ def test_refused_input_is_not_told_to_the_log_or_in_the_answer(
 ) -> None:
     for _, sentence in planted.values():
         sidecar.process.stdin.write(f'{{"jsonrpc": "2.0", "id": 1, "method": "{sentence}\n'.encode())  # type: ignore[union-attr]
-        bad = home.run("events", "append", json.dumps({"type": "x", "payload": [sentence]}), check=False)
-        assert bad.returncode == 2
+    sentences = [sentence for _, sentence in planted.values()]
+    bad = home.run("events", "append", json.dumps({"type": "x", "payload": sentences}), check=False)
+    assert bad.returncode == 2
+    with pytest.raises(CallFailed):
+        sidecar.call("events/append", event={"type": "x", "payload": sentences})
     sidecar.load()
     sidecar.stop()
     for kind, (secret, _) in planted.items():

@@ -31,6 +31,17 @@ KINDS: list[tuple[str, dict[str, Any]]] = [
     ("session_finalized", {}),
     ("something_of_tomorrow", {"nested": [{"deep": None}, 1, 1.5, True]}),
 ]
+WRONG: list[tuple[str, Any]] = [
+    ("type", ""),
+    ("type", 3),
+    ("payload", []),
+    ("payload", {"content": "a" * 70_000}),
+    ("ts", "now"),
+    ("schema_version", 99),
+    ("event_id", "e" * 129),
+    ("project_id", "p" * 300),
+    ("session_id", ["s"]),
+]
 
 
 @pytest.fixture
@@ -57,13 +68,13 @@ class TestEvents:
         (event,) = home.json("events", "read", text({"project_id": "proj_abcd1234"}))["events"]
         assert {name: event[name] for name in STARTED} == STARTED
 
-    @pytest.mark.parametrize(("kind", "payload"), KINDS, ids=[kind for kind, _ in KINDS])
-    def test_every_kind_comes_back_value_for_value(self, home: Home, kind: str, payload: dict[str, Any]) -> None:
-        home.json("events", "append", text({"type": kind, "payload": payload}))
-        (event,) = home.json("events", "tail")["events"]
-        assert (event["type"], event["payload"], event["project_id"]) == (kind, payload, "proj_global")
-        assert event["event_id"].startswith("evt_")
-        assert event["session_id"].startswith("sess_")
+    def test_every_kind_comes_back_value_for_value(self, home: Home) -> None:
+        home.json("events", "append-batch", text([{"type": kind, "payload": payload} for kind, payload in KINDS]))
+        found = home.json("events", "tail")["events"]
+        assert [(event["type"], event["payload"]) for event in found] == KINDS
+        assert {event["project_id"] for event in found} == {"proj_global"}
+        assert all(event["event_id"].startswith("evt_") for event in found)
+        assert all(event["session_id"].startswith("sess_") for event in found)
 
     def test_fields_of_a_newer_writer_are_kept_value_for_value(self, home: Home) -> None:
         home.json("events", "append", text({**STARTED, "mood": {"level": 3}, "flags": [True, None]}))
@@ -83,34 +94,37 @@ class TestEvents:
         assert STARTED["event_id"] in other.stderr
         assert len(home.json("events", "read")["events"]) == 1
 
-    def test_a_batch_is_recorded_whole_and_in_its_order(self, home: Home) -> None:
-        batch = events(6)
-        told = home.json("events", "append-batch", text(batch))
-        assert told["eventIds"] == [event["event_id"] for event in batch]
-        assert [event["type"] for event in home.json("events", "read")["events"]] == [kind for kind, _ in KINDS]
-
     def test_a_batch_with_one_bad_event_is_not_recorded_at_all(self, home: Home) -> None:
         bad = home.run("--json", "events", "append-batch", text([*events(3), {"payload": {}}]), check=False)
         assert bad.returncode == 2
         assert json.loads(bad.stderr)["error"]["data"]["field"].startswith("events[3]")
         assert home.json("events", "read")["events"] == []
 
-    def test_reading_goes_on_from_the_offset_and_filters(self, home: Home) -> None:
+    def test_reading_goes_on_from_the_offset(self, home: Home) -> None:
         batch = events(6)
-        home.json("events", "append-batch", text(batch))
-        home.json("events", "append", text({**STARTED, "project_id": "proj_other", "ts": "2026-03-01T00:00:00Z"}))
+        ids = [event["event_id"] for event in batch]
+        assert home.json("events", "append-batch", text(batch))["eventIds"] == ids
         first = home.json("events", "read", text({"limit": 4}))
-        assert len(first["events"]) == 4
         rest = home.json("events", "read", text({"after": first["nextOffset"]}))
-        assert [event["event_id"] for event in rest["events"]] == [
-            *(event["event_id"] for event in batch[4:]),
-            STARTED["event_id"],
-        ]
+        assert [event["event_id"] for event in first["events"] + rest["events"]] == ids
         nothing = home.json("events", "read", text({"after": rest["nextOffset"]}))
         assert (nothing["events"], nothing["nextOffset"]) == ([], rest["nextOffset"])
-        assert len(home.json("events", "read", text({"types": ["message", "tool_call"]}))["events"]) == 2
-        assert len(home.json("events", "read", text({"since_ts": "2026-02-15T00:00:00Z"}))["events"]) == 1
-        assert len(home.json("events", "read", text({"project_id": "proj_abcd1234", "limit": 1000}))["events"]) == 6
+
+    def test_reading_filters_by_project_session_type_and_time(self, home: Home) -> None:
+        other = {"project_id": "proj_other", "session_id": "sess_other", "ts": "2026-03-01T00:00:00Z"}
+        with Sidecar(home) as sidecar:
+            sidecar.call("events/appendBatch", events=[*events(6), {**STARTED, **other}])
+
+            def count(**wanted: Any) -> int:
+                return len(sidecar.call("events/read", **wanted)["events"])
+
+            assert count(project_id="proj_abcd1234", limit=1000) == 6
+            assert count(session_id="sess_other") == 1
+            assert count(types=["message", "tool_call"]) == 2
+            assert count(since_ts="2026-02-15T00:00:00Z") == 1
+            assert count(until_ts="2026-02-15T00:00:00Z") == 6
+            assert count(since_ts="2026-02-02T18:00:00+08:00", until_ts="2026-02-15T00:00:00Z") == 6
+            assert count(project_id="proj_abcd1234", types=["message"], after=1) == 0
 
     def test_tail_gives_the_newest_oldest_of_them_first(self, home: Home) -> None:
         batch = events(6)
@@ -124,39 +138,33 @@ class TestEvents:
         told = home.json("events", verb, "-", stdin=text(value))
         assert told["nextOffset"] == (1 if verb.startswith("append") else 0)
 
-    @pytest.mark.parametrize(
-        "argument",
-        [
-            "",
-            "{",
-            "[1",
-            "12",
-            '"text"',
-            "{}",
-            '{"type": ""}',
-            '{"type": "x", "payload": []}',
-            '{"type": "x", "payload": NaN}',
-            '{"type": "x", "ts": "now"}',
-            '{"type": "x", "schema_version": 99}',
-            json.dumps({"type": "x", "event_id": "e" * 129}),
-        ],
-    )
+    @pytest.mark.parametrize("argument", ["", "[1", '"text"', '{"type": ""}', '{"type": "x", "payload": NaN}'])
     def test_what_is_no_event_exits_2_and_says_why(self, home: Home, argument: str) -> None:
         bad = home.run("events", "append", argument, check=False)
-        assert bad.returncode == 2
-        assert bad.stdout == ""
+        assert (bad.returncode, bad.stdout) == (2, "")
         assert "Traceback" not in bad.stderr
         assert bad.stderr.startswith("error: ")
         assert "\nhint: " in bad.stderr
 
-    @pytest.mark.parametrize(
-        "argument", ['{"limits": 3}', '{"limit": 0}', '{"after": -1}', '{"since_ts": "soon"}', "[]"]
-    )
-    def test_what_is_no_filter_exits_2(self, home: Home, argument: str) -> None:
-        for verb in ("read", "tail"):
-            bad = home.run("events", verb, argument, check=False)
-            assert (bad.returncode, bad.stdout) == (2, "")
-            assert "hint: " in bad.stderr
+    @pytest.mark.parametrize(("verb", "argument"), [("read", '{"limits": 3}'), ("tail", "[]"), ("read", "{")])
+    def test_what_is_no_filter_exits_2(self, home: Home, verb: str, argument: str) -> None:
+        bad = home.run("events", verb, argument, check=False)
+        assert (bad.returncode, bad.stdout) == (2, "")
+        assert "hint: " in bad.stderr
+
+    def test_each_wrong_field_is_refused_by_its_name(self, home: Home) -> None:
+        with Sidecar(home) as sidecar:
+            for field, value in WRONG:
+                with pytest.raises(CallFailed) as refused:
+                    sidecar.call("events/append", event={"type": "x", field: value})
+                assert refused.value.kind in {"invalid_input", "too_large"}, field
+                assert field in refused.value.data["field"], refused.value.data
+            for name, wanted in [("limit", 0), ("after", -1), ("since_ts", "soon"), ("types", "x")]:
+                with pytest.raises(CallFailed) as refused:
+                    sidecar.call("events/read", **{name: wanted})
+                assert refused.value.code == -32602
+                assert name in refused.value.data["field"], refused.value.data
+            assert sidecar.call("events/read")["events"] == []
 
 
 class TestForm:

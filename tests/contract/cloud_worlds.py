@@ -57,7 +57,7 @@ class MemoryWorld:
     def revoke_device(self, person: Person, device_id: str) -> None:
         self._server.memories[person.user_id].devices[device_id].revoked = True
 
-    def end_sessions(self, person: Person) -> None:
+    def end_sessions(self, person: Person) -> None:  # noqa: ARG002 - the twin ends everybody's
         self._server.revoke_sessions()
 
     def restore(self, person: Person, *, keep: int, epoch: str | None = None) -> None:
@@ -102,7 +102,7 @@ class SupabaseWorld:
 
     def fall_silent(self, person: Person, device_id: str) -> None:
         self._run(
-            "update ai_memory_devices set last_seen_at = now() - interval '1 hour' where user_id = %s and device_id = %s",
+            "update ai_memory_devices set last_seen_at = now() - interval '1 hour' where (user_id, device_id) = (%s, %s)",
             person.user_id,
             device_id,
         )
@@ -119,7 +119,7 @@ class SupabaseWorld:
             connection.execute(statement.encode(), values)
 
 
-def supabase_cloud(local: LocalCloud, *, url: str | None = None, key: str | None = None, timeout: float = 20.0) -> Cloud:
-    return SupabaseCloud(
-        url or local.url, key or local.publishable_key, timeout=timeout, clock=SystemClock()
-    )
+def supabase_cloud(
+    local: LocalCloud, *, url: str | None = None, key: str | None = None, timeout: float = 20.0
+) -> Cloud:
+    return SupabaseCloud(url or local.url, key or local.publishable_key, timeout=timeout, clock=SystemClock())

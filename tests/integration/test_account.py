@@ -13,6 +13,7 @@ from filelock import FileLock
 
 from sync.cloud.account import Account
 from sync.cloud.memory import TOKEN_SECONDS, MemoryServer
+from sync.cloud.port import Session
 from sync.cloud.tokens import FileTokenStore
 from sync.errors import (
     BadCredentials,
@@ -22,7 +23,7 @@ from sync.errors import (
     LoginRequired,
     StorageError,
 )
-from tests.support import EMAIL, PASSWORD, REPOSITORY, Device, FixedClock, new_server, open_device
+from tests.support import EMAIL, PASSWORD, REPOSITORY, Device, FixedClock, MemoryTokens, new_server, open_device
 
 OTHER = "other@example.com"
 
@@ -223,9 +224,7 @@ async def test_a_logout_during_a_refresh_is_not_undone_by_it(device: Device, clo
     assert (await device.account.state()).state == "logged_out"
 
 
-async def test_a_session_of_somebody_else_in_the_store_is_not_used(
-    device: Device, server: MemoryServer
-) -> None:
+async def test_a_session_of_somebody_else_in_the_store_is_not_used(device: Device, server: MemoryServer) -> None:
     """A keychain entry or a file can outlive the database it belonged to."""
     device.tokens.session = server.open_session(OTHER, PASSWORD)
     with pytest.raises(LoginRequired):
@@ -250,15 +249,12 @@ async def test_two_first_logins_at_once_make_it_one_users(device: Device) -> Non
 async def test_a_locked_keychain_is_told_and_changes_nothing(device: Device) -> None:
     await device.log_in()
 
-    class Locked:
-        warning = None
-
-        def load(self) -> None:
+    class Locked(MemoryTokens):
+        def load(self) -> Session | None:
             raise StorageError("the keychain is locked")
 
-        save = delete = load
-
-    account = Account(device.database, device.cloud, Locked, lock=device.folder / "lock", clock=device.clock)
+    locked = Locked()
+    account = Account(device.database, device.cloud, lambda: locked, lock=device.folder / "lock", clock=device.clock)
     with pytest.raises(StorageError):
         await account.session()
 
@@ -290,7 +286,7 @@ async def test_the_lock_of_a_killed_process_does_not_stay(device: Device, clock:
     await device.log_in()
     clock.advance(TOKEN_SECONDS)
     held = "import sys; from filelock import FileLock; FileLock(sys.argv[1]).acquire(); print(1, flush=True); input()"
-    holder = subprocess.Popen(
+    holder = subprocess.Popen(  # noqa: ASYNC220 - it starts in a millisecond
         [sys.executable, "-c", held, str(device.folder / "session.lock")],
         cwd=REPOSITORY,
         stdin=subprocess.PIPE,

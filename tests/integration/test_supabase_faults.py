@@ -1,4 +1,4 @@
-"""The Supabase adapter on a bad day: the right kind of error, never an acknowledgement, no token where it does not belong."""
+"""The Supabase adapter on a bad day: the right kind of error, never an acknowledgement, no token in wrong hands."""
 
 import asyncio
 import gzip
@@ -92,9 +92,7 @@ async def outcomes(cloud: Cloud, session: Session) -> list[BaseException | objec
     return [await asyncio.gather(call(), return_exceptions=True) for call in every_call(cloud, session)]  # type: ignore[call-overload]
 
 
-async def test_a_refused_connection_is_an_outage_and_passes(
-    cloud: Cloud, session: Session, proxy: FaultProxy
-) -> None:
+async def test_a_refused_connection_is_an_outage_and_passes(cloud: Cloud, session: Session, proxy: FaultProxy) -> None:
     await proxy.cut()
     for (outcome,) in await outcomes(cloud, session):  # type: ignore[misc]
         assert type(outcome) is CloudUnavailable
@@ -250,7 +248,6 @@ async def test_an_answer_that_is_the_servers_passes_the_same_way(
         ({"Retry-After": "Mon, 02 Feb 2026 09:00:00 GMT", "Date": "Mon, 02 Feb 2026 10:00:00 GMT"}, 0.0),
         ({"Retry-After": "soon"}, None),
         ({"Retry-After": "-5"}, None),
-        ({"Retry-After": "\u00b2"}, None),
         ({}, None),
     ],
 )
@@ -258,10 +255,7 @@ async def test_an_answer_that_is_the_servers_passes_the_same_way(
 async def test_the_time_that_the_server_asks_for_is_passed_on(
     cloud: Cloud, session: Session, proxy: FaultProxy, status: int, headers: dict[str, str], seconds: float | None
 ) -> None:
-    said = {name: value.encode("latin-1").decode("latin-1") for name, value in headers.items()}
-    if "\u00b2" in str(headers):
-        pytest.skip("the proxy writes headers as UTF-8")
-    await proxy.answer(status, said, b"wait")
+    await proxy.answer(status, headers, b"wait")
     for call in (cloud.sync(session, ONE), cloud.sign_in(session.label, "whatever"), cloud.refresh(session)):
         with pytest.raises(CloudUnavailable) as caught:
             await call
@@ -302,10 +296,8 @@ async def test_every_request_but_the_sign_in_carries_the_users_own_token(session
     client = SupabaseCloud(door.url, "sb_publishable_x", timeout=20.0, clock=SystemClock())
     await outcomes(client, session)
     await outcomes(client, replace(session, access_token=""))
-    own = f"Bearer {session.access_token}"
-    assert [token for path, token in seen if "/rpc/" in path or path.endswith("/logout")] == [own] * 3
-    assert {path for path, token in seen if token != own} <= {"/auth/v1/token", "/auth/v1/logout"}
-    assert not [token for path, token in seen if token not in {own, "", "Bearer"}]
+    assert [token for path, token in seen if path != "/auth/v1/token"] == [f"Bearer {session.access_token}"] * 3
+    assert {token for path, token in seen if path == "/auth/v1/token"} == {""}
     await client.close()
     await door.close()
 
@@ -372,9 +364,7 @@ async def test_the_late_port_survives_an_outage_at_its_first_call(
 ) -> None:
     late = LateCloud(proxy.url, local_cloud.publishable_key, timeout=20.0, clock=SystemClock())
     await proxy.cut()
-    calls = await asyncio.gather(
-        *(late.sign_in(user.email, user.password) for _ in range(3)), return_exceptions=True
-    )
+    calls = await asyncio.gather(*(late.sign_in(user.email, user.password) for _ in range(3)), return_exceptions=True)
     assert {type(outcome) for outcome in calls} == {CloudUnavailable}
     await proxy.restore()
     assert (await late.sign_in(user.email, user.password)).user_id == user.user_id

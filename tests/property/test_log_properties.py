@@ -3,6 +3,7 @@
 import asyncio
 import json
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,13 @@ from tests.support import FixedClock
 
 UNTOUCHED = Redactor(enabled=False)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=30)
-SCALARS = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**63 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXTS
+)
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4))
 OBJECTS = st.dictionaries(TEXTS, VALUES, max_size=5)
 NAMES = st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=64)
@@ -68,10 +75,8 @@ def same(one: Any, other: Any) -> bool:
 @settings(max_examples=300, deadline=None)
 @given(value=st.dictionaries(st.sampled_from(FIELDS) | TEXTS, ANYTHING, max_size=6) | ANYTHING)
 def test_the_door_raises_nothing_but_its_own_refusal(value: Any) -> None:
-    try:
-        Intake(UNTOUCHED).draft(value)
-    except InvalidInput as error:
-        assert error.hint
+    with suppress(InvalidInput):
+        assert Intake(UNTOUCHED).draft(value).type
 
 
 @settings(max_examples=300, deadline=None)

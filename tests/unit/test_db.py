@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, create_engine
 
 from sync.db.engine import SHARED_COMMIT, Database
 from sync.db.migrate import APPLICATION_ID, known, migrate
@@ -54,6 +54,14 @@ async def names(database: Database) -> set[str]:
         return set(connection.exec_driver_sql("select name from watermarks").scalars())
 
     return await database.read(asking)
+
+
+async def names_in(path: Path) -> set[str]:
+    database = await Database.open(path)
+    try:
+        return await names(database)
+    finally:
+        await database.close()
 
 
 def pragma(name: str) -> Any:
@@ -278,12 +286,8 @@ async def test_torn_pages_are_told_as_corruption(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[4096:] = os.urandom(len(content) - 4096)
     path.write_bytes(content)
-    damaged = None
     with pytest.raises(StorageCorrupt):
-        damaged = await Database.open(path)
-        await names(damaged)
-    if damaged is not None:
-        await damaged.close()
+        await names_in(path)
 
 
 async def test_a_database_of_a_newer_program_is_not_touched(tmp_path: Path) -> None:
@@ -390,8 +394,6 @@ async def test_processes_that_open_a_new_database_at_once_all_write(tmp_path: Pa
 
 def test_the_migrations_make_the_tables_that_the_program_knows() -> None:
     """Names, types, what may be null, and keys. SQLite says `notnull` 0 for an integer primary key."""
-    from sqlalchemy import create_engine
-
     engine = create_engine("sqlite://")
     with engine.begin() as connection:
         migrate(connection)
@@ -446,7 +448,7 @@ def still_open(path: Path) -> list[str]:
     held = []
     for entry in folder.iterdir():
         try:
-            held.append(os.readlink(entry))
+            held.append(str(entry.readlink()))
         except OSError:
             continue
     return [name for name in held if name.startswith(str(path))]

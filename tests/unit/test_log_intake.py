@@ -8,6 +8,7 @@ import pytest
 
 from sync.clock import utc_offset_minutes
 from sync.errors import InvalidInput, TooLarge
+from sync.log.envelope import to_wire
 from sync.log.intake import BATCH_LIMIT, SUMMARY_LENGTH, Intake
 from sync.log.model import EVENT_BYTES, GLOBAL_PROJECT, Draft, Origin, project_id_for
 from tests.support import REDACTOR, START, event
@@ -31,8 +32,6 @@ def as_postgresql_writes_it(draft: Draft) -> int:
         extra=draft.extra.value if draft.extra else {},
         utc_offset=utc_offset_minutes(START),
     )
-    from sync.log.envelope import to_wire
-
     return len(json.dumps(to_wire(full), ensure_ascii=False, separators=(", ", ": ")).encode())
 
 

@@ -124,8 +124,8 @@ def test_nobody_gets_more_than_the_limit_at_once() -> None:
 async def test_a_watermark_is_where_its_follower_stands(log: Log) -> None:
     clock = FixedClock()
     assert await log.database.read(lambda connection: store.watermark(connection, "document")) == 0
-    for position in (3, 7):
-        await log.database.write(lambda connection, at=position: store.set_watermark(connection, "document", at, clock))
+    await log.database.write(lambda connection: store.set_watermark(connection, "document", 3, clock))
+    await log.database.write(lambda connection: store.set_watermark(connection, "document", 7, clock))
     assert await log.database.read(lambda connection: store.watermark(connection, "document")) == 7
     assert await log.database.read(lambda connection: store.watermark(connection, "index")) == 0
 

@@ -209,7 +209,9 @@ async def test_planted_secrets_reach_neither_database_nor_wal(log: Log, tmp_path
     await log.record(
         [
             intake.draft({"type": "message", "payload": {"role": "user", "content": prose}}),
-            intake.draft({"type": "tool_call", "payload": {"details": {"command": f"curl -H 'key: {SECRETS['key']}'"}}}),
+            intake.draft(
+                {"type": "tool_call", "payload": {"details": {"command": f"curl -H 'key: {SECRETS['key']}'"}}}
+            ),
             intake.draft({"type": "note_taken", "payload": {prose: [prose, {"password": SECRETS["password"]}]}}),
             intake.draft({"type": "note_taken", "payload": {}, "unknown": {"deep": [prose]}}),
         ]

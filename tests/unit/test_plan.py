@@ -55,9 +55,7 @@ def test_halves_are_two_parts_that_make_the_whole_and_both_get_smaller(count: in
 
 
 def test_the_cursor_moves_to_the_last_event_that_came() -> None:
-    verdict = judge(
-        Cursor(epoch="e1", seq=2, event_id="evt_2"), replace(ANSWER, head=5, events=numbered(3, 4))
-    )
+    verdict = judge(Cursor(epoch="e1", seq=2, event_id="evt_2"), replace(ANSWER, head=5, events=numbered(3, 4)))
     assert (verdict.reset, verdict.caught_up) == (False, False)
     assert (verdict.cursor.seq, verdict.cursor.event_id, verdict.cursor.head) == (4, "evt_4", 5)
 

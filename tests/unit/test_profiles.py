@@ -95,8 +95,23 @@ def test_another_device_id_is_remembered(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "profile",
-    ["../../../etc", "", ".", "0123456789abcde", "0123456789abcdef0", "0123456789ABCDEF", "0123456789abcdef\n", "CON"]
-    + ["0123456789abcde/", "0123456789abcde\\", "\u0660123456789abcdef", None, 5, ["0123456789abcdef"], {"a": 1}],
+    [
+        "../../../etc",
+        "",
+        ".",
+        "0123456789abcde",
+        "0123456789abcdef0",
+        "0123456789ABCDEF",
+        "0123456789abcdef\n",
+        "CON",
+        "0123456789abcde/",
+        "0123456789abcde\\",
+        "٠123456789abcdef",
+        None,
+        5,
+        ["0123456789abcdef"],
+        {"a": 1},
+    ],
 )
 def test_an_impossible_profile_never_becomes_a_path(tmp_path: Path, profile: object) -> None:
     (tmp_path / "installation.json").write_text(json.dumps({"profile": profile, "device_id": "device-a"}))

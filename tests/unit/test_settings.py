@@ -83,8 +83,17 @@ def test_nested_settings_have_a_double_underscore_or_a_table(home: Path, monkeyp
 
 @pytest.mark.parametrize(
     "name",
-    ["XIAOBAI_MEMORYFILE", "XIAOBAI_", "XIAOBAI__SYNC", "xiaobai_device", "XIAOBAI_SYNC__POLL", "XIAOBAI_DEVICE_ID__X"]
-    + ["XIAOBAI_SYNC__POLL_SECONDS__X", "XIAOBAI_SUPABASE_KEY__X", "XIAOBAI_RECALLED__WEIGHTS"],
+    [
+        "XIAOBAI_MEMORYFILE",
+        "XIAOBAI_",
+        "XIAOBAI__SYNC",
+        "xiaobai_device",
+        "XIAOBAI_SYNC__POLL",
+        "XIAOBAI_DEVICE_ID__X",
+        "XIAOBAI_SYNC__POLL_SECONDS__X",
+        "XIAOBAI_SUPABASE_KEY__X",
+        "XIAOBAI_RECALLED__WEIGHTS",
+    ],
 )
 def test_an_unknown_variable_is_refused_and_named(home: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, KEY)
@@ -152,8 +161,18 @@ def test_a_table_as_json_in_one_variable_is_checked_like_the_file(home: Path, mo
 
 @pytest.mark.parametrize(
     "url",
-    ["http://example.com", "ftp://example.com", "example.com", "https://", "", "http://127.0.0.1.example.com"]
-    + ["http://localhost.example.com", "http://127.0.0.1@example.com", "http://localhost:pw@example.com", "https:///x"],
+    [
+        "http://example.com",
+        "ftp://example.com",
+        "example.com",
+        "https://",
+        "",
+        "http://127.0.0.1.example.com",
+        "http://localhost.example.com",
+        "http://127.0.0.1@example.com",
+        "http://localhost:pw@example.com",
+        "https:///x",
+    ],
 )
 def test_the_address_is_https_unless_it_is_this_machine(home: Path, url: str) -> None:
     assert "XIAOBAI_SUPABASE_URL" in refusal(supabase_url=url, supabase_key=KEY).message
@@ -200,7 +219,9 @@ def test_a_key_never_shows_in_what_a_settings_object_prints(home: Path) -> None:
     assert KEY not in repr(settings) + str(settings) + str(settings.model_dump())
 
 
-@pytest.mark.parametrize("text", [f"supabase_key = {KEY}\n", f"supabase_key = '{KEY}\n", f"[supabase_key]\nx = '{KEY}'"])
+@pytest.mark.parametrize(
+    "text", [f"supabase_key = {KEY}\n", f"supabase_key = '{KEY}\n", f"[supabase_key]\nx = '{KEY}'"]
+)
 def test_a_file_that_cannot_be_understood_is_named_and_its_key_is_not_shown(home: Path, text: str) -> None:
     write_config(home, text)
     message = refusal().message

@@ -23,7 +23,7 @@ class Keychain(keyring.backend.KeyringBackend):
     priority = 5
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.held: dict[tuple[str, str], str] = {}
         self.locked = False
 

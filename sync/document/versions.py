@@ -1,0 +1,305 @@
+"""Every known state of the document, and the transactions that make a new one.
+
+Each method is one transaction: the events of an edit, the versions that contain it and the watermark they stand for
+become durable together or not at all. Nothing here touches the file; `memory_file` does, with what it finds here.
+Only `exchange_recorded` events are followed, so that nothing that came from the file is ever applied to it again: its
+text in the log is redacted.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection
+
+from sync.clock import Clock, milliseconds, uuid7
+from sync.document import store
+from sync.document.capture import EXCHANGE, RESTORED, applied, operation_drafts
+from sync.document.edit import edit_entry, insert_entry, remove_entry, set_footer
+from sync.document.labels import next_label, parse_time, time_label
+from sync.document.model import (
+    Document,
+    Entry,
+    EntryAdded,
+    EntryEdited,
+    EntryRemoved,
+    Operation,
+    Snapshot,
+    Version,
+    encode,
+)
+from sync.document.parse import parse
+from sync.document.plan import choose_base, is_suspicious, plan
+from sync.document.template import template
+from sync.errors import InvalidInput
+from sync.files import sha256
+from sync.log import store as log_store
+from sync.log.log import Log
+from sync.log.model import Draft, Event, Origin
+from sync.redaction import Redactor
+
+FOLLOWER: Final = "document"  # how far the log is in the versions
+ON_DISK: Final = "document.on_disk"  # the newest version that was seen in, or written to, the file
+HANDED_OUT: Final = 32  # answers of `load` that an app may base an edit on without their being versions
+
+_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentView:
+    """The newest known document. `exists`: there is a file or an event behind it, not only the template."""
+
+    snapshot: Snapshot
+    exists: bool
+    updated_at: str | None
+
+    @property
+    def document(self) -> Document:
+        return self.snapshot.document
+
+    @property
+    def text(self) -> str:
+        return self.document.text
+
+    @property
+    def sha256(self) -> str:
+        return sha256(encode(self.document))
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What an edit came to: its operations, how many entries were too large for an event, the hash of the result."""
+
+    operations: tuple[Operation, ...]
+    too_large: int
+    sha256: str
+
+
+class Versions:
+    """The versions of one profile's document."""
+
+    def __init__(self, events: Log, redactor: Redactor, *, clock: Clock, keep: int) -> None:
+        self._log = events
+        self._redactor = redactor.for_leaving()
+        self._clock = clock
+        self._keep = keep
+        self._handed_out: dict[str, Snapshot] = {}
+
+    async def newest(self) -> Version | None:
+        return await self._log.database.read(lambda connection: store.newest(connection, store.FILE))
+
+    async def view(self) -> DocumentView:
+        """The newest version with what the log has besides. What was shown can be the base of a `save`."""
+
+        def looking(connection: Connection) -> DocumentView:
+            current = store.newest(connection, store.FILE)
+            pending = self._pending(connection)
+            snapshot = applied(self._start(current), pending)
+            updated = pending[-1].ts if pending else store.newest_at(connection, store.FILE)
+            return DocumentView(snapshot, exists=current is not None or bool(pending), updated_at=updated)
+
+        view = await self._log.database.read(looking)
+        self._handed_out[view.sha256] = view.snapshot
+        while len(self._handed_out) > HANDED_OUT:
+            del self._handed_out[next(iter(self._handed_out))]
+        return view
+
+    async def history(self, limit: int) -> list[store.Past]:
+        """The newest versions, newest first."""
+        return await self._log.database.read(lambda connection: store.history(connection, store.FILE, limit))
+
+    async def is_on_disk(self, version: Version) -> bool:
+        """Whether the file has, or once had, this version or a newer one."""
+        on_disk = await self._log.database.read(lambda connection: log_store.watermark(connection, ON_DISK))
+        return version.number <= on_disk
+
+    async def seen_on_disk(self, version: Version) -> None:
+        await self._log.database.write(lambda connection: self._seen_on_disk(connection, version))
+
+    async def follow(self) -> Version | None:
+        """Put what the log has since recorded into a new version; the newest version."""
+        if await self._log.database.read(self._pending):
+            return await self._log.database.write(self._followed)
+        return await self.newest()
+
+    async def take_in(self, digest: str, document: Document, *, meant: bool = False) -> Edited | None:
+        """What a hand did to the file. None where a person has to say first what was meant; `meant` says it."""
+        return await self._edited(lambda connection: self._record_hand(connection, digest, document, meant=meant))
+
+    async def take_in_app_cache(self, digest: str, document: Document, *, file_first: bool) -> Edited | None:
+        """What the app wrote into its own cache: a hand edit of what the cache held before."""
+        return await self._edited(
+            lambda connection: self._record_app(connection, digest, document, file_first=file_first)
+        )
+
+    async def save(self, document: Document, base_sha256: str | None, *, meant: bool) -> Edited:
+        """The app's settings page: an edit of what `load` showed under that hash. InvalidInput where it looks lost."""
+        edited = await self._edited(lambda connection: self._record_save(connection, document, base_sha256, meant))
+        if edited is None:
+            raise InvalidInput(
+                "most of the memory is missing in this document",
+                field="document",
+                hint="If that is meant, call again with allowLoss: true; the versions before it are kept.",
+            )
+        return edited
+
+    async def restore(self, digest: str) -> Edited:
+        """Bring an older version back, as new events. InvalidInput where it is not known."""
+        edited = await self._edited(lambda connection: self._record_restore(connection, digest))
+        if edited is None:
+            raise InvalidInput("no version has this hash", field="sha256", hint="See memory/history.")
+        return edited
+
+    # --- transactions ----------------------------------------------------------------------------------------
+
+    async def _edited(self, work: Callable[[Connection], Edited | None]) -> Edited | None:
+        edited = await self._log.database.write(work)
+        if edited is not None and edited.operations:
+            self._log.changed.set()
+        return edited
+
+    def _followed(self, connection: Connection) -> Version | None:
+        current = store.newest(connection, store.FILE)
+        pending = self._pending(connection)
+        if not pending:
+            return current
+        snapshot = self._labelled(applied(self._start(current), pending), current)
+        log_store.set_watermark(connection, FOLLOWER, pending[-1].position, self._clock)
+        return self._append(connection, snapshot, "log")
+
+    def _record_hand(self, connection: Connection, digest: str, document: Document, *, meant: bool) -> Edited | None:
+        current = store.newest(connection, store.FILE)
+        ring = self._loadable(connection, digest, document)
+        unknown = not ring or _older_than_all(document, ring)
+        base = current if meant else None if unknown else choose_base(document, ring)
+        if base is not None and base.sha256 == digest:
+            return Edited((), 0, digest)  # an older version of ours: nothing was typed
+        if current is not None and not unknown and not meant and is_suspicious(current, document, base):
+            return None
+        planned = plan(base, current, document, self._new_id)
+        origin = Origin.IMPORTED if current is None else Origin.USER
+        too_large = self._record(connection, planned.operations, origin)
+        seen = self._append(connection, planned.observed, "hand")
+        self._seen_on_disk(connection, seen)
+        if planned.must_write:
+            seen = self._append(connection, self._labelled(planned.snapshot, current), "merged")
+        return Edited(planned.operations, too_large, seen.sha256)
+
+    def _record_save(
+        self, connection: Connection, document: Document, base_sha256: str | None, meant: bool
+    ) -> Edited | None:
+        current = self._followed(connection)
+        base = self._base_of_save(connection, document, base_sha256) or current
+        if current is not None and not meant and is_suspicious(current, document, base):
+            return None
+        planned = plan(base, current, document, self._new_id)
+        too_large = self._record(connection, planned.operations, Origin.USER)
+        version = self._append(connection, self._labelled(planned.snapshot, current), "saved")
+        return Edited(planned.operations, too_large, version.sha256)
+
+    def _record_restore(self, connection: Connection, digest: str) -> Edited | None:
+        wanted = store.find(connection, store.FILE, digest)
+        if wanted is None:
+            return None
+        current = self._followed(connection)
+        planned = plan(current, current, wanted.snapshot.document, self._new_id)
+        told = self._redactor.payload({"sha256": digest, "operations": len(planned.operations)})
+        self._log.record_in(connection, [Draft(type=RESTORED, payload=told, origin=Origin.USER)])
+        too_large = self._record(connection, planned.operations, Origin.USER)
+        version = self._append(connection, self._labelled(planned.snapshot, current), "restored")
+        return Edited(planned.operations, too_large, version.sha256)
+
+    def _record_app(
+        self, connection: Connection, digest: str, document: Document, *, file_first: bool
+    ) -> Edited | None:
+        known = store.newest(connection, store.APP_CACHE)
+        if known is not None and (known.sha256 == digest or is_suspicious(known, document)):
+            return None
+        current = store.newest(connection, store.FILE)
+        if known is None and current is None and file_first:
+            return None  # the file comes first; the cache is compared with it by the next call
+        ring = store.candidates(connection, store.APP_CACHE, digest, document.label)
+        planned = plan(choose_base(document, ring), current, document, self._new_id)
+        too_large = self._record(connection, planned.operations, Origin.IMPORTED if known is None else Origin.USER)
+        if planned.operations:
+            merged = _folded(self._start(current), planned.operations)
+            self._append(connection, self._labelled(merged, current), "app_cache")
+        store.append(connection, store.APP_CACHE, planned.observed, "hand", self._clock, self._keep)
+        return Edited(planned.operations, too_large, digest)
+
+    # --- parts of them ---------------------------------------------------------------------------------------
+
+    def _loadable(self, connection: Connection, digest: str, document: Document) -> list[Version]:
+        """The versions an editor can have loaded: what never was on disk is nobody's base, unless the file names it."""
+        on_disk = log_store.watermark(connection, ON_DISK)
+        found = store.candidates(connection, store.FILE, digest, document.label)
+        return [
+            version
+            for version in found
+            if version.number <= on_disk or version.label == document.label or version.sha256 == digest
+        ]
+
+    def _base_of_save(self, connection: Connection, document: Document, base_sha256: str | None) -> Version | None:
+        if base_sha256 is None:
+            return choose_base(document, store.candidates(connection, store.FILE, "", document.label))
+        shown = self._handed_out.get(base_sha256)
+        return Version.of(0, shown) if shown is not None else store.find(connection, store.FILE, base_sha256)
+
+    def _pending(self, connection: Connection) -> list[Event]:
+        mark = log_store.watermark(connection, FOLLOWER)
+        return log_store.of_device(connection, self._log.device_id, after=mark, types=[EXCHANGE])
+
+    def _record(self, connection: Connection, operations: Sequence[Operation], origin: Origin) -> int:
+        """Record what can be an event; how many entries were too large to be one (they stay in the file)."""
+        drafts, too_large = operation_drafts(operations, self._redactor, origin)
+        if drafts:
+            self._log.record_in(connection, drafts)
+        return len(too_large)
+
+    def _append(self, connection: Connection, snapshot: Snapshot, cause: str) -> Version:
+        return store.append(connection, store.FILE, snapshot, cause, self._clock, self._keep)
+
+    def _seen_on_disk(self, connection: Connection, version: Version) -> None:
+        if log_store.watermark(connection, ON_DISK) != version.number:
+            log_store.set_watermark(connection, ON_DISK, version.number, self._clock)
+
+    def _labelled(self, snapshot: Snapshot, current: Version | None) -> Snapshot:
+        """With a footer of its own: the label names the version."""
+        return set_footer(snapshot, next_label(current.label if current else None, self._clock.now()))
+
+    def _start(self, current: Version | None) -> Snapshot:
+        if current is not None:
+            return current.snapshot
+        return Snapshot(parse(template(time_label(self._clock.now()))))
+
+    def _new_id(self) -> str:
+        """`ent_` and 32 letters: no digits, so that no redaction rule can take an id for a number."""
+        digits = uuid7(milliseconds(self._clock.now()), self._clock.random_bytes).hex
+        return "ent_" + digits.translate(_LETTERS)
+
+
+def _older_than_all(document: Document, ring: Sequence[Version]) -> bool:
+    """Whether the file was loaded from a version so old that we no longer have it: then nothing in it is a deletion."""
+    loaded = parse_time(document.label or "")
+    oldest = parse_time(ring[0].label or "") if ring else None
+    known = any(version.label == document.label for version in ring)
+    return loaded is not None and oldest is not None and not known and loaded < oldest
+
+
+def _folded(snapshot: Snapshot, operations: Sequence[Operation]) -> Snapshot:
+    """Operations of another surface applied to this one; what is gone here and edited there comes back."""
+    for operation in operations:
+        here = operation.entry_id in snapshot.ids
+        match operation:
+            case EntryAdded() if not here:
+                entry = Entry(operation.entry_id, operation.text, operation.section)
+                snapshot = insert_entry(snapshot, entry, operation.after)
+            case EntryEdited() if here:
+                snapshot = edit_entry(snapshot, operation.entry_id, operation.text)
+            case EntryEdited():
+                snapshot = insert_entry(snapshot, Entry(operation.entry_id, operation.text, operation.section), None)
+            case EntryRemoved() if here:
+                snapshot = remove_entry(snapshot, operation.entry_id)
+            case _:
+                continue  # added or removed on both sides
+    return snapshot
