@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint run bench format lock
+.PHONY: help setup demo test lint run bench format types lock
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -23,7 +23,7 @@ lint: setup  ## style, types, arrows, ceilings
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports --no-logo
 	@$(PY) -m tests.ceilings sync bridge tests
-	@for file in electron-snippets/*.js electron-snippets/test/*.js; do node --check $$file || exit 1; done
+	@for file in electron-snippets/*.js electron-snippets/test/*.js electron-snippets/tools/*.mjs tests/demo/*.mjs; do node --check $$file || exit 1; done
 	@echo "lint: passed"
 
 run: setup  ## the plain sidecar on your own file, without a cloud
@@ -34,6 +34,9 @@ bench: setup  ## speed, as ratios to floors measured in the same run
 
 format: setup  ## write the style the linter asks for
 	@.venv/bin/ruff check -q --fix . ; .venv/bin/ruff format -q .
+
+types: setup  ## the TypeScript types of the methods, from the methods table
+	@.venv/bin/xiaobai-memory serve --openrpc | node electron-snippets/tools/generate-types.mjs > electron-snippets/types.d.ts
 
 lock:  ## pin the newest versions that fit, with hashes and without addresses
 	@uv pip compile -q pyproject.toml --group dev --universal --python-version 3.11 --upgrade \

@@ -35,6 +35,11 @@ export interface DocumentJson {
   warnings: Array<string>;
 }
 
+export interface EditedJson {
+  operations: Array<OperationJson>;
+  sha256: string;
+}
+
 export interface EventsJson {
   events: Array<Record<string, unknown>>;
   nextOffset: number;
@@ -45,6 +50,10 @@ export interface FailureJson {
   kind: string;
   message: string;
   retryable: boolean;
+}
+
+export interface HistoryJson {
+  versions: Array<VersionJson>;
 }
 
 export interface InitializeJson {
@@ -76,6 +85,12 @@ export interface LoadJson {
 export interface OmissionJson {
   count: number;
   section: string;
+}
+
+export interface OperationJson {
+  entryId: string;
+  section: Array<string>;
+  type: 'entry_added' | 'entry_edited' | 'entry_removed';
 }
 
 export interface ProblemJson {
@@ -150,6 +165,14 @@ export interface VerifyJson {
   problems: Array<ProblemJson>;
 }
 
+export interface VersionJson {
+  cause: string;
+  createdAt: string;
+  entries: number;
+  label: string | null;
+  sha256: string;
+}
+
 export interface WatchersJson {
   file: boolean;
 }
@@ -201,6 +224,36 @@ export interface Methods {
       maxChars?: number | null;
     };
     result: PromptJson;
+  };
+  /** Save a whole document, as a hand edit of what load showed. */
+  'memory/save': {
+    params: {
+      document: string;
+      baseSha256?: string | null;
+      /** default false */ allowLoss?: boolean;
+    };
+    result: EditedJson;
+  };
+  /** The versions of the document, newest first. */
+  'memory/history': {
+    params: {
+      /** default 50 */ limit?: number;
+    };
+    result: HistoryJson;
+  };
+  /** Bring a version back, as new events. */
+  'memory/restore': {
+    params: {
+      sha256: string;
+    };
+    result: EditedJson;
+  };
+  /** Answer a suspicious mass delete: accept it, or restore the file. */
+  'memory/resolve': {
+    params: {
+      answer: 'accept' | 'restore';
+    };
+    result: EditedJson;
   };
   /** Account, device, cloud, what waits, warnings about the file. */
   'sync/status': {

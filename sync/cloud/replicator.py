@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
@@ -289,11 +290,8 @@ class Replicator:
                 else:
                     parts.extend(reversed(halves(part)))
             else:
-                await self._acknowledge(answer)
+                await self._log.database.write(partial(store.acknowledge, answer=answer))
         return refused
-
-    async def _acknowledge(self, answer: SyncAnswer) -> None:
-        await self._log.database.write(lambda connection: store.acknowledge(connection, answer))
 
     async def _set_aside(self, event: Event, why: Rejected) -> None:
         refusal = Refusal(event.event_id, why.code, why.message, timestamp(self._clock.now()))

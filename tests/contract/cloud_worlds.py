@@ -102,7 +102,8 @@ class SupabaseWorld:
 
     def fall_silent(self, person: Person, device_id: str) -> None:
         self._run(
-            "update ai_memory_devices set last_seen_at = now() - interval '1 hour' where (user_id, device_id) = (%s, %s)",
+            "update ai_memory_devices set last_seen_at = now() - interval '1 hour'"
+            " where (user_id, device_id) = (%s, %s)",
             person.user_id,
             device_id,
         )

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import stat
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -320,6 +321,7 @@ async def test_the_file_of_a_session_holds_it_and_nothing_else_does(
     account = Account(device.database, device.cloud, lambda: store, lock=tmp_path / "lock", clock=clock)
     await account.log_in(EMAIL, PASSWORD)
     assert json.loads((tmp_path / "session.json").read_bytes())["user_id"] == "user-1"
+    assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("session.json", "lock")} == {0o600}
     assert account.warning
     await account.log_out()
     assert not (tmp_path / "session.json").exists()
