@@ -14,6 +14,7 @@ import asyncio
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ T = TypeVar("T")
 Work = Callable[[Connection], T]
 
 BUSY_TIMEOUT_MS: Final = 5_000  # several processes may record; none holds the lock longer than a few milliseconds
+PUBLISHED_AFTER_NS: Final = 1_000_000_000  # far longer than an fsync takes
 SYNCHRONOUS_FULL: Final = 2
 SHARED_COMMIT: Final = 64  # works in one commit: enough for any burst, short enough for the next reader of the lock
 
@@ -69,6 +71,7 @@ class Database:
         self._waiting: list[_Waiting] = []
         self._guard = threading.Lock()
         self._commits = 0
+        self._own_wal: Stamp | None = None
         self._wal = path.with_name(f"{path.name}-wal")
 
     @classmethod
@@ -112,6 +115,15 @@ class Database:
         A look at it costs two microseconds, so an answer can be kept until it changes.
         """
         return self._commits, stamp(self._wal)
+
+    def is_steady(self, token: tuple[int, Stamp | None]) -> bool:
+        """Whether what a token stands for can be read by now.
+
+        Another process writes the WAL first and publishes the commit a moment later: what is read in between is old
+        under the new token. Our own last commit is published when it is counted.
+        """
+        _, wal = token
+        return wal is None or wal == self._own_wal or time.time_ns() - wal[1] > PUBLISHED_AFTER_NS
 
     async def data_version(self) -> int:
         """A number that changes when another process has committed (`PRAGMA data_version`)."""
@@ -164,6 +176,7 @@ class Database:
             with translated(), self._write_engine.begin() as connection:
                 results.extend((waiting, *_attempt(connection, waiting.work)) for waiting in batch)
             self._commits += 1
+            self._own_wal = stamp(self._wal)
         except BaseException as error:  # noqa: BLE001 - every caller gets it; nothing was committed for any of them
             for waiting in batch:
                 waiting.fail(error)

@@ -51,12 +51,15 @@ class Conversation:
         """The newest known memory. Asks the cloud for at most `wait_ms`; 0 asks nobody."""
         answered = await self._ask_cloud(wait_ms / 1000)
         stale = self._is_stale(asked=wait_ms > 0, answered=answered)
-        key = (self._log.database.token(), answered, stale, scope, max_chars)
-        if key != self._kept_for:
-            loaded = await self._look(answered=answered, stale=stale, scope=scope, max_chars=max_chars)
+        token = self._log.database.token()
+        key = (token, answered, stale, scope, max_chars)
+        if self._kept is not None and key == self._kept_for:
+            return self._kept
+        steady = self._log.database.is_steady(token)
+        loaded = await self._look(answered=answered, stale=stale, scope=scope, max_chars=max_chars)
+        if steady:
             self._kept_for, self._kept = key, loaded
-        assert self._kept is not None  # it is kept together with its key
-        return self._kept
+        return loaded
 
     async def _look(self, *, answered: bool, stale: bool, scope: Scope, max_chars: int | None) -> Loaded:
         view = await self._document.view()

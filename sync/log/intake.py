@@ -8,8 +8,18 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from sync.errors import InvalidInput, TooLarge
-from sync.log.envelope import check_event_id, check_name, instant, instant_ms, server_bytes
-from sync.log.model import EVENT_BYTES, READ_LIMIT, SCHEMA_VERSION, Draft, Origin, Query, project_id_for
+from sync.log.envelope import check_name, instant, instant_ms, server_bytes
+from sync.log.model import (
+    EVENT_BYTES,
+    EVENT_ID_LENGTH,
+    NAME_LENGTH,
+    READ_LIMIT,
+    SCHEMA_VERSION,
+    Draft,
+    Origin,
+    Query,
+    project_id_for,
+)
 from sync.redaction import Redactor
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -71,12 +81,11 @@ class Intake:
             Draft(
                 type=foreign.type,
                 payload=self.redactor.payload(payload),
-                project_id=check_name(foreign.project_id or project_id_for(foreign.project_path), field="project_id"),
-                project_path=foreign.project_path
-                and check_name(foreign.project_path, field="project_path", limit=PATH_LENGTH),
-                session_id=foreign.session_id and check_name(foreign.session_id, field="session_id"),
-                event_id=foreign.event_id and check_event_id(foreign.event_id),
-                ts=foreign.ts and _checked_time(foreign.ts),
+                project_id=_name(foreign.project_id, "project_id") or project_id_for(foreign.project_path),
+                project_path=_name(foreign.project_path, "project_path", PATH_LENGTH),
+                session_id=_name(foreign.session_id, "session_id"),
+                event_id=_name(foreign.event_id, "event_id", EVENT_ID_LENGTH),
+                ts=None if foreign.ts is None else _checked_time(foreign.ts),
                 origin=foreign.origin,
                 extra=self.redactor.payload(extra) if extra else None,
             )
@@ -144,6 +153,11 @@ def _convert(value: Mapping[str, Any], shape: type[S]) -> S:
 def _quoted(message: str) -> str | None:
     parts = message.split("`")
     return parts[-2] if len(parts) > 2 else None
+
+
+def _name(value: str | None, field: str, limit: int = NAME_LENGTH) -> str | None:
+    """A given name, checked. An empty one is an error: minting another in its place would lose the caller's."""
+    return None if value is None else check_name(value, field=field, limit=limit)
 
 
 def _checked_time(text: str) -> str:
