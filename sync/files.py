@@ -94,11 +94,12 @@ def remove_private(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> None:
+def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> Stamp:
     """Write `data` to a file of the user's unless it changed since it was read.
 
     `expected_sha256` is None where there was no file. The mode of an existing file stays; a new one is 0600. The
-    bytes are compared just before the rename. Raises DocumentChanged, StorageFull, StorageReadOnly, StorageError.
+    bytes are compared just before the rename. Returns the stamp of what was written, taken before the rename: asked
+    afterwards, it could be that of somebody who saved in between. Raises DocumentChanged, StorageFull, StorageReadOnly, StorageError.
     """
     target = real_target(path)
     with told(target):
@@ -108,10 +109,13 @@ def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> No
         temporary = _temporary(target, data, mode)
         try:
             _check(probe(target), expected_sha256, path)
+            written = stamp(temporary)
+            assert written is not None  # it was made two lines above
             _replace(temporary, target)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+        return written
 
 
 def _check(found: Probe | None, expected_sha256: str | None, path: Path) -> None:

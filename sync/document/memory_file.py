@@ -206,8 +206,7 @@ class MemoryFile:
     async def _write(self, disk: Probe | None, current: Version) -> None:
         """Compare-and-swap, then note that the file has it. Raises DocumentChanged, StorageError."""
         data = encode(current.snapshot.document)
-        await asyncio.to_thread(compare_and_swap, self.path, disk.sha256 if disk else None, data)
-        self._looked = stamp(self.path)
+        self._looked = await asyncio.to_thread(compare_and_swap, self.path, disk.sha256 if disk else None, data)
         await self.versions.seen_on_disk(current)
 
     def _note_large(self, edited: Edited | None) -> None:

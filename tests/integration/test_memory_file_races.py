@@ -38,9 +38,9 @@ def before_each_write(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[],
     """Hand in what somebody else does between our look at the file and our write."""
 
     def arm(act: Callable[[], object]) -> None:
-        def acting(path: Path, expected: str | None, data: bytes) -> None:
+        def acting(path: Path, expected: str | None, data: bytes) -> files.Stamp:
             act()
-            files.compare_and_swap(path, expected, data)
+            return files.compare_and_swap(path, expected, data)
 
         monkeypatch.setattr(memory_file, "compare_and_swap", acting)
 
