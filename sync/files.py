@@ -99,7 +99,9 @@ def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> St
 
     `expected_sha256` is None where there was no file. The mode of an existing file stays; a new one is 0600. The
     bytes are compared just before the rename. Returns the stamp of what was written, taken before the rename: asked
-    afterwards, it could be that of somebody who saved in between. Raises DocumentChanged, StorageFull, StorageReadOnly, StorageError.
+    afterwards, it could be that of somebody who saved in between.
+
+    Raises DocumentChanged, StorageFull, StorageReadOnly, StorageError.
     """
     target = real_target(path)
     with told(target):
