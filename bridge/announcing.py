@@ -1,40 +1,67 @@
-"""What the sidecar tells unasked: that the memory or the state of the cloud has changed.
+"""What the sidecar tells unasked: that the memory, the cloud or the login has changed, that a token is needed.
 
 Only a client that has called `initialize` is told anything: one that never did may read answers line by line. A hint
 says "look again"; bursts become one hint, since the second would say nothing new.
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from bridge.methods.table import Notify
 from sync import contract
 from sync.app import App, kept_up
 from sync.cloud.replicator import CloudStatus
-from sync.signals import wait_for_any
+from sync.signals import Signal, wait_for_any
 
 __all__ = ["announce", "kept_up"]
+
+Tell = Callable[[App, Notify], Awaitable[None]]
 
 BETWEEN_HINTS: Final = 0.1  # seconds; a renderer need not redraw more often
 
 
 async def announce(app: App, notify: Notify) -> None:
-    """`memory/changed` and `sync/statusChanged`, until cancelled."""
-    changed = app.log.changed.count
-    advanced = app.replicator.advanced.count if app.replicator else 0
-    told: CloudStatus | None = None
+    """What a client wants to hear of, until cancelled."""
+    hints: list[tuple[Signal, Tell]] = [
+        (app.log.changed, _memory_changed),
+        (app.account.changed, _auth_changed),
+        (app.account.token_needed, _token_needed),
+    ]
+    if app.replicator is not None:
+        hints.append((app.replicator.advanced, _Status().tell))
+    counts = [signal.count for signal, _ in hints]
     while True:
-        waiting = [(app.log.changed, changed)]
-        if app.replicator is not None:
-            waiting.append((app.replicator.advanced, advanced))
-        await wait_for_any(None, *waiting)
-        if app.log.changed.count != changed:
-            changed = app.log.changed.count
-            notify("memory/changed", {"nextOffset": await app.log.newest_position()})
-        if app.replicator is not None and app.replicator.advanced.count != advanced:
-            advanced = app.replicator.advanced.count
-            status = await app.replicator.status()
-            if told is None or (status.state, status.last_error) != (told.state, told.last_error):
-                told = status
-                notify("sync/statusChanged", contract.cloud(status))
+        await wait_for_any(None, *((signal, seen) for (signal, _), seen in zip(hints, counts, strict=True)))
+        for place, (signal, tell) in enumerate(hints):
+            if signal.count != counts[place]:
+                counts[place] = signal.count
+                await tell(app, notify)
         await asyncio.sleep(BETWEEN_HINTS)
+
+
+async def _memory_changed(app: App, notify: Notify) -> None:
+    notify("memory/changed", {"nextOffset": await app.log.newest_position()})
+
+
+async def _auth_changed(app: App, notify: Notify) -> None:
+    notify("auth/changed", {"account": contract.account(await app.account.state())})
+
+
+async def _token_needed(app: App, notify: Notify) -> None:
+    del app
+    notify("auth/tokenNeeded", {})
+
+
+class _Status:
+    """Tells the cloud's state where it differs from what was told last."""
+
+    def __init__(self) -> None:
+        self._told: CloudStatus | None = None
+
+    async def tell(self, app: App, notify: Notify) -> None:
+        assert app.replicator is not None  # it is its signal that brought us here
+        status, told = await app.replicator.status(), self._told
+        if told is None or (status.state, status.last_error) != (told.state, told.last_error):
+            self._told = status
+            notify("sync/statusChanged", contract.cloud(status))

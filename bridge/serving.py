@@ -28,6 +28,7 @@ from sync.profiles import Profile, known_installation
 
 if TYPE_CHECKING:
     from sync.app import App
+    from sync.log.model import Query
     from sync.settings import Settings
 
 LOG_BYTES: Final = 2 * 1024 * 1024
@@ -55,6 +56,7 @@ class LateApp:
         self._glimpse = glimpse
         self._notify = notify
         self._listening = asyncio.Event()
+        self._following: asyncio.Task[None] | None = None
         self._app: asyncio.Future[App] = asyncio.get_running_loop().create_future()
 
     async def opened(self) -> "App":
@@ -62,6 +64,17 @@ class LateApp:
 
     def listen(self) -> None:
         self._listening.set()
+
+    def follow(self, app: "App", query: "Query") -> None:
+        from bridge.following import Follower  # noqa: PLC0415 - it imports what was late
+
+        self.unfollow()
+        self._following = asyncio.create_task(Follower(app, query, self._notify).run())
+
+    def unfollow(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+            self._following = None
 
     def glimpse(self, *, scope: Literal["user", "device"], max_chars: int | None) -> Loaded | None:
         if self._app.done() or self._glimpse is None:
@@ -77,6 +90,7 @@ class LateApp:
                 telling = asyncio.create_task(self._tell(app))
                 await over.wait()
                 telling.cancel()
+                self.unfollow()
         except BaseException as error:
             if not self._app.done():
                 self._app.set_exception(error)

@@ -20,9 +20,10 @@ from filelock import FileLock
 from sync import __version__
 from sync.clock import Clock, SystemClock, milliseconds, uuid7
 from sync.cloud.account import Account, AccountState
+from sync.cloud.exchange import SnapshotSource
 from sync.cloud.late import LateCloud
 from sync.cloud.port import Cloud, DeviceFacts, SnapshotRow
-from sync.cloud.replicator import CloudState, CloudStatus, Replicator, SnapshotSource
+from sync.cloud.replicator import CloudState, CloudStatus, Replicator
 from sync.cloud.tokens import TokenStore, open_token_store
 from sync.contract import Status
 from sync.db.engine import Database
@@ -125,6 +126,14 @@ class App:
             self.replicator.wake()
         return state
 
+    async def adopt_session(self, access_token: str, expires_at: float) -> AccountState:
+        """Work with a session that the app opened; otherwise as `log_in`."""
+        state = await self.account.adopt(access_token, expires_at)
+        await self._introduce()
+        if self.replicator is not None:
+            self.replicator.wake()
+        return state
+
     async def log_out(self) -> AccountState:
         state = await self.account.log_out()
         if self.replicator is not None:
@@ -141,7 +150,7 @@ class App:
             account=account,
             device_id=self.log.device_id,
             device_name=self.settings.device_name,
-            replica_id=self.replica_id,
+            replica_id=self.replicator.replica_id if self.replicator else self.replica_id,
             cloud=cloud,
             pending=outbox.pending,
             quarantined=outbox.quarantined,
@@ -214,6 +223,7 @@ async def open_app(
         app = await _construct(settings, role, clock or SystemClock(), cloud, stack)
         if role is Role.SIDECAR:
             stack.push_async_callback(app.stop)
+            await app.document.view()  # what a glimpse has answered may come back as the base of a save
             await stack.enter_async_context(_running(app.jobs()))
         elif app.is_sidecar:
             await app.settle()

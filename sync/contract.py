@@ -16,7 +16,8 @@ if TYPE_CHECKING:  # only named here; importing them would delay the first answe
     from collections.abc import Iterable, Sequence
 
     from sync.cloud.account import AccountState
-    from sync.cloud.replicator import CloudStatus, Round
+    from sync.cloud.exchange import Round
+    from sync.cloud.replicator import CloudStatus
     from sync.document.answers import Loaded, Updated
     from sync.document.digest import DeviceDigest
     from sync.document.store import Past
@@ -176,6 +177,12 @@ class RoundJson(TypedDict):
 class EventsJson(TypedDict):
     events: list[dict[str, Any]]
     nextOffset: int
+
+
+class AppendedJson(EventsJson):
+    """`events/appended`. `after`: where these events begin; one that differs from the last `nextOffset` tells a gap."""
+
+    after: int
 
 
 class RecordedJson(TypedDict):
@@ -338,6 +345,10 @@ def round_done(value: Round) -> RoundJson:
 
 def events(page: Page) -> EventsJson:
     return {"events": [to_json(event) for event in page.events], "nextOffset": page.next_offset}
+
+
+def appended(page: Page, after: int) -> AppendedJson:
+    return {**events(page), "after": after}
 
 
 def recorded(values: Sequence[Recorded]) -> RecordedJson:

@@ -42,6 +42,7 @@ CHINA: Final = timezone(timedelta(hours=8))
 REPOSITORY: Final = Path(__file__).parents[1]
 START: Final = datetime(2026, 2, 2, 18, 0, tzinfo=CHINA)
 REDACTOR: Final = Redactor()
+BROKEN_AFTER: Final = 20.0  # seconds; a bound for a broken program, not a time anybody expects
 EMAIL, PASSWORD = "person@example.com", "a long password"
 
 
@@ -146,11 +147,19 @@ class WatchedCloud:
         self.open.clear()
         self.reached.clear()
 
+    async def arrival(self) -> None:
+        """Until a call has arrived since `hold`."""
+        async with asyncio.timeout(BROKEN_AFTER):
+            await self.reached.wait()
+
     async def sign_in(self, email: str, password: str) -> Session:
         return await self._through("sign_in", lambda: self.inner.sign_in(email, password))
 
     async def refresh(self, session: Session) -> Session:
         return await self._through("refresh", lambda: self.inner.refresh(session))
+
+    async def identify(self, access_token: str) -> tuple[str, str]:
+        return await self._through("identify", lambda: self.inner.identify(access_token))
 
     async def sign_out(self, session: Session) -> None:
         await self._through("sign_out", lambda: self.inner.sign_out(session))

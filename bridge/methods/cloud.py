@@ -27,6 +27,13 @@ class Password(Params, frozen=True):
     password: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
 
 
+class SetSession(Params, frozen=True):
+    """`expiresAt` in Unix seconds, as Supabase's own session has it."""
+
+    access_token: Annotated[str, msgspec.Meta(min_length=1, max_length=16_384)]
+    expires_at: Annotated[float, msgspec.Meta(gt=0)]
+
+
 async def status(context: Context[Door], params: NoParams) -> contract.StatusJson:  # noqa: ARG001 - every row has params
     return contract.status(await (await context.app.opened()).status())
 
@@ -57,6 +64,11 @@ async def password(context: Context[Door], params: Password) -> contract.AuthJso
     return {"account": contract.account(await app.log_in(params.email, params.password))}
 
 
+async def set_session(context: Context[Door], params: SetSession) -> contract.AuthJson:
+    app = await context.app.opened()
+    return {"account": contract.account(await app.adopt_session(params.access_token, params.expires_at))}
+
+
 async def auth_status(context: Context[Door], params: NoParams) -> contract.AuthJson:  # noqa: ARG001
     app = await context.app.opened()
     return {"account": contract.account(await app.account.state())}
@@ -77,6 +89,7 @@ METHODS: Final[list[Method[Door, Any]]] = [
     Method("sync/now", Now, now, "Push and pull until level; what was done.", timeout=None),
     Method("sync/quarantine", Quarantine, quarantine, "Events the server refuses: list, retry or drop them."),
     Method("auth/password", Password, password, "Log in with e-mail and password."),
+    Method("auth/setSession", SetSession, set_session, "Work with a session that the app opened and refreshes."),
     Method("auth/status", NoParams, auth_status, "Whose memory this is, and whether he is logged in."),
     Method("auth/logout", NoParams, logout, "End the session; the memory stays on this device."),
 ]

@@ -1,11 +1,12 @@
 """`events/*`: the event store for other programs, with the JSON of seed 002 §4-5."""
 
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 import msgspec
 
 from bridge.methods.door import Door
-from bridge.methods.table import Context, Method, Params
+from bridge.methods.table import Context, Method, NoParams, Params
 from sync import contract
 from sync.log import intake
 from sync.log.model import READ_LIMIT
@@ -33,6 +34,12 @@ class Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
     limit: Limit = READ_LIMIT
 
 
+class Tail(Read, frozen=True):
+    """`follow`: go on telling new events of this filter as `events/appended`, until `events/unfollow`."""
+
+    follow: bool = False
+
+
 async def append(context: Context[Door], params: Append) -> contract.RecordedJson:
     app = await context.app.opened()
     return contract.recorded(await app.log.record([app.intake.draft(params.event)]))
@@ -48,9 +55,19 @@ async def read(context: Context[Door], params: Read) -> contract.EventsJson:
     return contract.events(await app.log.read(intake.query(msgspec.to_builtins(params))))
 
 
-async def tail(context: Context[Door], params: Read) -> contract.EventsJson:
+async def tail(context: Context[Door], params: Tail) -> contract.EventsJson:
     app = await context.app.opened()
-    return contract.events(await app.log.tail(intake.query(msgspec.to_builtins(params))))
+    asked = msgspec.to_builtins(params)
+    asked.pop("follow", None)
+    query = intake.query(asked)
+    page = await app.log.tail(query)
+    if params.follow:
+        context.app.follow(app, replace(query, after=page.next_offset))
+    return contract.events(page)
+
+
+async def unfollow(context: Context[Door], params: NoParams) -> None:  # noqa: ARG001 - every row has params
+    context.app.unfollow()
 
 
 METHODS: Final[list[Method[Door, Any]]] = [
@@ -62,5 +79,6 @@ METHODS: Final[list[Method[Door, Any]]] = [
         "Record all events of an array, or none.",
     ),
     Method("events/read", Read, read, "Events after a position, oldest first."),
-    Method("events/tail", Read, tail, "The newest events."),
+    Method("events/tail", Tail, tail, "The newest events; with follow, the later ones too, as events/appended."),
+    Method("events/unfollow", NoParams, unfollow, "End what events/tail began with follow."),
 ]

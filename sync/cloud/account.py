@@ -24,6 +24,7 @@ from sync.cloud.tokens import TokenStore
 from sync.db.engine import Database
 from sync.errors import CloudError, CloudNotConfigured, CloudUnavailable, DifferentUser, LoginRequired
 from sync.files import told
+from sync.signals import Signal
 
 REFRESH_MARGIN: Final = 60.0  # seconds before its end a token is renewed: longer than any one request
 LOCK_PATIENCE: Final = 90.0  # seconds for another process's refresh: more than its deadline can be
@@ -51,6 +52,10 @@ class Account:
         self._turn = asyncio.Lock()
         self._clock = clock
         self._session: Session | None = None
+        self._handed: Session | None = None  # by the app, which goes on refreshing it; never stored
+        self._asked_for: str | None = None  # the token in whose place we asked the app for another
+        self.changed = Signal()
+        self.token_needed = Signal()
 
     async def state(self) -> AccountState:
         owner = await self._database.read(store.owner)
@@ -72,6 +77,20 @@ class Account:
             raise
         async with self._alone():
             await self._save(session)
+        self._handed = None
+        self.changed.set()
+        return await self.state()
+
+    async def adopt(self, access_token: str, expires_at: float) -> AccountState:
+        """Work with a session that the app opened. The server says whose it is; the app refreshes it.
+
+        Raises LoginRequired for a token the server does not know, CloudUnavailable, DifferentUser.
+        """
+        user_id, label = await self.cloud.identify(access_token)
+        session = Session(user_id, label, access_token, None, expires_at)
+        await self._database.write(lambda connection: self._claim(connection, session))
+        self._handed = session
+        self.changed.set()
         return await self.state()
 
     async def log_out(self) -> AccountState:
@@ -79,8 +98,9 @@ class Account:
         async with self._alone():
             session = await self._stored()
             await self._delete()
-        if session is not None:
+        if session is not None and session.refresh_token is not None:  # the app ends a session of its own itself
             await self._revoke(session)
+        self.changed.set()
         return await self.state()
 
     async def session(self, *, rejected: str | None = None) -> Session:
@@ -104,11 +124,14 @@ class Account:
     @property
     def warning(self) -> str | None:
         """What `status` says about how the session is kept."""
-        return self._tokens().warning if self._session else None
+        return self._tokens().warning if self._session and self._handed is None else None
 
     async def _refresh(self, current: Session) -> Session:
         if current.refresh_token is None:
-            raise LoginRequired("the app's access token has expired")
+            if self._asked_for != current.access_token:
+                self._asked_for = current.access_token
+                self.token_needed.set()
+            raise LoginRequired("the app's access token is no longer good", hint="The app hands over a new one.")
         try:
             fresh = await self.cloud.refresh(current)
         except LoginRequired:
@@ -151,6 +174,9 @@ class Account:
         """The stored session if it is the owner's: a keychain entry can outlive the database it belonged to."""
         if self._cloud is None:
             return None
+        if self._handed is not None:
+            self._session = self._handed
+            return self._session
         owner = await self._database.read(store.owner)
         found = await asyncio.to_thread(lambda: self._tokens().load())
         self._session = found if found is not None and owner is not None and found.user_id == owner.user_id else None
@@ -158,7 +184,7 @@ class Account:
 
     async def _delete(self) -> None:
         await asyncio.to_thread(lambda: self._tokens().delete())
-        self._session = None
+        self._session = self._handed = None
 
     async def _save(self, session: Session) -> None:
         await asyncio.to_thread(self._tokens().save, session)

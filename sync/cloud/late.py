@@ -23,6 +23,9 @@ class LateCloud:
     async def refresh(self, session: Session) -> Session:
         return await (await self._cloud()).refresh(session)
 
+    async def identify(self, access_token: str) -> tuple[str, str]:
+        return await (await self._cloud()).identify(access_token)
+
     async def sign_out(self, session: Session) -> None:
         await (await self._cloud()).sign_out(session)
 

@@ -120,6 +120,12 @@ class MemoryServer:
             raise LoginRequired("the session was revoked")
         return self._issue(user_id, session.label)
 
+    def identify(self, access_token: str) -> tuple[str, str]:
+        user_id, expires = self._tokens.get(access_token, ("", 0.0))
+        if expires <= self.clock.now().timestamp():
+            raise LoginRequired("the server does not know this token")
+        return user_id, next(email for email, (_, known) in self._passwords.items() if known == user_id)
+
     def close_session(self, session: Session) -> None:
         self._tokens.pop(session.access_token, None)
         self._refresh.pop(session.refresh_token or "", None)
@@ -152,6 +158,10 @@ class MemoryCloud:
         self._server.check_reachable()
         return self._server.renew(session)
 
+    async def identify(self, access_token: str) -> tuple[str, str]:
+        self._server.check_reachable()
+        return self._server.identify(access_token)
+
     async def sign_out(self, session: Session) -> None:
         self._server.check_reachable()
         self._server.close_session(session)
@@ -160,7 +170,7 @@ class MemoryCloud:
         self._server.check_reachable()
         memory = self._server.user_of(session)
         memory.devices.setdefault(device_id, _Device(facts.replica_id, self._now()))
-        self._hold(memory, device_id, facts.replica_id)
+        self._hold(memory, device_id, facts.replica_id, takeover=facts.takeover)
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         self._server.check_reachable()
@@ -202,11 +212,11 @@ class MemoryCloud:
         if request.snapshot is not None and not _is_document(request.snapshot):
             raise Rejected("the document is not acceptable", code="22023")
 
-    def _hold(self, memory: _Memory, device_id: str, replica_id: str) -> None:
+    def _hold(self, memory: _Memory, device_id: str, replica_id: str, *, takeover: str | None = None) -> None:
         device = memory.devices.get(device_id)
         if device is None or device.revoked:
             raise Forbidden("this device is not registered or was revoked")
-        if device.replica_id != replica_id and self._now() - device.seen < LIVE_SECONDS:
+        if device.replica_id not in {replica_id, takeover} and self._now() - device.seen < LIVE_SECONDS:
             raise DeviceConflict("another live replica speaks for this device")
         device.replica_id, device.seen = replica_id, self._now()
 

@@ -11,6 +11,8 @@ from sync.errors import CloudUnavailable
 from sync.log.envelope import to_wire
 from sync.log.model import Cursor, Event
 
+BREAKER_FAILURES: Final = 3  # one lost request is bad luck, three are an outage
+LONGEST_REST: Final = 30.0  # seconds; a person who waits for the network to return should not wait for us
 PUSH_BYTES: Final = 1024 * 1024  # half of what the server takes in one call
 
 
@@ -33,6 +35,12 @@ def halves(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[Event, ...
     """Two parts of a refused batch, the first not smaller: one of them holds the culprit."""
     middle = (len(events) + 1) // 2
     return tuple(events[:middle]), tuple(events[middle:])
+
+
+def rest_after(failures: int, asked: float | None) -> float:
+    """Seconds to leave a server alone after so many rounds without an answer; what it asked for counts in any case."""
+    breaker = 0.0 if failures < BREAKER_FAILURES else min(LONGEST_REST, 2.0 ** (failures - BREAKER_FAILURES))
+    return max(breaker, asked or 0.0)
 
 
 @dataclass(frozen=True, slots=True)

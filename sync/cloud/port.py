@@ -33,6 +33,7 @@ class DeviceFacts:
     name: str
     platform: str
     app_version: str
+    takeover: str | None = None  # the replica this one replaces, after it turned out to be a copy
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,10 @@ class Cloud(Protocol):
 
     async def refresh(self, session: Session) -> Session:
         """A new session for an old one. LoginRequired where the server has revoked it."""
+        ...
+
+    async def identify(self, access_token: str) -> tuple[str, str]:
+        """Whose token this is: user id and label. LoginRequired where the server does not know it."""
         ...
 
     async def sign_out(self, session: Session) -> None: ...

@@ -9,35 +9,28 @@ even that one is refused, no event is to blame and none is set aside.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
-from sqlalchemy import Connection
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
 
-from sync.clock import Clock, timestamp
+from sync.clock import Clock
 from sync.cloud import store
 from sync.cloud.account import Account
-from sync.cloud.plan import Verdict, batch, halves, judge
-from sync.cloud.port import DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
-from sync.errors import CloudError, CloudUnavailable, Forbidden, LoginRequired, Rejected, StorageError, XiaobaiError
+from sync.cloud.exchange import Exchange, Round, SnapshotSource
+from sync.cloud.plan import rest_after
+from sync.cloud.port import DeviceFacts
+from sync.errors import CloudError, CloudUnavailable, LoginRequired, StorageError, XiaobaiError
 from sync.log.log import Log
-from sync.log.model import Cursor, Event, Refusal
+from sync.log.model import Cursor
 from sync.settings import SyncSettings
 from sync.signals import Signal, wait_for_any
 
 LONGEST_WAIT: Final = 300.0  # seconds between attempts while nothing answers
 FIRST_WAIT: Final = 0.5
 LOOK_AGAIN: Final = 300.0  # after an error that only a person can mend, we still look now and then
-PULL_EVENTS: Final = 500
-MOST_REQUESTS: Final = 10_000  # in one round: a bound on a server that never says it is done
-MOST_RESETS: Final = 2  # in one round: a log is replaced once, perhaps twice, not for ever
 LONGEST_ASKED: Final = 3600.0  # seconds; a server that asks for more is asked again all the same
-
-T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
@@ -61,18 +54,6 @@ class CloudStatus:
     cursor: Cursor
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What one round did."""
-
-    pushed: int = 0
-    pulled: int = 0
-    quarantined: int = 0
-
-
-SnapshotSource = Callable[[], Awaitable[SnapshotRow | None]]
-
-
 class Replicator:
     """Keeps one profile's log and the server's in step. `run()` for ever; `sync_now()` from anywhere."""
 
@@ -87,21 +68,21 @@ class Replicator:
         options: SyncSettings,
     ) -> None:
         self._log = events
-        self._account = account
-        self._facts = facts
-        self._snapshot = snapshot
+        self._exchange = Exchange(events, account, facts, snapshot, clock=clock, options=options)
         self._clock = clock
         self._poll_seconds = options.poll_seconds
-        self._timeout = options.timeout_seconds
-        self._push_events = options.push_events
         self._wake = Signal()
         self._resting = False  # whether `run` is between two rounds of its own
         self._round: asyncio.Task[Round] | None = None
-        self._registered: set[tuple[str, str]] = set()  # (user, device)
-        self._settled_snapshot: str | None = None  # hash of the document the server has stored, or refused for good
+        self._failures = 0  # rounds in a row without an answer
+        self._not_before = 0.0  # monotonic seconds: `ask` rests until then
         self._state = CloudState.CONNECTING
         self._error: XiaobaiError | None = None
         self.advanced = Signal()  # set whenever the state or the log changed through the cloud
+
+    @property
+    def replica_id(self) -> str:
+        return self._exchange.replica_id
 
     @property
     def state(self) -> CloudState:
@@ -120,6 +101,15 @@ class Replicator:
             self._round = asyncio.create_task(self._one_round())
             self._round.add_done_callback(_heard)
         return await asyncio.shield(self._round)
+
+    async def ask(self) -> Round:
+        """As `sync_now`, for a caller that asks often: after failures in a row the server is left alone for a while.
+
+        Raises CloudUnavailable at once while it rests, so that an app that loads with every message makes no storm.
+        """
+        if self._clock.monotonic() < self._not_before:
+            raise CloudUnavailable("the cloud did not answer a moment ago")
+        return await self.sync_now()
 
     def wake(self) -> None:
         """Somebody logged in or wants an answer now: do not wait any longer."""
@@ -172,20 +162,23 @@ class Replicator:
 
     async def _one_round(self) -> Round:
         try:
-            done = await self._exchange_until_level()
+            done = await self._exchange.until_level()
         except LoginRequired as error:
             self._note(CloudState.SIGNED_OUT, error if self._error is not None else None)
             raise
         except CloudUnavailable as error:
+            self._failures += 1
+            self._not_before = self._clock.monotonic() + rest_after(self._failures, error.retry_after)
             self._note(CloudState.OFFLINE, error)
             raise
         except CloudError as error:
-            self._registered.clear()  # an administrator may have removed the device; registering again tells
+            self._exchange.register_again()
             self._note(CloudState.REFUSED, error)
             raise
         except StorageError as error:
             self._note(CloudState.OFFLINE, error)
             raise
+        self._failures, self._not_before = 0, 0.0
         self._note(CloudState.SYNCED, None)
         return done
 
@@ -196,132 +189,6 @@ class Replicator:
                 self._wake.set()  # an answer that somebody else got ends the loop's own waiting
         self._state, self._error = state, error
         self.advanced.set()
-
-    async def _exchange_until_level(self) -> Round:
-        done = Round()
-        resets = 0
-        stands = set[tuple[str | None, int, str | None]]()
-        for _ in range(MOST_REQUESTS):
-            session = await self._account.session()
-            waiting = await self._log.database.read(lambda connection: store.waiting(connection, self._push_events))
-            events = batch(waiting.events, most_events=self._push_events)
-            stand = (waiting.cursor.epoch, waiting.cursor.seq, events[0].event_id if events else None)
-            if stand in stands or resets > MOST_RESETS:
-                break  # the last answer brought nothing new, so the next one will not either
-            stands.add(stand)
-            device_id = events[0].device_id if events else self._log.device_id
-            await self._register(session, device_id)
-            answer, refused = await self._push(session, device_id, events, waiting.cursor)
-            verdict = judge(waiting.cursor, answer)
-            resets += verdict.reset
-            new = await self._apply(answer, verdict)
-            done = Round(done.pushed + len(answer.acked), done.pulled + new, done.quarantined + refused)
-            if verdict.caught_up and (await self._log.outbox()).pending == 0:
-                return done
-        raise CloudUnavailable("the server's answers lead nowhere")
-
-    async def _apply(self, answer: SyncAnswer, verdict: Verdict) -> int:
-        new = await self._log.database.write(lambda connection: store.apply(connection, answer, verdict, self._clock))
-        if new:
-            self._log.changed.set()
-        return new
-
-    async def _register(self, session: Session, device_id: str) -> None:
-        if (session.user_id, device_id) not in self._registered:
-            await self._authorized(
-                session, lambda good: self._account.cloud.register_device(good, device_id, self._facts)
-            )
-            self._registered.add((session.user_id, device_id))
-
-    async def _push(
-        self, session: Session, device_id: str, events: tuple[Event, ...], cursor: Cursor
-    ) -> tuple[SyncAnswer, int]:
-        """One exchange; a refused batch is taken apart first. Returns the last answer and how many were set aside."""
-        snapshot = await self._snapshot() if device_id == self._log.device_id else None
-        if snapshot is not None and snapshot.content_sha256 == self._settled_snapshot:
-            snapshot = None
-        request = SyncRequest(
-            device_id=device_id,
-            replica_id=self._facts.replica_id,
-            events=events,
-            after=cursor.seq,
-            after_event=cursor.event_id,
-            epoch=cursor.epoch,
-            limit=PULL_EVENTS,
-            snapshot=snapshot,
-        )
-        try:
-            answer = await self._send(session, request)
-        except Rejected as error:
-            if not events and snapshot is None:
-                raise
-            return await self._without_culprit(session, request, error)
-        if snapshot is not None:
-            self._settled_snapshot = snapshot.content_sha256
-        return answer, 0
-
-    async def _without_culprit(self, session: Session, request: SyncRequest, why: Rejected) -> tuple[SyncAnswer, int]:
-        """What `_push` does about a refusal. Raises Rejected where the server refuses an empty request as well."""
-        bare = replace(request, events=(), snapshot=None)
-        answer = await self._send(session, bare)
-        if request.events:
-            refused = await self._take_apart(session, replace(request, snapshot=None))
-            return await self._send(session, bare), refused
-        if request.snapshot is not None:
-            self._settled_snapshot = request.snapshot.content_sha256
-            log.warning("the server refuses the document (%s); it is sent again when it has changed", why.code)
-        return answer, 0
-
-    async def _take_apart(self, session: Session, request: SyncRequest) -> int:
-        """Push a refused batch part by part; what is refused alone goes into quarantine. Returns how many did.
-
-        The whole batch comes first, now without the snapshot: that may have been the culprit.
-        """
-        parts = [request.events]
-        refused = 0
-        while parts:
-            part = parts.pop()
-            try:
-                answer = await self._send(session, replace(request, events=part))
-            except Rejected as error:
-                if len(part) == 1:
-                    await self._set_aside(part[0], error)
-                    refused += 1
-                else:
-                    parts.extend(reversed(halves(part)))
-            else:
-                await self._log.database.write(partial(store.acknowledge, answer=answer))
-        return refused
-
-    async def _set_aside(self, event: Event, why: Rejected) -> None:
-        refusal = Refusal(event.event_id, why.code, why.message, timestamp(self._clock.now()))
-
-        def keep(connection: Connection) -> None:
-            store.refuse(connection, [refusal])
-
-        await self._log.database.write(keep)
-        log.warning("the server refuses event %s for good (%s)", event.event_id, why.code)
-
-    async def _send(self, session: Session, request: SyncRequest) -> SyncAnswer:
-        return await self._authorized(session, lambda good: self._account.cloud.sync(good, request))
-
-    async def _authorized(self, session: Session, call: Callable[[Session], Awaitable[T]]) -> T:
-        try:
-            return await self._deadline(call(session))
-        except LoginRequired:
-            fresh = await self._account.session(rejected=session.access_token)  # one refresh, one more try
-        try:
-            return await self._deadline(call(fresh))
-        except LoginRequired as error:  # another refresh would end the same way, at every poll
-            hint = "Log in again; if that does not help, check the keys of the Supabase project."
-            raise Forbidden("the server does not accept a token it has just issued", hint=hint) from error
-
-    async def _deadline(self, call: Awaitable[T]) -> T:
-        try:
-            async with asyncio.timeout(self._timeout):
-                return await call
-        except TimeoutError as error:
-            raise CloudUnavailable(f"no answer within {self._timeout:g} s") from error
 
 
 _exponential = wait_random_exponential(multiplier=FIRST_WAIT, max=LONGEST_WAIT)

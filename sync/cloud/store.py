@@ -83,6 +83,12 @@ def acknowledge(connection: Connection, answer: SyncAnswer) -> None:
     outbox_store.acknowledge(connection, CLOUD, answer.acked)
 
 
+def become_new_replica(connection: Connection, clock: Clock) -> str:
+    """This database is a copy: what the server does not have gets a new replica's numbers, and keeps its ids."""
+    unsent = outbox_store.unsent_positions(connection, CLOUD, log_store.open_replica(connection, clock))
+    return log_store.renumber(connection, unsent, clock)
+
+
 def refuse(connection: Connection, refusals: Sequence[Refusal]) -> None:
     for refusal in refusals:
         outbox_store.refuse(connection, CLOUD, refusal)

@@ -103,6 +103,15 @@ class SupabaseCloud:
             raise LoginRequired("the session was ended by the server") from error
         return self._session(answer, session.label)
 
+    async def identify(self, access_token: str) -> tuple[str, str]:
+        try:
+            answer = await self._told(self._auth.get_user(access_token))
+        except BadCredentials as error:
+            raise LoginRequired("the server does not know this token") from error
+        if answer is None:
+            raise LoginRequired("the server does not know this token")
+        return answer.user.id, answer.user.email or answer.user.phone or answer.user.id
+
     async def sign_out(self, session: Session) -> None:
         _check_token(session)
         await self._told(self._auth.admin.sign_out(session.access_token, "local"))
@@ -114,6 +123,7 @@ class SupabaseCloud:
             "p_name": facts.name,
             "p_platform": facts.platform,
             "p_app_version": facts.app_version,
+            "p_takeover": facts.takeover,
         }
         answer = await self._call(session, "ai_memory_register_device", arguments)
         if not isinstance(answer, dict) or "device_id" not in answer:

@@ -107,7 +107,7 @@ class Conversation:
             return False
         try:
             async with asyncio.timeout(seconds):
-                await self._replicator.sync_now()
+                await self._replicator.ask()
         except (TimeoutError, CloudError):
             return False
         return True

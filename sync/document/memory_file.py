@@ -114,24 +114,39 @@ class MemoryFile:
             await self._settle()
             edited = await self.versions.restore(digest)
             self._note_large(edited)
+            if Notice.MASS_DELETE in self.notices:  # this says what was meant: the older version
+                await self._put_back()
             await self._settle()
         return edited
 
     async def resolve(self, answer: Literal["accept", "restore"]) -> Edited | None:
         """A person's answer to `suspicious_mass_delete` or `document_missing`.
 
-        `accept`: the lines were meant to go; they become removals. `restore`: the file is written again as it was.
+        `accept`: the lines were meant to go; they become removals. `restore`: the file is written again as it was,
+        and what stood in it stays in the history. None where there is no such question.
         """
         async with self._turn:
-            disk = await stable_read(self.path, self._sleep)
+            await self._settle()  # the file may have changed since the question: nothing else is answered
+            if not self.notices & {Notice.MASS_DELETE, Notice.MISSING}:
+                return None
             edited = None
             if answer == "accept":
+                disk = await stable_read(self.path, self._sleep)
                 data = disk.data if disk else b""
                 edited = await self.versions.take_in(sha256(data), parse(data), meant=True)
-            elif (current := await self.versions.newest()) is not None:
-                await self._write(disk, current)
+            else:
+                await self._put_back()
             await self._settle()
         return edited
+
+    async def _put_back(self) -> None:
+        """Write the newest version over a file that lost its lines; what stands in it is kept as a version."""
+        disk = await stable_read(self.path, self._sleep)
+        if disk is not None and not (document := parse(disk.data)).is_blank:
+            await self.versions.set_aside(document)
+        current = await self.versions.newest()
+        if current is not None:
+            await self._write(disk, current)
 
     async def _settle(self) -> None:
         await self._take_in_app_cache()

@@ -99,7 +99,9 @@ class Versions:
             return DocumentView(snapshot, exists=current is not None or bool(pending), updated_at=updated)
 
         view = await self._log.database.read(looking)
-        self._handed_out[view.sha256] = view.snapshot
+        digest = view.sha256
+        self._handed_out.pop(digest, None)  # shown again, it is the newest of them again
+        self._handed_out[digest] = view.snapshot
         while len(self._handed_out) > HANDED_OUT:
             del self._handed_out[next(iter(self._handed_out))]
         return view
@@ -142,6 +144,10 @@ class Versions:
                 hint="If that is meant, call again with allowLoss: true; the versions before it are kept.",
             )
         return edited
+
+    async def set_aside(self, document: Document) -> None:
+        """Keep what stands in the file as a version, because the newest one is about to be written over it."""
+        await self._log.database.write(lambda connection: self._record_aside(connection, document))
 
     async def restore(self, digest: str) -> Edited:
         """Bring an older version back, as new events. InvalidInput where it is not known."""
@@ -189,13 +195,19 @@ class Versions:
         self, connection: Connection, document: Document, base_sha256: str | None, meant: bool
     ) -> Edited | None:
         current = self._followed(connection)
-        base = self._base_of_save(connection, document, base_sha256) or current
-        if current is not None and not meant and is_suspicious(current, document, base):
+        base = self._base_of_save(connection, document, base_sha256)
+        if current is not None and base is not None and not meant and is_suspicious(current, document, base):
             return None
         planned = plan(base, current, document, self._new_id)
         too_large = self._record(connection, planned.operations, Origin.USER)
         version = self._append(connection, self._labelled(planned.snapshot, current), "saved")
         return Edited(planned.operations, too_large, version.sha256)
+
+    def _record_aside(self, connection: Connection, document: Document) -> None:
+        current = self._followed(connection)
+        if current is not None:
+            self._append(connection, plan(current, current, document, self._new_id).observed, "hand")
+            self._append(connection, self._labelled(current.snapshot, current), "restored")
 
     def _record_restore(self, connection: Connection, digest: str) -> Edited | None:
         wanted = store.find(connection, store.FILE, digest)
@@ -240,6 +252,7 @@ class Versions:
         ]
 
     def _base_of_save(self, connection: Connection, document: Document, base_sha256: str | None) -> Version | None:
+        """What the app's text was made from. None where its hash names nothing we know: then nothing is a deletion."""
         if base_sha256 is None:
             return choose_base(document, store.candidates(connection, store.FILE, "", document.label))
         shown = self._handed_out.get(base_sha256)

@@ -42,6 +42,21 @@ def pending_positions(connection: Connection, destination: str, limit: int) -> l
     return list(connection.execute(_PENDING, {"to": destination, "most": limit}).scalars())
 
 
+def unsent_positions(connection: Connection, destination: str, replica_id: str) -> list[int]:
+    """A replica's own events that the destination never acknowledged, those that stay here included, in log order."""
+    acked = (
+        select(deliveries.c.position)
+        .where(deliveries.c.destination == destination, deliveries.c.state == "acked")
+        .scalar_subquery()
+    )
+    statement = (
+        select(events.c.position)
+        .where(events.c.replica_id == replica_id, events.c.position.not_in(acked))
+        .order_by(events.c.position)
+    )
+    return list(connection.execute(statement).scalars())
+
+
 def count(connection: Connection, destination: str, state: str) -> int:
     return int(connection.execute(_COUNT, {"to": destination, "now": state}).scalar_one())
 

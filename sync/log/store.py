@@ -30,8 +30,23 @@ def open_replica(connection: Connection, clock: Clock) -> str:
     row = connection.execute(_REPLICA).first()
     if row is not None:
         return str(row.replica_id)
-    replica_id = f"rep_{uuid7(milliseconds(clock.now()), clock.random_bytes)}"
+    replica_id = _new_replica_id(clock)
     connection.execute(insert(replica).values(one=1, replica_id=replica_id, next_seq=1, hlc=None))
+    return replica_id
+
+
+def _new_replica_id(clock: Clock) -> str:
+    return f"rep_{uuid7(milliseconds(clock.now()), clock.random_bytes)}"
+
+
+def renumber(connection: Connection, positions: Sequence[int], clock: Clock) -> str:
+    """Make this database a new replica whose first events are those at `positions`; its id."""
+    replica_id = _new_replica_id(clock)
+    for number, position in enumerate(positions, start=1):
+        connection.execute(
+            update(events).where(events.c.position == position).values(replica_id=replica_id, replica_seq=number)
+        )
+    connection.execute(update(replica).values(replica_id=replica_id, next_seq=len(positions) + 1))
     return replica_id
 
 

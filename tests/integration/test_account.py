@@ -125,7 +125,7 @@ async def test_an_expired_token_is_refreshed_once_however_many_ask(device: Devic
     clock.advance(TOKEN_SECONDS)
     device.cloud.hold()
     asking = [asyncio.create_task(device.account.session()) for _ in range(5)]
-    await device.cloud.reached.wait()
+    await device.cloud.arrival()
     device.cloud.open.set()
     sessions = await asyncio.gather(*asking)
     assert device.cloud.count("refresh") == 1
@@ -149,7 +149,7 @@ async def test_two_processes_refresh_once(tmp_path: Path, server: MemoryServer, 
         clock.advance(TOKEN_SECONDS)
         one.cloud.hold()
         asking = [asyncio.create_task(account.session()) for account in (one.account, two)]
-        await one.cloud.reached.wait()
+        await one.cloud.arrival()
         one.cloud.open.set()
         first, second = await asyncio.gather(*asking)
     assert one.cloud.count("refresh") == 1
@@ -215,7 +215,7 @@ async def test_a_logout_during_a_refresh_is_not_undone_by_it(device: Device, clo
     clock.advance(TOKEN_SECONDS)
     device.cloud.hold()
     asking = asyncio.create_task(device.account.session())
-    await device.cloud.reached.wait()
+    await device.cloud.arrival()
     leaving = asyncio.create_task(device.account.log_out())
     for _ in range(20):
         await asyncio.to_thread(int)  # a turn for whatever the logout does in threads

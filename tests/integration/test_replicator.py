@@ -11,9 +11,11 @@ from typing import Any
 
 import pytest
 
+from sync.cloud.exchange import Round
 from sync.cloud.memory import MemoryServer
+from sync.cloud.plan import BREAKER_FAILURES, LONGEST_REST
 from sync.cloud.port import SnapshotRow, SyncAnswer
-from sync.cloud.replicator import CloudState, Round
+from sync.cloud.replicator import CloudState
 from sync.errors import (
     CloudError,
     CloudUnavailable,
@@ -27,7 +29,8 @@ from sync.errors import (
 )
 from sync.log.envelope import to_wire
 from sync.settings import SyncSettings
-from tests.support import PASSWORD, REDACTOR, Device, FixedClock, draft, new_server, open_device
+from sync.signals import wait_for_any
+from tests.support import BROKEN_AFTER, PASSWORD, REDACTOR, Device, FixedClock, draft, new_server, open_device
 
 USER = "user-1"
 LIVES = itertools.count()
@@ -372,7 +375,6 @@ async def test_an_event_that_arrived_after_all_leaves_the_quarantine(device: Dev
         (Forbidden("revoked"), CloudState.REFUSED),
         (SchemaMismatch("no function"), CloudState.REFUSED),
         (DeviceConflict("another one"), CloudState.REFUSED),
-        (DeviceForked("a clone"), CloudState.REFUSED),
         (CloudUnavailable("no answer"), CloudState.OFFLINE),
     ],
 )
@@ -390,6 +392,38 @@ async def test_whatever_the_cloud_says_no_event_is_lost_and_capture_goes_on(
     await device.replicator.sync_now()
     assert (await device.replicator.status()).last_error is None
     assert (await device.log.outbox()).pending == 0
+
+
+async def test_a_device_that_is_told_twice_that_it_is_a_copy_stops_and_says_so(device: Device) -> None:
+    await device.note("一")
+    device.cloud.fail_next("sync", DeviceForked("a copy"), DeviceForked("still a copy"))
+    with pytest.raises(DeviceForked):
+        await device.replicator.sync_now()
+    assert device.replicator.state is CloudState.REFUSED
+    await device.replicator.sync_now()
+    assert (await device.log.outbox()).pending == 0
+
+
+async def test_a_caller_that_asks_often_lets_a_dead_server_rest(device: Device, clock: FixedClock) -> None:
+    device.cloud.always = CloudUnavailable("no answer")
+    for _ in range(10):
+        with pytest.raises(CloudUnavailable):
+            await device.replicator.ask()
+    assert device.cloud.count("register_device") + device.cloud.count("sync") == BREAKER_FAILURES
+    device.cloud.always = None
+    clock.advance(LONGEST_REST)
+    assert (await device.replicator.ask()).pushed == 0
+    assert device.replicator.state is CloudState.SYNCED
+
+
+async def test_an_explicit_wish_is_asked_at_once_also_while_the_server_rests(device: Device) -> None:
+    device.cloud.always = CloudUnavailable("no answer")
+    for _ in range(BREAKER_FAILURES):
+        with pytest.raises(CloudUnavailable):
+            await device.replicator.ask()
+    device.cloud.always = None
+    await device.replicator.sync_now()
+    assert device.replicator.state is CloudState.SYNCED
 
 
 async def test_a_device_that_an_administrator_removed_registers_again(device: Device, server: MemoryServer) -> None:
@@ -473,7 +507,7 @@ async def test_callers_at_the_same_time_share_one_round(device: Device) -> None:
     await device.note("一")
     device.cloud.hold()
     calls = [asyncio.create_task(device.replicator.sync_now()) for _ in range(10)]
-    await device.cloud.reached.wait()
+    await device.cloud.arrival()
     device.cloud.open.set()
     rounds = await asyncio.gather(*calls)
     assert len({id(done) for done in rounds}) == 1
@@ -485,7 +519,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_round(device: Device, serv
     device.cloud.hold()
     leaving = asyncio.create_task(device.replicator.sync_now())
     staying = asyncio.create_task(device.replicator.sync_now())
-    await device.cloud.reached.wait()
+    await device.cloud.arrival()
     leaving.cancel()
     with pytest.raises(asyncio.CancelledError):
         await leaving
@@ -499,13 +533,13 @@ async def test_a_failure_that_nobody_waits_for_any_more_makes_no_noise(
 ) -> None:
     device.cloud.hold()
     leaving = asyncio.create_task(device.replicator.sync_now())
-    await device.cloud.reached.wait()
+    await device.cloud.arrival()
     leaving.cancel()
     await asyncio.gather(leaving, return_exceptions=True)
     del leaving
     device.cloud.fail_next("register_device", CloudUnavailable("no answer"))
     device.cloud.open.set()
-    await device.replicator.advanced.wait(0)
+    assert await wait_for_any(BROKEN_AFTER, (device.replicator.advanced, 0))
     device.replicator._round = None
     gc.collect()
     await asyncio.sleep(0)
@@ -516,7 +550,7 @@ async def test_stopping_in_the_middle_loses_nothing(device: Device, server: Memo
     ids = await device.note("一")
     device.cloud.hold()
     waiting = asyncio.create_task(device.replicator.sync_now())
-    await device.cloud.reached.wait()
+    await device.cloud.arrival()
     await device.replicator.stop()
     assert isinstance((await asyncio.gather(waiting, return_exceptions=True))[0], asyncio.CancelledError)
     device.cloud.open.set()

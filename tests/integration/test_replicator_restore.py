@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from sync.cloud.memory import LIVE_SECONDS, MemoryServer
-from sync.cloud.replicator import CloudState
-from sync.errors import CloudError, DeviceConflict, DeviceForked
+from sync.errors import DeviceConflict
 from sync.log.envelope import to_wire
 from tests.support import Device, FixedClock, draft, event, new_server, open_device
 
@@ -160,7 +159,7 @@ async def test_a_device_restored_from_a_backup_does_not_write_over_its_own_numbe
         assert len(set(numbers)) == 4
 
 
-async def test_a_restored_device_that_went_on_by_itself_says_that_it_is_a_fork(
+async def test_a_restored_device_that_went_on_by_itself_becomes_a_new_replica_and_loses_nothing(
     tmp_path: Path, server: MemoryServer, clock: FixedClock
 ) -> None:
     async with open_device(tmp_path / "a", server, clock=clock) as before:
@@ -170,30 +169,36 @@ async def test_a_restored_device_that_went_on_by_itself_says_that_it_is_a_fork(
         tokens = before.tokens
     shutil.copytree(tmp_path / "a", tmp_path / "backup")
     async with open_device(tmp_path / "a", server, clock=clock, tokens=tokens) as lost:
-        await lost.note("二")
+        (two,) = await lost.note("二")
         await lost.replicator.sync_now()
+        old = lost.replicator.replica_id
     async with open_device(tmp_path / "backup", server, clock=clock, tokens=tokens) as restored:
-        (two,) = await restored.note("另一个二")
-        with pytest.raises(DeviceForked):
-            await restored.replicator.sync_now()
-        assert restored.replicator.state is CloudState.REFUSED
-        assert two in await restored.event_ids()
-        await restored.note("三")
-        assert (await restored.log.outbox()).pending == 2, "capture goes on and nothing is lost"
+        ids = await restored.note("另一个二") + await restored.note("三")
+        await restored.replicator.sync_now()
+        assert restored.replicator.replica_id != old
+        assert set(ids) | {two} <= set(held(server))
+        assert {two, *ids} <= set(await restored.event_ids())
+        assert (await restored.log.outbox()).pending == 0
+        assert await restored.log.verify() == []
+    async with open_device(tmp_path / "backup", server, clock=clock, tokens=tokens) as later:
+        (four,) = await later.note("四")
+        await later.replicator.sync_now()
+        assert four in held(server)
+        assert len(held(server)) == len(set(held(server))) == 5
 
 
-async def test_an_event_from_elsewhere_under_a_number_of_ours_is_a_fork_and_no_defect(
+async def test_an_event_from_elsewhere_under_a_number_of_ours_makes_us_a_new_replica(
     device: Device, server: MemoryServer
 ) -> None:
     """Numbers that clash on the way in: our number one has stayed here, a clone of this database sent its own."""
     await device.replicator.sync_now()
-    await device.log.record([draft("课", kind="lesson_learned")])
+    (lesson,) = await device.log.record([draft("课", kind="lesson_learned")])
     clash = event(1, replica=device.replica_id, device="device-c", server_seq=1, server_ts="2026-02-02T10:00:00.000Z")
     server.memories[USER].events.append(clash)
-    with pytest.raises(CloudError) as caught:
-        await device.replicator.sync_now()
-    assert isinstance(caught.value, DeviceForked)
-    assert (await device.replicator.status()).cursor.seq == 0
+    await device.replicator.sync_now()
+    assert {clash.event_id, lesson.event.event_id} <= set(await device.event_ids())
+    assert (await device.replicator.status()).cursor.seq == 1
+    assert await device.log.verify() == []
 
 
 async def test_two_live_installations_of_one_device_are_told_and_take_turns_when_one_falls_silent(

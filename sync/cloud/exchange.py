@@ -1,0 +1,222 @@
+"""One round between log and cloud: register, push, acknowledge, pull, until both sides are level.
+
+What is not acknowledged stays pending; the server skips ids it knows, so everything here may be repeated. A batch that
+the server refuses for good is taken apart until the culprit stands alone; it goes into quarantine, the rest goes
+through. A replica whose numbers the server knows under other ids (a cloned home, a restored backup) becomes a new
+replica: what it has not sent yet is numbered anew and keeps its ids, so no event is lost or doubled.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final, TypeVar
+
+from sqlalchemy import Connection
+
+from sync.clock import Clock, timestamp
+from sync.cloud import store
+from sync.cloud.account import Account
+from sync.cloud.plan import Verdict, batch, halves, judge
+from sync.cloud.port import DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
+from sync.errors import CloudUnavailable, DeviceForked, Forbidden, LoginRequired, Rejected
+from sync.log.log import Log
+from sync.log.model import Cursor, Event, Refusal
+from sync.settings import SyncSettings
+
+PULL_EVENTS: Final = 500
+MOST_REQUESTS: Final = 10_000  # in one round: a bound on a server that never says it is done
+MOST_FORKS: Final = 1  # in one round: a new replica's numbers are its own; a second fork is something else
+MOST_RESETS: Final = 2  # in one round: a log is replaced once, perhaps twice, not for ever
+
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What one round did."""
+
+    pushed: int = 0
+    pulled: int = 0
+    quarantined: int = 0
+
+
+SnapshotSource = Callable[[], Awaitable[SnapshotRow | None]]
+
+
+class Exchange:
+    """What is said to the server, and what is done with its answers. One round at a time."""
+
+    def __init__(
+        self,
+        events: Log,
+        account: Account,
+        facts: DeviceFacts,
+        snapshot: SnapshotSource,
+        *,
+        clock: Clock,
+        options: SyncSettings,
+    ) -> None:
+        self._log = events
+        self._account = account
+        self._facts = facts
+        self._snapshot = snapshot
+        self._clock = clock
+        self._timeout = options.timeout_seconds
+        self._push_events = options.push_events
+        self._registered: set[tuple[str, str]] = set()  # (user, device)
+        self._settled_snapshot: str | None = None  # hash of the document the server has stored, or refused for good
+
+    @property
+    def replica_id(self) -> str:
+        """Under which id this database speaks; it changes when the database turns out to be a copy."""
+        return self._facts.replica_id
+
+    def register_again(self) -> None:
+        """An administrator may have removed the device; registering tells."""
+        self._registered.clear()
+
+    async def until_level(self) -> Round:
+        done = Round()
+        resets = forks = 0
+        stands = set[tuple[str | None, int, str | None]]()
+        for _ in range(MOST_REQUESTS):
+            session = await self._account.session()
+            waiting = await self._log.database.read(lambda connection: store.waiting(connection, self._push_events))
+            events = batch(waiting.events, most_events=self._push_events)
+            stand = (waiting.cursor.epoch, waiting.cursor.seq, events[0].event_id if events else None)
+            if stand in stands or resets > MOST_RESETS:
+                break  # the last answer brought nothing new, so the next one will not either
+            stands.add(stand)
+            device_id = events[0].device_id if events else self._log.device_id
+            try:
+                await self._register(session, device_id)
+                answer, refused = await self._push(session, device_id, events, waiting.cursor)
+                verdict = judge(waiting.cursor, answer)
+                resets += verdict.reset
+                new = await self._apply(answer, verdict)
+            except DeviceForked:
+                forks += 1
+                if forks > MOST_FORKS:
+                    raise
+                await self._become_new_replica()
+                stands.clear()
+                continue
+            done = Round(done.pushed + len(answer.acked), done.pulled + new, done.quarantined + refused)
+            if verdict.caught_up and (await self._log.outbox()).pending == 0:
+                return done
+        raise CloudUnavailable("the server's answers lead nowhere")
+
+    async def _become_new_replica(self) -> None:
+        """Number anew what was not sent; the server hears whom we replace. Twice in one round is no accident."""
+        old = self._facts.replica_id
+        new = await self._log.database.write(partial(store.become_new_replica, clock=self._clock))
+        log.warning("replica %s was copied or restored; it goes on as %s", old, new)
+        self._facts = replace(self._facts, replica_id=new, takeover=old)
+        self._registered.clear()
+
+    async def _apply(self, answer: SyncAnswer, verdict: Verdict) -> int:
+        new = await self._log.database.write(lambda connection: store.apply(connection, answer, verdict, self._clock))
+        if new:
+            self._log.changed.set()
+        return new
+
+    async def _register(self, session: Session, device_id: str) -> None:
+        if (session.user_id, device_id) not in self._registered:
+            await self._authorized(
+                session, lambda good: self._account.cloud.register_device(good, device_id, self._facts)
+            )
+            self._registered.add((session.user_id, device_id))
+
+    async def _push(
+        self, session: Session, device_id: str, events: tuple[Event, ...], cursor: Cursor
+    ) -> tuple[SyncAnswer, int]:
+        """One exchange; a refused batch is taken apart first. Returns the last answer and how many were set aside."""
+        snapshot = await self._snapshot() if device_id == self._log.device_id else None
+        if snapshot is not None and snapshot.content_sha256 == self._settled_snapshot:
+            snapshot = None
+        request = SyncRequest(
+            device_id=device_id,
+            replica_id=self._facts.replica_id,
+            events=events,
+            after=cursor.seq,
+            after_event=cursor.event_id,
+            epoch=cursor.epoch,
+            limit=PULL_EVENTS,
+            snapshot=snapshot,
+        )
+        try:
+            answer = await self._send(session, request)
+        except Rejected as error:
+            if not events and snapshot is None:
+                raise
+            return await self._without_culprit(session, request, error)
+        if snapshot is not None:
+            self._settled_snapshot = snapshot.content_sha256
+        return answer, 0
+
+    async def _without_culprit(self, session: Session, request: SyncRequest, why: Rejected) -> tuple[SyncAnswer, int]:
+        """What `_push` does about a refusal. Raises Rejected where the server refuses an empty request as well."""
+        bare = replace(request, events=(), snapshot=None)
+        answer = await self._send(session, bare)
+        if request.events:
+            refused = await self._take_apart(session, replace(request, snapshot=None))
+            return await self._send(session, bare), refused
+        if request.snapshot is not None:
+            self._settled_snapshot = request.snapshot.content_sha256
+            log.warning("the server refuses the document (%s); it is sent again when it has changed", why.code)
+        return answer, 0
+
+    async def _take_apart(self, session: Session, request: SyncRequest) -> int:
+        """Push a refused batch part by part; what is refused alone goes into quarantine. Returns how many did.
+
+        The whole batch comes first, now without the snapshot: that may have been the culprit.
+        """
+        parts = [request.events]
+        refused = 0
+        while parts:
+            part = parts.pop()
+            try:
+                answer = await self._send(session, replace(request, events=part))
+            except Rejected as error:
+                if len(part) == 1:
+                    await self._set_aside(part[0], error)
+                    refused += 1
+                else:
+                    parts.extend(reversed(halves(part)))
+            else:
+                await self._log.database.write(partial(store.acknowledge, answer=answer))
+        return refused
+
+    async def _set_aside(self, event: Event, why: Rejected) -> None:
+        refusal = Refusal(event.event_id, why.code, why.message, timestamp(self._clock.now()))
+
+        def keep(connection: Connection) -> None:
+            store.refuse(connection, [refusal])
+
+        await self._log.database.write(keep)
+        log.warning("the server refuses event %s for good (%s)", event.event_id, why.code)
+
+    async def _send(self, session: Session, request: SyncRequest) -> SyncAnswer:
+        return await self._authorized(session, lambda good: self._account.cloud.sync(good, request))
+
+    async def _authorized(self, session: Session, call: Callable[[Session], Awaitable[T]]) -> T:
+        try:
+            return await self._deadline(call(session))
+        except LoginRequired:
+            fresh = await self._account.session(rejected=session.access_token)  # one refresh, one more try
+        try:
+            return await self._deadline(call(fresh))
+        except LoginRequired as error:  # another refresh would end the same way, at every poll
+            hint = "Log in again; if that does not help, check the keys of the Supabase project."
+            raise Forbidden("the server does not accept a token it has just issued", hint=hint) from error
+
+    async def _deadline(self, call: Awaitable[T]) -> T:
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await call
+        except TimeoutError as error:
+            raise CloudUnavailable(f"no answer within {self._timeout:g} s") from error

@@ -1,0 +1,261 @@
+"""The log for other programs: quarantine, places of followers, a check, a tail that goes on; and what is told unasked."""
+
+import json
+import queue
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.methods.registry import TABLE
+from tests.acceptance.world import rows
+from tests.sidecar import ANSWER_WITHIN, COMMAND, REPOSITORY, CallFailed, Home, Sidecar
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "a")
+
+
+class Ear(Sidecar):
+    """A sidecar whose notifications are heard."""
+
+    def __init__(self, home: Home) -> None:
+        self.told: queue.Queue[dict[str, Any]] = queue.Queue()
+        super().__init__(home)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            message = json.loads(line)
+            if "method" in message:
+                self.told.put(message)
+            else:
+                self._answers[message["id"]].put(message)
+
+    def next(self, method: str) -> dict[str, Any]:
+        """The params of the next notification of this name."""
+        while True:
+            message = self.told.get(timeout=ANSWER_WITHIN)
+            if message["method"] == method:
+                params: dict[str, Any] = message["params"]
+                return params
+
+    def heard(self) -> list[str]:
+        """The names of what was told so far."""
+        return [self.told.get()["method"] for _ in range(self.told.qsize())]
+
+
+@pytest.fixture
+def ear(home: Home) -> Iterator[Ear]:
+    with Ear(home) as ear:
+        yield ear
+
+
+def change(home: Home, *statements: str) -> None:
+    """What a broken disk or another program does to the database."""
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+@pytest.fixture
+def refused(home: Home) -> list[str]:
+    """Three events, the first two of which the server has refused for good; their ids."""
+    ids: list[str] = [home.json("events", "append", json.dumps(note(text)))["eventIds"][0] for text in "一二三"]
+    for position in (1, 2):
+        change(
+            home,
+            f"update deliveries set state = 'quarantined' where position = {position}",
+            "insert into quarantine (destination, position, code, message, noticed_at)"
+            f" values ('cloud', {position}, '22023', 'too strange', '2026-01-08T00:00:00Z')",
+        )
+    return ids
+
+
+def note(text: str) -> dict[str, Any]:
+    return {"type": "note_taken", "payload": {"text": text}}
+
+
+def states(home: Home) -> list[str]:
+    return [state for (state,) in rows(home, "select state from deliveries order by position")]
+
+
+class TestQuarantine:
+    def test_by_rpc_it_is_listed_retried_and_dropped(self, home: Home, refused: list[str]) -> None:
+        with Sidecar(home) as sidecar:
+            assert sidecar.call("sync/status")["quarantined"] == 2
+            listed = sidecar.call("sync/quarantine")
+            assert [event["eventId"] for event in listed["events"]] == refused[:2]
+            assert listed["events"][0]["code"] == "22023"
+            assert listed["events"][0]["message"] == "too strange"
+            assert listed["released"] == []
+            retried = sidecar.call("sync/quarantine", action="retry", eventIds=[refused[0], "evt_unknown"])
+            assert retried["released"] == [refused[0]]
+            assert [event["eventId"] for event in retried["events"]] == [refused[1]]
+            dropped = sidecar.call("sync/quarantine", action="drop")
+            assert (dropped["released"], dropped["events"]) == ([refused[1]], [])
+            assert sidecar.call("sync/status")["quarantined"] == 0
+            assert len(sidecar.call("events/read")["events"]) == 3
+        assert states(home) == ["pending", "dropped", "pending"]
+
+    def test_by_command_line(self, home: Home, refused: list[str]) -> None:
+        assert refused[0] in home.run("quarantine", "list").stdout
+        assert home.json("quarantine", "retry", refused[1])["released"] == [refused[1]]
+        assert home.json("quarantine", "drop")["released"] == [refused[0]]
+        assert "nothing is in quarantine" in home.run("quarantine", "list").stdout
+        assert states(home) == ["dropped", "pending", "pending"]
+
+
+class TestWatermarks:
+    def test_a_follower_keeps_its_place(self, home: Home) -> None:
+        assert home.json("watermarks", "get", "my-exporter") == {"name": "my-exporter", "position": 0}
+        home.json("watermarks", "set", "my-exporter", "7")
+        with Sidecar(home) as sidecar:
+            assert sidecar.call("watermarks/get", name="my-exporter")["position"] == 7
+            sidecar.call("watermarks/set", name="my-exporter", position=3)
+        assert home.run("watermarks", "get", "my-exporter").stdout == "my-exporter 3\n"
+
+    @pytest.mark.parametrize("name", ["document", "document.on_disk", "recall"])
+    def test_a_place_of_our_own_is_not_anybody_else_s_to_move(self, home: Home, name: str) -> None:
+        refused = home.run("watermarks", "set", name, "0", check=False)
+        assert refused.returncode == 2
+        assert name in refused.stderr
+
+    @pytest.mark.parametrize("arguments", [("Upper", "1"), ("a b", "1"), ("mine", "-1"), ("mine", "x")])
+    def test_what_is_no_name_or_place_exits_2(self, home: Home, arguments: tuple[str, str]) -> None:
+        assert home.run("watermarks", "set", "--", *arguments, check=False).returncode == 2
+
+
+class TestVerify:
+    def test_a_sound_log_says_so(self, home: Home, refused: list[str]) -> None:
+        assert home.json("events", "verify") == {"ok": True, "events": 3, "problems": []}
+
+    @pytest.mark.parametrize(
+        ("damage", "what"),
+        [
+            ("delete from deliveries where position = 3", "an event that may leave has no delivery"),
+            ("update events set reach = 'local' where position = 3", "an event that must stay has a delivery"),
+            ("update events set payload = '[]' where position = 3", "a payload is not a JSON object"),
+            ("update events set payload = '{' where position = 3", "a payload is not a JSON object"),
+            ("update events set replica_seq = 9 where position = 3", "the replica's numbers have a hole"),
+            ("update events set hlc = '0' where position = 3", "an event is earlier than the one recorded before it"),
+        ],
+    )
+    def test_a_damaged_row_is_named(self, home: Home, refused: list[str], damage: str, what: str) -> None:
+        change(home, damage)
+        found = home.run("--json", "events", "verify", check=False)
+        assert found.returncode == 1
+        verdict = json.loads(found.stdout)
+        assert verdict["ok"] is False
+        (problem,) = verdict["problems"]
+        assert problem["what"].startswith(what)
+        assert problem["examples"] == [refused[2]]
+        assert "NOT sound" in home.run("events", "verify", check=False).stdout
+
+
+class TestTail:
+    def test_followed_by_the_command_line_it_prints_what_another_process_appends(self, home: Home) -> None:
+        home.json("events", "append", json.dumps(note("早先的")))
+        with subprocess.Popen(
+            [*COMMAND, "--json", "events", "tail", "--follow"],
+            env=home.environment,
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as tail:
+            lines: queue.Queue[str] = queue.Queue()
+            assert tail.stdout is not None
+            output = tail.stdout
+            threading.Thread(target=lambda: [lines.put(line) for line in output], daemon=True).start()
+            try:
+                assert json.loads(lines.get(timeout=ANSWER_WITHIN))["payload"] == {"text": "早先的"}
+                home.json("events", "append", json.dumps(note("后来的")))
+                assert json.loads(lines.get(timeout=ANSWER_WITHIN))["payload"] == {"text": "后来的"}
+            finally:
+                tail.terminate()
+
+    def test_followed_by_rpc_each_event_is_told_once_and_in_order(self, home: Home, ear: Ear) -> None:
+        ear.call("events/append", event=note("早先的"))
+        first = ear.call("events/tail", follow=True, types=["note_taken"])
+        assert len(first["events"]) == 1
+        offset, told = first["nextOffset"], []
+        ear.call("events/appendBatch", events=[note(f"第 {number} 条") for number in range(120)])
+        ear.call("events/append", event={"type": "memory_fact", "payload": {}})
+        home.json("events", "append", json.dumps(note("别的进程的")))
+        while len(told) < 121:
+            appended = ear.next("events/appended")
+            assert appended["after"] == offset
+            assert len(appended["events"]) <= 50
+            offset = appended["nextOffset"]
+            told += [event["payload"]["text"] for event in appended["events"]]
+        assert told == [*(f"第 {number} 条" for number in range(120)), "别的进程的"]
+
+    def test_a_second_tail_replaces_the_first_and_unfollow_ends_it(self, ear: Ear) -> None:
+        ear.call("events/tail", follow=True)
+        ear.call("events/tail", follow=True, types=["memory_fact"])
+        ear.call("events/append", event=note("不要的"))
+        ear.call("events/append", event={"type": "memory_fact", "payload": {"content": "要的"}})
+        assert [event["type"] for event in ear.next("events/appended")["events"]] == ["memory_fact"]
+        assert ear.call("events/unfollow") is None
+        ear.call("initialize")
+        ear.call("events/append", event={"type": "memory_fact", "payload": {"content": "太晚"}})
+        ear.next("memory/changed")  # told later than the tail would have been
+        assert "events/appended" not in ear.heard()
+
+    def test_a_tail_without_follow_is_told_nothing(self, ear: Ear) -> None:
+        ear.call("events/tail")
+        ear.call("initialize")
+        ear.call("events/append", event=note("一"))
+        ear.next("memory/changed")
+        assert "events/appended" not in ear.heard()
+
+    def test_a_command_that_ends_at_once_follows_nothing(self, home: Home) -> None:
+        refused = home.run("events", "tail", '{"follow": true}', check=False)
+        assert refused.returncode == 2
+        assert "--follow" in refused.stderr
+
+
+class TestUnasked:
+    def test_nothing_is_told_before_initialize_and_changes_after_it(self, ear: Ear) -> None:
+        ear.update("一")
+        ear.load(waitMs=0)
+        ear.call("sync/status")
+        assert ear.heard() == []
+        ear.call("initialize")
+        ear.update("二")
+        assert ear.next("memory/changed")["nextOffset"] >= 2
+
+    def test_the_state_of_the_cloud_is_told_when_it_changes(self, tmp_path: Path) -> None:
+        nobody = {"SUPABASE_URL": "http://127.0.0.1:9", "SUPABASE_KEY": "sb_publishable_x"}
+        with Ear(Home(tmp_path / "b", SYNC__POLL_SECONDS="0.3", **nobody)) as ear:
+            ear.call("initialize")
+            with pytest.raises(CallFailed):
+                ear.call("sync/now")
+            assert ear.next("sync/statusChanged")["state"] in {"signed_out", "offline"}
+
+
+class TestWhatDescribesItself:
+    def test_config_shows_the_settings_and_never_the_key(self, tmp_path: Path) -> None:
+        key = "sb_publishable_do_not_show_me"
+        home = Home(tmp_path / "b", SUPABASE_URL="http://127.0.0.1:9", SUPABASE_KEY=key, SYNC__POLL_SECONDS="7")
+        shown = home.json("config")
+        assert shown["settings"]["supabase_key"] == "set"
+        assert shown["settings"]["sync"]["poll_seconds"] == 7
+        assert shown["file"] == str(home.data / "config.toml")
+        plain = home.run("config")
+        assert "XIAOBAI_SYNC__POLL_SECONDS" in plain.stdout
+        assert "do_not_show_me" not in plain.stdout + plain.stderr + json.dumps(shown)
+
+    def test_openrpc_lists_every_method_with_its_parameters(self, home: Home) -> None:
+        described = json.loads(home.run("serve", "--openrpc").stdout)
+        assert [method["name"] for method in described["methods"]] == list(TABLE)
+        assert all(method["summary"] and method["result"]["schema"] is not None for method in described["methods"])
+        tail = next(method for method in described["methods"] if method["name"] == "events/tail")
+        assert {"project_id", "limit", "follow"} <= {parameter["name"] for parameter in tail["params"]}
+        assert not home.data.exists()
