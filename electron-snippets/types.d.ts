@@ -10,6 +10,13 @@ export interface AuthJson {
   account: AccountJson;
 }
 
+export interface CheckJson {
+  found: string;
+  hint: string;
+  name: string;
+  ok: boolean | null;
+}
+
 export interface CloudJson {
   cursor: number;
   head: number;
@@ -50,6 +57,11 @@ export interface FailureJson {
   kind: string;
   message: string;
   retryable: boolean;
+}
+
+export interface HealthJson {
+  checks: Array<CheckJson>;
+  ok: boolean;
 }
 
 export interface HistoryJson {
@@ -283,6 +295,14 @@ export interface Methods {
     };
     result: AuthJson;
   };
+  /** Work with a session that the app opened and refreshes. */
+  'auth/setSession': {
+    params: {
+      accessToken: string;
+      expiresAt: number;
+    };
+    result: AuthJson;
+  };
   /** Whose memory this is, and whether he is logged in. */
   'auth/status': {
     params: Record<string, never>;
@@ -320,7 +340,7 @@ export interface Methods {
     };
     result: EventsJson;
   };
-  /** The newest events. */
+  /** The newest events; with follow, the later ones too, as events/appended. */
   'events/tail': {
     params: {
       project_id?: string | null;
@@ -330,8 +350,14 @@ export interface Methods {
       /** default 0 */ after?: number;
       /** default [] */ types?: Array<string>;
       /** default 1000 */ limit?: number;
+      /** default false */ follow?: boolean;
     };
     result: EventsJson;
+  };
+  /** End what events/tail began with follow. */
+  'events/unfollow': {
+    params: Record<string, never>;
+    result: null;
   };
   /** How far a follower of the log has come; 0 where it is unknown. */
   'watermarks/get': {
@@ -352,6 +378,11 @@ export interface Methods {
   'events/verify': {
     params: Record<string, never>;
     result: VerifyJson;
+  };
+  /** Looks at everything a person can break; changes nothing. */
+  'doctor': {
+    params: Record<string, never>;
+    result: HealthJson;
   };
 }
 

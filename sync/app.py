@@ -17,7 +17,7 @@ from typing import Final
 
 from filelock import FileLock
 
-from sync import __version__
+from sync import __version__, health
 from sync.clock import Clock, SystemClock, milliseconds, uuid7
 from sync.cloud.account import Account, AccountState
 from sync.cloud.exchange import SnapshotSource
@@ -43,6 +43,7 @@ from sync.profiles import (
     Profile,
     open_installation,
     open_profile,
+    note_sidecar_pid,
     rename_installation,
     take_sidecar_role,
 )
@@ -161,6 +162,10 @@ class App:
             sidecar=self.is_sidecar,
             version=__version__,
         )
+
+    async def examine(self) -> list[health.Check]:
+        """What only an open program can say about its own health; see `health.around` for the rest."""
+        return await health.within(self.document, self.log, self.account, self.replicator, self.clock)
 
     async def _introduce(self) -> None:
         """Record this device's name where it is new; the other devices label its memory with it."""
@@ -311,11 +316,13 @@ def _take_role(settings: Settings, role: Role) -> FileLock | None:
     if role is Role.GUEST:
         return None
     try:
-        return take_sidecar_role(settings.data_dir, patience=FOR_A_HELPER if role is Role.SIDECAR else 0.0)
+        lock = take_sidecar_role(settings.data_dir, patience=FOR_A_HELPER if role is Role.SIDECAR else 0.0)
     except AlreadyRunning:
         if role is Role.SIDECAR:
             raise
         return None
+    note_sidecar_pid(settings.data_dir)
+    return lock
 
 
 def _token_store(settings: Settings, profile: Profile) -> Callable[[], TokenStore]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # only named here; importing them would delay the first answe
     from sync.document.store import Past
     from sync.document.versions import Edited
     from sync.errors import XiaobaiError
+    from sync.health import Check
     from sync.log.audit_store import Problem
     from sync.log.model import Page, Recorded, Refusal
 
@@ -225,6 +226,22 @@ class VerifyJson(TypedDict):
     problems: list[ProblemJson]
 
 
+class CheckJson(TypedDict):
+    """One thing looked at. `ok` is null where there is nothing to judge; `hint` says what to do."""
+
+    name: str
+    ok: bool | None
+    found: str
+    hint: str
+
+
+class HealthJson(TypedDict):
+    """`ok` is false where any check is."""
+
+    ok: bool
+    checks: list[CheckJson]
+
+
 @dataclass(frozen=True, slots=True)
 class Status:
     """What `sync/status` is made of."""
@@ -374,3 +391,10 @@ def verified(problems: Sequence[Problem], newest: int) -> VerifyJson:
         {"what": problem.what, "count": problem.count, "examples": list(problem.examples)} for problem in problems
     ]
     return {"ok": not found, "events": newest, "problems": found}
+
+
+def health(checks: Sequence[Check]) -> HealthJson:
+    found: list[CheckJson] = [
+        {"name": check.name, "ok": check.ok, "found": check.found, "hint": check.hint} for check in checks
+    ]
+    return {"ok": all(check.ok is not False for check in checks), "checks": found}

@@ -5,7 +5,9 @@ so claiming the guest's events copies nothing and cannot be interrupted half-way
 active profile and this installation's device id.
 """
 
+import contextlib
 import json
+import os
 import re
 import secrets
 import uuid
@@ -22,6 +24,7 @@ from sync.files import make_private_folder, probe, told, write_private
 
 DEVICE_ID_PATTERN: Final = r"^[A-Za-z0-9._:-]{1,128}\Z"
 DEVICE_ID: Final = re.compile(DEVICE_ID_PATTERN)
+SIDECAR_PID: Final = "sidecar.pid"
 INSTALLATION: Final = "installation.json"
 PROFILE_ID: Final = re.compile(r"^[0-9a-f]{16}$")  # checked before it becomes a path
 PATIENCE: Final = 10.0  # seconds to wait for another process that starts at the same moment
@@ -102,6 +105,22 @@ def take_sidecar_role(data_dir: Path, *, patience: float) -> FileLock:
         except Timeout as error:  # an OSError to Python, so it is met first
             raise AlreadyRunning(f"another process serves {data_dir}") from error
     return lock
+
+
+def note_sidecar_pid(data_dir: Path) -> None:
+    """Say who holds the role, for `doctor`; nothing depends on it."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(data_dir / SIDECAR_PID, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(str(os.getpid()))
+
+
+def sidecar_pid(data_dir: Path) -> int | None:
+    """The last process that said it holds the role; meaningful only while somebody does."""
+    try:
+        return int((data_dir / SIDECAR_PID).read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def _create(path: Path, hardware: Callable[[], str | None]) -> None:

@@ -83,6 +83,17 @@ class MemoryFile:
         """The newest known document, whether or not the file has it yet."""
         return await self.versions.view()
 
+    async def doubts(self) -> set[Notice]:
+        """What a person would be asked about the file as it stands, and what was noted; changes nothing."""
+        disk = await stable_read(self.path, self._sleep)
+        try:
+            lost = await self.versions.is_lost(parse(disk.data) if disk else None)
+        except DocumentUntouchable:
+            return self.notices | {Notice.UNTOUCHABLE}
+        if not lost:
+            return set(self.notices)
+        return self.notices | {Notice.MISSING if disk is None else Notice.MASS_DELETE}
+
     async def settle(self) -> None:
         """Bring file, versions and log together. Raises StorageError; an untouchable file is only noted."""
         async with self._turn:

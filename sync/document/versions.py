@@ -110,6 +110,20 @@ class Versions:
         """The newest versions, newest first."""
         return await self._log.database.read(lambda connection: store.history(connection, store.FILE, limit))
 
+    async def is_lost(self, document: Document | None) -> bool:
+        """Whether this file (None: there is none) looks lost rather than edited."""
+
+        def looking(connection: Connection) -> bool:
+            current = store.newest(connection, store.FILE)
+            if current is None or document is None:
+                return current is not None and not current.snapshot.document.is_blank
+            ring = self._loadable(connection, document_sha256, document)
+            unknown = not ring or _older_than_all(document, ring)
+            return not unknown and is_suspicious(current, document, choose_base(document, ring))
+
+        document_sha256 = "" if document is None else sha256(encode(document))
+        return await self._log.database.read(looking)
+
     async def is_on_disk(self, version: Version) -> bool:
         """Whether the file has, or once had, this version or a newer one."""
         on_disk = await self._log.database.read(lambda connection: log_store.watermark(connection, ON_DISK))

@@ -29,7 +29,7 @@ from tests.cloud.local import LocalCloud as OwnCloud
 from tests.cloud.proxy import FaultProxy
 from tests.cloud.tools import LOOPBACK
 from tests.cloud.web import Door, Request, Response, speaking_http
-from tests.support import FixedClock, event
+from tests.support import BROKEN_AFTER, FixedClock, event
 
 FACTS = DeviceFacts("rep_a", "书房", "Linux", "0.1.0")
 NOTHING = SyncRequest("device-a", "rep_a")
@@ -89,7 +89,8 @@ def every_call(cloud: Cloud, session: Session) -> list[Callable[[], object]]:
 
 
 async def outcomes(cloud: Cloud, session: Session) -> list[BaseException | object]:
-    return [await asyncio.gather(call(), return_exceptions=True) for call in every_call(cloud, session)]  # type: ignore[call-overload]
+    async with asyncio.timeout(BROKEN_AFTER):
+        return [await asyncio.gather(call(), return_exceptions=True) for call in every_call(cloud, session)]  # type: ignore[call-overload]
 
 
 async def test_a_refused_connection_is_an_outage_and_passes(cloud: Cloud, session: Session, proxy: FaultProxy) -> None:
