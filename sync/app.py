@@ -41,9 +41,9 @@ from sync.log.model import Cursor, Draft, Origin, Query
 from sync.profiles import (
     Installation,
     Profile,
+    note_sidecar_pid,
     open_installation,
     open_profile,
-    note_sidecar_pid,
     rename_installation,
     take_sidecar_role,
 )

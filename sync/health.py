@@ -310,5 +310,3 @@ async def _clock(replicator: Replicator, clock: Clock, *, asked_now: bool) -> Ch
     side = "ahead of" if ahead > 0 else "behind"
     hint = "Set this machine's clock (automatic time); logins fail and the order of memories suffers."
     return Check("clock", ok=False, found=f"{off / 60:.0f} minutes {side} the server's", hint=hint)
-
-

@@ -27,6 +27,7 @@ from supabase_auth.errors import AuthApiError, AuthError, AuthRetryableError
 from supabase_auth.types import AuthResponse
 
 from sync.clock import Clock
+from sync.cloud import schema
 from sync.cloud.port import DeviceFacts, Session, SyncAnswer, SyncRequest
 from sync.errors import (
     BadCredentials,
@@ -39,7 +40,6 @@ from sync.errors import (
     LoginRequired,
     RateLimited,
     Rejected,
-    SchemaMismatch,
 )
 from sync.log.envelope import from_wire, to_wire
 
@@ -128,6 +128,7 @@ class SupabaseCloud:
         answer = await self._call(session, "ai_memory_register_device", arguments)
         if not isinstance(answer, dict) or "device_id" not in answer:
             raise CloudUnavailable("the answer is not one of ai_memory_register_device")
+        schema.check(answer.get("schema_version"))
         _raise_stated(answer.get("error"))
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
@@ -213,7 +214,7 @@ def _refusal(error: APIError) -> CloudError:
     if code in TOKEN_REFUSED or code == "401":
         return LoginRequired("the server does not accept the session's token")
     if code in FUNCTION_MISSING or code == "404":
-        return SchemaMismatch(f"the project lacks a table or function of this program ({code})")
+        return schema.mismatch(0, f" (the project lacks a table or function: {code})")
     if code == "42501" and _kind(error) in NOBODY:
         return LoginRequired(str(error.message or message))
     if code in {"42501", "403"}:

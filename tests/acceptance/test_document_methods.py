@@ -165,7 +165,8 @@ class TestByCommandLine:
         assert refused.returncode == 2
         assert "hint: See memory/history." in refused.stderr
 
-    def test_beside_a_running_sidecar_only_that_one_may_write(self, home: Home, sidecar: Sidecar) -> None:
+    @pytest.mark.usefixtures("sidecar")
+    def test_beside_a_running_sidecar_only_that_one_may_write(self, home: Home) -> None:
         for arguments in (("restore", "0" * 64), ("resolve", "accept")):
             refused = home.run("--json", *arguments, check=False)
             assert refused.returncode == 1

@@ -1,4 +1,4 @@
-"""The log for other programs: quarantine, places of followers, a check, a tail that goes on; and what is told unasked."""
+"""The log for other programs: quarantine, followers' places, a check, a tail that goes on; what is told unasked."""
 
 import json
 import queue
@@ -133,7 +133,8 @@ class TestWatermarks:
 
 
 class TestVerify:
-    def test_a_sound_log_says_so(self, home: Home, refused: list[str]) -> None:
+    @pytest.mark.usefixtures("refused")
+    def test_a_sound_log_says_so(self, home: Home) -> None:
         assert home.json("events", "verify") == {"ok": True, "events": 3, "problems": []}
 
     @pytest.mark.parametrize(
@@ -172,7 +173,12 @@ class TestTail:
             lines: queue.Queue[str] = queue.Queue()
             assert tail.stdout is not None
             output = tail.stdout
-            threading.Thread(target=lambda: [lines.put(line) for line in output], daemon=True).start()
+
+            def listen() -> None:
+                for line in output:
+                    lines.put(line)
+
+            threading.Thread(target=listen, daemon=True).start()
             try:
                 assert json.loads(lines.get(timeout=ANSWER_WITHIN))["payload"] == {"text": "早先的"}
                 home.json("events", "append", json.dumps(note("后来的")))
@@ -184,7 +190,8 @@ class TestTail:
         ear.call("events/append", event=note("早先的"))
         first = ear.call("events/tail", follow=True, types=["note_taken"])
         assert len(first["events"]) == 1
-        offset, told = first["nextOffset"], []
+        offset = first["nextOffset"]
+        told: list[str] = []
         ear.call("events/appendBatch", events=[note(f"第 {number} 条") for number in range(120)])
         ear.call("events/append", event={"type": "memory_fact", "payload": {}})
         home.json("events", "append", json.dumps(note("别的进程的")))

@@ -256,9 +256,7 @@ class TestResolve:
         assert "- 只在这里\n" in desk.text
 
     @pytest.mark.parametrize("answer", ["accept", "restore"])
-    async def test_where_nothing_was_asked_nothing_is_done_and_an_edit_is_kept(
-        self, desk: Desk, answer: str
-    ) -> None:
+    async def test_where_nothing_was_asked_nothing_is_done_and_an_edit_is_kept(self, desk: Desk, answer: str) -> None:
         await many(desk)
         desk.type_under(HABITS, "- 刚刚写的")
         assert await desk.memory.resolve("accept" if answer == "accept" else "restore") is None

@@ -1,0 +1,32 @@
+"""Which migrations a project needs for this program, so that an older project can be told what to run."""
+
+from typing import Final
+
+from sync.errors import SchemaMismatch
+
+# What `ai_memory_schema_version()` answers, and the files of sql/migrations that bring a project there, in order.
+MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {
+    1: (
+        "20261121000100_ai_memory_tables.sql",
+        "20261121000200_ai_memory_rules.sql",
+        "20261121000300_ai_memory_devices.sql",
+        "20261121000400_ai_memory_sync.sql",
+        "20261121000500_ai_memory_access.sql",
+    ),
+}
+NEEDED: Final = max(MIGRATIONS)
+
+
+def check(version: object) -> None:
+    """Raise SchemaMismatch where the project's version is below the needed one; a newer project is accepted."""
+    if not isinstance(version, int) or version < NEEDED:
+        raise mismatch(version if isinstance(version, int) else 0)
+
+
+def mismatch(version: int, detail: str = "") -> SchemaMismatch:
+    """The error for a project at `version` (0: none of ours), naming what to run."""
+    files = [file for step, names in sorted(MIGRATIONS.items()) if step > version for file in names]
+    return SchemaMismatch(
+        f"the project has schema version {version}, this program needs {NEEDED}{detail}",
+        hint=f"Run these files of sql/migrations on the Supabase project, in order: {', '.join(files)}.",
+    )

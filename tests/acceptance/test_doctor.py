@@ -1,0 +1,298 @@
+"""`doctor`, with each thing really broken: it names what is wrong, says what to do, and changes nothing."""
+
+import base64
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from sync.clock import timestamp
+from sync.cloud.replicator import CloudState, CloudStatus, Replicator
+from sync.health import CLOCK_MAY_DIFFER, _clock
+from sync.log.model import Cursor
+from tests.acceptance.world import reaching
+from tests.cloud.fixtures import Cloud, User
+from tests.sidecar import Home, Sidecar
+from tests.support import FixedClock
+
+NOWHERE = "http://127.0.0.1:9"  # the discard port: nothing listens there
+
+Break = Callable[[Home], None]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    """One with a memory in it."""
+    home = Home(tmp_path / "a")
+    home.json("update", "旧的", "好的")
+    home.json("status")
+    assert home.file.exists()
+    return home
+
+
+def examined(home: Home) -> dict[str, dict[str, Any]]:
+    """What doctor says, by check; exit code and `ok` agree."""
+    done = home.run("--json", "doctor", check=False)
+    told = json.loads(done.stdout)
+    assert done.returncode == (0 if told["ok"] else 1), done.stderr
+    assert told["ok"] is all(check["ok"] is not False for check in told["checks"])
+    assert all(check["hint"] for check in told["checks"] if check["ok"] is False)
+    return {check["name"]: check for check in told["checks"]}
+
+
+def broken(home: Home) -> set[str]:
+    return {name for name, check in examined(home).items() if check["ok"] is False}
+
+
+def test_a_sound_one_says_so_by_every_door_and_nothing_is_changed(home: Home) -> None:
+    def everything() -> dict[str, bytes]:
+        return {str(path): path.read_bytes() for path in (home.file, home.database)}
+
+    before = everything()
+    found = examined(home)
+    assert {name for name, check in found.items() if check["ok"] is True} >= {
+        "program",
+        "settings",
+        "data folder",
+        "permissions",
+        "database",
+        "sidecar",
+        "file",
+        "watcher",
+        "document",
+        "outbox",
+    }
+    assert everything() == before
+    with Sidecar(home) as sidecar:
+        told = sidecar.call("doctor")
+        assert told["ok"] is True
+        assert [check["name"] for check in told["checks"]] == list(found)
+    assert "FAIL" not in home.run("doctor").stdout
+
+
+def test_where_nothing_was_ever_started_it_makes_nothing(tmp_path: Path) -> None:
+    home = Home(tmp_path / "new")
+    assert examined(home)["database"]["ok"] is None
+    assert not home.data.exists()
+    assert not home.file.exists()
+
+
+def readable_database(home: Home) -> None:
+    home.database.chmod(0o644)
+
+
+def open_folder(home: Home) -> None:
+    home.data.chmod(0o755)
+
+
+def readable_session(home: Home) -> None:
+    session = home.database.with_name("session.json")
+    session.write_text("{}")
+    session.chmod(0o640)
+
+
+def readable_log(home: Home) -> None:
+    log = home.data / "logs" / "sidecar.log"
+    log.parent.mkdir(mode=0o700, exist_ok=True)
+    log.touch(0o644)
+    log.chmod(0o644)
+
+
+def newer_schema(home: Home) -> None:
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute("pragma user_version = 99")
+
+
+def torn_pages(home: Home) -> None:
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute("pragma wal_checkpoint(truncate)")
+    with home.database.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 4096 * 8)
+
+
+def no_database(home: Home) -> None:
+    for path in home.database.parent.glob("memory.db*"):
+        path.unlink()
+    (home.data / "profiles" / next(iter(os.listdir(home.data / "profiles"))) / "memory.db").write_bytes(b"no" * 999)
+
+
+def somebody_else_s_database(home: Home) -> None:
+    with closing(sqlite3.connect(home.database)) as connection:
+        connection.execute("pragma application_id = 1")
+
+
+def unreadable_file(home: Home) -> None:
+    home.file.write_bytes(b"# memo\n\0\n")
+
+
+def a_folder_for_a_file(home: Home) -> None:
+    home.file.unlink()
+    home.file.mkdir()
+
+
+def no_folder(home: Home) -> None:
+    home.settings["MEMORY_FILE"] = str(home.folder / "gone" / "memory.md")
+
+
+def emptied_file(home: Home) -> None:
+    home.file.write_bytes(b"")
+
+
+def vanished_file(home: Home) -> None:
+    home.file.unlink()
+
+
+def no_cache(home: Home) -> None:
+    path = home.folder / "app.db"
+    path.write_bytes(b"this is no database" * 99)
+    home.settings["APP_DB"] = str(path)
+
+
+def unknown_setting(home: Home) -> None:
+    home.settings["SUPABASE_ULR"] = "https://x.supabase.co"
+
+
+def service_key(home: Home) -> None:
+    home.settings |= {"SUPABASE_URL": NOWHERE, "SUPABASE_KEY": "sb_secret_do_not_show_me"}
+
+
+def unknown_key(home: Home) -> None:
+    home.settings |= {"SUPABASE_URL": NOWHERE, "SUPABASE_KEY": "do_not_show_me"}
+
+
+def nobody_there(home: Home) -> None:
+    home.settings |= {"SUPABASE_URL": NOWHERE, "SUPABASE_KEY": "sb_publishable_do_not_show_me"}
+
+
+def unknown_name(home: Home) -> None:
+    home.settings |= {"SUPABASE_URL": "https://nobody.invalid", "SUPABASE_KEY": "sb_publishable_do_not_show_me"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
+@pytest.mark.parametrize("breaking", [readable_database, open_folder, readable_session, readable_log])
+def test_what_others_may_read_is_named_and_the_hint_mends_it(home: Home, breaking: Break) -> None:
+    breaking(home)
+    check = examined(home)["permissions"]
+    assert check["ok"] is False
+    if breaking is open_folder:
+        return  # opening the memory has mended that one
+    os.system(check["hint"])
+    assert broken(home) == set()
+
+
+@pytest.mark.parametrize(
+    ("breaking", "named", "words"),
+    [
+        (newer_schema, {"database"}, "schema 99"),
+        (torn_pages, {"database"}, "memory.db"),
+        (no_database, {"database"}, "memory.db"),
+        (somebody_else_s_database, {"database"}, "another program"),
+        (unreadable_file, {"file", "document"}, "xiaobai-ai-memory.md"),
+        (a_folder_for_a_file, {"file", "start"}, "is a folder"),
+        (no_folder, {"file", "watcher", "document"}, "gone"),
+        (emptied_file, {"document"}, ""),
+        (vanished_file, {"document"}, ""),
+        (no_cache, {"app cache"}, "app.db"),
+        (unknown_setting, {"settings"}, "XIAOBAI_SUPABASE_ULR"),
+        (service_key, {"settings"}, "XIAOBAI_SUPABASE_KEY"),
+        (unknown_key, {"key", "address"}, ""),
+        (nobody_there, {"address"}, ""),
+        (unknown_name, {"address"}, ""),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_is_broken_is_named(home: Home, breaking: Break, named: set[str], words: str) -> None:
+    breaking(home)
+    done = home.run("doctor", check=False)
+    assert broken(home) == named
+    assert done.returncode == 1
+    assert words in done.stdout
+    assert "do_not_show_me" not in done.stdout + done.stderr
+
+
+def test_a_legacy_anon_key_is_accepted_with_a_hint(home: Home) -> None:
+    claims = base64.urlsafe_b64encode(b'{"role": "anon"}').decode().rstrip("=")
+    home.settings |= {"SUPABASE_URL": NOWHERE, "SUPABASE_KEY": f"h.{claims}.s"}
+    check = examined(home)["key"]
+    assert check["ok"] is True
+    assert "anon" in check["found"]
+    assert "publishable" in check["hint"]
+
+
+def test_a_running_sidecar_is_named_with_its_process(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        sidecar.call("initialize")
+        assert f"process {sidecar.process.pid} " in examined(home)["sidecar"]["found"]
+        own = {check["name"]: check for check in sidecar.call("doctor")["checks"]}
+        assert own["sidecar"]["found"] == f"this process ({sidecar.process.pid})"
+    assert examined(home)["sidecar"]["found"] == "none is running"
+
+
+def test_events_set_aside_are_told(home: Home) -> None:
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        connection.execute("update deliveries set state = 'quarantined'")
+    check = examined(home)["outbox"]
+    assert check["ok"] is False
+    assert "quarantine list" in check["hint"]
+
+
+class TestWithACloud:
+    @pytest.fixture
+    def signed_in(
+        self, tmp_path: Path, local_cloud: Cloud, new_user: Callable[[], User]
+    ) -> Iterator[tuple[Home, User]]:
+        home, user = Home(tmp_path / "c", **reaching(local_cloud)), new_user()
+        home.json("login", user.email, "--password-stdin", stdin=f"{user.password}\n")
+        home.json("update", "云", "好的")
+        home.json("status")
+        yield home, user
+
+    def test_it_is_level_and_the_clock_agrees(self, signed_in: tuple[Home, User]) -> None:
+        home, user = signed_in
+        found = examined(home)
+        assert {name for name, check in found.items() if check["ok"] is False} == set()
+        assert found["cloud"]["ok"] is found["clock"]["ok"] is found["address"]["ok"] is True
+        assert found["login"]["found"] == user.email
+        assert "file" in found["session store"]["found"]
+
+    def test_logged_out_is_no_fault_and_says_how_to_log_in(self, signed_in: tuple[Home, User]) -> None:
+        home, _ = signed_in
+        home.json("logout")
+        check = examined(home)["login"]
+        assert (check["ok"], check["hint"]) == (None, "xiaobai-memory login")
+
+
+class _Told:
+    """As much of a replicator as the clock is held against."""
+
+    def __init__(self, server_time: str) -> None:
+        self._cursor = Cursor(synced_at=server_time)
+
+    async def status(self) -> CloudStatus:
+        return CloudStatus(CloudState.SYNCED, self._cursor.synced_at, None, self._cursor)
+
+
+@pytest.mark.parametrize(
+    ("ahead", "asked_now", "ok"),
+    [
+        (0, True, True),
+        (CLOCK_MAY_DIFFER + 60, True, False),
+        (-CLOCK_MAY_DIFFER - 60, True, False),
+        (CLOCK_MAY_DIFFER + 60, False, True),  # the last sync may be that long ago
+        (-CLOCK_MAY_DIFFER - 60, False, False),  # but it cannot be in the future
+    ],
+)
+async def test_a_clock_that_differs_from_the_server_s_is_told(ahead: float, asked_now: bool, ok: bool) -> None:
+    clock = FixedClock()
+    told = cast("Replicator", _Told(timestamp(clock.now() - timedelta(seconds=ahead))))
+    check = await _clock(told, clock, asked_now=asked_now)
+    assert check.ok is ok
+    assert ok or "6 minutes" in check.found

@@ -1,0 +1,29 @@
+"""What an older project is told to run."""
+
+import pytest
+
+from sync.cloud import schema
+from sync.errors import SchemaMismatch
+from tests.sidecar import REPOSITORY
+
+
+def test_every_migration_is_named_once_and_in_order() -> None:
+    named = [file for _, files in sorted(schema.MIGRATIONS.items()) for file in files]
+    assert named == sorted(path.name for path in (REPOSITORY / "sql" / "migrations").glob("*.sql"))
+
+
+def test_the_newest_migration_answers_the_version_that_is_needed() -> None:
+    sql = "".join(path.read_text("utf-8") for path in sorted((REPOSITORY / "sql" / "migrations").glob("*.sql")))
+    definition = sql.rpartition("function public.ai_memory_schema_version()")[2]
+    assert f"select {schema.NEEDED}" in definition.partition("$$;")[0]
+
+
+@pytest.mark.parametrize("version", [None, 0, "one"])
+def test_an_older_project_is_told_what_to_run(version: object) -> None:
+    with pytest.raises(SchemaMismatch) as told:
+        schema.check(version)
+    assert schema.MIGRATIONS[schema.NEEDED][0] in told.value.hint
+
+
+def test_a_newer_project_is_accepted() -> None:
+    schema.check(schema.NEEDED + 1)
