@@ -3,11 +3,12 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from typing import Any, Final
 
 import msgspec
 
+from sync.clock import hlc_parts
 from sync.document.edit import insert_exchange
 from sync.document.labels import day_label
 from sync.document.model import EntryAdded, EntryEdited, EntryRemoved, Operation, Snapshot
@@ -102,23 +103,28 @@ def _head(text: str, redactor: Redactor) -> str:
     return redactor.clean(text[:SUMMARY_WINDOW].replace("\0", ""))
 
 
-def exchange_entries(event: Event) -> tuple[tuple[str, str], str, str, str]:
-    """(entry ids of question and answer, day, question, answer) of an `exchange_recorded` event."""
-    ids = (f"{event.event_id}.q", f"{event.event_id}.a")
-    return (
-        ids,
-        day_label(date.fromisoformat(event.local_date)),
-        str(event.payload["question"]),
-        str(event.payload["answer"]),
-    )
+def exchange_ids(event: Event) -> tuple[str, str]:
+    """The entry ids of an exchange's question and answer."""
+    return f"{event.event_id}.q", f"{event.event_id}.a"
+
+
+def day_of(event: Event) -> date:
+    """The day on which it was said there; that of its HLC where another program wrote one that does not exist."""
+    try:
+        return date.fromisoformat(event.local_date)
+    except ValueError:
+        return datetime.fromtimestamp(hlc_parts(event.hlc)[0] / 1000, UTC).date()
 
 
 def applied(snapshot: Snapshot, events: Sequence[Event]) -> Snapshot:
     """Exchanges put where their day stands; one that is there already stays as it is."""
     for event in events:
-        ids, day, question, answer = exchange_entries(event)
+        ids = exchange_ids(event)
         if ids[0] not in snapshot.ids:
-            snapshot = insert_exchange(snapshot, ids=ids, day=day, question=question, answer=answer)
+            question, answer = (str(event.payload.get(part, "")) for part in ("question", "answer"))
+            snapshot = insert_exchange(
+                snapshot, ids=ids, day=day_label(day_of(event)), question=question, answer=answer
+            )
     return snapshot
 
 

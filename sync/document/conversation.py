@@ -16,7 +16,7 @@ from sync.document.digest import DeviceDigest, render_digest
 from sync.document.memory_file import MemoryFile
 from sync.document.others import FOLLOWED, MOST_EVENTS, REGISTERED, device_names, digests
 from sync.document.prompt import compose, system_prompt
-from sync.errors import CloudError
+from sync.errors import CloudError, StorageError
 from sync.log.log import Log
 from sync.redaction import Redactor
 from sync.settings import Settings
@@ -108,7 +108,7 @@ class Conversation:
         try:
             async with asyncio.timeout(seconds):
                 await self._replicator.ask()
-        except (TimeoutError, CloudError):
+        except (TimeoutError, CloudError, StorageError):  # kept in `status`; a load answers with what there is
             return False
         return True
 

@@ -1,10 +1,9 @@
 """What the other devices of the account remember, from their events. Pure."""
 
 from collections.abc import Iterable, Sequence
-from datetime import date
 from typing import Final
 
-from sync.document.capture import ADDED, EDITED, EXCHANGE, REMOVED, exchange_entries
+from sync.document.capture import ADDED, EDITED, EXCHANGE, REMOVED, day_of, exchange_ids
 from sync.document.digest import DeviceDigest, DigestLine
 from sync.log.model import Event
 
@@ -24,7 +23,7 @@ def digests(events: Sequence[Event], names: dict[str, str]) -> list[DeviceDigest
     for event in events:
         for entry_id, text in _said(event, edited, removed):
             if entry_id not in removed:
-                line = DigestLine(date.fromisoformat(event.local_date), edited.get(entry_id, text))
+                line = DigestLine(day_of(event), edited.get(entry_id, text))
                 lines.setdefault(event.device_id, []).append(line)
     return [DeviceDigest(device, names.get(device, device[:8]), tuple(found)) for device, found in lines.items()]
 
@@ -41,8 +40,9 @@ def _said(event: Event, edited: dict[str, str], removed: set[str]) -> list[tuple
     """The entries an event brings; what it changes is noted for the older events to come."""
     payload = event.payload
     if event.type == EXCHANGE:
-        ids, _, question, answer = exchange_entries(event)
-        return [(ids[1], f"AI 答：{answer}"), (ids[0], f"用户问：{question}")]
+        asked, answered = exchange_ids(event)
+        answer, question = payload.get("answer", ""), payload.get("question", "")
+        return [(answered, f"AI 答：{answer}"), (asked, f"用户问：{question}")]
     entry_id = str(payload.get("entry_id", ""))
     if event.type == ADDED:
         return [(entry_id, str(payload.get("text", "")))]
