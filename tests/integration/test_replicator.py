@@ -3,7 +3,7 @@
 import asyncio
 import gc
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -30,35 +30,10 @@ from sync.errors import (
 from sync.log.envelope import to_wire
 from sync.settings import SyncSettings
 from sync.signals import wait_for_any
-from tests.support import BROKEN_AFTER, PASSWORD, REDACTOR, Device, FixedClock, draft, new_server, open_device
+from tests.support import BROKEN_AFTER, PASSWORD, REDACTOR, Device, FixedClock, draft, open_device
 
 USER = "user-1"
 LIVES = itertools.count()
-
-
-@pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
-def server(clock: FixedClock) -> MemoryServer:
-    return new_server(clock)
-
-
-@pytest.fixture
-async def device(tmp_path: Path, server: MemoryServer, clock: FixedClock) -> AsyncIterator[Device]:
-    async with open_device(tmp_path / "a", server, clock=clock) as opened:
-        await opened.log_in()
-        yield opened
-
-
-@pytest.fixture
-async def second(tmp_path: Path, server: MemoryServer) -> AsyncIterator[Device]:
-    """Another device of the same person."""
-    async with open_device(tmp_path / "b", server, name="device-b", clock=FixedClock(seed=3)) as opened:
-        await opened.log_in()
-        yield opened
 
 
 def held(server: MemoryServer) -> list[str]:

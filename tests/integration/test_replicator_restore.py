@@ -1,7 +1,6 @@
 """A server that was restored from a backup, and a device that was: what one forgot the other brings back."""
 
 import shutil
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,33 +9,9 @@ import pytest
 from sync.cloud.memory import LIVE_SECONDS, MemoryServer
 from sync.errors import DeviceConflict
 from sync.log.envelope import to_wire
-from tests.support import Device, FixedClock, draft, event, new_server, open_device
+from tests.support import Device, FixedClock, draft, event, open_device
 
 USER = "user-1"
-
-
-@pytest.fixture
-def clock() -> FixedClock:
-    return FixedClock()
-
-
-@pytest.fixture
-def server(clock: FixedClock) -> MemoryServer:
-    return new_server(clock)
-
-
-@pytest.fixture
-async def device(tmp_path: Path, server: MemoryServer, clock: FixedClock) -> AsyncIterator[Device]:
-    async with open_device(tmp_path / "a", server, clock=clock) as opened:
-        await opened.log_in()
-        yield opened
-
-
-@pytest.fixture
-async def second(tmp_path: Path, server: MemoryServer) -> AsyncIterator[Device]:
-    async with open_device(tmp_path / "b", server, name="device-b", clock=FixedClock(seed=3)) as opened:
-        await opened.log_in()
-        yield opened
 
 
 def held(server: MemoryServer) -> list[str]:

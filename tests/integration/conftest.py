@@ -1,0 +1,41 @@
+"""A device on the twin, for whoever tests what passes between log and cloud."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sync.cloud.memory import MemoryServer
+from tests.support import Device, FixedClock, new_server, open_device
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock()
+
+
+@pytest.fixture
+def server(clock: FixedClock) -> MemoryServer:
+    return new_server(clock)
+
+
+@pytest.fixture
+async def guest(tmp_path: Path, server: MemoryServer, clock: FixedClock) -> AsyncIterator[Device]:
+    """A device on which nobody has logged in yet."""
+    async with open_device(tmp_path / "guest", server, name="device-g", clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def device(tmp_path: Path, server: MemoryServer, clock: FixedClock) -> AsyncIterator[Device]:
+    async with open_device(tmp_path / "a", server, clock=clock) as opened:
+        await opened.log_in()
+        yield opened
+
+
+@pytest.fixture
+async def second(tmp_path: Path, server: MemoryServer) -> AsyncIterator[Device]:
+    """Another device of the same person."""
+    async with open_device(tmp_path / "b", server, name="device-b", clock=FixedClock(seed=3)) as opened:
+        await opened.log_in()
+        yield opened
