@@ -23,7 +23,7 @@ lint: setup  ## style, types, arrows, ceilings
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports --no-logo
 	@$(PY) -m tests.ceilings sync bridge tests
-	@for file in electron-snippets/*.js electron-snippets/test/*.js electron-snippets/tools/*.mjs tests/demo/*.mjs; do node --check $$file || exit 1; done
+	@for file in electron-snippets/*.js electron-snippets/test/*.js electron-snippets/tools/*.mjs tests/demo/*.mjs tests/acceptance/*.mjs; do node --check $$file || exit 1; done
 	@echo "lint: passed"
 
 run: setup  ## the plain sidecar on your own file, without a cloud

@@ -292,6 +292,7 @@ export interface Methods {
     params: {
       email: string;
       password: string;
+      /** default false */ accept?: boolean;
     };
     result: AuthJson;
   };

@@ -103,7 +103,7 @@ class StorageCorrupt(StorageError):
     """The file is not a database or its pages contradict each other."""
 
     kind = "storage_corrupt"
-    default_hint = "Keep the file; restore a backup or move it aside and let the memory be rebuilt from the cloud."
+    default_hint = "Start the sidecar: it keeps the damaged file, saves what can be read, refetches the rest."
 
 
 class SchemaTooNew(StorageError):

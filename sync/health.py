@@ -22,7 +22,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote, urlsplit
-from urllib.request import getproxies
 
 from sync.clock import Clock
 from sync.cloud.account import Account
@@ -259,6 +258,8 @@ async def _address(settings: Settings) -> Check:
         return Check("address", ok=None, found="no Supabase project is set")
     parts = urlsplit(settings.supabase_url)
     secure = parts.scheme == "https"
+    from urllib.request import getproxies  # noqa: PLC0415 - 20 ms that a start need not spend
+
     if secure and "https" in getproxies():
         return Check("address", ok=None, found="a proxy is set for this system; the next sync tells")
     host, port = parts.hostname or "", parts.port or (443 if secure else 80)
@@ -286,7 +287,10 @@ def _unreached(error: OSError) -> tuple[str, str]:
 
 
 async def _document(document: MemoryFile) -> Check:
-    notices = sorted(await document.doubts())
+    try:
+        notices = sorted(await document.doubts())
+    except StorageError as error:
+        return Check("document", ok=False, found=error.message, hint=error.hint)
     hint = "Answer with `xiaobai-memory resolve accept` or `resolve restore`; the README explains each warning."
     return Check("document", ok=not notices, found=", ".join(notices) or "file and log agree", hint=hint)
 

@@ -71,6 +71,7 @@ class Settings(BaseSettings):
     memory_file: Path = Path("~/xiaobai-ai-memory.md")
     data_dir: Path = Field(default_factory=lambda: user_data_path("xiaobai-memory", appauthor=False))
     app_db: Path | None = None
+    app_db_write_back: bool = False  # the app may rewrite its cache from memory, so it is asked for
     supabase_url: str | None = None
     supabase_key: SecretStr | None = None
     device_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._:-]{1,128}$")

@@ -29,6 +29,9 @@ def login(
     email: Annotated[str | None, typer.Argument(help="E-mail address; asked for where it is missing.")] = None,
     *,
     password_stdin: Annotated[bool, typer.Option("--password-stdin", help="Read the password from stdin.")] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="This memory is mine, although a damage has erased whose it was.")
+    ] = False,
     json: JsonFlag = False,
 ) -> None:
     """Log in. The first login makes this memory that account's, with everything recorded before."""
@@ -37,7 +40,8 @@ def login(
         secret = sys.stdin.readline().rstrip("\n")
     else:
         secret = typer.prompt("Password", hide_input=True, err=True)
-    call(context, "auth/password", {"email": address, "password": secret}, _show_account, as_json=json)
+    params = {"email": address, "password": secret, "accept": accept}
+    call(context, "auth/password", params, _show_account, as_json=json)
 
 
 def logout(context: typer.Context, *, json: JsonFlag = False) -> None:

@@ -25,6 +25,7 @@ class Quarantine(Params, frozen=True):
 class Password(Params, frozen=True):
     email: Annotated[str, msgspec.Meta(min_length=3, max_length=320, pattern="^[^@\\s]+@[^@\\s]+$")]
     password: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+    accept: bool = False
 
 
 class SetSession(Params, frozen=True):
@@ -61,7 +62,7 @@ async def quarantine(context: Context[Door], params: Quarantine) -> contract.Qua
 
 async def password(context: Context[Door], params: Password) -> contract.AuthJson:
     app = await context.app.opened()
-    return {"account": contract.account(await app.log_in(params.email, params.password))}
+    return {"account": contract.account(await app.log_in(params.email, params.password, accept=params.accept))}
 
 
 async def set_session(context: Context[Door], params: SetSession) -> contract.AuthJson:

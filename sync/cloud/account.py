@@ -22,11 +22,13 @@ from sync.cloud import store
 from sync.cloud.port import Cloud, Session
 from sync.cloud.tokens import TokenStore
 from sync.db.engine import Database
-from sync.errors import CloudError, CloudNotConfigured, CloudUnavailable, DifferentUser, LoginRequired
+from sync.db.tables import UNKNOWN_OWNER
+from sync.errors import CloudError, CloudNotConfigured, CloudUnavailable, DifferentUser, LoginRequired, StorageError
 from sync.files import told
 from sync.signals import Signal
 
 REFRESH_MARGIN: Final = 60.0  # seconds before its end a token is renewed: longer than any one request
+WHOSE: Final = "If it is yours, log in with `--accept`; if not, use another XIAOBAI_DATA_DIR."
 LOCK_PATIENCE: Final = 90.0  # seconds for another process's refresh: more than its deadline can be
 
 
@@ -61,17 +63,18 @@ class Account:
         owner = await self._database.read(store.owner)
         session = await self._stored()
         if owner is not None:
-            return AccountState("logged_in" if session else "logged_out", owner.user_id, owner.label)
+            return AccountState("logged_in" if session else "logged_out", owner.user_id or None, owner.label)
         return AccountState("guest" if self._cloud else "not_configured", None, None)
 
-    async def log_in(self, email: str, password: str) -> AccountState:
+    async def log_in(self, email: str, password: str, *, accept: bool = False) -> AccountState:
         """Sign in; the first login makes this profile that user's, with everything the guest recorded.
 
+        `accept`: the memory is this user's, says a person, where a damaged database no longer tells whose it is.
         Raises BadCredentials, CloudUnavailable, DifferentUser (and then nothing has changed).
         """
         session = await self.cloud.sign_in(email, password)
         try:
-            await self._database.write(lambda connection: self._claim(connection, session))
+            await self._database.write(lambda connection: self._claim(connection, session, accept=accept))
         except DifferentUser:
             await self._revoke(session)
             raise
@@ -143,10 +146,21 @@ class Account:
     def _stale(self, session: Session, rejected: str | None) -> bool:
         return session.access_token == rejected or session.expires_at - REFRESH_MARGIN <= self._clock.now().timestamp()
 
-    def _claim(self, connection: Connection, session: Session) -> None:
+    async def recognise_owner(self) -> None:
+        """After a salvage that lost the owner: whose session is stored here, his memory it is."""
+        try:
+            session = await asyncio.to_thread(lambda: self._tokens().load())
+        except StorageError:
+            return  # a locked keychain tells nothing: a person has to
+        if session is not None:
+            await self._database.write(lambda connection: self._claim(connection, session, accept=True))
+
+    def _claim(self, connection: Connection, session: Session, *, accept: bool = False) -> None:
         owner = store.owner(connection)
-        if owner is None:
+        if owner is None or (owner.user_id == UNKNOWN_OWNER and accept):
             store.claim(connection, session.user_id, session.label, timestamp(self._clock.now()))
+        elif owner.user_id == UNKNOWN_OWNER:
+            raise DifferentUser("a damaged database no longer tells whose memory this is", hint=WHOSE)
         elif owner.user_id != session.user_id:
             raise DifferentUser("this memory belongs to another account")
 

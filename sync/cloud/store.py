@@ -34,7 +34,8 @@ def owner(connection: Connection) -> Owner | None:
 
 def claim(connection: Connection, user_id: str, label: str, claimed_at: str) -> None:
     """Make this profile, and all its events, a user's. One row: it is done or it is not."""
-    connection.execute(insert(accounts).values(one=1, user_id=user_id, label=label, claimed_at=claimed_at))
+    values = {"one": 1, "user_id": user_id, "label": label, "claimed_at": claimed_at}
+    connection.execute(insert(accounts).prefix_with("or replace"), values)
 
 
 def cursor(connection: Connection) -> Cursor:

@@ -72,6 +72,7 @@ class Database:
         self._guard = threading.Lock()
         self._commits = 0
         self._own_wal: Stamp | None = None
+        self._inode: int | None = None
         self._wal = path.with_name(f"{path.name}-wal")
 
     @classmethod
@@ -84,6 +85,7 @@ class Database:
         )
         try:
             await database._in(database._writer, lambda: _prepare(path, database._write_engine))
+            database._inode = path.stat().st_ino
         except BaseException:
             await database.close()
             raise
@@ -174,6 +176,7 @@ class Database:
         results: list[tuple[_Waiting, object, BaseException | None]] = []
         try:
             with translated(), self._write_engine.begin() as connection:
+                self._check_in_place()
                 results.extend((waiting, *_attempt(connection, waiting.work)) for waiting in batch)
             self._commits += 1
             self._own_wal = stamp(self._wal)
@@ -186,6 +189,12 @@ class Database:
                 waiting.succeed(value)
             else:
                 waiting.fail(failure)
+
+    def _check_in_place(self) -> None:
+        """Under the write lock: a salvage may have put another file here, and ours is kept for nobody to read."""
+        now = stamp(self.path)
+        if now is None or now[2] != self._inode:
+            raise StorageError("the database was moved aside or replaced", hint="Start this program again.")
 
 
 def _attempt(connection: Connection, work: Work[Any]) -> tuple[object, BaseException | None]:

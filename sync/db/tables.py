@@ -2,6 +2,8 @@
 
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, Table, Text
 
+UNKNOWN_OWNER = ""  # `accounts.user_id` where the row that named the owner was damaged
+
 metadata = MetaData()
 
 events = Table(

@@ -1,10 +1,13 @@
 """The Electron app's own SQLite cache: `ai_memory(id, content, created_at, updated_at)`, row 1 (seed 001).
 
-It is somebody else's database: opened read-only through SQLite for the moment of one read, never with plain file
-calls (the newest content may still be in its write-ahead log).
+It is somebody else's database: opened through SQLite for the moment of one call, never with plain file calls (the
+newest content may still be in its write-ahead log); read-only, unless the user wants his memory written back, and then
+only over what was read last. Database and table are never made.
 """
 
 import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -14,6 +17,15 @@ import aiosqlite
 from sync.errors import StorageBusy, StorageError
 
 PATIENCE: Final = 2.0  # seconds to wait for the app's own write
+TABLE: Final = "select 1 from sqlite_master where name = 'ai_memory'"
+WRITE: Final = (  # the bytes are compared: a column without a type may hold a blob; nothing and empty are the same
+    "update ai_memory set content = ?, updated_at = current_timestamp"
+    " where id = 1 and coalesce(cast(content as blob), x'') = ?"
+)
+INSERT: Final = (
+    "insert into ai_memory (id, content, created_at, updated_at)"
+    " select 1, ?, current_timestamp, current_timestamp where not exists (select 1 from ai_memory where id = 1)"
+)
 CONTENT: Final = "select content from ai_memory where id = 1"
 
 
@@ -21,19 +33,40 @@ async def read_content(path: Path) -> bytes | None:
     """The cached document, or None where there is no database, table, row or content yet."""
     if not path.exists():
         return None
-    address = f"file:{quote(str(path))}?mode=ro"
-    try:
-        async with (
-            aiosqlite.connect(address, uri=True, timeout=PATIENCE) as connection,
-            connection.execute(CONTENT) as rows,
-        ):
-            row = await rows.fetchone()
-    except sqlite3.OperationalError as error:
-        if "no such table" in str(error):
+    async with _opened(path, "ro") as connection:
+        if connection is None:
             return None
-        raise StorageBusy(f"{path.name} cannot be read now") from error
-    except sqlite3.DatabaseError as error:
-        raise StorageError(f"{path.name} is not a readable SQLite database") from error
+        async with connection.execute(CONTENT) as rows:
+            row = await rows.fetchone()
     if row is None or row[0] is None:
         return None
     return row[0] if isinstance(row[0], bytes) else str(row[0]).encode()
+
+
+async def swap_content(path: Path, expected: bytes, text: str) -> bool:
+    """Write the document over `expected`, empty for nothing; False where something else stands there by now."""
+    if not path.exists():
+        return False
+    async with _opened(path, "rw") as connection:
+        if connection is None:
+            return False
+        done = await connection.execute(WRITE, (text, expected))
+        if done.rowcount == 0 and not expected:
+            done = await connection.execute(INSERT, (text,))
+        await connection.commit()
+        return done.rowcount == 1
+
+
+@asynccontextmanager
+async def _opened(path: Path, mode: str) -> AsyncIterator[aiosqlite.Connection | None]:
+    """The app's database, or None where it has no table for us. Its refusals are raised as ours."""
+    address = f"file:{quote(str(path))}?mode={mode}"
+    try:
+        async with aiosqlite.connect(address, uri=True, timeout=PATIENCE) as connection:
+            async with connection.execute(TABLE) as rows:
+                there = await rows.fetchone()
+            yield connection if there else None
+    except sqlite3.OperationalError as error:
+        raise StorageBusy(f"{path.name} cannot be read or written now") from error
+    except sqlite3.DatabaseError as error:
+        raise StorageError(f"{path.name} is not a readable SQLite database") from error

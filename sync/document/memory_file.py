@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Final, Literal
 
 from sync.clock import Clock
-from sync.document.app_cache import read_content
+from sync.document.app_cache import read_content, swap_content
+from sync.document.cache_ring import CacheRing
 from sync.document.model import Version, encode
 from sync.document.parse import parse
 from sync.document.surface import Sleep, stable_read
 from sync.document.versions import DocumentView, Edited, Versions
-from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError
+from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError, XiaobaiError
 from sync.files import Probe, Stamp, compare_and_swap, sha256, stamp
 from sync.log.log import Log
 from sync.redaction import Redactor
@@ -64,12 +65,15 @@ class MemoryFile:
         clock: Clock,
         keep_versions: int,
         app_cache: Path | None = None,
+        write_back: bool = False,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.path = path
         self.notices: set[Notice] = set()
         self.versions = Versions(events, redactor, clock=clock, keep=keep_versions)
         self._app_cache = app_cache
+        self._write_back = write_back
+        self._cached = CacheRing(events, clock=clock, keep=keep_versions)
         self._sleep = sleep
         self._turn = asyncio.Lock()
         self._looked: Stamp | None = None
@@ -160,7 +164,12 @@ class MemoryFile:
             await self._write(disk, current)
 
     async def _settle(self) -> None:
-        await self._take_in_app_cache()
+        cached = await self._take_in_app_cache()
+        await self._settle_file()
+        if cached is not None and self._write_back:
+            await self._fill_app_cache(cached)
+
+    async def _settle_file(self) -> None:
         for _ in range(ATTEMPTS):
             seen = stamp(self.path)
             known = await self.versions.newest()
@@ -213,21 +222,42 @@ class MemoryFile:
             self.notices.add(Notice.MISSING if disk is None else Notice.MASS_DELETE)
         return False
 
-    async def _take_in_app_cache(self) -> None:
+    async def _take_in_app_cache(self) -> bytes | None:
+        """Make events of what the app wrote into its cache; what it holds, empty for nothing, None where unreadable."""
         if self._app_cache is None:
-            return
+            return None
         try:
             content = await read_content(self._app_cache)
             document = None if content is None else parse(content)
         except (StorageError, DocumentUntouchable) as error:
-            self.notices.add(Notice.APP_CACHE)
-            log.warning("the app's cache was left alone: %s", error.kind)
-            return
+            self._note_app_cache(error)
+            return None
         self.notices.discard(Notice.APP_CACHE)
-        if content is not None and document is not None and not document.is_blank:
-            file_first = not self.looked_at and self.path.exists()
-            edited = await self.versions.take_in_app_cache(sha256(content), document, file_first=file_first)
-            self._note_large(edited)
+        if content is None or document is None or document.is_blank:
+            return content or b""
+        file_first = not self.looked_at and self.path.exists()
+        edited = await self.versions.take_in_app_cache(sha256(content), document, file_first=file_first)
+        self._note_large(edited)
+        return content
+
+    async def _fill_app_cache(self, cached: bytes) -> None:
+        """Write the newest version over what the cache held, if all of that is taken in; the app's own write wins."""
+        current = await self.versions.newest()
+        if self._app_cache is None or current is None or cached == current.snapshot.document.text.encode():
+            return
+        if cached.strip() and not await self._cached.knows(sha256(cached)):
+            return  # it looks lost, or waits for the file: nobody has said what it means
+        try:
+            written = await swap_content(self._app_cache, cached, current.snapshot.document.text)
+        except StorageError as error:
+            self._note_app_cache(error)
+            return
+        if written:
+            await self._cached.left_with(current)
+
+    def _note_app_cache(self, error: XiaobaiError) -> None:
+        self.notices.add(Notice.APP_CACHE)
+        log.warning("the app's cache was left alone: %s", error.kind)
 
     async def _write(self, disk: Probe | None, current: Version) -> None:
         """Compare-and-swap, then note that the file has it. Raises DocumentChanged, StorageError."""

@@ -5,7 +5,7 @@ import json
 import os
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -119,9 +119,11 @@ def torn_pages(home: Home) -> None:
 
 
 def no_database(home: Home) -> None:
-    for path in home.database.parent.glob("memory.db*"):
-        path.unlink()
-    (home.data / "profiles" / next(iter(os.listdir(home.data / "profiles"))) / "memory.db").write_bytes(b"no" * 999)
+    path = home.database
+    for file in path.parent.glob("memory.db*"):
+        file.unlink()
+    path.write_bytes(b"no" * 999)
+    path.chmod(0o600)
 
 
 def somebody_else_s_database(home: Home) -> None:
@@ -196,7 +198,7 @@ def test_what_others_may_read_is_named_and_the_hint_mends_it(home: Home, breakin
         (no_database, {"database"}, "memory.db"),
         (somebody_else_s_database, {"database"}, "another program"),
         (unreadable_file, {"file", "document"}, "xiaobai-ai-memory.md"),
-        (a_folder_for_a_file, {"file", "start"}, "is a folder"),
+        (a_folder_for_a_file, {"file", "document"}, "is a folder"),
         (no_folder, {"file", "watcher", "document"}, "gone"),
         (emptied_file, {"document"}, ""),
         (vanished_file, {"document"}, ""),
@@ -246,14 +248,12 @@ def test_events_set_aside_are_told(home: Home) -> None:
 
 class TestWithACloud:
     @pytest.fixture
-    def signed_in(
-        self, tmp_path: Path, local_cloud: Cloud, new_user: Callable[[], User]
-    ) -> Iterator[tuple[Home, User]]:
+    def signed_in(self, tmp_path: Path, local_cloud: Cloud, new_user: Callable[[], User]) -> tuple[Home, User]:
         home, user = Home(tmp_path / "c", **reaching(local_cloud)), new_user()
         home.json("login", user.email, "--password-stdin", stdin=f"{user.password}\n")
         home.json("update", "云", "好的")
         home.json("status")
-        yield home, user
+        return home, user
 
     def test_it_is_level_and_the_clock_agrees(self, signed_in: tuple[Home, User]) -> None:
         home, user = signed_in

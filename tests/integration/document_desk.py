@@ -55,6 +55,7 @@ class Desk:
     memory: MemoryFile
     app_cache: Path | None
     keep_versions: int
+    write_back: bool = False
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
 
     async def sleep(self, _: float) -> None:
@@ -71,6 +72,7 @@ class Desk:
             clock=self.clock,
             keep_versions=self.keep_versions,
             app_cache=self.app_cache,
+            write_back=self.write_back,
             sleep=self.sleep,
         )
 
@@ -123,7 +125,7 @@ class Desk:
 
 @asynccontextmanager
 async def on_a_desk(
-    folder: Path, *, app_cache: Path | None = None, keep_versions: int = KEPT_VERSIONS
+    folder: Path, *, app_cache: Path | None = None, keep_versions: int = KEPT_VERSIONS, write_back: bool = False
 ) -> AsyncIterator[Desk]:
     """Everything opened, and closed at the end."""
     clock = HandClock()
@@ -135,7 +137,7 @@ async def on_a_desk(
         redactor = Redactor()
         file = folder / "xiaobai-ai-memory.md"
         unborn: Any = None
-        desk = Desk(file, database, log, clock, redactor, unborn, app_cache, keep_versions)
+        desk = Desk(file, database, log, clock, redactor, unborn, app_cache, keep_versions, write_back)
         desk.restart()
         yield desk
     finally:

@@ -1,4 +1,4 @@
-"""The Electron app's own SQLite cache as a second surface: read through SQLite, never written, compared with itself."""
+"""The Electron app's own SQLite cache, a second surface: read by SQLite, held against itself, written if asked."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -219,3 +219,110 @@ async def test_its_versions_do_not_push_the_file_s_out_of_the_ring(tmp_path: Pat
             await desk.memory.settle()
         assert len(await desk.versions(store.APP_CACHE)) == 20
         assert kept.label in [label for label, _ in await desk.versions()]
+
+
+class TestWrittenBack:
+    @pytest.fixture
+    async def desk(self, tmp_path: Path, cache: AppCache) -> AsyncIterator[Desk]:
+        async with on_a_desk(tmp_path / "back", app_cache=cache.path, write_back=True) as found:
+            yield found
+
+    async def test_it_holds_what_the_file_holds_and_that_makes_no_event(self, desk: Desk, cache: AppCache) -> None:
+        cache.save(CACHED)
+        await desk.said("一")
+        assert content(cache) == desk.text
+        assert "- 喜欢早起\n" in desk.text
+        before = await texts(desk)
+        for _ in range(3):
+            await desk.memory.settle()
+            desk.restart()
+        assert await texts(desk) == before
+        assert content(cache) == desk.text
+
+    async def test_a_row_that_is_missing_is_made_and_only_that(self, desk: Desk, cache: AppCache) -> None:
+        await desk.said("一", "二")
+        assert content(cache) == desk.text
+        assert [row[0] for row in cache.rows] == [1]
+
+    @pytest.mark.parametrize("empty", ["", None, "  \n"])
+    async def test_an_empty_content_is_filled(self, desk: Desk, cache: AppCache, empty: str | None) -> None:
+        cache.save(empty)
+        await desk.said("一")
+        assert content(cache) == desk.text
+
+    async def test_an_edit_by_the_app_of_what_we_wrote_is_its_edit_alone(self, desk: Desk, cache: AppCache) -> None:
+        cache.save(CACHED)
+        await desk.said("一")
+        cache.save(str(content(cache)).replace("- 不喝咖啡\n", "").replace("- 喜欢早起", "- 喜欢早起跑步"))
+        await desk.memory.settle()
+        assert sorted(kind for kind, _ in (await texts(desk))[2:]) == [EDITED, REMOVED]
+        assert "- 喜欢早起跑步\n" in desk.text
+        assert "用户问：一" in desk.text
+        assert content(cache) == desk.text
+
+    async def test_a_hand_edit_of_the_file_reaches_it(self, desk: Desk, cache: AppCache) -> None:
+        await desk.said("一")
+        desk.type_under(HABITS, "- 手写")
+        await desk.memory.settle()
+        assert "- 手写\n" in str(content(cache))
+        assert [kind for kind, _ in await texts(desk)] == [ADDED]
+
+    async def test_what_the_app_writes_meanwhile_is_not_overwritten(self, desk: Desk, cache: AppCache) -> None:
+        cache.save(CACHED)
+        await desk.memory.settle()
+        desk.type_under(HABITS, "- 手写")
+        newer = str(content(cache)).replace("- 不喝咖啡", "- 不喝咖啡，喝茶")
+        desk.meanwhile.append(lambda: cache.save(newer))  # between our reading of the cache and our writing
+        await desk.memory.settle()
+        assert content(cache) == newer
+        await desk.memory.settle()
+        assert "- 不喝咖啡，喝茶\n" in desk.text
+        assert "- 手写\n" in desk.text
+        assert content(cache) == desk.text
+
+    async def test_a_shrunk_one_is_left_alone(self, desk: Desk, cache: AppCache) -> None:
+        cache.save(CACHED + "".join(f"- 第 {number} 条\n" for number in range(10)))
+        await desk.memory.settle()
+        cache.save("# AI 对话记忆\n")
+        await desk.said("一")
+        assert content(cache) == "# AI 对话记忆\n"
+        assert REMOVED not in [kind for kind, _ in await texts(desk)]
+
+    async def test_neither_database_nor_table_is_ever_made(self, desk: Desk, cache: AppCache) -> None:
+        for path in cache.path.parent.glob("app.db*"):
+            path.unlink()
+        await desk.said("一")
+        assert not cache.path.exists()
+        with closing(sqlite3.connect(cache.path)) as connection, connection:
+            connection.execute("CREATE TABLE settings (name TEXT)")
+        await desk.said("二")
+        with closing(sqlite3.connect(cache.path)) as connection:
+            assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("settings",)]
+        assert desk.memory.notices == set()
+
+    async def test_a_table_of_another_shape_is_told_and_left_alone(self, tmp_path: Path) -> None:
+        path = tmp_path / "odd.db"
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("CREATE TABLE ai_memory (id INTEGER PRIMARY KEY, content TEXT)")
+        async with on_a_desk(tmp_path / "odd", app_cache=path, write_back=True) as desk:
+            await desk.said("一")
+            assert desk.memory.notices == {Notice.APP_CACHE}
+            assert "用户问：一" in desk.text
+
+    async def test_while_the_app_writes_it_waits_for_its_turn(
+        self, desk: Desk, cache: AppCache, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("sync.document.app_cache.PATIENCE", 0.05)
+        cache.save(CACHED)
+        with closing(sqlite3.connect(cache.path)) as app:
+            app.execute("BEGIN IMMEDIATE")
+            await desk.said("一")
+            assert desk.memory.notices == {Notice.APP_CACHE}
+        await desk.memory.settle()
+        assert content(cache) == desk.text
+        assert desk.memory.notices == set()
+
+
+def content(cache: AppCache) -> object:
+    """What row 1 holds."""
+    return next(row[1] for row in cache.rows)

@@ -1,0 +1,182 @@
+"""Reads what can still be read of a damaged database, row by row, from a copy that nobody else uses.
+
+A range of keys is read at once; where that fails it is halved, so one bad leaf costs only its own rows. A bad inner
+page costs all below it: pages are not searched for rows that no tree leads to. Page 1 holds
+the header and the names of the tables: where it is gone, that of a new database takes its place in the copy, because
+the migrations lay out the same tables on the same pages. What then does not fit shows: every row is checked for its
+types, its JSON and, where there is one, its hash. SQLite keeps no checksums: damage that leaves such a row plausible
+(a byte of text, or an overflow page with the end of another row larger than a page) is found by nobody.
+"""
+
+import sqlite3
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Integer, LargeBinary, Table
+
+from sync.clock import hlc_parts
+from sync.db.migrate import known
+from sync.errors import SchemaTooNew
+from sync.files import sha256
+
+MAGIC: Final = b"SQLite format 3\0"
+HEADER_BYTES: Final = 100  # https://www.sqlite.org/fileformat2.html
+PAGE_COUNT_AT: Final = slice(28, 32)
+VERSION_AT: Final = slice(60, 64)  # where `pragma user_version` is kept
+RANGE: Final = 512  # rows asked for at once
+KEYS_PER_PAGE: Final = 64  # more than fit, for a bound where nothing tells the newest key
+NOTABLE: Final = 100  # findings of integrity_check that are counted
+
+Row = dict[str, Any]
+Values = tuple[Any, ...]
+
+
+class Damaged:
+    """An opened copy. `failed`: the tables of which something could not be read or was not sound."""
+
+    def __init__(self, connection: sqlite3.Connection, pages: int) -> None:
+        self._connection = connection
+        self._pages = pages
+        self.failed: set[str] = set()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def findings(self) -> int:
+        """How much `integrity_check` finds; 100 stands for that or more."""
+        try:
+            found = self._connection.execute(f"pragma integrity_check({NOTABLE})").fetchall()
+        except sqlite3.DatabaseError:
+            return NOTABLE
+        return 0 if found == [(b"ok",)] else len(found)
+
+    def newest_key(self, table: Table, key: str) -> int:
+        """The highest key there can be: as SQLite noted it, as the table shows it, else by the size of the file."""
+        found = []
+        noted = f"select seq from sqlite_sequence where name = '{table.name}'"  # noqa: S608 - names of ours
+        for query in (noted, f"select max({key}) from {table}"):  # noqa: S608 - names of ours
+            try:
+                row = self._connection.execute(query).fetchone()
+            except sqlite3.DatabaseError:
+                continue
+            found.append(row[0] if row and isinstance(row[0], int) else 0)
+        if len(found) < 2:
+            found.append(0 if found and found[0] else self._pages * KEYS_PER_PAGE)
+        return max(found)
+
+    def rows(self, table: Table, key: str, newest: int, **fixed: str) -> Iterator[Row]:
+        """The sound rows with keys from 1 to `newest`, in order; `fixed` names a column that comes before the key."""
+        columns = self._columns(table)
+        if not columns:
+            return
+        conditions = [*(f"{name} = :{name}" for name in fixed), f"{key} between :low and :high"]
+        query = f"select {', '.join(columns)} from {table} not indexed where {' and '.join(conditions)} order by {key}"  # noqa: S608 - names of ours
+        for low in range(1, newest + 1, RANGE):
+            for values in self._read(table, query, fixed, low, min(low + RANGE - 1, newest)):
+                yield from self._sound(table, dict(zip(columns, values, strict=True)))
+
+    def all_rows(self, table: Table) -> Iterator[Row]:
+        """The sound rows of a table that fits on a page."""
+        columns = self._columns(table)
+        if not columns:
+            return
+        try:
+            found = self._connection.execute(f"select {', '.join(columns)} from {table}").fetchall()  # noqa: S608 - names of ours
+        except sqlite3.DatabaseError:
+            self.failed.add(table.name)
+            return
+        for values in found:
+            yield from self._sound(table, dict(zip(columns, values, strict=True)))
+
+    def _columns(self, table: Table) -> list[str]:
+        """An older schema may lack some; the new database then has its own default."""
+        try:
+            here = {row[1].decode() for row in self._connection.execute(f"pragma table_info({table})")}
+        except (sqlite3.DatabaseError, UnicodeDecodeError):
+            here = set()
+        if not here:
+            self.failed.add(table.name)
+        return [column.name for column in table.columns if column.name in here]
+
+    def _read(self, table: Table, query: str, fixed: Mapping[str, str], low: int, high: int) -> Iterator[Values]:
+        ranges = [(low, high)]
+        while ranges:
+            low, high = ranges.pop()
+            try:
+                found = self._connection.execute(query, {**fixed, "low": low, "high": high}).fetchall()
+            except sqlite3.DatabaseError:
+                self.failed.add(table.name)
+                middle = (low + high) // 2
+                if low < high:
+                    ranges += [(middle + 1, high), (low, middle)]
+                continue
+            yield from found
+
+    def _sound(self, table: Table, row: Row) -> Iterator[Row]:
+        try:
+            checked = {column.name: _value(column, row[column.name]) for column in table.columns if column.name in row}
+            _check(table.name, checked)
+        except (ValueError, TypeError, KeyError, zlib.error, msgspec.MsgspecError):
+            self.failed.add(table.name)
+            return
+        yield checked
+
+
+def open_damaged(copy: Path, page_one: bytes) -> Damaged | None:
+    """Open a copy for reading, mending its page 1 where that is needed. None where nothing of it can be read.
+
+    Raises SchemaTooNew: a newer program's rows are not ours to judge.
+    """
+    refuse_newer(copy)
+    pages = copy.stat().st_size // len(page_one)
+    for mended in (b"", page_one[:HEADER_BYTES], page_one):
+        if mended:
+            with copy.open("r+b") as file:
+                file.write(mended)
+                file.seek(PAGE_COUNT_AT.start)
+                file.write(pages.to_bytes(4, "big"))
+        connection = sqlite3.connect(copy)
+        connection.text_factory = bytes  # SQLite promises no valid UTF-8 in a damaged file
+        try:
+            connection.execute("pragma cell_size_check = on")
+            if connection.execute("select 1 from sqlite_master where name = 'events'").fetchone():
+                return Damaged(connection, pages)
+        except sqlite3.DatabaseError:
+            pass
+        connection.close()
+    return None
+
+
+def refuse_newer(path: Path) -> None:
+    with path.open("rb") as file:
+        header = file.read(HEADER_BYTES)
+    version = int.from_bytes(header[VERSION_AT], "big")
+    if header.startswith(MAGIC) and version > known()[-1].version:
+        raise SchemaTooNew(f"the database has schema {version}, this program knows {known()[-1].version}")
+
+
+def _value(column: Any, value: object) -> object:
+    if value is None and column.nullable:
+        return None
+    if isinstance(column.type, Integer):
+        if not isinstance(value, int):
+            raise TypeError(column.name)
+        return value
+    if not isinstance(value, bytes):
+        raise TypeError(column.name)
+    return value if isinstance(column.type, LargeBinary) else value.decode()
+
+
+def _check(table: str, row: Row) -> None:
+    """What a type does not say. Raises where the row is not one that we wrote."""
+    if table == "events":
+        msgspec.json.decode(row["payload"], type=dict[str, Any])
+        msgspec.json.decode(row["extra"], type=dict[str, Any])
+        hlc_parts(row["hlc"])
+    elif table == "written":
+        msgspec.json.decode(row["entry_ids"], type=list[str])
+        if sha256(zlib.decompress(row["bytes"])) != row["sha256"]:
+            raise ValueError(table)

@@ -1,0 +1,291 @@
+"""What happens when the database is damaged: the file is moved aside, and what can be read of it becomes a new one.
+
+Decisions
+    Only SQLite's own CORRUPT and NOTADB lead here; never BUSY, a newer schema, or another program's database. A start
+    of the sidecar asks `quick_check` (1.3 ms per MB) of files up to `CHECKED_BYTES`, because opening alone reads no
+    page of the log. A WAL that was cut is not damage: SQLite takes its committed prefix.
+    Nothing is deleted. The new database is finished and synced beside the old one before anything is renamed, and a
+    start that finds the renames half done ends them. Writers are locked out meanwhile where the file still lets us; a
+    process that had it open is told at its next write (`Database`). A process that opens the file within the
+    microseconds between the renames is not guarded against.
+    Positions, event ids and versions stay what they were, and the numbers of lost ones are not used again. What is
+    known nowhere else is rebuilt: own events that the server never numbered wait to be sent again, and it skips ids it
+    knows. Cursors are left behind, so the server's whole log is read again and brings back what it has. The caller
+    makes the database a new replica, because the damaged one may have used numbers that nobody remembers.
+    Whose memory this is stands in one row. Where it cannot be read, the new database belongs to `UNKNOWN_OWNER` from
+    its first moment: nobody's login takes the memory for its own, and nothing is sent, until the stored session tells
+    whose it was or a person says so (`Account.log_in`, `accept`).
+"""
+
+import asyncio
+import itertools
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection, Table, create_engine
+from sqlalchemy.exc import DBAPIError
+
+from sync.db.damaged import Damaged, Row, open_damaged, refuse_newer
+from sync.db.engine import BUSY_TIMEOUT_MS, Database
+from sync.db.failures import translated
+from sync.db.migrate import migrate
+from sync.db.tables import UNKNOWN_OWNER, accounts, deliveries, events, quarantine, replica, watermarks, written
+from sync.errors import StorageBusy, StorageCorrupt
+from sync.files import PRIVATE_FILE, told
+
+CHECKED_BYTES: Final = 256 * 1024 * 1024  # a third of a second; a larger file is checked when reading it fails
+PARTS: Final = ("", "-wal", "-shm")
+FINISHED: Final = "salvaged"  # the suffix of a new database that only has to be put in place
+
+
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """What became of a damaged database. `lost` says in one line what could not be read; never content."""
+
+    moved_to: Path
+    copied: Mapping[str, int]
+    lost: str
+    owner_lost: bool
+    marks_lost: bool
+
+
+class _Found(StorageCorrupt):
+    """Damage that opening did not meet."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Saved:
+    copied: Mapping[str, int]
+    failed: frozenset[str]
+    findings: int
+
+
+async def open_or_salvage(
+    path: Path, *, sidecar: bool, thorough: bool, destination: str, now: datetime
+) -> tuple[Database, Salvage | None]:
+    """Open the database; where it is damaged and this process holds the sidecar role, salvage it first.
+
+    `thorough`: look for damage that opening does not meet. `destination`: where deliveries go. Raises a StorageError.
+    """
+    if not sidecar:
+        return await Database.open(path), None
+    await asyncio.to_thread(_finish, path)
+    try:
+        return await _opened(path, thorough=thorough), None
+    except StorageCorrupt as error:
+        if not isinstance(error, _Found) and not isinstance(error.__cause__, DBAPIError | sqlite3.Error):
+            raise  # another program's database: SQLite has nothing to say against it
+    salvage = await asyncio.to_thread(_salvage, path, destination, now)
+    return await Database.open(path), salvage
+
+
+async def _opened(path: Path, *, thorough: bool) -> Database:
+    database = await Database.open(path)
+    try:
+        if thorough and path.stat().st_size <= CHECKED_BYTES:
+            await database.read(_check)
+    except BaseException:
+        await database.close()
+        raise
+    return database
+
+
+def _check(connection: Connection) -> None:
+    if connection.exec_driver_sql("pragma quick_check(1)").scalar() != "ok":
+        raise _Found("quick_check found damage")
+
+
+def _salvage(path: Path, destination: str, now: datetime) -> Salvage:
+    refuse_newer(path)
+    with told(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".salvage-") as folder, _writers_out(path):
+        copy = Path(folder) / path.name
+        for part in ("-wal", ""):  # in this order: a checkpoint in between moves pages from the first to the second
+            if _part(path, part).exists():
+                shutil.copyfile(_part(path, part), _part(copy, part))
+        new = Path(folder) / "new.db"
+        with translated():
+            saved = _rebuilt(copy, new, destination)
+        _synced(new)
+        new.replace(_finished(path))
+        if os.name != "nt":  # there an open file cannot be renamed: after the lock is gone
+            moved_to = _put_in_place(path, now)
+    if os.name == "nt":
+        moved_to = _put_in_place(path, now)
+    return Salvage(moved_to, saved.copied, _lost(saved), accounts.name in saved.failed, watermarks.name in saved.failed)
+
+
+@contextmanager
+def _writers_out(path: Path) -> Iterator[None]:
+    """Hold the write lock where the damage leaves one to hold. Raises StorageBusy."""
+    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)) as connection:
+        try:
+            connection.execute("begin immediate")
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+                raise StorageBusy("another process writes to the damaged database") from error
+        yield
+
+
+# --- the files ---------------------------------------------------------------------------------------------
+
+
+def _part(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _finished(path: Path) -> Path:
+    return path.with_name(f"{path.name}.{FINISHED}")
+
+
+def _synced(new: Path) -> None:
+    new.chmod(PRIVATE_FILE)
+    descriptor = os.open(new, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _put_in_place(path: Path, now: datetime) -> Path:
+    """The database first: its WAL must never stand beside another database, which would take it for its own."""
+    stamp = f"{path.name}.damaged-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    names = (path.with_name(stamp if number == 1 else f"{stamp}-{number}") for number in itertools.count(1))
+    aside = next(name for name in names if not name.exists())
+    path.rename(aside)
+    _follow(path, aside)
+    return aside
+
+
+def _follow(path: Path, aside: Path) -> None:
+    for part in PARTS[1:]:
+        if _part(path, part).exists():
+            _part(path, part).rename(_part(aside, part))
+    for part in PARTS:
+        if _part(aside, part).exists():
+            _part(aside, part).chmod(PRIVATE_FILE)
+    _finished(path).replace(path)
+
+
+def _finish(path: Path) -> None:
+    """End what a start before this one was killed in. A new database beside a present one was not put in place."""
+    if path.exists() or not _finished(path).exists():
+        return
+    with told(path):
+        aside = [found for found in path.parent.glob(f"{path.name}.damaged-*Z*") if found.suffix[-4:] not in PARTS]
+        unknown = path.with_name(f"{path.name}.damaged-before")
+        _follow(path, max(aside, key=lambda found: found.stat().st_ctime_ns, default=unknown))
+
+
+# --- the rows ----------------------------------------------------------------------------------------------
+
+
+def _rebuilt(copy: Path, new: Path, destination: str) -> _Saved:
+    """Fill a new database with what can be read in the copy of the damaged one."""
+    engine = create_engine(f"sqlite:///{new}")
+    with engine.begin() as connection:
+        migrate(connection)
+    engine.dispose()
+    with closing(sqlite3.connect(new, isolation_level=None)) as target:
+        page_bytes = int(target.execute("pragma page_size").fetchone()[0])
+        damaged = open_damaged(copy, new.read_bytes()[:page_bytes])
+        target.execute("pragma foreign_keys = on")
+        target.execute("begin")
+        if damaged is None:
+            copied = {table.name: 0 for table in (events, written)}
+            failed, findings = frozenset(t.name for t in (events, written, accounts, watermarks)), 0
+        else:
+            findings = damaged.findings()
+            copied = _copy(damaged, target, destination)
+            failed = frozenset(damaged.failed)
+            damaged.close()
+        if accounts.name in failed:
+            target.execute(_UNKNOWN_OWNER, (UNKNOWN_OWNER,))
+        _repair(target, destination)
+        target.execute("commit")
+    return _Saved(copied, failed, findings)
+
+
+def _copy(damaged: Damaged, target: sqlite3.Connection, destination: str) -> dict[str, int]:
+    last = damaged.newest_key(events, "position")
+    copied = {events.name: _insert(target, events, damaged.rows(events, "position", last))}
+    for table in (deliveries, quarantine):
+        copied[table.name] = _insert(target, table, damaged.rows(table, "position", last, destination=destination))
+    newest = damaged.newest_key(written, "version")
+    copied[written.name] = _insert(target, written, damaged.rows(written, "version", newest))
+    for table in (replica, accounts, watermarks):
+        copied[table.name] = _insert(target, table, damaged.all_rows(table))
+    marks = target.execute("select coalesce(max(position), 0) from watermarks").fetchone()[0]
+    for table, used in ((events, last), (written, newest)):
+        if copied[table.name] or used or marks:
+            _never_again(target, table, max(used, marks))
+    return copied
+
+
+def _insert(target: sqlite3.Connection, table: Table, rows: Iterator[Row]) -> int:
+    """How many went in. What a constraint refuses (an event is missing, a number is taken) is not copied."""
+    inserted = 0
+    for row in rows:
+        names = ", ".join(row)
+        places = ", ".join(f":{name}" for name in row)
+        try:
+            cursor = target.execute(f"insert or ignore into {table} ({names}) values ({places})", row)  # noqa: S608 - names of ours
+        except sqlite3.IntegrityError:
+            continue
+        inserted += cursor.rowcount
+    return inserted
+
+
+def _never_again(target: sqlite3.Connection, table: Table, used: int) -> None:
+    """The keys of lost rows are not given to new ones: others may have noted how far they have read."""
+    target.execute("delete from sqlite_sequence where name = ?", (table.name,))
+    target.execute("insert into sqlite_sequence (name, seq) values (?, ?)", (table.name, used))
+
+
+_UNKNOWN_OWNER: Final = """
+insert or ignore into accounts (one, user_id, label, claimed_at) values (1, ?, 'unknown owner', datetime('now'))
+"""
+# The newest event that had to go somewhere, or was never numbered by a server, is our own.
+_OWN_REPLICA: Final = """
+insert or ignore into replica (one, replica_id, next_seq)
+select 1, replica_id, 1 from events
+where server_seq is null or position in (select position from deliveries)
+order by position desc limit 1
+"""
+_ADVANCE: Final = """
+update replica set
+  next_seq = max(next_seq,
+    1 + coalesce((select max(replica_seq) from events where replica_id = replica.replica_id), 0)),
+  hlc = nullif(max(coalesce(hlc, ''),
+    coalesce((select max(hlc) from events where replica_id = replica.replica_id), '')), '')
+"""
+_DELIVER: Final = """
+insert or ignore into deliveries (destination, position, state)
+select :to, position, case when server_seq is not null then 'acked'
+  when position in (select position from quarantine where destination = :to) then 'quarantined' else 'pending' end
+from events where reach = 'cloud' and replica_id = (select replica_id from replica)
+"""
+_TRY_AGAIN: Final = """
+update deliveries set state = 'pending' where destination = :to and state = 'quarantined'
+and position not in (select position from quarantine where destination = :to)
+"""
+
+
+def _repair(target: sqlite3.Connection, destination: str) -> None:
+    """Rebuild what follows from the events: this replica's numbers, and what still has to be sent."""
+    target.execute(_OWN_REPLICA)
+    target.execute(_ADVANCE)
+    for statement in (_DELIVER, _TRY_AGAIN):
+        target.execute(statement, {"to": destination})
+
+
+def _lost(saved: _Saved) -> str:
+    tables = ", ".join(sorted(saved.failed)) or "nothing that is known of"
+    return f"{tables} (integrity_check: {saved.findings} findings)"

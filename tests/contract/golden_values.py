@@ -1,0 +1,124 @@
+"""Every function of `sync.contract` with fixed values, and the JSON they must give.
+
+`python -m tests.contract.golden_values` writes `golden/contract.json` anew. A change in it that is not a new name is a
+change of the contract: raise `CONTRACT_VERSION`, and say so in the changelog.
+"""
+
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any, Final
+
+from sync import contract
+from sync.cloud.account import AccountState
+from sync.cloud.exchange import Round
+from sync.cloud.replicator import CloudState, CloudStatus
+from sync.document.answers import Loaded, Updated
+from sync.document.digest import DeviceDigest, DigestLine
+from sync.document.model import EntryAdded, EntryEdited, EntryRemoved
+from sync.document.prompt import Omission
+from sync.document.store import Past
+from sync.document.versions import Edited
+from sync.errors import LoginRequired, RateLimited
+from sync.health import Check
+from sync.log.audit_store import Problem
+from sync.log.model import Cursor, Page, Recorded, Refusal
+from tests.support import event
+
+FILE: Final = Path(__file__).with_name("golden") / "contract.json"
+SHA: Final = "0123456789abcdef" * 4
+SECTION: Final = ("用户偏好", "工作习惯")
+
+_ACCOUNT = AccountState("logged_in", "user-1", "a@example.com")
+_CLOUD = CloudStatus(
+    CloudState.REFUSED,
+    "2026-01-08T07:49:12.000Z",
+    LoginRequired("nobody is logged in"),
+    Cursor("epoch", 7, "evt_7", 9, "2026-01-08T07:49:12.000Z"),
+)
+_DEVICE = DeviceDigest("device-b", "办公室", (DigestLine(date(2026, 1, 8), "用户问：一"),))
+_EVENTS = (
+    event(1, event_id="evt_1", position=3, server_seq=11, server_ts="2026-01-08T07:49:13.000Z"),
+    event(2, event_id="evt_2", position=4),
+)
+_PAGE = Page(_EVENTS, 4)
+
+
+def samples() -> dict[str, list[Any]]:
+    """What each function answers, by its name: with everything set, and with nothing."""
+    return {
+        "account": [contract.account(_ACCOUNT), contract.account(AccountState("guest", None, None))],
+        "appended": [contract.appended(_PAGE, 2)],
+        "cloud": [contract.cloud(_CLOUD), contract.cloud(CloudStatus(CloudState.OFF, None, None, Cursor()))],
+        "device": [contract.device(_DEVICE)],
+        "edited": [contract.edited(_edited())],
+        "events": [contract.events(_PAGE), contract.events(Page((), 0))],
+        "failure": [contract.failure(RateLimited("too many requests", retry_after=3.0))],
+        "health": [
+            contract.health([Check("key", True, "a publishable key"), Check("file", False, "gone", "Make it.")])
+        ],
+        "history": [contract.history([Past(SHA, "2026/1/8 15:49:12", "hand", "2026-01-08T07:49:12.000Z", 3)])],
+        "loaded": [contract.loaded(_loaded())],
+        "quarantine": [
+            contract.quarantine([Refusal("evt_1", "22023", "too strange", "2026-01-08T07:49:12.000Z")], ["evt_2"])
+        ],
+        "recorded": [contract.recorded([Recorded(_EVENTS[0], False), Recorded(_EVENTS[1], True)])],
+        "round_done": [contract.round_done(Round(3, 2, 1))],
+        "status": [contract.status(_status())],
+        "updated": [
+            contract.updated(Updated("evt_1", True, None, 2)),
+            contract.updated(Updated(None, False, "nothing_said", 0)),
+        ],
+        "verified": [contract.verified([Problem("a row points nowhere", 2, ("1", "2"))], 9), contract.verified([], 9)],
+    }
+
+
+def _edited() -> Edited:
+    operations = (
+        EntryAdded("ent_a", None, SECTION, "- 早起"),
+        EntryEdited("ent_b", "- 茶", "- 绿茶", SECTION),
+        EntryRemoved("ent_c", "- 咖啡", SECTION),
+    )
+    return Edited(operations, 0, SHA)
+
+
+def _loaded() -> Loaded:
+    return Loaded(
+        content="# AI 对话记忆\n",
+        document="# AI 对话记忆\n",
+        document_sha256=SHA,
+        digest="## 其他设备的记忆（只读）\n",
+        source="cloud",
+        stale=False,
+        pending=1,
+        through_seq=7,
+        updated_at="2026-01-08T07:49:12.000Z",
+        devices=(_DEVICE,),
+        omitted=(Omission("重要对话记录", 4),),
+    )
+
+
+def _status() -> contract.Status:
+    return contract.Status(
+        account=_ACCOUNT,
+        device_id="device-a",
+        device_name="家里",
+        replica_id="rep_a",
+        cloud=_CLOUD,
+        pending=1,
+        quarantined=2,
+        document_path="/home/a/xiaobai-ai-memory.md",
+        document_sha256=SHA,
+        warnings=("document_missing",),
+        watching=True,
+        sidecar=True,
+        version="0.0.0",
+    )
+
+
+def as_text() -> str:
+    return json.dumps(samples(), ensure_ascii=False, indent=2, sort_keys=True) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(as_text(), "utf-8")
