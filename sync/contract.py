@@ -1,16 +1,39 @@
 """Result values as JSON: one shape for the command line, JSON-RPC and MCP, pinned by golden files in the tests.
 
-Objects of our own have camelCase names; events keep the snake_case envelope of seed 002. The TypedDicts are the
-published types (`xiaobai-memory serve --openrpc`); the functions fill them. Nothing here decides.
+Objects of our own have camelCase names; events keep the snake_case envelope of seed 002. The types
+are those of `sync.published`; the functions fill them. Nothing here decides.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Final, Literal
 
 from sync.document.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.log.envelope import to_json
+from sync.published import (
+    AccountJson,
+    AppendedJson,
+    CheckJson,
+    CloudJson,
+    DeviceJson,
+    EditedJson,
+    EventsJson,
+    FailureJson,
+    HealthJson,
+    HistoryJson,
+    LoadJson,
+    OperationJson,
+    ProblemJson,
+    QuarantineJson,
+    RecordedJson,
+    RefusalJson,
+    RoundJson,
+    StatusJson,
+    UpdateJson,
+    VerifyJson,
+    VersionJson,
+)
 
 if TYPE_CHECKING:  # only named here; importing them would delay the first answer of a starting sidecar
     from collections.abc import Iterable, Sequence
@@ -28,218 +51,6 @@ if TYPE_CHECKING:  # only named here; importing them would delay the first answe
     from sync.log.model import Page, Recorded, Refusal
 
 CONTRACT_VERSION: Final = 1  # raised when a name here changes its meaning
-
-
-class DigestLineJson(TypedDict):
-    date: str
-    text: str
-
-
-class DeviceJson(TypedDict):
-    deviceId: str
-    name: str
-    entries: list[DigestLineJson]
-
-
-class OmissionJson(TypedDict):
-    section: str
-    count: int
-
-
-class LoadJson(TypedDict):
-    content: str
-    document: str
-    documentSha256: str
-    digest: str
-    source: Literal["cloud", "local", "template"]
-    stale: bool
-    pending: int
-    throughSeq: int
-    updatedAt: str | None
-    devices: list[DeviceJson]
-    omitted: list[OmissionJson]
-
-
-class UpdateJson(TypedDict):
-    eventId: str | None
-    recorded: bool
-    pending: int
-    reason: NotRequired[str]
-
-
-class PromptJson(TypedDict):
-    prompt: str
-
-
-class OperationJson(TypedDict):
-    """What an edit did to one entry; the text stands in the document."""
-
-    type: Literal["entry_added", "entry_edited", "entry_removed"]
-    entryId: str
-    section: list[str]
-
-
-class EditedJson(TypedDict):
-    operations: list[OperationJson]
-    sha256: str
-
-
-class VersionJson(TypedDict):
-    """`cause`: hand, log, merged, app_cache, saved, restored. `label` is the footer's 最后更新."""
-
-    sha256: str
-    label: str | None
-    cause: str
-    createdAt: str
-    entries: int
-
-
-class HistoryJson(TypedDict):
-    versions: list[VersionJson]
-
-
-class AccountJson(TypedDict):
-    state: Literal["not_configured", "guest", "logged_out", "logged_in"]
-    userId: str | None
-    label: str | None
-
-
-class AuthJson(TypedDict):
-    account: AccountJson
-
-
-class ServerInfoJson(TypedDict):
-    name: str
-    version: str
-
-
-class InitializeJson(TypedDict):
-    protocolVersion: int
-    serverInfo: ServerInfoJson
-    capabilities: list[str]
-    deviceId: str
-    account: AccountJson
-
-
-class FailureJson(TypedDict):
-    kind: str
-    message: str
-    hint: str
-    retryable: bool
-
-
-class CloudJson(TypedDict):
-    state: Literal["off", "signed_out", "connecting", "synced", "offline", "refused"]
-    lastSyncAt: str | None
-    lastError: FailureJson | None
-    head: int
-    cursor: int
-
-
-class ThisDeviceJson(TypedDict):
-    deviceId: str
-    name: str
-    replicaId: str
-
-
-class DocumentJson(TypedDict):
-    path: str
-    sha256: str
-    warnings: list[str]
-
-
-class LanJson(TypedDict):
-    peers: list[str]
-
-
-class WatchersJson(TypedDict):
-    file: bool
-
-
-class StatusJson(TypedDict):
-    account: AccountJson
-    device: ThisDeviceJson
-    cloud: CloudJson
-    pending: int
-    quarantined: int
-    document: DocumentJson
-    lan: LanJson
-    watchers: WatchersJson
-    sidecar: bool
-    version: str
-
-
-class RoundJson(TypedDict):
-    pushed: int
-    pulled: int
-    quarantined: int
-
-
-class EventsJson(TypedDict):
-    events: list[dict[str, Any]]
-    nextOffset: int
-
-
-class AppendedJson(EventsJson):
-    """`events/appended`. `after`: where these events begin; one that differs from the last `nextOffset` tells a gap."""
-
-    after: int
-
-
-class RecordedJson(TypedDict):
-    """`eventIds` in the order given; `duplicates` are the ids that were known before."""
-
-    eventIds: list[str]
-    duplicates: list[str]
-    events: list[dict[str, Any]]
-    nextOffset: int
-
-
-class RefusalJson(TypedDict):
-    eventId: str
-    code: str
-    message: str
-    noticedAt: str
-
-
-class QuarantineJson(TypedDict):
-    """`events`: what is in quarantine now; `released`: what this call has taken out."""
-
-    events: list[RefusalJson]
-    released: list[str]
-
-
-class WatermarkJson(TypedDict):
-    name: str
-    position: int
-
-
-class ProblemJson(TypedDict):
-    what: str
-    count: int
-    examples: list[str]
-
-
-class VerifyJson(TypedDict):
-    ok: bool
-    events: int
-    problems: list[ProblemJson]
-
-
-class CheckJson(TypedDict):
-    """One thing looked at. `ok` is null where there is nothing to judge; `hint` says what to do."""
-
-    name: str
-    ok: bool | None
-    found: str
-    hint: str
-
-
-class HealthJson(TypedDict):
-    """`ok` is false where any check is."""
-
-    ok: bool
-    checks: list[CheckJson]
 
 
 @dataclass(frozen=True, slots=True)

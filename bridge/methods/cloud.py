@@ -7,7 +7,7 @@ import msgspec
 
 from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams, Params
-from sync import contract
+from sync import contract, published
 from sync.errors import CloudNotConfigured, CloudUnavailable
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
@@ -35,11 +35,11 @@ class SetSession(Params, frozen=True):
     expires_at: Annotated[float, msgspec.Meta(gt=0)]
 
 
-async def status(context: Context[Door], params: NoParams) -> contract.StatusJson:  # noqa: ARG001 - every row has params
+async def status(context: Context[Door], params: NoParams) -> published.StatusJson:  # noqa: ARG001 - every row has params
     return contract.status(await (await context.app.opened()).status())
 
 
-async def now(context: Context[Door], params: Now) -> contract.RoundJson:
+async def now(context: Context[Door], params: Now) -> published.RoundJson:
     app = await context.app.opened()
     if app.replicator is None:
         raise CloudNotConfigured("no Supabase project is set")
@@ -50,7 +50,7 @@ async def now(context: Context[Door], params: Now) -> contract.RoundJson:
         raise CloudUnavailable(f"not level within {params.timeout_ms} ms; it goes on in the background") from error
 
 
-async def quarantine(context: Context[Door], params: Quarantine) -> contract.QuarantineJson:
+async def quarantine(context: Context[Door], params: Quarantine) -> published.QuarantineJson:
     app = await context.app.opened()
     released: list[str] = []
     if params.action != "list":
@@ -60,22 +60,22 @@ async def quarantine(context: Context[Door], params: Quarantine) -> contract.Qua
     return contract.quarantine(await app.log.quarantine.refusals(), released)
 
 
-async def password(context: Context[Door], params: Password) -> contract.AuthJson:
+async def password(context: Context[Door], params: Password) -> published.AuthJson:
     app = await context.app.opened()
     return {"account": contract.account(await app.log_in(params.email, params.password, accept=params.accept))}
 
 
-async def set_session(context: Context[Door], params: SetSession) -> contract.AuthJson:
+async def set_session(context: Context[Door], params: SetSession) -> published.AuthJson:
     app = await context.app.opened()
     return {"account": contract.account(await app.adopt_session(params.access_token, params.expires_at))}
 
 
-async def auth_status(context: Context[Door], params: NoParams) -> contract.AuthJson:  # noqa: ARG001
+async def auth_status(context: Context[Door], params: NoParams) -> published.AuthJson:  # noqa: ARG001
     app = await context.app.opened()
     return {"account": contract.account(await app.account.state())}
 
 
-async def logout(context: Context[Door], params: NoParams) -> contract.AuthJson:  # noqa: ARG001
+async def logout(context: Context[Door], params: NoParams) -> published.AuthJson:  # noqa: ARG001
     app = await context.app.opened()
     return {"account": contract.account(await app.log_out())}
 

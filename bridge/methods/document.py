@@ -6,7 +6,7 @@ import msgspec
 
 from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, Params
-from sync import contract
+from sync import contract, published
 
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
@@ -29,23 +29,23 @@ class Resolve(Params, frozen=True):
     answer: Literal["accept", "restore"]
 
 
-async def save(context: Context[Door], params: Save) -> contract.EditedJson:
+async def save(context: Context[Door], params: Save) -> published.EditedJson:
     app = await context.app.opened()
     document = app.document_to_write()
     return contract.edited(await document.save(params.document, params.base_sha256, meant=params.allow_loss))
 
 
-async def history(context: Context[Door], params: History) -> contract.HistoryJson:
+async def history(context: Context[Door], params: History) -> published.HistoryJson:
     app = await context.app.opened()
     return contract.history(await app.document.versions.history(params.limit))
 
 
-async def restore(context: Context[Door], params: Restore) -> contract.EditedJson:
+async def restore(context: Context[Door], params: Restore) -> published.EditedJson:
     app = await context.app.opened()
     return contract.edited(await app.document_to_write().restore(params.sha256))
 
 
-async def resolve(context: Context[Door], params: Resolve) -> contract.EditedJson:
+async def resolve(context: Context[Door], params: Resolve) -> published.EditedJson:
     app = await context.app.opened()
     edited = await app.document_to_write().resolve(params.answer)
     view = await app.document.view()

@@ -7,7 +7,7 @@ import msgspec
 
 from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams, Params
-from sync import contract
+from sync import contract, published
 from sync.log import intake
 from sync.log.model import READ_LIMIT
 
@@ -40,22 +40,22 @@ class Tail(Read, frozen=True):
     follow: bool = False
 
 
-async def append(context: Context[Door], params: Append) -> contract.RecordedJson:
+async def append(context: Context[Door], params: Append) -> published.RecordedJson:
     app = await context.app.opened()
     return contract.recorded(await app.log.record([app.intake.draft(params.event)]))
 
 
-async def append_batch(context: Context[Door], params: AppendBatch) -> contract.RecordedJson:
+async def append_batch(context: Context[Door], params: AppendBatch) -> published.RecordedJson:
     app = await context.app.opened()
     return contract.recorded(await app.log.record(app.intake.drafts(params.events)))
 
 
-async def read(context: Context[Door], params: Read) -> contract.EventsJson:
+async def read(context: Context[Door], params: Read) -> published.EventsJson:
     app = await context.app.opened()
     return contract.events(await app.log.read(intake.query(msgspec.to_builtins(params))))
 
 
-async def tail(context: Context[Door], params: Tail) -> contract.EventsJson:
+async def tail(context: Context[Door], params: Tail) -> published.EventsJson:
     app = await context.app.opened()
     asked = msgspec.to_builtins(params)
     asked.pop("follow", None)

@@ -4,10 +4,10 @@ from typing import Any, Final
 
 from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams
-from sync import contract
+from sync import contract, published
 
 
-async def doctor(context: Context[Door], params: NoParams) -> contract.HealthJson:  # noqa: ARG001 - every row has params
+async def doctor(context: Context[Door], params: NoParams) -> published.HealthJson:  # noqa: ARG001 - every row has params
     app = await context.app.opened()
     from sync import health  # noqa: PLC0415 - it is there by now; before that an answer would have waited for it
 

@@ -7,7 +7,7 @@ import msgspec
 
 from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, Params
-from sync import __version__, contract
+from sync import __version__, contract, published
 from sync.document.capture import Exchange
 from sync.profiles import DEVICE_ID_PATTERN
 
@@ -40,7 +40,7 @@ class Update(Params, frozen=True):
     idempotency_key: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
 
 
-async def initialize(context: Context[Door], params: Initialize) -> contract.InitializeJson:
+async def initialize(context: Context[Door], params: Initialize) -> published.InitializeJson:
     if params.parent_pid is not None:
         context.watch_parent(params.parent_pid)
     context.app.listen()
@@ -56,7 +56,7 @@ async def initialize(context: Context[Door], params: Initialize) -> contract.Ini
     }
 
 
-async def load(context: Context[Door], params: Load) -> contract.LoadJson:
+async def load(context: Context[Door], params: Load) -> published.LoadJson:
     glimpsed = context.app.glimpse(scope=params.scope, max_chars=params.max_chars)
     if glimpsed is not None:
         return contract.loaded(glimpsed)
@@ -66,14 +66,14 @@ async def load(context: Context[Door], params: Load) -> contract.LoadJson:
     return contract.loaded(found)
 
 
-async def system_prompt(context: Context[Door], params: Load) -> contract.PromptJson:
+async def system_prompt(context: Context[Door], params: Load) -> published.PromptJson:
     app = await context.app.opened()
     await app.look_at_file()
     prompt = await app.conversation.prompt(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
     return {"prompt": prompt}
 
 
-async def update(context: Context[Door], params: Update) -> contract.UpdateJson:
+async def update(context: Context[Door], params: Update) -> published.UpdateJson:
     app = await context.app.opened()
     exchange = Exchange(
         user_message=params.user_message,

@@ -6,7 +6,7 @@ import msgspec
 
 from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams, Params
-from sync import contract
+from sync import contract, published
 
 Name = Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")]
 
@@ -20,18 +20,18 @@ class Set(Params, frozen=True):
     position: Annotated[int, msgspec.Meta(ge=0)]
 
 
-async def get(context: Context[Door], params: Get) -> contract.WatermarkJson:
+async def get(context: Context[Door], params: Get) -> published.WatermarkJson:
     app = await context.app.opened()
     return {"name": params.name, "position": await app.log.watermark(params.name)}
 
 
-async def put(context: Context[Door], params: Set) -> contract.WatermarkJson:
+async def put(context: Context[Door], params: Set) -> published.WatermarkJson:
     app = await context.app.opened()
     await app.log.set_watermark(params.name, params.position)
     return {"name": params.name, "position": params.position}
 
 
-async def verify(context: Context[Door], params: NoParams) -> contract.VerifyJson:  # noqa: ARG001 - every row has params
+async def verify(context: Context[Door], params: NoParams) -> published.VerifyJson:  # noqa: ARG001 - every row has params
     app = await context.app.opened()
     return contract.verified(await app.log.verify(), await app.log.newest_position())
 
