@@ -10,8 +10,9 @@ from typing import Final
 
 from bridge.methods.table import Notify
 from sync import contract
-from sync.app import App, kept_up
+from sync.app import App
 from sync.cloud.replicator import CloudStatus
+from sync.jobs import kept_up
 from sync.signals import Signal, wait_for_any
 
 __all__ = ["announce", "kept_up"]

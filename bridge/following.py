@@ -11,7 +11,8 @@ from typing import Final
 
 from bridge.methods.table import Notify
 from sync import contract
-from sync.app import App, kept_up
+from sync.app import App
+from sync.jobs import kept_up
 from sync.log.model import Query
 
 MOST_AT_ONCE: Final = 50  # events in one notification: 3 MiB of the largest there are, and no frame is over 8

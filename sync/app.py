@@ -8,7 +8,7 @@ record and read; if no sidecar is running it does the sidecar's work once, for t
 import asyncio
 import logging
 import platform
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
@@ -36,8 +36,9 @@ from sync.document.memory_file import MemoryFile
 from sync.document.others import REGISTERED
 from sync.document.versions import FOLLOWER
 from sync.document.watcher import Watcher
-from sync.errors import AlreadyRunning, InvalidInput, StorageError, place_of
+from sync.errors import AlreadyRunning, InvalidInput, StorageError
 from sync.files import sha256
+from sync.jobs import kept_up, running
 from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.log import Log
@@ -56,8 +57,7 @@ from sync.settings import Settings
 from sync.signals import Signal, wait_for_any
 
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
-BETWEEN_WRITES: Final = 0.3  # seconds at least between two renderings of the file caused by new events
-BEGIN_ANEW: Final = 2.0  # seconds before a job that failed unexpectedly is begun anew
+BETWEEN_WRITES: Final = 0.6  # seconds at least between two renderings of the file caused by new events
 FOR_A_HELPER: Final = 2.0  # seconds a starting sidecar waits for a command that does its work just now
 SNAPSHOT_BYTES: Final = 1024 * 1024  # the server takes no larger document
 
@@ -204,10 +204,18 @@ class App:
             touched, recorded = self._file_touched.count, self.log.changed.count
             watcher.renew()
             await self.settle()
-            await wait_for_any(BETWEEN_WRITES, (self._file_touched, touched))
-            await wait_for_any(
-                self.settings.document.poll_seconds, (self._file_touched, touched), (self.log.changed, recorded)
-            )
+            await self._rest(BETWEEN_WRITES, touched)
+            await self._rest(self.settings.document.poll_seconds, touched, (self.log.changed, recorded))
+
+    async def _rest(self, seconds: float, touched: int, *others: tuple[Signal, int]) -> None:
+        """Until the time is over or something happened. Our own write, which the watcher reports too, is nothing."""
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + seconds
+        while (left := ends - loop.time()) > 0:
+            happened = await wait_for_any(left, (self._file_touched, touched), *others)
+            if not happened or self._file_touched.count == touched or not self.document.looked_at:
+                return
+            touched = self._file_touched.count
 
     async def _notice_other_processes(self) -> None:
         """Another process's commits wake us as our own do."""
@@ -235,34 +243,12 @@ async def open_app(
         if role is Role.SIDECAR:
             stack.push_async_callback(app.stop)
             await app.document.view()  # what a glimpse has answered may come back as the base of a save
-            await stack.enter_async_context(_running(app.jobs()))
+            await stack.enter_async_context(running(app.jobs()))
         elif app.is_sidecar:
             await app.settle()
         yield app
         if app.is_sidecar:
             await app.settle()
-
-
-async def kept_up(name: str, job: Callable[[], Coroutine[None, None, None]]) -> None:
-    """A job that a defect, or a database that is busy or full, must not end for good: calls go on being answered."""
-    while True:
-        try:
-            await job()
-        except Exception as error:  # noqa: BLE001 - told where it happened, without its text, and begun anew
-            log.error("the job %r failed and begins anew: %s", name, place_of(error))  # noqa: TRY400 - no text of it
-        await asyncio.sleep(BEGIN_ANEW)
-
-
-@asynccontextmanager
-async def _running(jobs: Sequence[Coroutine[None, None, None]]) -> AsyncIterator[None]:
-    """Jobs that run beside the block and end with it."""
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(job) for job in jobs]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
 
 
 async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud | None, stack: AsyncExitStack) -> App:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from sync.clock import hlc_parts
-from sync.document.edit import insert_exchange
+from sync.document.edit import NewExchange, insert_exchanges
 from sync.document.labels import day_label
 from sync.document.model import EntryAdded, EntryEdited, EntryRemoved, Operation, Snapshot
 from sync.document.summary import answer_summary, question_summary
@@ -118,14 +118,18 @@ def day_of(event: Event) -> date:
 
 def applied(snapshot: Snapshot, events: Sequence[Event]) -> Snapshot:
     """Exchanges put where their day stands; one that is there already stays as it is."""
-    for event in events:
-        ids = exchange_ids(event)
-        if ids[0] not in snapshot.ids:
-            question, answer = (str(event.payload.get(part, "")) for part in ("question", "answer"))
-            snapshot = insert_exchange(
-                snapshot, ids=ids, day=day_label(day_of(event)), question=question, answer=answer
-            )
-    return snapshot
+    there = set(snapshot.ids)
+    new = [
+        NewExchange(
+            exchange_ids(event),
+            day_label(day_of(event)),
+            str(event.payload.get("question", "")),
+            str(event.payload.get("answer", "")),
+        )
+        for event in events
+        if exchange_ids(event)[0] not in there
+    ]
+    return insert_exchanges(snapshot, new) if new else snapshot
 
 
 def operation_drafts(

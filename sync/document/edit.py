@@ -5,6 +5,9 @@ the footer, a placeholder or as several lines becomes one ordinary line (`entry_
 found by its title wherever it stands; if a person renamed it, it is theirs now, and a new one is made in its place.
 """
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from sync.document.draft import Draft
 from sync.document.labels import parse_day
 from sync.document.model import Entry, Kind, Section, Snapshot, plain
@@ -14,22 +17,45 @@ from sync.document.summary import one_line
 from sync.document.template import ANSWER, QUESTION, RECORDS, SEPARATOR, footer
 
 
-def insert_exchange(snapshot: Snapshot, *, ids: tuple[str, str], day: str, question: str, answer: str) -> Snapshot:
-    """Question and answer at the end of their day (``2026/1/8``); the day is made if it is missing, newest first.
+@dataclass(frozen=True, slots=True)
+class NewExchange:
+    """One turn of a conversation to put in: ids of its two lines, the day (``2026/1/8``), the two summaries."""
 
-    `question` and `answer` are summaries already; they are put on one line here, not cut.
+    ids: tuple[str, str]
+    day: str
+    question: str
+    answer: str
+
+
+def insert_exchanges(snapshot: Snapshot, exchanges: Iterable[NewExchange]) -> Snapshot:
+    """Each at the end of its day; a day is made if it is missing, newest first. One pass, however many there are.
+
+    Question and answer are summaries already; they are put on one line here, not cut.
     """
     draft = Draft(snapshot)
+    for exchange in exchanges:
+        _put(draft, exchange)
+    return draft.freeze()
+
+
+def insert_exchange(snapshot: Snapshot, *, ids: tuple[str, str], day: str, question: str, answer: str) -> Snapshot:
+    """As `insert_exchanges`, for one."""
+    return insert_exchanges(snapshot, [NewExchange(ids, day, question, answer)])
+
+
+def _put(draft: Draft, exchange: NewExchange) -> None:
     records = section_titled(draft.cells, RECORDS) or (RECORDS,)
     draft.drop_placeholder(draft.ensure_section(records))
-    heading = draft.ensure_section(_day_section(draft, records, one_line(day)))
+    heading = draft.ensure_section(_day_section(draft, records, one_line(exchange.day)))
     draft.drop_placeholder(heading)
     section = draft.cells[heading].block.section
-    texts = (QUESTION + one_line(question), ANSWER + one_line(answer))
-    cells = [draft.cell(text.rstrip(), section=section, entry_id=name) for name, text in zip(ids, texts, strict=True)]
+    texts = (QUESTION + one_line(exchange.question), ANSWER + one_line(exchange.answer))
+    cells = [
+        draft.cell(text.rstrip(), section=section, entry_id=name)
+        for name, text in zip(exchange.ids, texts, strict=True)
+    ]
     at = own_end(draft.cells, heading)
     draft.insert(at, cells, gap_before=at > heading + 1, gap_after=True)
-    return draft.freeze()
 
 
 def insert_entry(snapshot: Snapshot, entry: Entry, after: str | None) -> Snapshot:

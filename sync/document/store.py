@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -112,6 +113,10 @@ def history(connection: Connection, surface: str, limit: int) -> list[Past]:
 
 
 def _version(row: RowMapping) -> Version:
-    document = parse(zlib.decompress(row["bytes"]))
-    ids = tuple(msgspec.json.decode(row["entry_ids"], type=list[str]))
-    return Version(row["version"], row["label"], row["sha256"], Snapshot(document, ids))
+    return Version(row["version"], row["label"], row["sha256"], _snapshot(row["bytes"], row["entry_ids"]))
+
+
+@lru_cache(maxsize=4)
+def _snapshot(data: bytes, entry_ids: str) -> Snapshot:
+    """A row's content, parsed. One settling asks for the newest version several times; the content is its own key."""
+    return Snapshot(parse(zlib.decompress(data)), tuple(msgspec.json.decode(entry_ids, type=list[str])))

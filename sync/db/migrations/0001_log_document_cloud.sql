@@ -27,7 +27,7 @@ create table events (
 create index events_by_project on events (project_id, position);
 create index events_by_type on events (type, position);
 create index events_by_time on events (ts_ms, position);
-create index events_by_number on events (server_seq);
+create index events_by_number on events (server_seq) where server_seq is not null;
 create index events_by_device on events (device_id, position);
 
 create table deliveries (
