@@ -12,10 +12,7 @@ from bridge.methods.table import Notify
 from sync import contract
 from sync.app import App
 from sync.cloud.replicator import CloudStatus
-from sync.jobs import kept_up
 from sync.signals import Signal, wait_for_any
-
-__all__ = ["announce", "kept_up"]
 
 Tell = Callable[[App, Notify], Awaitable[None]]
 

@@ -24,6 +24,7 @@ from sync.document.answers import Loaded
 from sync.document.glimpse import Glimpse
 from sync.errors import XiaobaiError
 from sync.files import make_private_folder
+from sync.jobs import kept_up
 from sync.profiles import Profile, known_installation
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class LateApp:
 
     async def _tell(self, app: "App") -> None:
         await self._listening.wait()
-        from bridge.announcing import announce, kept_up  # noqa: PLC0415 - they import what was late
+        from bridge.announcing import announce  # noqa: PLC0415 - it imports what was late
 
         await kept_up("notifications", lambda: announce(app, self._notify))
 

@@ -197,7 +197,7 @@ def quarantine(values: Iterable[Refusal], released: Sequence[str]) -> Quarantine
 
 
 def verified(problems: Sequence[Problem], newest: int) -> VerifyJson:
-    """`events`: the position of the newest one; positions have no holes."""
+    """`events`: the position of the newest one. A salvaged log has holes where rows were lost."""
     found: list[ProblemJson] = [
         {"what": problem.what, "count": problem.count, "examples": list(problem.examples)} for problem in problems
     ]

@@ -127,7 +127,7 @@ def _database(settings: Settings) -> Check:
     path = Profile.of(settings.data_dir, installation).database if installation else None
     if path is None or not path.exists():
         return Check("database", ok=None, found="not there yet; the first command makes it")
-    hint = "Keep the file; restore a backup, or move it aside and let the memory be rebuilt from the cloud."
+    hint = "Start the sidecar: it keeps the damaged file, saves what can be read and fetches the rest from the cloud."
     try:
         with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
             mark, version, verdict = (

@@ -12,7 +12,7 @@ import msgspec
 
 from sync.clock import EPOCH, hlc_parts, milliseconds
 from sync.errors import InvalidInput
-from sync.log.model import EVENT_ID_LENGTH, GLOBAL_PROJECT, NAME_LENGTH, Event, Reach, reach_of
+from sync.log.model import GLOBAL_PROJECT, NAME_LENGTH, Event, Reach, reach_of
 
 
 class _Envelope(msgspec.Struct):
@@ -144,11 +144,6 @@ def check_name(value: str, *, field: str, limit: int = NAME_LENGTH) -> str:
     if not value or len(value) > limit or not value.isprintable():
         raise InvalidInput(f"{field} must be 1 to {limit} printable characters", field=field)
     return value
-
-
-def check_event_id(value: str) -> str:
-    """Ids of others are taken as they are, up to 128 characters."""
-    return check_name(value, field="event_id", limit=EVENT_ID_LENGTH)
 
 
 def event_of_row(row: Row) -> Event:
