@@ -8,6 +8,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from sync.cloud import schema
 from tests.cloud.fixtures import Cloud as LocalCloud
 from tests.integration.sql_support import document, event
 
@@ -37,7 +38,7 @@ def rpc(client: httpx.Client, function: str, **arguments: Any) -> httpx.Response
 
 
 def test_an_event_and_the_document_travel_through_the_api(user: httpx.Client) -> None:
-    assert rpc(user, "ai_memory_schema_version").json() == 1
+    assert rpc(user, "ai_memory_schema_version").json() == schema.NEEDED
     assert rpc(user, "ai_memory_register_device", **CALL, p_name="书房").json()["name"] == "书房"
     sent = event(1, payload={"text": "记忆", "n": 2**50, "deep": [None, {"f": 0.1}]})
     answer = rpc(user, "ai_memory_sync", **CALL, p_events=[sent], p_snapshot=document("# 记忆\n", 1)).json()

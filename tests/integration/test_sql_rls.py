@@ -7,6 +7,7 @@ import psycopg
 import pytest
 from psycopg.types.json import Jsonb
 
+from sync.cloud import schema
 from tests.cloud.fixtures import Cloud as LocalCloud
 from tests.integration.sql_support import Account, Cloud, Json, as_role, call, document, event, open_cloud, refusal
 
@@ -274,7 +275,7 @@ def test_a_key_of_a_revoked_device_does_not_come_back(alice: Account, bob: Accou
 def test_registering_again_keeps_the_given_name_and_learns_the_rest(alice: Account) -> None:
     alice.call("ai_memory_rename_device", p_device_id="d1", p_name="书房")
     answer = alice.register(p_name="host.local", p_platform="linux", p_app_version="0.2.0")
-    assert (answer["name"], answer["head"], answer["schema_version"]) == ("书房", 1, 1)
+    assert (answer["name"], answer["head"], answer["schema_version"]) == ("书房", 1, schema.NEEDED)
     query = "select name, platform, app_version, public_key from public.ai_memory_devices"
     assert alice.rows(query) == [("书房", "linux", "0.2.0", "key-of-a")]
 
@@ -288,7 +289,7 @@ def test_a_deleted_account_takes_everything_along_and_is_told(cloud: Cloud, alic
 
 
 def test_the_schema_version_is_told_to_a_user(alice: Account) -> None:
-    assert alice.call("ai_memory_schema_version") == 1
+    assert alice.call("ai_memory_schema_version") == schema.NEEDED
 
 
 def test_every_table_has_row_level_security_and_every_open_function_a_fixed_search_path(cloud: Cloud) -> None:
