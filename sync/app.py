@@ -13,36 +13,30 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache, partial
-from pathlib import Path
 from typing import Final
 
 from filelock import FileLock
 
 from sync import __version__, health
 from sync.clock import Clock, SystemClock, milliseconds, uuid7
-from sync.cloud import store as cloud_store
 from sync.cloud.account import Account, AccountState
-from sync.cloud.exchange import SnapshotSource
+from sync.cloud.exchange import Exchange, SnapshotSource
 from sync.cloud.late import LateCloud
 from sync.cloud.port import Cloud, DeviceFacts, SnapshotRow
 from sync.cloud.replicator import CloudState, CloudStatus, Replicator
 from sync.cloud.tokens import TokenStore, open_token_store
 from sync.contract import Status
-from sync.db.engine import Database
-from sync.db.salvage import Salvage, open_or_salvage
 from sync.device import hardware_id
 from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
 from sync.document.others import REGISTERED
-from sync.document.versions import FOLLOWER
 from sync.document.watcher import Watcher
 from sync.errors import AlreadyRunning, InvalidInput, StorageError
 from sync.files import sha256
 from sync.jobs import kept_up, running
-from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.log import Log
-from sync.log.model import CLOUD, Cursor, Draft, Origin, Query
+from sync.log.model import Cursor, Draft, Origin, Query
 from sync.profiles import (
     Installation,
     Profile,
@@ -53,6 +47,7 @@ from sync.profiles import (
     take_sidecar_role,
 )
 from sync.redaction import Redactor
+from sync.replica import Replica, open_replica
 from sync.settings import Settings
 from sync.signals import Signal, wait_for_any
 
@@ -257,12 +252,14 @@ async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud 
     lock = _take_role(settings, role)
     if lock is not None:
         stack.callback(lock.release)
-    memory = await _open_memory(profile.database, settings, role, clock, stack, sidecar=lock is not None)
-    database, replica_id = memory.database, memory.replica_id
+    replica = await open_replica(
+        profile.database, settings, clock, sidecar=lock is not None, thorough=role is Role.SIDECAR
+    )
+    stack.push_async_callback(replica.database.close)
     redactor = Redactor(extra_patterns=settings.redaction.patterns)
     session_id = f"sess_{clock.now():%Y%m%d}_{uuid7(milliseconds(clock.now()), clock.random_bytes).hex[-8:]}"
     device_id = settings.device_id or installation.device_id
-    events = Log(database, clock, device_id=device_id, session_id=session_id)
+    events = Log(replica.database, clock, device_id=device_id, session_id=session_id)
     document = MemoryFile(
         settings.memory_file,
         events,
@@ -276,17 +273,16 @@ async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud 
     if cloud is not None:
         stack.push_async_callback(cloud.close)
     tokens = _token_store(settings, profile)
-    account = Account(database, cloud, tokens, lock=profile.folder / "session.lock", clock=clock)
-    if memory.salvage is not None and memory.salvage.owner_lost:
+    account = Account(replica.database, cloud, tokens, lock=profile.folder / "session.lock", clock=clock)
+    if replica.owner_lost:
         await account.recognise_owner()
     replicator = None
     if cloud is not None:
-        facts = DeviceFacts(replica_id, settings.device_name, platform.system(), __version__, takeover=memory.former)
         snapshots = _snapshots(document, events, redactor)
-        replicator = Replicator(events, account, facts, snapshots, clock=clock, options=settings.sync)
+        replicator = _replicator(replica, events, account, snapshots, clock=clock, settings=settings)
     return App(
         settings=settings,
-        replica_id=replica_id,
+        replica_id=replica.replica_id,
         profile=profile,
         log=events,
         intake=Intake(redactor.for_leaving(), store_messages=settings.privacy.store_messages),
@@ -296,44 +292,18 @@ async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud 
         replicator=replicator,
         clock=clock,
         is_sidecar=lock is not None,
-        start_warnings=memory.warnings,
+        start_warnings=replica.warnings,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Memory:
-    """The opened database and, where it had to be salvaged, what became of it and of which replica it is the next."""
-
-    database: Database
-    replica_id: str
-    salvage: Salvage | None
-    former: str | None
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        return (
-            () if self.salvage is None else (f"database_salvaged: {self.salvage.moved_to}; lost: {self.salvage.lost}",)
-        )
-
-
-async def _open_memory(
-    path: Path, settings: Settings, role: Role, clock: Clock, stack: AsyncExitStack, *, sidecar: bool
-) -> _Memory:
-    """A salvaged database goes on as a new replica: the damaged one may have used numbers that nobody remembers."""
-    database, salvage = await open_or_salvage(
-        path, sidecar=sidecar, thorough=role is Role.SIDECAR, destination=CLOUD, now=clock.now()
+def _replicator(
+    replica: Replica, events: Log, account: Account, snapshots: SnapshotSource, *, clock: Clock, settings: Settings
+) -> Replicator:
+    facts = DeviceFacts(
+        replica.replica_id, settings.device_name, platform.system(), __version__, takeover=replica.former
     )
-    stack.push_async_callback(database.close)
-    replica_id = await database.write(lambda connection: log_store.open_replica(connection, clock))
-    if salvage is None:
-        return _Memory(database, replica_id, None, None)
-    copied = ", ".join(f"{count} {table}" for table, count in salvage.copied.items())
-    log.error("the database was damaged and is kept at %s; saved: %s; lost: %s", salvage.moved_to, copied, salvage.lost)
-    if salvage.marks_lost and settings.memory_file.exists():  # its lines came from the log: none is added twice
-        newest = await database.read(log_store.newest_position)
-        await database.write(lambda connection: log_store.set_watermark(connection, FOLLOWER, newest, clock))
-    new_id = await database.write(lambda connection: cloud_store.become_new_replica(connection, clock))
-    return _Memory(database, new_id, salvage, former=replica_id)
+    exchange = Exchange(events, account, facts, snapshots, clock=clock, options=settings.sync)
+    return Replicator(events, exchange, clock=clock, options=settings.sync)
 
 
 def _cloud(settings: Settings, clock: Clock) -> Cloud | None:

@@ -25,6 +25,7 @@ from uuid import uuid4
 from sqlalchemy import text
 
 from sync.cloud.account import Account
+from sync.cloud.exchange import Exchange
 from sync.cloud.memory import MemoryCloud, MemoryServer
 from sync.cloud.port import Cloud, DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.replicator import Replicator
@@ -249,7 +250,8 @@ async def open_device(
 
     facts = DeviceFacts(replica_id, f"name of {name}", "Linux", "1")
     settings = options or SyncSettings(timeout_seconds=60.0)
-    replicator = Replicator(log, account, facts, newest_document, clock=clock, options=settings)
+    exchange = Exchange(log, account, facts, newest_document, clock=clock, options=settings)
+    replicator = Replicator(log, exchange, clock=clock, options=settings)
     try:
         yield Device(
             folder=folder,

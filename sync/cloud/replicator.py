@@ -17,10 +17,8 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_ran
 
 from sync.clock import Clock
 from sync.cloud import store
-from sync.cloud.account import Account
-from sync.cloud.exchange import Exchange, Round, SnapshotSource
+from sync.cloud.exchange import Exchange, Round
 from sync.cloud.plan import rest_after
-from sync.cloud.port import DeviceFacts
 from sync.errors import CloudError, CloudUnavailable, LoginRequired, StorageError, XiaobaiError
 from sync.log.log import Log
 from sync.log.model import Cursor
@@ -57,18 +55,9 @@ class CloudStatus:
 class Replicator:
     """Keeps one profile's log and the server's in step. `run()` for ever; `sync_now()` from anywhere."""
 
-    def __init__(
-        self,
-        events: Log,
-        account: Account,
-        facts: DeviceFacts,
-        snapshot: SnapshotSource,
-        *,
-        clock: Clock,
-        options: SyncSettings,
-    ) -> None:
+    def __init__(self, events: Log, exchange: Exchange, *, clock: Clock, options: SyncSettings) -> None:
         self._log = events
-        self._exchange = Exchange(events, account, facts, snapshot, clock=clock, options=options)
+        self._exchange = exchange
         self._clock = clock
         self._poll_seconds = options.poll_seconds
         self._wake = Signal()

@@ -1,0 +1,72 @@
+"""One local database as a replica of the memory: opened, salvaged where it was damaged, known by its id.
+
+Above the log, the cloud and the document, because a salvage that costs the database its marks concerns all three: the
+log's numbers are no longer safe, the server has to hear whom we replace, and the file's lines are known already.
+"""
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+
+from sync.clock import Clock
+from sync.cloud import store as cloud_store
+from sync.db.engine import Database
+from sync.db.salvage import Salvage, open_or_salvage
+from sync.document.versions import FOLLOWER
+from sync.log import store as log_store
+from sync.log.model import CLOUD
+from sync.settings import Settings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """The opened database and, where it had to be salvaged, what became of it and of which replica it is the next."""
+
+    database: Database
+    replica_id: str
+    salvage: Salvage | None = None
+    former: str | None = None
+
+    @property
+    def owner_lost(self) -> bool:
+        """Whether the damage took the row that says whose memory this is."""
+        return self.salvage is not None and self.salvage.owner_lost
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        if self.salvage is None:
+            return ()
+        return (f"database_salvaged: {self.salvage.moved_to}; lost: {self.salvage.lost}",)
+
+
+async def open_replica(path: Path, settings: Settings, clock: Clock, *, sidecar: bool, thorough: bool) -> Replica:
+    """Open or create the database; whoever calls closes it. Raises a StorageError, and then nothing is open.
+
+    `sidecar`: we hold the role, so a damaged database may be moved aside; `thorough`: look at every page of it.
+    """
+    database, salvage = await open_or_salvage(
+        path, sidecar=sidecar, thorough=thorough, destination=CLOUD, now=clock.now()
+    )
+    try:
+        replica_id = await database.write(lambda connection: log_store.open_replica(connection, clock))
+        if salvage is None:
+            return Replica(database, replica_id)
+        return await _next_replica(Replica(database, replica_id, salvage), settings, clock)
+    except BaseException:
+        await database.close()
+        raise
+
+
+async def _next_replica(salvaged: Replica, settings: Settings, clock: Clock) -> Replica:
+    """A salvaged database goes on as a new replica: the damaged one may have used numbers that nobody remembers."""
+    database, salvage = salvaged.database, salvaged.salvage
+    assert salvage is not None
+    copied = ", ".join(f"{count} {table}" for table, count in salvage.copied.items())
+    log.error("the database was damaged and is kept at %s; saved: %s; lost: %s", salvage.moved_to, copied, salvage.lost)
+    if salvage.marks_lost and settings.memory_file.exists():  # its lines came from the log: none is added twice
+        newest = await database.read(log_store.newest_position)
+        await database.write(lambda connection: log_store.set_watermark(connection, FOLLOWER, newest, clock))
+    new_id = await database.write(lambda connection: cloud_store.become_new_replica(connection, clock))
+    return Replica(database, new_id, salvage, former=salvaged.replica_id)
