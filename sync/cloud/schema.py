@@ -13,7 +13,10 @@ MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {
         "20261121000400_ai_memory_sync.sql",
         "20261121000500_ai_memory_access.sql",
     ),
-    2: ("20261122000900_ai_memory_schema_2.sql",),
+    2: (
+        "20261122000300_ai_memory_partitions.sql",
+        "20261122000900_ai_memory_schema_2.sql",
+    ),
 }
 NEEDED: Final = max(MIGRATIONS)
 

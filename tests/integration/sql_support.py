@@ -16,6 +16,8 @@ import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
+from tests.cloud.tools import MIGRATIONS
+
 Json = dict[str, Any]
 Connection = psycopg.Connection[tuple[Any, ...]]
 Cursor = psycopg.Cursor[tuple[Any, ...]]
@@ -181,3 +183,12 @@ class Cloud:
 def open_cloud(url: str) -> Iterator[Cloud]:
     with ExitStack() as connections:
         yield Cloud(url, connections.enter_context(psycopg.connect(url, autocommit=True)), connections)
+
+
+def migrate(admin: Connection, *, through: str = "9", after: str = "") -> None:
+    """Apply the migrations whose names lie between the two, as `supabase db push` does: one transaction each."""
+    for path in sorted(MIGRATIONS.glob("*.sql")):
+        if after < path.name <= through:
+            with admin.transaction():
+                admin.execute("set local session authorization postgres")
+                admin.execute(path.read_text("utf-8").encode())
