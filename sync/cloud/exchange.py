@@ -25,7 +25,7 @@ from sync.log.log import Log
 from sync.log.model import Cursor, Event, Refusal
 from sync.settings import SyncSettings
 
-PULL_EVENTS: Final = 500
+PULL_EVENTS: Final = 1_000  # the most that the server hands out in one answer; it cuts at 1 MiB as well
 MOST_REQUESTS: Final = 10_000  # in one round: a bound on a server that never says it is done
 MOST_FORKS: Final = 1  # in one round: a new replica's numbers are its own; a second fork is something else
 MOST_RESETS: Final = 2  # in one round: a log is replaced once, perhaps twice, not for ever

@@ -63,20 +63,19 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
         outbox_store.acknowledge(connection, CLOUD, answer.acked)
         return 0
     outbox_store.acknowledge(connection, CLOUD, answer.acked)
-    new = 0
-    for event in answer.events:
-        if outbox_store.number(connection, event):
-            outbox_store.acknowledge(connection, CLOUD, [(event.event_id, event.server_seq or 0)])
-        else:
-            if log_store.is_taken(connection, event.replica_id, event.replica_seq):
-                raise DeviceForked("an event of ours stands under a number that the server knows under another id")
-            log_store.add(connection, event)
-            new += 1
+    known = log_store.known_ids(connection, [event.event_id for event in answer.events])
+    held = [event for event in answer.events if event.event_id in known]
+    new = list({event.event_id: event for event in answer.events if event.event_id not in known}.values())
+    if log_store.any_taken(connection, new):
+        raise DeviceForked("an event of ours stands under a number that the server knows under another id")
+    outbox_store.number(connection, held)
+    outbox_store.acknowledge(connection, CLOUD, [(event.event_id, event.server_seq or 0) for event in held])
+    log_store.add_all(connection, new)
     log_store.witness(connection, answer.events, clock)
     outbox_store.move_cursor(connection, CLOUD, verdict.cursor)
     if verdict.caught_up:
         outbox_store.send_again_what_was_forgotten(connection, CLOUD)
-    return new
+    return len(new)
 
 
 def acknowledge(connection: Connection, answer: SyncAnswer) -> None:

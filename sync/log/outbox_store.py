@@ -29,6 +29,15 @@ _RELEASE: Final = delete(quarantine).where(
     quarantine.c.destination == bindparam("to"), quarantine.c.position == bindparam("at")
 )
 _POSITION: Final = select(events.c.position).where(events.c.event_id == bindparam("id"))
+_POSITIONS: Final = select(events.c.event_id, events.c.position).where(
+    events.c.event_id.in_(bindparam("ids", expanding=True))
+)
+_SET_NUMBER: Final = update(events).where(events.c.position == bindparam("at")).values(server_seq=bindparam("number"))
+_SET_NUMBER_AND_TIME: Final = (
+    update(events)
+    .where(events.c.event_id == bindparam("id"))
+    .values(server_seq=bindparam("number"), server_ts=bindparam("time"))
+)
 _CURSOR: Final = select(cursors).where(cursors.c.destination == bindparam("to"))
 
 
@@ -63,23 +72,23 @@ def count(connection: Connection, destination: str, state: str) -> int:
 
 def acknowledge(connection: Connection, destination: str, acked: Sequence[tuple[str, int]]) -> None:
     """The destination holds these events (id, its number). Safe to repeat; unknown ids are ignored."""
-    for event_id, seq in acked:
-        position = connection.execute(_POSITION, {"id": event_id}).scalar()
-        if position is None:
-            continue
-        connection.execute(update(events).where(events.c.position == position).values(server_seq=seq))
-        connection.execute(_SET_STATE, {"to": destination, "at": position, "now": "acked"})
-        connection.execute(_RELEASE, {"to": destination, "at": position})
+    numbers = dict(acked)
+    found = connection.execute(_POSITIONS, {"ids": list(numbers)}).all()
+    if not found:
+        return
+    connection.execute(_SET_NUMBER, [{"at": row.position, "number": numbers[row.event_id]} for row in found])
+    places = [{"to": destination, "at": row.position} for row in found]
+    connection.execute(_SET_STATE, [{**place, "now": "acked"} for place in places])
+    connection.execute(_RELEASE, places)
 
 
-def number(connection: Connection, event: Event) -> bool:
-    """Note the server's number and time of an event we hold; False where we do not hold it."""
-    statement = (
-        update(events)
-        .where(events.c.event_id == event.event_id)
-        .values(server_seq=event.server_seq, server_ts=event.server_ts)
-    )
-    return connection.execute(statement).rowcount == 1
+def number(connection: Connection, held: Sequence[Event]) -> None:
+    """Note the server's numbers and times of events we hold."""
+    if held:
+        connection.execute(
+            _SET_NUMBER_AND_TIME,
+            [{"id": event.event_id, "number": event.server_seq, "time": event.server_ts} for event in held],
+        )
 
 
 def refuse(connection: Connection, destination: str, refusal: Refusal) -> None:

@@ -17,8 +17,10 @@ from sync.log.model import CLOUD, SCHEMA_VERSION, Draft, Event, Page, Query, Rea
 _REPLICA: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
 _ADVANCE: Final = update(replica).values(next_seq=bindparam("next"), hlc=bindparam("clock"))
 _BY_ID: Final = select(events).where(events.c.event_id == bindparam("id"))
-_AT_NUMBER: Final = select(events.c.position).where(
-    events.c.replica_id == bindparam("replica"), events.c.replica_seq == bindparam("number")
+_KNOWN: Final = select(events.c.event_id).where(events.c.event_id.in_(bindparam("ids", expanding=True)))
+_NUMBERS: Final = select(events.c.replica_id, events.c.replica_seq).where(
+    events.c.replica_id.in_(bindparam("replicas", expanding=True)),
+    events.c.replica_seq.in_(bindparam("numbers", expanding=True)),
 )
 _INSERT: Final = insert(events)
 _NEWEST: Final = select(func.coalesce(func.max(events.c.position), 0))
@@ -108,7 +110,17 @@ def _same(known: Event, draft: Draft) -> Event:
 
 def add(connection: Connection, event: Event) -> Event:
     """Insert one event; returns it with its position."""
-    values = {
+    return replace(event, position=connection.execute(_INSERT, _row(event)).lastrowid)
+
+
+def add_all(connection: Connection, found: Sequence[Event]) -> None:
+    """Insert a page of events at once: statement by statement a first pull takes ten times as long."""
+    if found:
+        connection.execute(_INSERT, [_row(event) for event in found])
+
+
+def _row(event: Event) -> dict[str, Any]:
+    return {
         "event_id": event.event_id,
         "schema_version": event.schema_version,
         "project_id": event.project_id,
@@ -130,8 +142,6 @@ def add(connection: Connection, event: Event) -> Event:
         "server_seq": event.server_seq,
         "server_ts": event.server_ts,
     }
-    position = connection.execute(_INSERT, values).lastrowid
-    return replace(event, position=position)
 
 
 def witness(connection: Connection, seen: Iterable[Event], clock: Clock) -> None:
@@ -151,9 +161,17 @@ def witness(connection: Connection, seen: Iterable[Event], clock: Clock) -> None
         connection.execute(_ADVANCE, {"next": following, "clock": hlc})
 
 
-def is_taken(connection: Connection, replica_id: str, replica_seq: int) -> bool:
-    """Whether an event stands under this number of a replica."""
-    return connection.execute(_AT_NUMBER, {"replica": replica_id, "number": replica_seq}).first() is not None
+def known_ids(connection: Connection, event_ids: Sequence[str]) -> set[str]:
+    """Which of these events we hold."""
+    return set(connection.execute(_KNOWN, {"ids": event_ids}).scalars())
+
+
+def any_taken(connection: Connection, found: Sequence[Event]) -> bool:
+    """Whether an event of ours, or two of these, stand under one number of one replica."""
+    numbers = {(event.replica_id, event.replica_seq) for event in found}
+    asked = {"replicas": list({replica for replica, _ in numbers}), "numbers": list({number for _, number in numbers})}
+    taken = connection.execute(_NUMBERS, asked)
+    return len(numbers) < len(found) or any((row.replica_id, row.replica_seq) in numbers for row in taken)
 
 
 def find(connection: Connection, event_id: str) -> Event | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import measures
+from tests.bench import measures, with_cloud
 from tests.bench.measures import Row
 
 
@@ -18,6 +18,7 @@ def rows(folder: Path) -> Iterator[Row]:
     yield from measures.update_latency(folder)
     yield from measures.edit_to_event(folder)
     yield from measures.idle(folder)
+    yield from with_cloud.rows(folder)
 
 
 def main() -> int:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -72,6 +73,13 @@ class User(NamedTuple):
 @pytest.fixture(scope="session")
 def local_cloud() -> Iterator[Cloud]:
     """A local Supabase on a real PostgreSQL, with the migrations of this repository."""
+    with running_cloud() as cloud:
+        yield cloud
+
+
+@contextmanager
+def running_cloud() -> Iterator[Cloud]:
+    """The same for whoever is no test: the benchmarks."""
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.cloud"],

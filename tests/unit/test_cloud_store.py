@@ -1,0 +1,84 @@
+"""What a page of the server's events does to the database."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event as sqlalchemy_event
+
+from sync.cloud import store
+from sync.cloud.plan import judge
+from sync.cloud.port import SyncAnswer
+from sync.db.engine import Database
+from sync.errors import DeviceForked
+from sync.log import store as log_store
+from sync.log.model import Cursor, Event, Query
+from tests.support import START, FixedClock, event
+
+NOW = START.isoformat()
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await Database.open(tmp_path / "memory.db")
+    await opened.write(lambda connection: log_store.open_replica(connection, FixedClock()))
+    yield opened
+    await opened.close()
+
+
+def numbered(seq: int, *, under: int | None = None, **changes: Any) -> Event:
+    """An event with the server's number `seq`; `under`: its replica's own number, where that is another."""
+    given = {"event_id": f"evt_{seq}", "server_seq": seq, "server_ts": NOW, **changes}
+    return event(seq if under is None else under, **given)
+
+
+async def take_in(database: Database, *events: Event, after: int = 0) -> int:
+    answer = SyncAnswer("epoch", after + len(events), 0, False, events, (), NOW)
+    verdict = judge(Cursor("epoch", after), answer)
+    return await database.write(lambda connection: store.apply(connection, answer, verdict, FixedClock()))
+
+
+async def stored(database: Database) -> list[Event]:
+    return list((await database.read(lambda connection: log_store.read(connection, Query()))).events)
+
+
+async def test_a_page_costs_the_same_statements_whatever_its_size(database: Database) -> None:
+    statements: list[str] = []
+    sqlalchemy_event.listen(database._write_engine, "before_cursor_execute", lambda *said: statements.append(said[2]))
+    await take_in(database, numbered(1))
+    for_one = len(statements)
+    statements.clear()
+    assert await take_in(database, *map(numbered, range(2, 202)), after=1) == 200
+    assert len(statements) == for_one
+
+
+async def test_what_we_hold_is_numbered_and_only_the_rest_is_new(database: Database) -> None:
+    await database.write(lambda connection: log_store.add(connection, event(1, event_id="evt_1")))
+    assert await take_in(database, numbered(1), numbered(2)) == 1
+    assert [(item.event_id, item.server_seq, item.server_ts) for item in await stored(database)] == [
+        ("evt_1", 1, NOW),
+        ("evt_2", 2, NOW),
+    ]
+
+
+async def test_one_event_under_two_numbers_is_there_once(database: Database) -> None:
+    assert await take_in(database, numbered(1), numbered(2, event_id="evt_1", under=1)) == 1
+    assert [item.server_seq for item in await stored(database)] == [2]
+
+
+async def test_a_number_of_ours_under_another_id_is_a_fork_and_nothing_is_taken_in(database: Database) -> None:
+    await database.write(lambda connection: log_store.add(connection, event(1, event_id="evt_ours")))
+    with pytest.raises(DeviceForked):
+        await take_in(database, numbered(1, replica="rep_b"), numbered(2, under=1))
+    assert [item.event_id for item in await stored(database)] == ["evt_ours"]
+
+
+async def test_two_events_of_one_answer_under_one_number_are_a_fork(database: Database) -> None:
+    with pytest.raises(DeviceForked):
+        await take_in(database, numbered(1), numbered(2, under=1))
+
+
+async def test_a_number_is_its_own_replica_s(database: Database) -> None:
+    assert await take_in(database, numbered(1, under=1), numbered(2, under=2, replica="rep_b")) == 2
+    assert await take_in(database, numbered(3, under=2), numbered(4, under=1, replica="rep_b"), after=2) == 2
