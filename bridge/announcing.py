@@ -1,7 +1,8 @@
-"""What the sidecar tells unasked: that the memory, the cloud or the login has changed, that a token is needed.
+"""What the sidecar tells unasked: memory, cloud or login have changed, a token is needed, a long pull comes on.
 
 Only a client that has called `initialize` is told anything: one that never did may read answers line by line. A hint
-says "look again"; bursts become one hint, since the second would say nothing new.
+says "look again"; bursts become one hint, since the second would say nothing new. `$/progress` is no hint: each answer
+of the server is told as it comes, and there are as many as pages.
 """
 
 import asyncio
@@ -21,13 +22,20 @@ BETWEEN_HINTS: Final = 0.1  # seconds; a renderer need not redraw more often
 
 async def announce(app: App, notify: Notify) -> None:
     """What a client wants to hear of, until cancelled."""
+    if app.replicator is None:
+        await _hint(app, notify, [])
+        return
+    with app.replicator.pulls.heard_by(lambda progress: notify("$/progress", contract.progress(progress))):
+        await _hint(app, notify, [(app.replicator.advanced, _Status().tell)])
+
+
+async def _hint(app: App, notify: Notify, of_the_cloud: list[tuple[Signal, Tell]]) -> None:
     hints: list[tuple[Signal, Tell]] = [
         (app.log.changed, _memory_changed),
         (app.account.changed, _auth_changed),
         (app.account.token_needed, _token_needed),
+        *of_the_cloud,
     ]
-    if app.replicator is not None:
-        hints.append((app.replicator.advanced, _Status().tell))
     counts = [signal.count for signal, _ in hints]
     while True:
         await wait_for_any(None, *((signal, seen) for (signal, _), seen in zip(hints, counts, strict=True)))

@@ -29,6 +29,7 @@ const CALLS = Object.freeze({
 const EVENTS = Object.freeze({
   changed: 'memory/changed',
   'sync-changed': 'sync/statusChanged',
+  progress: '$/progress',
   'auth-changed': 'auth/changed',
   'token-needed': 'auth/tokenNeeded',
 });

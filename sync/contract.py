@@ -25,6 +25,7 @@ from sync.published import (
     LoadJson,
     OperationJson,
     ProblemJson,
+    ProgressJson,
     QuarantineJson,
     RecordedJson,
     RefusalJson,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:  # only named here; importing them would delay the first answe
 
     from sync.cloud.account import AccountState
     from sync.cloud.exchange import Round
+    from sync.cloud.progress import Progress
     from sync.cloud.replicator import CloudStatus
     from sync.document.answers import Loaded, Updated
     from sync.document.digest import DeviceDigest
@@ -169,6 +171,14 @@ def failure(value: XiaobaiError) -> FailureJson:
 
 def round_done(value: Round) -> RoundJson:
     return {"pushed": value.pushed, "pulled": value.pulled, "quarantined": value.quarantined}
+
+
+def progress(value: Progress) -> ProgressJson:
+    """The params of `$/progress`, in the shape that LSP clients know; one token for each long pull."""
+    return {
+        "token": f"sync-{value.pull}",
+        "value": {"kind": value.step, "title": "sync", "done": value.done, "total": value.total},
+    }
 
 
 def events(page: Page) -> EventsJson:

@@ -151,6 +151,20 @@ class RoundJson(TypedDict):
     quarantined: int
 
 
+class ProgressValueJson(TypedDict):
+    """`done` of `total` events; both can start anew where the server was restored."""
+
+    kind: Literal["begin", "report", "end"]
+    title: Literal["sync"]
+    done: int
+    total: int
+
+
+class ProgressJson(TypedDict):
+    token: str
+    value: ProgressValueJson
+
+
 class EventsJson(TypedDict):
     events: list[dict[str, Any]]
     nextOffset: int

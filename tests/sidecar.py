@@ -166,6 +166,35 @@ class Sidecar:
                 self._answers[message["id"]].put(message)
 
 
+class Ear(Sidecar):
+    """A sidecar whose notifications are heard."""
+
+    def __init__(self, home: Home) -> None:
+        self.told: queue.Queue[dict[str, Any]] = queue.Queue()
+        super().__init__(home)
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            message = json.loads(line)
+            if "method" in message:
+                self.told.put(message)
+            else:
+                self._answers[message["id"]].put(message)
+
+    def next(self, method: str) -> dict[str, Any]:
+        """The params of the next notification of this name."""
+        while True:
+            message = self.told.get(timeout=ANSWER_WITHIN)
+            if message["method"] == method:
+                params: dict[str, Any] = message["params"]
+                return params
+
+    def heard(self) -> list[str]:
+        """The names of what was told so far."""
+        return [self.told.get()["method"] for _ in range(self.told.qsize())]
+
+
 def eventually(look: Any, within: float = ANSWER_WITHIN) -> Any:
     """The first truthy answer of `look`; AssertionError with the last one where there is none in time."""
     deadline = time.monotonic() + within

@@ -5,8 +5,12 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.cli.running import JsonFlag, call
-from sync.app import Role
+from bridge.cli.progress import shown
+from bridge.cli.running import JsonFlag, call, run
+from bridge.methods.door import Door, OpenDoor
+from bridge.methods.registry import TABLE
+from bridge.methods.table import Context
+from sync.app import App, Role
 
 
 def status(context: typer.Context, *, json: JsonFlag = False) -> None:
@@ -21,7 +25,12 @@ def sync(
     json: JsonFlag = False,
 ) -> None:
     """Push and pull until this device and the server are level."""
-    call(context, "sync/now", {"timeoutMs": timeout_ms}, _show_round, as_json=json, role=Role.HELPER)
+
+    async def syncing(app: App) -> Any:
+        with shown(app):
+            return await TABLE.call("sync/now", Context[Door](OpenDoor(app)), {"timeoutMs": timeout_ms})
+
+    run(context, syncing, _show_round, as_json=json, role=Role.HELPER)
 
 
 def login(

@@ -20,6 +20,7 @@ from sync.cloud import store
 from sync.cloud.account import Account
 from sync.cloud.plan import Verdict, batch, halves, judge
 from sync.cloud.port import DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.progress import Pulls
 from sync.errors import CloudUnavailable, DeviceForked, Forbidden, LoginRequired, Rejected
 from sync.log.log import Log
 from sync.log.model import Cursor, Event, Refusal
@@ -68,6 +69,7 @@ class Exchange:
         self._timeout = options.timeout_seconds
         self._push_events = options.push_events
         self._registered: set[tuple[str, str]] = set()  # (user, device)
+        self.pulls = Pulls()
         self._settled_snapshot: str | None = None  # hash of the document the server has stored, or refused for good
 
     @property
@@ -80,6 +82,13 @@ class Exchange:
         self._registered.clear()
 
     async def until_level(self) -> Round:
+        """One round. Raises a CloudError or StorageError; what was acknowledged and taken in by then stands."""
+        try:
+            return await self._until_level()
+        finally:
+            self.pulls.over()
+
+    async def _until_level(self) -> Round:
         done = Round()
         resets = forks = 0
         stands = set[tuple[str | None, int, str | None]]()
@@ -105,6 +114,7 @@ class Exchange:
                 await self._become_new_replica()
                 stands.clear()
                 continue
+            self.pulls.moved(waiting.cursor, verdict)
             done = Round(done.pushed + len(answer.acked), done.pulled + new, done.quarantined + refused)
             if verdict.caught_up and (await self._log.outbox()).pending == 0:
                 return done

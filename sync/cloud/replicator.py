@@ -19,6 +19,7 @@ from sync.clock import Clock
 from sync.cloud import store
 from sync.cloud.exchange import Exchange, Round
 from sync.cloud.plan import rest_after
+from sync.cloud.progress import Pulls
 from sync.errors import CloudError, CloudUnavailable, LoginRequired, StorageError, XiaobaiError
 from sync.log.log import Log
 from sync.log.model import Cursor
@@ -72,6 +73,11 @@ class Replicator:
     @property
     def replica_id(self) -> str:
         return self._exchange.replica_id
+
+    @property
+    def pulls(self) -> Pulls:
+        """Where to listen to a pull that takes more than one answer."""
+        return self._exchange.pulls
 
     @property
     def state(self) -> CloudState:

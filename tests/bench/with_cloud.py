@@ -19,26 +19,12 @@ from sync.cloud.exchange import PULL_EVENTS
 from tests.bench import measures
 from tests.bench.measures import Row
 from tests.cloud.fixtures import Cloud, running_cloud
+from tests.cloud.history import write_history
 from tests.sidecar import Home, Sidecar
 
 HISTORY: Final = 100_000  # events; some years of a person who talks a lot
 PATIENCE_MS: Final = 600_000
 EVENTS_PER_SECOND: Final = 5_000
-
-_HISTORY = """
-insert into public.ai_memory_events (
-    user_id, seq, event_id, replica_id, replica_seq, device_id, schema_version, project_id, session_id, ts, type,
-    payload, hlc, origin, local_date, utc_offset, bytes, server_ts
-)
-select
-    user_id, head.seq + n, 'evt_' || gen_random_uuid(), 'rep_history', n, 'device-history', 1, 'proj_global',
-    'sess_20260202_001', to_char(timestamptz '2026-02-02Z' + n * interval '1 s', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'),
-    'exchange_recorded',
-    jsonb_build_object('question', '第 ' || n || ' 个问题', 'answer', repeat('回答', 30), 'importance', 3),
-    lpad(to_hex(1769990400000 + n * 1000), 12, '0') || '-0000', 'user-typed', '2026-02-02', 480, 700, now()
-from public.ai_memory_heads as head, generate_series(1, %(count)s) as n
-where user_id = %(user)s
-"""
 
 
 def rows(folder: Path) -> Iterator[Row]:
@@ -65,7 +51,7 @@ def first_pull(folder: Path, cloud: Cloud, count: int = HISTORY) -> Iterator[Row
     with Sidecar(home) as sidecar:
         sidecar.log_in(email, password)
         sidecar.call("sync/now")
-        _write_history(cloud, user_id, count)
+        write_history(cloud, user_id, count)
         began = time.perf_counter()
         pulled = sidecar.wait(sidecar.send("sync/now", timeoutMs=PATIENCE_MS), within=PATIENCE_MS / 1000)["pulled"]
         ours = time.perf_counter() - began
@@ -83,17 +69,6 @@ def _user(cloud: Cloud) -> tuple[str, str, str]:
 
 def _home(folder: Path, cloud: Cloud) -> Home:
     return Home(folder, SUPABASE_URL=cloud.url, SUPABASE_KEY=cloud.publishable_key)
-
-
-def _write_history(cloud: Cloud, user_id: str, count: int) -> None:
-    """Another device's events, as if they had been pushed: numbered without a gap under the head."""
-    with psycopg.connect(cloud.database_url) as connection:
-        connection.execute(
-            "insert into public.ai_memory_devices (user_id, device_id, name) values (%s, 'device-history', 'history')",
-            [user_id],
-        )
-        connection.execute(_HISTORY, {"user": user_id, "count": count})
-        connection.execute("update public.ai_memory_heads set seq = seq + %s where user_id = %s", [count, user_id])
 
 
 def _raw_pages(cloud: Cloud, email: str, password: str, count: int) -> float:

@@ -12,6 +12,7 @@ from typing import Any, Final
 from sync import contract
 from sync.cloud.account import AccountState
 from sync.cloud.exchange import Round
+from sync.cloud.progress import Progress
 from sync.cloud.replicator import CloudState, CloudStatus
 from sync.document.answers import Loaded, Updated
 from sync.document.digest import DeviceDigest, DigestLine
@@ -59,6 +60,7 @@ def samples() -> dict[str, list[Any]]:
         ],
         "history": [contract.history([Past(SHA, "2026/1/8 15:49:12", "hand", "2026-01-08T07:49:12.000Z", 3)])],
         "loaded": [contract.loaded(_loaded())],
+        "progress": [contract.progress(Progress(1, "report", 2_000, 5_000))],
         "quarantine": [
             contract.quarantine([Refusal("evt_1", "22023", "too strange", "2026-01-08T07:49:12.000Z")], ["evt_2"])
         ],

@@ -1,0 +1,76 @@
+"""How a pull that takes more than one answer comes on, told to whoever listens: once an answer, never by the clock.
+
+A callback and not a signal: a signal lets a slow listener see only the last of several changes, and here the first
+and the last one mean something.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from sync.cloud.plan import Verdict
+from sync.log.model import Cursor
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Events that this pull has brought, of those that it will bring as far as the server has said.
+
+    `pull` counts the long pulls of this process. A pull that fails ends before `done` is `total`; the next one goes
+    on where it ended, and counts from there.
+    """
+
+    pull: int
+    step: Literal["begin", "report", "end"]
+    done: int
+    total: int
+
+
+Listener = Callable[[Progress], None]
+
+
+class Pulls:
+    """The long pulls of one exchange, one after another. One that fits into a single answer is not told."""
+
+    def __init__(self) -> None:
+        self._listeners: list[Listener] = []
+        self._count = 0
+        self._start = 0
+        self._last: Progress | None = None
+
+    @contextmanager
+    def heard_by(self, listener: Listener) -> Iterator[None]:
+        """Tell a listener, for as long as the block lasts. It may hear of a pull that has begun before."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)
+
+    def moved(self, before: Cursor, verdict: Verdict) -> None:
+        """An answer has been taken in."""
+        if verdict.reset:  # everything comes again, from the server's floor
+            self._start = verdict.cursor.seq
+            return
+        if self._last is None:
+            if verdict.caught_up:
+                return
+            self._start = before.seq
+            self._count += 1
+        step: Literal["begin", "report"] = "report" if self._last else "begin"
+        here = verdict.cursor
+        self._tell(Progress(self._count, step, here.seq - self._start, here.head - self._start))
+        if verdict.caught_up:
+            self.over()
+
+    def over(self) -> None:
+        """The round has ended, well or not."""
+        if self._last is not None:
+            self._tell(replace(self._last, step="end"))
+            self._last = None
+
+    def _tell(self, progress: Progress) -> None:
+        self._last = progress
+        for listener in self._listeners:
+            listener(progress)
