@@ -25,6 +25,11 @@ export interface CloudJson {
   state: 'connecting' | 'off' | 'offline' | 'refused' | 'signed_out' | 'synced';
 }
 
+export interface CodeSentJson {
+  contact: string;
+  resendAfterSeconds: number;
+}
+
 export interface DeviceJson {
   deviceId: string;
   entries: Array<DigestLineJson>;
@@ -287,11 +292,30 @@ export interface Methods {
     };
     result: QuarantineJson;
   };
-  /** Log in with e-mail and password. */
+  /** Send a code to a phone (SMS) or an e-mail address. */
+  'auth/start': {
+    params: {
+      phone?: string | null;
+      email?: string | null;
+    };
+    result: CodeSentJson;
+  };
+  /** Log in with the code that was sent; a first login makes the account. */
+  'auth/verify': {
+    params: {
+      code: string;
+      phone?: string | null;
+      email?: string | null;
+      /** default false */ accept?: boolean;
+    };
+    result: AuthJson;
+  };
+  /** Log in with phone number or e-mail address, and password. */
   'auth/password': {
     params: {
-      email: string;
       password: string;
+      phone?: string | null;
+      email?: string | null;
       /** default false */ accept?: boolean;
     };
     result: AuthJson;
@@ -424,4 +448,7 @@ export type ErrorKind =
   | 'schema_mismatch'
   | 'rejected'
   | 'device_forked'
-  | 'device_conflict';
+  | 'device_conflict'
+  | 'code_refused'
+  | 'login_refused'
+  | 'message_not_sent';

@@ -20,8 +20,10 @@ from filelock import FileLock
 from sync import __version__, health
 from sync.clock import Clock, SystemClock, milliseconds, uuid7
 from sync.cloud.account import Account, AccountState
+from sync.cloud.contact import Contact
 from sync.cloud.exchange import Exchange, SnapshotSource
 from sync.cloud.late import LateCloud
+from sync.cloud.logins import Session
 from sync.cloud.port import Cloud, DeviceFacts, SnapshotRow
 from sync.cloud.replicator import CloudState, CloudStatus, Replicator
 from sync.cloud.tokens import TokenStore, open_token_store
@@ -31,7 +33,7 @@ from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
 from sync.document.others import REGISTERED
 from sync.document.watcher import Watcher
-from sync.errors import AlreadyRunning, InvalidInput, StorageError
+from sync.errors import AlreadyRunning, DifferentUser, InvalidInput, StorageError
 from sync.files import sha256
 from sync.jobs import kept_up, running
 from sync.log.intake import Intake
@@ -119,17 +121,29 @@ class App:
         rename_installation(self.settings.data_dir, Installation(self.profile.folder.name, device_id))
         self.log.device_id = device_id
 
-    async def log_in(self, email: str, password: str, *, accept: bool = False) -> AccountState:
-        """Sign in, make this profile that user's at the first time, tell the others this device's name."""
-        state = await self.account.log_in(email, password, accept=accept)
-        await self._introduce()
-        if self.replicator is not None:
-            self.replicator.wake()
-        return state
+    async def verify(self, contact: Contact, code: str, *, accept: bool = False) -> AccountState:
+        """Log in with the code that `account.logins.start` has sent."""
+        return await self._enter(await self.account.logins.verify(contact, code), accept=accept)
+
+    async def log_in(self, contact: Contact, password: str, *, accept: bool = False) -> AccountState:
+        """Log in with a password."""
+        return await self._enter(await self.account.logins.sign_in(contact, password), accept=accept)
 
     async def adopt_session(self, access_token: str, expires_at: float) -> AccountState:
-        """Work with a session that the app opened; otherwise as `log_in`."""
-        state = await self.account.adopt(access_token, expires_at)
+        """Work with a session that the app opened."""
+        return await self._enter(await self.account.identify(access_token, expires_at))
+
+    async def _enter(self, session: Session, *, accept: bool = False) -> AccountState:
+        """Every login ends here: make this profile the user's at the first time, tell the others this device's name.
+
+        The one place that knows what becomes of a session whose user is not this profile's (DifferentUser): it is
+        ended on the server, since nobody will use it.
+        """
+        try:
+            state = await self.account.enter(session, accept=accept)
+        except DifferentUser:
+            await self.account.abandon(session)
+            raise
         await self._introduce()
         if self.replicator is not None:
             self.replicator.wake()

@@ -177,10 +177,33 @@ class LoginRequired(CloudError):
 
 
 class BadCredentials(CloudError):
-    """The password or code is wrong."""
+    """The password is wrong, or there is no such account."""
 
     kind = "bad_credentials"
-    default_hint = "Check the e-mail address and the password."
+    default_hint = "Check the phone number or e-mail address, and the password."
+
+
+class CodeRefused(BadCredentials):
+    """The code is wrong, too old or already used; the server does not say which of these."""
+
+    kind = "code_refused"
+    default_hint = (
+        "Type the code of the newest message; it is good for a short time, and once. Or ask for another code."
+    )
+
+
+class LoginRefused(CloudError):
+    """The project does not let this person in, or not in this way: blocked, sign-ups closed, a method turned off."""
+
+    kind = "login_refused"
+    default_hint = "Ask whoever runs the Supabase project."
+
+
+class MessageNotSent(CloudError):
+    """The code could not be sent: no such number or mailbox, or the project's provider fails."""
+
+    kind = "message_not_sent"
+    default_hint = "Check the number or address; if it is right, the project's SMS or e-mail provider is at fault."
 
 
 class DifferentUser(CloudError):

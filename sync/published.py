@@ -84,6 +84,13 @@ class AuthJson(TypedDict):
     account: AccountJson
 
 
+class CodeSentJson(TypedDict):
+    """`contact` masked, for a person to check; a second code is not sent before `resendAfterSeconds` are over."""
+
+    contact: str
+    resendAfterSeconds: int
+
+
 class ServerInfoJson(TypedDict):
     name: str
     version: str

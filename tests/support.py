@@ -19,15 +19,17 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 from uuid import uuid4
 
 from sqlalchemy import text
 
 from sync.cloud.account import Account
+from sync.cloud.contact import Contact, contact_of
 from sync.cloud.exchange import Exchange
+from sync.cloud.logins import Logins, Session
 from sync.cloud.memory import MemoryCloud, MemoryServer
-from sync.cloud.port import Cloud, DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.port import Cloud, DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.replicator import Replicator
 from sync.db.engine import Database
 from sync.log import store as log_store
@@ -136,6 +138,7 @@ class WatchedCloud:
         self.open = asyncio.Event()
         self.open.set()
         self.reached = asyncio.Event()
+        self.logins = _WatchedLogins(inner.logins, self.through)
 
     def count(self, name: str) -> int:
         return self.calls.count(name)
@@ -153,29 +156,18 @@ class WatchedCloud:
         async with asyncio.timeout(BROKEN_AFTER):
             await self.reached.wait()
 
-    async def sign_in(self, email: str, password: str) -> Session:
-        return await self._through("sign_in", lambda: self.inner.sign_in(email, password))
-
-    async def refresh(self, session: Session) -> Session:
-        return await self._through("refresh", lambda: self.inner.refresh(session))
-
-    async def identify(self, access_token: str) -> tuple[str, str]:
-        return await self._through("identify", lambda: self.inner.identify(access_token))
-
-    async def sign_out(self, session: Session) -> None:
-        await self._through("sign_out", lambda: self.inner.sign_out(session))
-
     async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
-        await self._through("register_device", lambda: self.inner.register_device(session, device_id, facts))
+        await self.through("register_device", lambda: self.inner.register_device(session, device_id, facts))
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         self.requests.append(request)
-        return self.change(await self._through("sync", lambda: self.inner.sync(session, request)))
+        return self.change(await self.through("sync", lambda: self.inner.sync(session, request)))
 
     async def close(self) -> None:
         await self.inner.close()
 
-    async def _through(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
+    async def through(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
+        """One call, noted, held up and failed as the test wishes."""
         self.calls.append(name)
         self.times.append(asyncio.get_running_loop().time())
         self.reached.set()
@@ -185,6 +177,32 @@ class WatchedCloud:
         if self.failures[name]:
             raise self.failures[name].popleft()
         return await call()
+
+
+class _WatchedLogins:
+    """The login half, watched as the rest is."""
+
+    def __init__(self, inner: Logins, through: Callable[[str, Callable[[], Awaitable[Any]]], Awaitable[Any]]) -> None:
+        self._inner = inner
+        self._through = through
+
+    async def start(self, contact: Contact) -> None:
+        await self._through("start", lambda: self._inner.start(contact))
+
+    async def verify(self, contact: Contact, code: str) -> Session:
+        return cast("Session", await self._through("verify", lambda: self._inner.verify(contact, code)))
+
+    async def sign_in(self, contact: Contact, password: str) -> Session:
+        return cast("Session", await self._through("sign_in", lambda: self._inner.sign_in(contact, password)))
+
+    async def refresh(self, session: Session) -> Session:
+        return cast("Session", await self._through("refresh", lambda: self._inner.refresh(session)))
+
+    async def identify(self, access_token: str) -> tuple[str, str]:
+        return cast("tuple[str, str]", await self._through("identify", lambda: self._inner.identify(access_token)))
+
+    async def sign_out(self, session: Session) -> None:
+        await self._through("sign_out", lambda: self._inner.sign_out(session))
 
 
 @dataclass
@@ -219,7 +237,8 @@ class Device:
         return [tuple(row) for row in found]
 
     async def log_in(self, email: str = EMAIL, password: str = PASSWORD) -> None:
-        await self.account.log_in(email, password)
+        session = await self.account.logins.sign_in(contact_of(email=email), password)
+        await self.account.enter(session)
 
 
 @asynccontextmanager

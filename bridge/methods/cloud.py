@@ -1,4 +1,4 @@
-"""`sync/*` and `auth/*`: how the cloud stands, and who is logged in."""
+"""`sync/*`: how the cloud stands."""
 
 import asyncio
 from typing import Annotated, Any, Final, Literal
@@ -20,19 +20,6 @@ class Now(Params, frozen=True):
 class Quarantine(Params, frozen=True):
     action: Literal["list", "retry", "drop"] = "list"
     event_ids: list[str] | None = None
-
-
-class Password(Params, frozen=True):
-    email: Annotated[str, msgspec.Meta(min_length=3, max_length=320, pattern="^[^@\\s]+@[^@\\s]+$")]
-    password: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
-    accept: bool = False
-
-
-class SetSession(Params, frozen=True):
-    """`expiresAt` in Unix seconds, as Supabase's own session has it."""
-
-    access_token: Annotated[str, msgspec.Meta(min_length=1, max_length=16_384)]
-    expires_at: Annotated[float, msgspec.Meta(gt=0)]
 
 
 async def status(context: Context[Door], params: NoParams) -> published.StatusJson:  # noqa: ARG001 - every row has params
@@ -60,26 +47,6 @@ async def quarantine(context: Context[Door], params: Quarantine) -> published.Qu
     return contract.quarantine(await app.log.quarantine.refusals(), released)
 
 
-async def password(context: Context[Door], params: Password) -> published.AuthJson:
-    app = await context.app.opened()
-    return {"account": contract.account(await app.log_in(params.email, params.password, accept=params.accept))}
-
-
-async def set_session(context: Context[Door], params: SetSession) -> published.AuthJson:
-    app = await context.app.opened()
-    return {"account": contract.account(await app.adopt_session(params.access_token, params.expires_at))}
-
-
-async def auth_status(context: Context[Door], params: NoParams) -> published.AuthJson:  # noqa: ARG001
-    app = await context.app.opened()
-    return {"account": contract.account(await app.account.state())}
-
-
-async def logout(context: Context[Door], params: NoParams) -> published.AuthJson:  # noqa: ARG001
-    app = await context.app.opened()
-    return {"account": contract.account(await app.log_out())}
-
-
 METHODS: Final[list[Method[Door, Any]]] = [
     Method(
         "sync/status",
@@ -89,8 +56,4 @@ METHODS: Final[list[Method[Door, Any]]] = [
     ),
     Method("sync/now", Now, now, "Push and pull until level; what was done.", timeout=None),
     Method("sync/quarantine", Quarantine, quarantine, "Events the server refuses: list, retry or drop them."),
-    Method("auth/password", Password, password, "Log in with e-mail and password."),
-    Method("auth/setSession", SetSession, set_session, "Work with a session that the app opened and refreshes."),
-    Method("auth/status", NoParams, auth_status, "Whose memory this is, and whether he is logged in."),
-    Method("auth/logout", NoParams, logout, "End the session; the memory stays on this device."),
 ]

@@ -59,6 +59,9 @@ CODES: Final[dict[str, int]] = {
     "rejected": -32039,
     "device_forked": -32040,
     "device_conflict": -32041,
+    "code_refused": -32042,
+    "login_refused": -32043,
+    "message_not_sent": -32044,
 }
 
 EXIT_OK: Final = 0

@@ -2,10 +2,18 @@
 
 from typing import Final
 
-from bridge.methods import cloud, document, events, health, memory, watermarks
+from bridge.methods import auth, cloud, document, events, health, memory, watermarks
 from bridge.methods.door import Door
 from bridge.methods.table import Table
 
 TABLE: Final[Table[Door]] = Table(
-    [*memory.METHODS, *document.METHODS, *cloud.METHODS, *events.METHODS, *watermarks.METHODS, *health.METHODS]
+    [
+        *memory.METHODS,
+        *document.METHODS,
+        *cloud.METHODS,
+        *auth.METHODS,
+        *events.METHODS,
+        *watermarks.METHODS,
+        *health.METHODS,
+    ]
 )

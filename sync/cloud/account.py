@@ -5,6 +5,9 @@ that also holds between processes, and it reads the stored session again before 
 same lock, or a refresh under way would bring back what was just thrown away. The store is read at every use, because
 another process may have logged in or out. An expired session without an answer from the server raises
 CloudUnavailable; nothing is ever sent under the publishable key alone but sign-in.
+
+Logging in has two steps. A session is *obtained* (`logins`: by code or password; `identify`: from the app), which
+changes nothing here; then one *enters* a profile with it, which claims the profile, or says that it is another's.
 """
 
 import asyncio
@@ -19,7 +22,8 @@ from sqlalchemy import Connection
 
 from sync.clock import Clock, timestamp
 from sync.cloud import store
-from sync.cloud.port import Cloud, Session
+from sync.cloud.logins import Logins, Session
+from sync.cloud.port import Cloud
 from sync.cloud.tokens import TokenStore
 from sync.db.engine import Database
 from sync.db.tables import UNKNOWN_OWNER
@@ -66,43 +70,43 @@ class Account:
             return AccountState("logged_in" if session else "logged_out", owner.user_id or None, owner.label)
         return AccountState("guest" if self._cloud else "not_configured", None, None)
 
-    async def log_in(self, email: str, password: str, *, accept: bool = False) -> AccountState:
-        """Sign in; the first login makes this profile that user's, with everything the guest recorded.
+    async def identify(self, access_token: str, expires_at: float) -> Session:
+        """The session that the app opened and goes on refreshing, so without a refresh token; the server says whose.
+
+        Raises LoginRequired for a token the server does not know, CloudUnavailable.
+        """
+        user_id, label = await self.logins.identify(access_token)
+        return Session(user_id, label, access_token, None, expires_at)
+
+    async def enter(self, session: Session, *, accept: bool = False) -> AccountState:
+        """Be logged in here; the first one to enter makes this profile his, with everything the guest recorded.
 
         `accept`: the memory is this user's, says a person, where a damaged database no longer tells whose it is.
-        Raises BadCredentials, CloudUnavailable, DifferentUser (and then nothing has changed).
+        Raises DifferentUser where the profile is another's. Nothing has changed then, and the session is still open:
+        it is the caller's, to enter another profile with or to `abandon`.
         """
-        session = await self.cloud.sign_in(email, password)
-        try:
-            await self._database.write(lambda connection: self._claim(connection, session, accept=accept))
-        except DifferentUser:
+        await self._database.write(lambda connection: self._claim(connection, session, accept=accept))
+        if session.refresh_token is None:
+            self._handed = session
+        else:
+            async with self._alone():
+                await self._save(session)
+            self._handed = None
+        self.changed.set()
+        return await self.state()
+
+    async def abandon(self, session: Session) -> None:
+        """End a session on the server that nobody entered with. The app ends its own itself."""
+        if session.refresh_token is not None:
             await self._revoke(session)
-            raise
-        async with self._alone():
-            await self._save(session)
-        self._handed = None
-        self.changed.set()
-        return await self.state()
-
-    async def adopt(self, access_token: str, expires_at: float) -> AccountState:
-        """Work with a session that the app opened. The server says whose it is; the app refreshes it.
-
-        Raises LoginRequired for a token the server does not know, CloudUnavailable, DifferentUser.
-        """
-        user_id, label = await self.cloud.identify(access_token)
-        session = Session(user_id, label, access_token, None, expires_at)
-        await self._database.write(lambda connection: self._claim(connection, session))
-        self._handed = session
-        self.changed.set()
-        return await self.state()
 
     async def log_out(self) -> AccountState:
         """Forget the session here and end it on the server if it answers; the memory stays and stays his."""
         async with self._alone():
             session = await self._stored()
             await self._delete()
-        if session is not None and session.refresh_token is not None:  # the app ends a session of its own itself
-            await self._revoke(session)
+        if session is not None:
+            await self.abandon(session)
         self.changed.set()
         return await self.state()
 
@@ -125,6 +129,11 @@ class Account:
         return self._cloud
 
     @property
+    def logins(self) -> Logins:
+        """Where sessions are obtained. CloudNotConfigured."""
+        return self.cloud.logins
+
+    @property
     def warning(self) -> str | None:
         """What `status` says about how the session is kept."""
         return self._tokens().warning if self._session and self._handed is None else None
@@ -136,7 +145,7 @@ class Account:
                 self.token_needed.set()
             raise LoginRequired("the app's access token is no longer good", hint="The app hands over a new one.")
         try:
-            fresh = await self.cloud.refresh(current)
+            fresh = await self.logins.refresh(current)
         except LoginRequired:
             await self._delete()
             raise
@@ -206,6 +215,6 @@ class Account:
 
     async def _revoke(self, session: Session) -> None:
         try:
-            await self.cloud.sign_out(session)
+            await self.logins.sign_out(session)
         except CloudError:
             return  # the server cannot be asked; the token here is gone, and there it expires within the hour

@@ -18,8 +18,9 @@ from sqlalchemy import Connection
 from sync.clock import Clock, timestamp
 from sync.cloud import store
 from sync.cloud.account import Account
+from sync.cloud.logins import Session
 from sync.cloud.plan import Verdict, batch, halves, judge
-from sync.cloud.port import DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.port import DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.progress import Pulls
 from sync.errors import CloudUnavailable, DeviceForked, Forbidden, LoginRequired, Rejected
 from sync.log.log import Log

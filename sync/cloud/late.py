@@ -2,9 +2,12 @@
 
 import asyncio
 import importlib
+from collections.abc import Awaitable, Callable
 
 from sync.clock import Clock
-from sync.cloud.port import Cloud, DeviceFacts, Session, SyncAnswer, SyncRequest
+from sync.cloud.contact import Contact
+from sync.cloud.logins import Logins, Session
+from sync.cloud.port import Cloud, DeviceFacts, SyncAnswer, SyncRequest
 
 
 class LateCloud:
@@ -16,18 +19,7 @@ class LateCloud:
         self._clock = clock
         self._real: Cloud | None = None
         self._loading = asyncio.Lock()
-
-    async def sign_in(self, email: str, password: str) -> Session:
-        return await (await self._cloud()).sign_in(email, password)
-
-    async def refresh(self, session: Session) -> Session:
-        return await (await self._cloud()).refresh(session)
-
-    async def identify(self, access_token: str) -> tuple[str, str]:
-        return await (await self._cloud()).identify(access_token)
-
-    async def sign_out(self, session: Session) -> None:
-        await (await self._cloud()).sign_out(session)
+        self.logins: Logins = _LateLogins(self._cloud)
 
     async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
         await (await self._cloud()).register_device(session, device_id, facts)
@@ -45,3 +37,28 @@ class LateCloud:
                 module = await asyncio.to_thread(importlib.import_module, "sync.cloud.supabase")
                 self._real = module.SupabaseCloud(*self._arguments, timeout=self._timeout, clock=self._clock)
         return self._real
+
+
+class _LateLogins:
+    """The login half of whatever `cloud` answers."""
+
+    def __init__(self, cloud: Callable[[], Awaitable[Cloud]]) -> None:
+        self._cloud = cloud
+
+    async def start(self, contact: Contact) -> None:
+        await (await self._cloud()).logins.start(contact)
+
+    async def verify(self, contact: Contact, code: str) -> Session:
+        return await (await self._cloud()).logins.verify(contact, code)
+
+    async def sign_in(self, contact: Contact, password: str) -> Session:
+        return await (await self._cloud()).logins.sign_in(contact, password)
+
+    async def refresh(self, session: Session) -> Session:
+        return await (await self._cloud()).logins.refresh(session)
+
+    async def identify(self, access_token: str) -> tuple[str, str]:
+        return await (await self._cloud()).logins.identify(access_token)
+
+    async def sign_out(self, session: Session) -> None:
+        await (await self._cloud()).logins.sign_out(session)

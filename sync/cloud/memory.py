@@ -1,30 +1,31 @@
 """The port's twin in memory: the server's rules without a server, for the contract suite, the simulator and trials.
 
 It decides exactly as `sql/migrations` does (numbering, idempotency, reset, fork, conflict, snapshot) and lets a test
-take the network away. Accounts are made with `MemoryServer.add_user`.
+take the network away. Its accounts are in `memory_logins.py`.
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Final
 
 from sync.clock import Clock, timestamp
-from sync.cloud.port import DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.contact import contact_of
+from sync.cloud.logins import Session
+from sync.cloud.memory_logins import MemoryAccounts, MemoryLogins
+from sync.cloud.port import DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
 from sync.errors import (
-    BadCredentials,
     CloudUnavailable,
     DeviceConflict,
     DeviceForked,
     Forbidden,
-    LoginRequired,
     Rejected,
 )
 from sync.log.envelope import server_bytes, to_wire
 from sync.log.model import Event
 
-TOKEN_SECONDS: Final = 3600.0
 LIVE_SECONDS: Final = 600.0  # another replica that spoke more recently than this holds the device
 EVENT_BYTES: Final = 64 * 1024
 BATCH_BYTES: Final = 2 * 1024 * 1024
@@ -78,16 +79,12 @@ class MemoryServer:
         self.down = False
         self.lose_answers = 0  # so many answers get lost after the work was done
         self.refuses: set[str] = set()
-        self.memories: dict[str, _Memory] = {}
-        self._passwords: dict[str, tuple[str, str]] = {}
-        self._tokens: dict[str, tuple[str, float]] = {}
-        self._refresh: dict[str, str] = {}
+        self.memories: defaultdict[str, _Memory] = defaultdict(_Memory)
+        self.accounts = MemoryAccounts(clock)
 
     def add_user(self, email: str, password: str) -> str:
-        user_id = f"user-{len(self._passwords) + 1}"
-        self._passwords[email] = (password, user_id)
-        self.memories[user_id] = _Memory()
-        return user_id
+        """The id of a person who logs in with e-mail and password."""
+        return self.accounts.add(contact_of(email=email), password)
 
     def restore(self, user_id: str, keep: int, *, epoch: str | None = None) -> None:
         """What an administrator's backup does: only the first `keep` events are left."""
@@ -95,53 +92,13 @@ class MemoryServer:
         memory.events = memory.events[: keep - memory.floor]
         memory.epoch = epoch or memory.epoch
 
-    def revoke_sessions(self) -> None:
-        self._tokens.clear()
-        self._refresh.clear()
-
-    def expire_tokens(self) -> None:
-        self._tokens = {token: (user, 0.0) for token, (user, _) in self._tokens.items()}
-
-    # --- what the client half calls ------------------------------------------------------------------------
-
     def check_reachable(self) -> None:
         if self.down:
             raise CloudUnavailable("the server does not answer")
 
-    def open_session(self, email: str, password: str) -> Session:
-        known = self._passwords.get(email)
-        if known is None or known[0] != password:
-            raise BadCredentials("the e-mail address or the password is wrong")
-        return self._issue(known[1], email)
-
-    def renew(self, session: Session) -> Session:
-        user_id = self._refresh.pop(session.refresh_token or "", None)
-        if user_id is None:
-            raise LoginRequired("the session was revoked")
-        return self._issue(user_id, session.label)
-
-    def identify(self, access_token: str) -> tuple[str, str]:
-        user_id, expires = self._tokens.get(access_token, ("", 0.0))
-        if expires <= self.clock.now().timestamp():
-            raise LoginRequired("the server does not know this token")
-        return user_id, next(email for email, (_, known) in self._passwords.items() if known == user_id)
-
-    def close_session(self, session: Session) -> None:
-        self._tokens.pop(session.access_token, None)
-        self._refresh.pop(session.refresh_token or "", None)
-
-    def user_of(self, session: Session) -> _Memory:
-        user_id, expires = self._tokens.get(session.access_token, ("", 0.0))
-        if expires <= self.clock.now().timestamp():
-            raise LoginRequired("the token has expired")
-        return self.memories[user_id]
-
-    def _issue(self, user_id: str, label: str) -> Session:
-        token, refresh = (self.clock.random_bytes(16).hex() for _ in range(2))
-        expires = self.clock.now().timestamp() + TOKEN_SECONDS
-        self._tokens[token] = (user_id, expires)
-        self._refresh[refresh] = user_id
-        return Session(user_id, label, token, refresh, expires)
+    def memory_of(self, session: Session) -> _Memory:
+        """LoginRequired where the token is not good."""
+        return self.memories[self.accounts.user_of(session.access_token)]
 
 
 class MemoryCloud:
@@ -149,32 +106,17 @@ class MemoryCloud:
 
     def __init__(self, server: MemoryServer) -> None:
         self._server = server
-
-    async def sign_in(self, email: str, password: str) -> Session:
-        self._server.check_reachable()
-        return self._server.open_session(email, password)
-
-    async def refresh(self, session: Session) -> Session:
-        self._server.check_reachable()
-        return self._server.renew(session)
-
-    async def identify(self, access_token: str) -> tuple[str, str]:
-        self._server.check_reachable()
-        return self._server.identify(access_token)
-
-    async def sign_out(self, session: Session) -> None:
-        self._server.check_reachable()
-        self._server.close_session(session)
+        self.logins = MemoryLogins(server.accounts, server.check_reachable)
 
     async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
         self._server.check_reachable()
-        memory = self._server.user_of(session)
+        memory = self._server.memory_of(session)
         memory.devices.setdefault(device_id, _Device(facts.replica_id, self._now()))
         self._hold(memory, device_id, facts.replica_id, takeover=facts.takeover)
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         self._server.check_reachable()
-        memory = self._server.user_of(session)
+        memory = self._server.memory_of(session)
         self._hold(memory, request.device_id, request.replica_id)
         self._check(request)
         reset = _must_reset(memory, request)

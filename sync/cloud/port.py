@@ -1,28 +1,15 @@
 """What the program asks of a cloud: `supabase.py` is the real one, `memory.py` its twin, one contract suite for both.
 
-Errors of every implementation: CloudUnavailable (outcome unknown, send again), RateLimited, LoginRequired,
-BadCredentials, Forbidden, SchemaMismatch, Rejected (for good), DeviceForked, DeviceConflict.
+Logging in is a port of its own (`logins.py`). Errors of every implementation: CloudUnavailable (outcome unknown, send
+again), RateLimited, LoginRequired, Forbidden, SchemaMismatch, Rejected (for good), DeviceForked, DeviceConflict.
 """
 
 from dataclasses import dataclass
 from typing import Protocol
 
+from sync.cloud.logins import Logins, Session
 from sync.log.model import Event
 from sync.redaction import Clean
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """Who is logged in. `expires_at` in Unix seconds; without a refresh token somebody else refreshes it."""
-
-    user_id: str
-    label: str
-    access_token: str
-    refresh_token: str | None
-    expires_at: float
-
-    def __repr__(self) -> str:  # tokens must not reach a log through a traceback
-        return f"Session(user_id={self.user_id!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,17 +62,8 @@ class SyncAnswer:
 class Cloud(Protocol):
     """A user's memory on a server."""
 
-    async def sign_in(self, email: str, password: str) -> Session: ...
-
-    async def refresh(self, session: Session) -> Session:
-        """A new session for an old one. LoginRequired where the server has revoked it."""
-        ...
-
-    async def identify(self, access_token: str) -> tuple[str, str]:
-        """Whose token this is: user id and label. LoginRequired where the server does not know it."""
-        ...
-
-    async def sign_out(self, session: Session) -> None: ...
+    @property
+    def logins(self) -> Logins: ...
 
     async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
         """Make this device known; idempotent. Forbidden where it was revoked."""

@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from sync.cloud.port import Session
+from sync.cloud.logins import Session
 from sync.errors import StorageError
 from sync.files import probe, remove_private, write_private
 

@@ -14,7 +14,7 @@ Decisions
     makes the database a new replica, because the damaged one may have used numbers that nobody remembers.
     Whose memory this is stands in one row. Where it cannot be read, the new database belongs to `UNKNOWN_OWNER` from
     its first moment: nobody's login takes the memory for its own, and nothing is sent, until the stored session tells
-    whose it was or a person says so (`Account.log_in`, `accept`).
+    whose it was or a person says so (`Account.enter`, `accept`).
 """
 
 import asyncio

@@ -11,6 +11,8 @@ from uuid import uuid4
 import psycopg
 
 from sync.clock import SystemClock
+from sync.cloud.contact import Contact, contact_of
+from sync.cloud.logins import RESEND_SECONDS
 from sync.cloud.memory import MemoryCloud, MemoryServer
 from sync.cloud.port import Cloud
 from sync.cloud.supabase import SupabaseCloud
@@ -23,11 +25,32 @@ class Person(NamedTuple):
     password: str
     user_id: str
 
+    @property
+    def contact(self) -> Contact:
+        return contact_of(email=self.email)
+
+
+def new_number() -> str:
+    """Of a range that no operator has."""
+    return f"+86100{uuid4().int % 10**8:08}"
+
 
 class World(Protocol):
     cloud: Cloud
 
     def new_person(self) -> Person: ...
+    def code_sent_to(self, contact: Contact) -> str:
+        """What a person reads in the newest message."""
+        ...
+
+    def let_a_minute_pass(self, contact: Contact) -> None:
+        """Until another message may be sent there."""
+        ...
+
+    def new_contact(self, kind: str) -> Contact:
+        """Of somebody who has no account."""
+        return contact_of(email=f"{uuid4().hex}@example.com") if kind == "email" else contact_of(phone=new_number())
+
     def revoke_device(self, person: Person, device_id: str) -> None: ...
     def end_sessions(self, person: Person) -> None:
         """As an administrator who signs a user out everywhere."""
@@ -44,7 +67,7 @@ class World(Protocol):
     def document(self, person: Person, device_id: str) -> str | None: ...
 
 
-class MemoryWorld:
+class MemoryWorld(World):
     def __init__(self) -> None:
         self._clock = FixedClock()
         self._server = MemoryServer(self._clock)
@@ -54,11 +77,17 @@ class MemoryWorld:
         email, password = f"{uuid4().hex}@example.com", uuid4().hex
         return Person(email, password, self._server.add_user(email, password))
 
+    def code_sent_to(self, contact: Contact) -> str:
+        return self._server.accounts.code_sent_to(contact)
+
+    def let_a_minute_pass(self, contact: Contact) -> None:  # noqa: ARG002 - for everybody
+        self._clock.advance(RESEND_SECONDS)
+
     def revoke_device(self, person: Person, device_id: str) -> None:
         self._server.memories[person.user_id].devices[device_id].revoked = True
 
     def end_sessions(self, person: Person) -> None:  # noqa: ARG002 - the twin ends everybody's
-        self._server.revoke_sessions()
+        self._server.accounts.revoke_sessions()
 
     def restore(self, person: Person, *, keep: int, epoch: str | None = None) -> None:
         self._server.restore(person.user_id, keep, epoch=epoch)
@@ -72,13 +101,19 @@ class MemoryWorld:
 
 
 @dataclass
-class SupabaseWorld:
+class SupabaseWorld(World):
     local: LocalCloud
     cloud: Cloud
 
     def new_person(self) -> Person:
         email, password = f"{uuid4().hex}@example.com", uuid4().hex
         return Person(email, password, self.local.sign_up(email, password))
+
+    def code_sent_to(self, contact: Contact) -> str:
+        return self.local.code_sent_to(contact.value)
+
+    def let_a_minute_pass(self, contact: Contact) -> None:
+        """Nothing to do yet."""
 
     def revoke_device(self, person: Person, device_id: str) -> None:
         self._run(

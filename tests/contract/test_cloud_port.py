@@ -4,17 +4,14 @@ What holds here holds in the simulator, and what the simulator relies on is chec
 """
 
 import hashlib
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
-from sync.clock import SystemClock
-from sync.cloud.late import LateCloud
-from sync.cloud.port import DeviceFacts, Session, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.logins import Session
+from sync.cloud.port import DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
 from sync.errors import (
-    BadCredentials,
     DeviceConflict,
     DeviceForked,
     Forbidden,
@@ -23,23 +20,8 @@ from sync.errors import (
 )
 from sync.log.envelope import to_wire
 from sync.log.model import Event
-from tests.contract.cloud_worlds import MemoryWorld, Person, SupabaseWorld, World, supabase_cloud
+from tests.contract.cloud_worlds import Person, World
 from tests.support import REDACTOR, event
-
-
-@pytest.fixture(params=["memory", "supabase", "late"])
-async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
-    if request.param == "memory":
-        yield MemoryWorld()
-        return
-    local = request.getfixturevalue("local_cloud")
-    cloud = (
-        supabase_cloud(local)
-        if request.param == "supabase"
-        else LateCloud(local.url, local.publishable_key, timeout=20.0, clock=SystemClock())
-    )
-    yield SupabaseWorld(local, cloud)
-    await cloud.close()
 
 
 def facts(replica: str) -> DeviceFacts:
@@ -78,7 +60,7 @@ class Client:
 
 async def signed_in(world: World, person: Person | None = None) -> Client:
     person = person or world.new_person()
-    return Client(world, person, await world.cloud.sign_in(person.email, person.password))
+    return Client(world, person, await world.cloud.logins.sign_in(person.contact, person.password))
 
 
 @pytest.fixture
@@ -91,50 +73,7 @@ def seqs(events: tuple[Event, ...]) -> list[int | None]:
     return [item.server_seq for item in events]
 
 
-# --- who is it? ---------------------------------------------------------------------------------------------
-
-
-async def test_signing_in_gives_a_session_of_that_user(world: World) -> None:
-    person = world.new_person()
-    session = await world.cloud.sign_in(person.email, person.password)
-    assert (session.user_id, session.label) == (person.user_id, person.email)
-    assert session.access_token
-    assert session.refresh_token
-    again = await world.cloud.sign_in(person.email, person.password)
-    assert again.user_id == person.user_id
-
-
-async def test_a_wrong_password_and_an_unknown_address_are_bad_credentials(world: World) -> None:
-    person = world.new_person()
-    for email, password in ((person.email, "not the password"), ("nobody@example.com", person.password)):
-        with pytest.raises(BadCredentials) as caught:
-            await world.cloud.sign_in(email, password)
-        assert not caught.value.retryable
-
-
-async def test_a_refreshed_session_works_and_stays_the_same_users(client: Client) -> None:
-    fresh = await client.world.cloud.refresh(client.session)
-    assert (fresh.user_id, fresh.label) == (client.session.user_id, client.session.label)
-    assert fresh.refresh_token != client.session.refresh_token
-    assert fresh.expires_at >= client.session.expires_at
-    assert (await replace(client, session=fresh).sync(client.event(1))).head == 1
-
-
-async def test_a_session_that_was_ended_cannot_be_refreshed(client: Client) -> None:
-    await client.world.cloud.sign_out(client.session)
-    with pytest.raises(LoginRequired):
-        await client.world.cloud.refresh(client.session)
-
-
-async def test_a_session_that_an_administrator_ended_cannot_be_refreshed(client: Client) -> None:
-    client.world.end_sessions(client.person)
-    with pytest.raises(LoginRequired):
-        await client.world.cloud.refresh(client.session)
-
-
-async def test_a_refresh_token_that_never_was_is_a_lost_login(client: Client) -> None:
-    with pytest.raises(LoginRequired):
-        await client.world.cloud.refresh(replace(client.session, refresh_token="never-issued"))
+# --- who is it? (obtaining and keeping a session: test_logins_port.py) -------------------------------------------
 
 
 @pytest.mark.parametrize("token", ["garbage", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln", ""])

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from sync.cloud.account import Account
-from sync.cloud.memory import TOKEN_SECONDS, MemoryServer
-from sync.cloud.port import Session
+from sync.cloud.account import Account, AccountState
+from sync.cloud.contact import contact_of
+from sync.cloud.logins import Session
+from sync.cloud.memory import MemoryServer
+from sync.cloud.memory_logins import TOKEN_SECONDS
 from sync.cloud.tokens import FileTokenStore
 from sync.errors import (
     BadCredentials,
@@ -47,6 +49,10 @@ async def device(tmp_path: Path, server: MemoryServer, clock: FixedClock) -> Asy
         yield opened
 
 
+async def log_in(account: Account, email: str, password: str) -> AccountState:
+    return await account.enter(await account.logins.sign_in(contact_of(email=email), password))
+
+
 async def test_before_any_login_the_memory_is_a_guests(device: Device) -> None:
     assert (await device.account.state()).state == "guest"
     with pytest.raises(LoginRequired):
@@ -55,14 +61,14 @@ async def test_before_any_login_the_memory_is_a_guests(device: Device) -> None:
 
 
 async def test_the_first_login_makes_the_profile_that_users(device: Device) -> None:
-    state = await device.account.log_in(EMAIL, PASSWORD)
+    state = await log_in(device.account, EMAIL, PASSWORD)
     assert (state.state, state.user_id, state.label) == ("logged_in", "user-1", EMAIL)
     assert (await device.account.session()).user_id == "user-1"
 
 
 async def test_a_wrong_password_changes_nothing(device: Device) -> None:
     with pytest.raises(BadCredentials):
-        await device.account.log_in(EMAIL, "wrong")
+        await log_in(device.account, EMAIL, "wrong")
     assert (await device.account.state()).state == "guest"
     assert device.tokens.saved == []
 
@@ -70,15 +76,19 @@ async def test_a_wrong_password_changes_nothing(device: Device) -> None:
 async def test_a_different_user_is_refused_and_nothing_has_changed(device: Device) -> None:
     await device.log_in()
     before = (await device.account.state(), device.tokens.session, await device.rows("select * from accounts"))
+    session = await device.account.logins.sign_in(contact_of(email=OTHER), PASSWORD)
     with pytest.raises(DifferentUser):
-        await device.account.log_in(OTHER, PASSWORD)
+        await device.account.enter(session)
     assert (
         await device.account.state(),
         device.tokens.session,
         await device.rows("select * from accounts"),
     ) == before
     assert (await device.account.session()).user_id == "user-1"
-    assert device.cloud.count("sign_out") == 1, "the session of the other one is not left open on the server"
+    assert await device.account.logins.identify(session.access_token) == (session.user_id, OTHER), "still the caller's"
+    await device.account.abandon(session)
+    with pytest.raises(LoginRequired):
+        await device.account.logins.identify(session.access_token)
 
 
 async def test_after_logging_out_the_memory_is_still_his(device: Device) -> None:
@@ -89,8 +99,8 @@ async def test_after_logging_out_the_memory_is_still_his(device: Device) -> None
     with pytest.raises(LoginRequired):
         await device.account.session()
     with pytest.raises(DifferentUser):
-        await device.account.log_in(OTHER, PASSWORD)
-    assert (await device.account.log_in(EMAIL, PASSWORD)).state == "logged_in"
+        await log_in(device.account, OTHER, PASSWORD)
+    assert (await log_in(device.account, EMAIL, PASSWORD)).state == "logged_in"
 
 
 async def test_logging_out_works_without_a_network(device: Device) -> None:
@@ -160,7 +170,7 @@ async def test_a_revoked_session_is_forgotten_and_a_login_is_asked_for(
     device: Device, server: MemoryServer, clock: FixedClock
 ) -> None:
     await device.log_in()
-    server.revoke_sessions()
+    server.accounts.revoke_sessions()
     clock.advance(TOKEN_SECONDS)
     for _ in range(3):
         with pytest.raises(LoginRequired):
@@ -206,7 +216,7 @@ async def test_a_login_in_another_process_is_noticed(
     other = Account(device.database, device.cloud, lambda: device.tokens, lock=tmp_path / "lock", clock=clock)
     with pytest.raises(LoginRequired):
         await device.account.session()
-    await other.log_in(EMAIL, PASSWORD)
+    await log_in(other, EMAIL, PASSWORD)
     assert (await device.account.session()).user_id == "user-1"
 
 
@@ -227,11 +237,11 @@ async def test_a_logout_during_a_refresh_is_not_undone_by_it(device: Device, clo
 
 async def test_a_session_of_somebody_else_in_the_store_is_not_used(device: Device, server: MemoryServer) -> None:
     """A keychain entry or a file can outlive the database it belonged to."""
-    device.tokens.session = server.open_session(OTHER, PASSWORD)
+    device.tokens.session = server.accounts.open_session(contact_of(email=OTHER), PASSWORD)
     with pytest.raises(LoginRequired):
         await device.account.session()
     await device.log_in()
-    device.tokens.session = server.open_session(OTHER, PASSWORD)
+    device.tokens.session = server.accounts.open_session(contact_of(email=OTHER), PASSWORD)
     with pytest.raises(LoginRequired):
         await device.account.session()
     assert (await device.account.state()).state == "logged_out"
@@ -239,7 +249,7 @@ async def test_a_session_of_somebody_else_in_the_store_is_not_used(device: Devic
 
 async def test_two_first_logins_at_once_make_it_one_users(device: Device) -> None:
     outcomes = await asyncio.gather(
-        device.account.log_in(EMAIL, PASSWORD), device.account.log_in(OTHER, PASSWORD), return_exceptions=True
+        log_in(device.account, EMAIL, PASSWORD), log_in(device.account, OTHER, PASSWORD), return_exceptions=True
     )
     assert sum(isinstance(outcome, DifferentUser) for outcome in outcomes) == 1
     state = await device.account.state()
@@ -266,7 +276,7 @@ async def test_without_a_project_there_is_nothing_to_log_in_to(device: Device) -
     )
     assert (await account.state()).state == "not_configured"
     with pytest.raises(CloudNotConfigured):
-        await account.log_in(EMAIL, PASSWORD)
+        await log_in(account, EMAIL, PASSWORD)
     with pytest.raises(LoginRequired):
         await account.session()
 
@@ -319,7 +329,7 @@ async def test_the_file_of_a_session_holds_it_and_nothing_else_does(
 ) -> None:
     store = FileTokenStore(tmp_path / "session.json")
     account = Account(device.database, device.cloud, lambda: store, lock=tmp_path / "lock", clock=clock)
-    await account.log_in(EMAIL, PASSWORD)
+    await log_in(account, EMAIL, PASSWORD)
     assert json.loads((tmp_path / "session.json").read_bytes())["user_id"] == "user-1"
     assert {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("session.json", "lock")} == {0o600}
     assert account.warning

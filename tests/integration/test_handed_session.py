@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from sync.cloud.account import AccountState
+from sync.cloud.contact import contact_of
 from sync.cloud.memory import MemoryServer
 from sync.errors import CloudUnavailable, DifferentUser, LoginRequired
 from tests.support import EMAIL, PASSWORD, Device, FixedClock, open_device
@@ -12,14 +14,18 @@ from tests.support import EMAIL, PASSWORD, Device, FixedClock, open_device
 
 def handed(server: MemoryServer, clock: FixedClock, email: str = EMAIL) -> tuple[str, float]:
     """What the app got by logging in itself."""
-    session = server.open_session(email, PASSWORD)
+    session = server.accounts.open_session(contact_of(email=email), PASSWORD)
     return session.access_token, clock.now().timestamp() + 3600
+
+
+async def hand_over(device: Device, token: str, expires_at: float) -> AccountState:
+    return await device.account.enter(await device.account.identify(token, expires_at))
 
 
 async def test_it_makes_the_profile_that_users_and_his_events_travel(
     guest: Device, server: MemoryServer, clock: FixedClock
 ) -> None:
-    state = await guest.account.adopt(*handed(server, clock))
+    state = await hand_over(guest, *handed(server, clock))
     assert (state.state, state.label) == ("logged_in", EMAIL)
     await guest.note("一")
     assert (await guest.replicator.sync_now()).pushed == 1
@@ -29,7 +35,7 @@ async def test_it_is_not_stored_and_a_new_start_asks_for_it_again(
     tmp_path: Path, server: MemoryServer, clock: FixedClock
 ) -> None:
     async with open_device(tmp_path / "a", server, clock=clock) as first:
-        await first.account.adopt(*handed(server, clock))
+        await hand_over(first, *handed(server, clock))
         tokens = first.tokens
         assert tokens.load() is None
     async with open_device(tmp_path / "a", server, clock=clock, tokens=tokens) as second:
@@ -41,7 +47,7 @@ async def test_it_is_not_stored_and_a_new_start_asks_for_it_again(
 async def test_at_its_end_the_app_is_asked_once_and_nothing_is_refreshed(
     guest: Device, server: MemoryServer, clock: FixedClock
 ) -> None:
-    await guest.account.adopt(*handed(server, clock))
+    await hand_over(guest, *handed(server, clock))
     asked = guest.account.token_needed.count
     clock.advance(timedelta(hours=2).total_seconds())
     for _ in range(3):
@@ -50,22 +56,22 @@ async def test_at_its_end_the_app_is_asked_once_and_nothing_is_refreshed(
     assert guest.account.token_needed.count == asked + 1
     assert guest.cloud.count("refresh") == 0
     await guest.note("离线时")
-    await guest.account.adopt(*handed(server, clock))
+    await hand_over(guest, *handed(server, clock))
     assert (await guest.replicator.sync_now()).pushed == 1
 
 
 async def test_a_token_the_server_does_not_know_changes_nothing(guest: Device, clock: FixedClock) -> None:
     before = await guest.account.state()
     with pytest.raises(LoginRequired):
-        await guest.account.adopt("forged", clock.now().timestamp() + 3600)
+        await hand_over(guest, "forged", clock.now().timestamp() + 3600)
     assert await guest.account.state() == before
 
 
 async def test_a_token_of_another_user_is_refused(guest: Device, server: MemoryServer, clock: FixedClock) -> None:
-    await guest.account.adopt(*handed(server, clock))
+    await hand_over(guest, *handed(server, clock))
     server.add_user("other@example.com", PASSWORD)
     with pytest.raises(DifferentUser):
-        await guest.account.adopt(*handed(server, clock, "other@example.com"))
+        await hand_over(guest, *handed(server, clock, "other@example.com"))
     assert (await guest.account.state()).label == EMAIL
 
 
@@ -75,13 +81,13 @@ async def test_without_a_network_it_cannot_be_checked_and_is_not_taken(
     token, expires = handed(server, clock)
     server.down = True
     with pytest.raises(CloudUnavailable):
-        await guest.account.adopt(token, expires)
+        await hand_over(guest, token, expires)
 
 
 async def test_logging_out_forgets_it_and_leaves_ending_it_to_the_app(
     guest: Device, server: MemoryServer, clock: FixedClock
 ) -> None:
-    await guest.account.adopt(*handed(server, clock))
+    await hand_over(guest, *handed(server, clock))
     await guest.account.log_out()
     assert (await guest.account.state()).state == "logged_out"
     assert guest.cloud.count("sign_out") == 0

@@ -443,7 +443,7 @@ async def test_a_token_that_expires_on_the_way_is_refreshed_once_and_the_call_re
 ) -> None:
     await device.replicator.sync_now()
     ids = await device.note("一", "二")
-    server.expire_tokens()
+    server.accounts.expire_tokens()
     await device.replicator.sync_now()
     assert device.cloud.count("refresh") == 1
     assert held(server) == ids
@@ -454,7 +454,7 @@ async def test_a_token_that_is_refused_at_the_registration_is_refreshed_as_well(
 ) -> None:
     """The first call after a start, on a machine whose clock is behind."""
     ids = await device.note("一")
-    server.expire_tokens()
+    server.accounts.expire_tokens()
     await device.replicator.sync_now()
     assert device.cloud.count("refresh") == 1
     assert held(server) == ids
@@ -462,7 +462,7 @@ async def test_a_token_that_is_refused_at_the_registration_is_refreshed_as_well(
 
 async def test_a_revoked_session_asks_for_a_login_and_capture_goes_on(device: Device, server: MemoryServer) -> None:
     await device.replicator.sync_now()
-    server.revoke_sessions()
+    server.accounts.revoke_sessions()
     await device.note("一")
     for _ in range(3):
         with pytest.raises(LoginRequired):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from sync.cloud.logins import Session
 from sync.cloud.memory import MemoryServer
 from sync.cloud.replicator import LONGEST_ASKED, LONGEST_WAIT, LOOK_AGAIN, CloudState
 from sync.errors import (
@@ -212,7 +213,7 @@ def test_three_hours_of_tokens_are_one_refresh_an_hour(tmp_path: Path) -> None:
 def test_a_revoked_session_is_asked_about_once(tmp_path: Path) -> None:
     async def story(device: Device, server: MemoryServer) -> None:
         await asyncio.sleep(POLL)
-        server.revoke_sessions()
+        server.accounts.revoke_sessions()
         before = len(device.cloud.calls)
         await asyncio.sleep(12 * HOUR)
         assert len(device.cloud.calls) - before <= 3
@@ -226,15 +227,15 @@ def test_a_server_that_accepts_no_token_does_not_make_refreshes_a_storm(tmp_path
 
     async def story(device: Device, server: MemoryServer) -> None:
         await asyncio.sleep(POLL)
-        issue = server._issue
+        renew = server.accounts.renew
 
-        def stillborn(user_id: str, label: str) -> object:
-            session = issue(user_id, label)
-            server.expire_tokens()
-            return session
+        def stillborn(session: Session) -> Session:
+            fresh = renew(session)
+            server.accounts.expire_tokens()
+            return fresh
 
-        server._issue = stillborn  # type: ignore[method-assign,assignment]
-        server.expire_tokens()
+        server.accounts.renew = stillborn  # type: ignore[method-assign]
+        server.accounts.expire_tokens()
         before = device.cloud.count("refresh")
         await asyncio.sleep(4 * HOUR)
         assert device.cloud.count("refresh") - before <= 4 * HOUR / LOOK_AGAIN + 10

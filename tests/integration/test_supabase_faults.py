@@ -11,8 +11,10 @@ import psycopg
 import pytest
 
 from sync.clock import SystemClock
+from sync.cloud.contact import Contact, contact_of
 from sync.cloud.late import LateCloud
-from sync.cloud.port import Cloud, DeviceFacts, Session, SyncRequest
+from sync.cloud.logins import Session
+from sync.cloud.port import Cloud, DeviceFacts, SyncRequest
 from sync.cloud.supabase import SupabaseCloud
 from sync.errors import (
     CloudError,
@@ -69,7 +71,7 @@ async def user(new_user: Callable[[], User]) -> User:
 @pytest.fixture
 async def session(cloud: Cloud, user: User) -> Session:
     """Signed in, with a registered device."""
-    signed_in = await cloud.sign_in(user.email, user.password)
+    signed_in = await cloud.logins.sign_in(contact_of(email=user.email), user.password)
     await cloud.register_device(signed_in, "device-a", FACTS)
     return signed_in
 
@@ -83,9 +85,9 @@ async def outcomes(cloud: Cloud, session: Session) -> list[object]:
     calls: list[Callable[[], Awaitable[object]]] = [
         lambda: cloud.sync(session, ONE),
         lambda: cloud.register_device(session, "device-a", FACTS),
-        lambda: cloud.refresh(session),
-        lambda: cloud.sign_in(session.label, "whatever"),
-        lambda: cloud.sign_out(session),
+        lambda: cloud.logins.refresh(session),
+        lambda: cloud.logins.sign_in(Contact("email", session.label), "whatever"),
+        lambda: cloud.logins.sign_out(session),
     ]
     found: list[object] = []
     async with asyncio.timeout(BROKEN_AFTER):
@@ -228,8 +230,8 @@ async def test_a_captive_portal_registers_nobody_and_signs_nobody_in(
     await proxy.answer(status, headers, body)
     for call in (
         cloud.register_device(session, "device-b", FACTS),
-        cloud.sign_in(session.label, "whatever"),
-        cloud.refresh(session),
+        cloud.logins.sign_in(Contact("email", session.label), "whatever"),
+        cloud.logins.refresh(session),
     ):
         with pytest.raises(CloudUnavailable):
             await call
@@ -263,7 +265,11 @@ async def test_the_time_that_the_server_asks_for_is_passed_on(
     cloud: Cloud, session: Session, proxy: FaultProxy, status: int, headers: dict[str, str], seconds: float | None
 ) -> None:
     await proxy.answer(status, headers, b"wait")
-    for call in (cloud.sync(session, ONE), cloud.sign_in(session.label, "whatever"), cloud.refresh(session)):
+    for call in (
+        cloud.sync(session, ONE),
+        cloud.logins.sign_in(Contact("email", session.label), "whatever"),
+        cloud.logins.refresh(session),
+    ):
         with pytest.raises(CloudUnavailable) as caught:
             await call
         assert caught.value.retry_after == seconds
@@ -314,11 +320,11 @@ async def test_an_expired_token_is_a_lost_login_and_a_refresh_helps(tmp_path: Pa
     async with OwnCloud.start(jwt_expiry=-60) as local:
         await local.create_user("a@example.com", "a long password")
         cloud = SupabaseCloud(local.url, local.publishable_key, timeout=20.0, clock=SystemClock())
-        session = await cloud.sign_in("a@example.com", "a long password")
+        session = await cloud.logins.sign_in(contact_of(email="a@example.com"), "a long password")
         for call in (cloud.register_device(session, "device-a", FACTS), cloud.sync(session, ONE)):
             with pytest.raises(LoginRequired):
                 await call
-        assert (await cloud.refresh(session)).user_id == session.user_id
+        assert (await cloud.logins.refresh(session)).user_id == session.user_id
         await cloud.close()
 
 
@@ -327,16 +333,16 @@ async def test_the_end_of_a_token_is_told_by_our_own_clock(local_cloud: LocalClo
     clock = FixedClock()
     clock.advance(20 * 365 * 86_400)
     cloud = SupabaseCloud(local_cloud.url, local_cloud.publishable_key, timeout=20.0, clock=clock)
-    session = await cloud.sign_in(user.email, user.password)
+    session = await cloud.logins.sign_in(contact_of(email=user.email), user.password)
     assert session.expires_at == pytest.approx(clock.now().timestamp() + 3600)
-    assert (await cloud.refresh(session)).expires_at == pytest.approx(clock.now().timestamp() + 3600)
+    assert (await cloud.logins.refresh(session)).expires_at == pytest.approx(clock.now().timestamp() + 3600)
     await cloud.close()
 
 
 async def test_a_wrong_key_is_told_as_such_and_not_as_a_wrong_password(local_cloud: LocalCloud, user: User) -> None:
     cloud = SupabaseCloud(local_cloud.url, "sb_publishable_of_another_project", timeout=20.0, clock=SystemClock())
     with pytest.raises(Forbidden) as caught:
-        await cloud.sign_in(user.email, user.password)
+        await cloud.logins.sign_in(contact_of(email=user.email), user.password)
     assert "XIAOBAI_SUPABASE_KEY" in caught.value.hint
     await cloud.close()
 
@@ -347,7 +353,7 @@ async def test_an_account_that_was_deleted_is_a_lost_login(
     await cloud.sync(session, ONE)
     with psycopg.connect(local_cloud.database_url, autocommit=True) as connection:
         connection.execute("delete from auth.users where id = %s", (user.user_id,))
-    for call in (cloud.register_device(session, "device-a", FACTS), cloud.refresh(session)):
+    for call in (cloud.register_device(session, "device-a", FACTS), cloud.logins.refresh(session)):
         with pytest.raises(LoginRequired):
             await call
 
@@ -358,7 +364,7 @@ async def test_a_project_without_our_functions_is_told_with_the_way_to_them(tmp_
     async with OwnCloud.start(migrations=empty) as local:
         await local.create_user("a@example.com", "a long password")
         cloud = SupabaseCloud(local.url, local.publishable_key, timeout=20.0, clock=SystemClock())
-        session = await cloud.sign_in("a@example.com", "a long password")
+        session = await cloud.logins.sign_in(contact_of(email="a@example.com"), "a long password")
         for call in (cloud.register_device(session, "device-a", FACTS), cloud.sync(session, ONE)):
             with pytest.raises(SchemaMismatch) as caught:
                 await call
@@ -370,11 +376,14 @@ async def test_the_late_port_survives_an_outage_at_its_first_call(
     local_cloud: LocalCloud, proxy: FaultProxy, user: User
 ) -> None:
     late = LateCloud(proxy.url, local_cloud.publishable_key, timeout=20.0, clock=SystemClock())
+    contact = contact_of(email=user.email)
     await proxy.cut()
-    calls = await asyncio.gather(*(late.sign_in(user.email, user.password) for _ in range(3)), return_exceptions=True)
+    calls = await asyncio.gather(
+        *(late.logins.sign_in(contact, user.password) for _ in range(3)), return_exceptions=True
+    )
     assert {type(outcome) for outcome in calls} == {CloudUnavailable}
     await proxy.restore()
-    assert (await late.sign_in(user.email, user.password)).user_id == user.user_id
+    assert (await late.logins.sign_in(contact, user.password)).user_id == user.user_id
     await late.close()
 
 

@@ -72,7 +72,7 @@ class World:
         elif what in {"down", "up"}:
             self.server.down = what == "down"
         elif what == "expire":
-            self.server.expire_tokens()
+            self.server.accounts.expire_tokens()
         elif what == "skew":
             self._clocks[name].advance((count - 3) * 86_400.0)
         else:

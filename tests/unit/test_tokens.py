@@ -10,7 +10,7 @@ import keyring.backends.fail
 import pytest
 from keyring.errors import KeyringLocked, PasswordDeleteError
 
-from sync.cloud.port import Session
+from sync.cloud.logins import Session
 from sync.cloud.tokens import SERVICE, FileTokenStore, KeychainTokenStore, TokenStore, open_token_store
 from sync.errors import StorageError
 

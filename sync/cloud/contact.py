@@ -1,0 +1,106 @@
+"""Where a person can be reached, and so who logs in: a phone number in E.164, or an e-mail address.
+
+People type numbers with an input method and paste them from address books, so full-width digits, spaces, dashes and
+invisible direction marks are taken out first. Eleven digits that begin with 1 are a mobile number of China, where this
+app's users live; any other number must name its country, because a guess would send somebody else a code.
+
+Neither logs nor errors hold a number or an address. A phone number is not shown whole anywhere: not in `status`, not in
+the local database, where the label of an account is kept.
+"""
+
+import re
+import unicodedata
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sync.errors import InvalidInput
+
+E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")  # ITU-T E.164: at most 15 digits; none shorter than 7 gets messages
+CHINA_MOBILE: Final = re.compile(r"1[0-9]{10}")
+# what people put between digits: punctuation, and by category spaces, dashes, format marks, controls (a tab)
+SEPARATORS: Final = frozenset("().·")
+SEPARATOR_KINDS: Final = frozenset({"Zs", "Pd", "Cf", "Cc"})
+ADDRESS: Final = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+ADDRESS_LENGTH: Final = 254  # characters, RFC 5321 §4.5.3.1.3 less its two brackets
+CODE: Final = re.compile(r"[0-9]{6,10}")  # Supabase lets a project choose a length between 6 and 10
+
+
+@dataclass(frozen=True, slots=True)
+class Contact:
+    """A phone number in E.164 or an e-mail address, checked. Made by `contact_of`."""
+
+    kind: Literal["phone", "email"]
+    value: str
+
+    @property
+    def label(self) -> str:
+        """What a person recognises the account by: the address, or the masked number."""
+        return self.value if self.kind == "email" else self.masked
+
+    @property
+    def masked(self) -> str:
+        """138****5678, +14****2671, p***@example.com: enough to see a slip, too little to write to."""
+        if self.kind == "email":
+            name, _, domain = self.value.rpartition("@")
+            return f"{name[0]}***@{domain}"
+        number = self.value.removeprefix("+86")
+        shown = max(0, min(4, len(number) - 7))  # digits at the end; at least four stay hidden
+        return f"{number[:3]}****{number[len(number) - shown :]}"
+
+    def __repr__(self) -> str:  # a traceback or a log must not hold it
+        return f"Contact({self.kind})"
+
+
+def contact_of(*, phone: str | None = None, email: str | None = None) -> Contact:
+    """Whichever of the two is given. Raises InvalidInput for none, for both, and for what is not one."""
+    if (phone is None) == (email is None):
+        raise InvalidInput("give either phone or email", field="phone" if phone is None else "email")
+    return Contact("phone", _number(phone)) if phone is not None else Contact("email", _address(email or ""))
+
+
+def code_of(text: str) -> str:
+    """The digits of a code that a person has typed. Raises InvalidInput."""
+    code = _compact(text)
+    if not CODE.fullmatch(code):
+        raise InvalidInput("a code has 6 to 10 digits", field="code", hint="Type the digits of the newest message.")
+    return code
+
+
+def label_of(user_id: str, *, email: str | None, phone: str | None) -> str:
+    """How the server's account is shown; GoTrue writes numbers without their plus."""
+    if email:
+        return email
+    return Contact("phone", f"+{phone.removeprefix('+')}").label if phone else user_id
+
+
+def _number(text: str) -> str:
+    number = re.sub(r"^00", "+", _compact(text))
+    if CHINA_MOBILE.fullmatch(number):
+        number = f"+86{number}"
+    elif CHINA_MOBILE.fullmatch(number.removeprefix("86")):
+        number = f"+{number}"
+    if not E164.fullmatch(number):
+        raise InvalidInput(
+            "not a phone number",
+            field="phone",
+            hint="Write it with its country, as +86 138 0013 8000; eleven digits from 1 on are taken for China.",
+        )
+    if number.startswith("+86") and not CHINA_MOBILE.fullmatch(number.removeprefix("+86")):
+        raise InvalidInput("not a mobile number of China", field="phone", hint="A number there has eleven digits.")
+    return number
+
+
+def _compact(text: str) -> str:
+    """Without what people put between digits; full-width characters as plain ones."""
+    plain = unicodedata.normalize("NFKC", text)
+    return "".join(
+        sign for sign in plain if sign not in SEPARATORS and unicodedata.category(sign) not in SEPARATOR_KINDS
+    )
+
+
+def _address(text: str) -> str:
+    """As typed, but for the full-width sign of a Chinese input method. Whether it exists, a message shows."""
+    address = text.strip().replace("＠", "@")
+    if not ADDRESS.fullmatch(address) or len(address) > ADDRESS_LENGTH:
+        raise InvalidInput("not an e-mail address", field="email")
+    return address

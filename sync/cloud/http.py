@@ -1,0 +1,116 @@
+"""The one HTTP client to a Supabase project: our deadlines, and a look at every answer before anybody parses it.
+
+Decisions
+    Our deadline instead of a library's 120 s, no HTTP/2, no redirects (a token must not follow one to another host).
+    What is not JSON of an API is no answer: a captive portal's page, a 5xx or a 429 is never taken for an
+    acknowledgement. The two halves that use it (`supabase.py`, `supabase_logins.py`) turn their libraries' errors into
+    ours.
+"""
+
+import asyncio
+import json
+import logging
+import re
+from collections.abc import Awaitable
+from contextlib import suppress
+from email.utils import parsedate_to_datetime
+from typing import Final, TypeVar
+
+import httpx
+
+from sync.errors import CloudUnavailable, Forbidden, LoginRequired, RateLimited, Rejected
+
+T = TypeVar("T")
+
+ANSWER_BYTES: Final = 16 * 1024 * 1024  # the server answers 1 MiB of events at most; more is not our server
+WAIT_NAMED: Final = re.compile(rb"request this after (\d{1,6}) seconds")  # GoTrue names the wait in its sentence alone
+
+logging.getLogger("httpx").setLevel(logging.WARNING)  # its INFO lines hold addresses
+
+
+class Wire:
+    """`timeout`: seconds that one call may take as a whole."""
+
+    def __init__(self, timeout: float) -> None:
+        self._timeout = timeout
+        self.client = httpx.AsyncClient(
+            timeout=timeout,
+            http2=False,
+            follow_redirects=False,
+            event_hooks={"response": [_inspect]},
+            limits=httpx.Limits(max_connections=2),  # one request at a time, and room for a login beside it
+        )
+
+    async def told(self, call: Awaitable[T]) -> T:
+        """Within the deadline as a whole (the client's own counts each read); what breaks on the way as our error."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await call
+        except TimeoutError as error:
+            raise CloudUnavailable(f"no answer within {self._timeout:g} s") from error
+        except (httpx.HTTPError, httpx.InvalidURL, json.JSONDecodeError) as error:
+            raise CloudUnavailable(f"no usable answer ({type(error).__name__})") from error
+        except ValueError as error:  # pydantic's, for a body that is none of the API's
+            raise CloudUnavailable("the answer is not one of Supabase") from error
+
+    async def close(self) -> None:
+        await self.client.aclose()
+
+
+async def _inspect(response: httpx.Response) -> None:
+    """Look at an answer before anybody reads it: what is not JSON of an API is no answer."""
+    status = response.status_code
+    if response.is_redirect:
+        raise CloudUnavailable("the server sent us elsewhere; a captive portal or a wrong address")
+    if status == httpx.codes.TOO_MANY_REQUESTS:
+        await _bounded(response)
+        raise RateLimited("the server asks for fewer requests", retry_after=_retry_after(response))
+    if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+        raise CloudUnavailable(f"the server answered {status}", retry_after=_retry_after(response))
+    if status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
+        raise Rejected("the request is too large for the server", code="413")
+    empty = status == httpx.codes.NO_CONTENT or response.headers.get("content-length") == "0"
+    if not empty and "json" not in response.headers.get("content-type", ""):
+        raise CloudUnavailable("the answer is not JSON; a captive portal or a wrong address")
+    await _bounded(response)
+    if status == httpx.codes.UNAUTHORIZED:
+        _explain_unauthorized(response)
+
+
+def _explain_unauthorized(response: httpx.Response) -> None:
+    """401 has two causes, which the libraries' errors do not tell apart.
+
+    The gateway does not know the key, or the API took us for nobody (whatever its code says, 42501 included).
+    """
+    with suppress(ValueError):
+        said = json.loads(response.content)
+        if isinstance(said, dict) and not any(said.get(name) for name in ("code", "error_code", "error")):
+            hint = "Check XIAOBAI_SUPABASE_KEY and XIAOBAI_SUPABASE_URL: they belong together."
+            raise Forbidden("the project does not know the publishable key", hint=hint)
+    if "/rest/v1/" in response.request.url.path:
+        raise LoginRequired("the server does not accept the session's token")
+
+
+async def _bounded(response: httpx.Response) -> None:
+    """Read the body here, stopping where no answer of ours would go on; decompression is counted too."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in response.aiter_bytes():
+        size += len(part)
+        if size > ANSWER_BYTES:
+            raise CloudUnavailable("the answer is larger than any of ours")
+        parts.append(part)
+    response._content = b"".join(parts)  # noqa: SLF001 - httpx has no public way to keep a body that was streamed
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    """Seconds of a Retry-After header in either of its two forms (RFC 9110 §10.2.3), else of GoTrue's sentence."""
+    value = response.headers.get("retry-after", "")
+    if value.isascii() and value.isdigit():
+        return float(value)
+    if response.status_code == httpx.codes.TOO_MANY_REQUESTS and (named := WAIT_NAMED.search(response.content)):
+        return float(named.group(1))
+    with suppress(ValueError, TypeError):
+        served = parsedate_to_datetime(response.headers.get("date", ""))
+        return max(0.0, (parsedate_to_datetime(value) - served).total_seconds())
+    return None

@@ -1,0 +1,127 @@
+"""One suite for every login server: the twin in memory, and Supabase's Auth client on a real project."""
+
+from dataclasses import replace
+
+import pytest
+
+from sync.cloud.contact import Contact, contact_of
+from sync.cloud.logins import Session
+from sync.errors import BadCredentials, CodeRefused, LoginRequired
+from tests.contract.cloud_worlds import World
+
+
+async def signed_in(world: World) -> Session:
+    person = world.new_person()
+    return await world.cloud.logins.sign_in(person.contact, person.password)
+
+
+# --- password -----------------------------------------------------------------------------------------------
+
+
+async def test_signing_in_gives_a_session_of_that_user(world: World) -> None:
+    person = world.new_person()
+    session = await world.cloud.logins.sign_in(person.contact, person.password)
+    assert (session.user_id, session.label) == (person.user_id, person.email)
+    assert session.access_token
+    assert session.refresh_token
+    again = await world.cloud.logins.sign_in(person.contact, person.password)
+    assert again.user_id == person.user_id
+
+
+async def test_a_wrong_password_and_an_unknown_address_are_bad_credentials(world: World) -> None:
+    person = world.new_person()
+    strangers = (contact_of(email="nobody@example.com"), contact_of(phone="13800138000"))
+    for contact, password in ((person.contact, "not the password"), *((who, person.password) for who in strangers)):
+        with pytest.raises(BadCredentials) as caught:
+            await world.cloud.logins.sign_in(contact, password)
+        assert not caught.value.retryable
+
+
+# --- code ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(params=["phone", "email"])
+def contact(request: pytest.FixtureRequest, world: World) -> Contact:
+    """Somebody who has no account yet."""
+    return world.new_contact(request.param)
+
+
+async def test_a_code_logs_a_person_in_and_makes_his_account_once(world: World, contact: Contact) -> None:
+    await world.cloud.logins.start(contact)
+    first = await world.cloud.logins.verify(contact, world.code_sent_to(contact))
+    assert first.label == contact.label
+    assert await world.cloud.logins.identify(first.access_token) == (first.user_id, contact.label)
+    world.let_a_minute_pass(contact)
+    await world.cloud.logins.start(contact)
+    again = await world.cloud.logins.verify(contact, world.code_sent_to(contact))
+    assert again.user_id == first.user_id
+    assert again.access_token != first.access_token
+
+
+async def test_a_session_by_code_can_be_refreshed_and_keeps_its_label(world: World, contact: Contact) -> None:
+    await world.cloud.logins.start(contact)
+    session = await world.cloud.logins.verify(contact, world.code_sent_to(contact))
+    fresh = await world.cloud.logins.refresh(session)
+    assert (fresh.user_id, fresh.label) == (session.user_id, contact.label)
+
+
+async def test_a_wrong_code_is_refused_and_the_right_one_is_still_good(world: World, contact: Contact) -> None:
+    await world.cloud.logins.start(contact)
+    code = world.code_sent_to(contact)
+    with pytest.raises(CodeRefused) as caught:
+        await world.cloud.logins.verify(contact, f"{(int(code) + 1) % 10**6:06}")
+    assert not caught.value.retryable
+    assert (await world.cloud.logins.verify(contact, code)).user_id
+
+
+async def test_a_code_is_good_once(world: World, contact: Contact) -> None:
+    await world.cloud.logins.start(contact)
+    code = world.code_sent_to(contact)
+    await world.cloud.logins.verify(contact, code)
+    with pytest.raises(CodeRefused):
+        await world.cloud.logins.verify(contact, code)
+
+
+async def test_a_code_of_somebody_else_or_of_nobody_is_refused(world: World, contact: Contact) -> None:
+    await world.cloud.logins.start(contact)
+    for stranger in (world.new_contact("phone"), world.new_contact("email")):
+        with pytest.raises(CodeRefused):
+            await world.cloud.logins.verify(stranger, world.code_sent_to(contact))
+
+
+# --- keeping and ending it ----------------------------------------------------------------------------------
+
+
+async def test_a_refreshed_session_works_and_stays_the_same_users(world: World) -> None:
+    session = await signed_in(world)
+    fresh = await world.cloud.logins.refresh(session)
+    assert (fresh.user_id, fresh.label) == (session.user_id, session.label)
+    assert fresh.refresh_token != session.refresh_token
+    assert fresh.expires_at >= session.expires_at
+    assert await world.cloud.logins.identify(fresh.access_token) == (session.user_id, session.label)
+
+
+async def test_a_session_that_was_ended_cannot_be_refreshed(world: World) -> None:
+    session = await signed_in(world)
+    await world.cloud.logins.sign_out(session)
+    with pytest.raises(LoginRequired):
+        await world.cloud.logins.refresh(session)
+
+
+async def test_a_session_that_an_administrator_ended_cannot_be_refreshed(world: World) -> None:
+    person = world.new_person()
+    session = await world.cloud.logins.sign_in(person.contact, person.password)
+    world.end_sessions(person)
+    with pytest.raises(LoginRequired):
+        await world.cloud.logins.refresh(session)
+
+
+async def test_a_refresh_token_that_never_was_is_a_lost_login(world: World) -> None:
+    with pytest.raises(LoginRequired):
+        await world.cloud.logins.refresh(replace(await signed_in(world), refresh_token="never-issued"))
+
+
+@pytest.mark.parametrize("token", ["garbage", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"])
+async def test_a_token_that_is_none_is_nobodys(world: World, token: str) -> None:
+    with pytest.raises(LoginRequired):
+        await world.cloud.logins.identify(token)
