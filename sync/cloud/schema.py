@@ -7,6 +7,7 @@ from sync.errors import SchemaMismatch
 # What `ai_memory_schema_version()` answers, and the files of sql/migrations that bring a project there, in order.
 MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {
     1: (
+        "20261121000000_ai_memory_original.sql",
         "20261121000100_ai_memory_tables.sql",
         "20261121000200_ai_memory_rules.sql",
         "20261121000300_ai_memory_devices.sql",
@@ -15,6 +16,8 @@ MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {
     ),
     2: (
         "20261122000300_ai_memory_partitions.sql",
+        "20261122000500_ai_memory_legacy.sql",
+        "20261122000510_ai_memory_foreign.sql",
         "20261122000900_ai_memory_schema_2.sql",
     ),
 }
