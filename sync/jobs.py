@@ -4,9 +4,11 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Final, TypeVar
 
 from sync.errors import place_of
+
+T = TypeVar("T")
 
 BEGIN_ANEW: Final = 2.0  # seconds before a job that failed unexpectedly is begun anew
 
@@ -21,6 +23,18 @@ async def kept_up(name: str, job: Callable[[], Coroutine[None, None, None]]) -> 
         except Exception as error:  # noqa: BLE001 - told where it happened, without its text, and begun anew
             log.error("the job %r failed and begins anew: %s", name, place_of(error))  # noqa: TRY400 - no text of it
         await asyncio.sleep(BEGIN_ANEW)
+
+
+async def to_its_end(work: Coroutine[None, None, T], patience: float) -> T:
+    """Await work that must not be left half done. A cancelled caller waits for it, `patience` seconds at most."""
+    task = asyncio.create_task(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task], timeout=patience)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        raise
 
 
 @asynccontextmanager

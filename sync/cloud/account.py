@@ -2,7 +2,9 @@
 
 Refreshing uses a token up: two refreshers at once make the server revoke the session. So there is one, under a lock
 that also holds between processes, and it reads the stored session again before it asks. Logging in and out take the
-same lock, or a refresh under way would bring back what was just thrown away. The store is read at every use, because
+same lock, or a refresh under way would bring back what was just thrown away. A refresh that has begun is finished and
+stored even when its caller is stopped; an answer that got lost is asked for once more at once, which Auth allows for
+the parent of the active token. Only a definite refusal ends the session. The store is read at every use, because
 another process may have logged in or out. An expired session without an answer from the server raises
 CloudUnavailable; nothing is ever sent under the publishable key alone but sign-in.
 
@@ -27,13 +29,23 @@ from sync.cloud.port import Cloud
 from sync.cloud.tokens import TokenStore
 from sync.db.engine import Database
 from sync.db.tables import UNKNOWN_OWNER
-from sync.errors import CloudError, CloudNotConfigured, CloudUnavailable, DifferentUser, LoginRequired, StorageError
+from sync.errors import (
+    CloudError,
+    CloudNotConfigured,
+    CloudUnavailable,
+    DifferentUser,
+    LoginRequired,
+    RateLimited,
+    StorageError,
+)
 from sync.files import told
+from sync.jobs import to_its_end
 from sync.signals import Signal
 
 REFRESH_MARGIN: Final = 60.0  # seconds before its end a token is renewed: longer than any one request
 WHOSE: Final = "If it is yours, log in with `--accept`; if not, use another XIAOBAI_DATA_DIR."
-LOCK_PATIENCE: Final = 90.0  # seconds for another process's refresh: more than its deadline can be
+LET_FINISH: Final = 1.0  # seconds for a refresh under way when we are stopped; the whole stop has two
+LOCK_PATIENCE: Final = 150.0  # seconds for another process's refresh: more than its two deadlines can be
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,9 +130,7 @@ class Account:
         current = await self._needed()
         if not self._stale(current, rejected):
             return current
-        async with self._alone():
-            current = await self._needed()  # another task or process may have refreshed it meanwhile
-            return await self._refresh(current) if self._stale(current, rejected) else current
+        return await to_its_end(self._renewed(rejected), LET_FINISH)
 
     @property
     def cloud(self) -> Cloud:
@@ -138,6 +148,11 @@ class Account:
         """What `status` says about how the session is kept."""
         return self._tokens().warning if self._session and self._handed is None else None
 
+    async def _renewed(self, rejected: str | None) -> Session:
+        async with self._alone():
+            current = await self._needed()  # another task or process may have refreshed it meanwhile
+            return await self._refresh(current) if self._stale(current, rejected) else current
+
     async def _refresh(self, current: Session) -> Session:
         if current.refresh_token is None:
             if self._asked_for != current.access_token:
@@ -145,12 +160,21 @@ class Account:
                 self.token_needed.set()
             raise LoginRequired("the app's access token is no longer good", hint="The app hands over a new one.")
         try:
-            fresh = await self.logins.refresh(current)
+            fresh = await self._exchanged(current)
         except LoginRequired:
             await self._delete()
             raise
         await self._save(fresh)
         return fresh
+
+    async def _exchanged(self, current: Session) -> Session:
+        """The next session. Where the answer was lost, the server gives it again to whoever asks with its parent."""
+        try:
+            return await self.logins.refresh(current)
+        except CloudUnavailable as error:
+            if isinstance(error, RateLimited) or error.retry_after is not None:
+                raise
+        return await self.logins.refresh(current)
 
     def _stale(self, session: Session, rejected: str | None) -> bool:
         return session.access_token == rejected or session.expires_at - REFRESH_MARGIN <= self._clock.now().timestamp()

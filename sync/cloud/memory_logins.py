@@ -40,6 +40,7 @@ class MemoryAccounts:
         self._sent: dict[str, _Sent] = {}
         self._tokens: dict[str, tuple[str, float]] = {}
         self._refresh: dict[str, str] = {}
+        self._replaced: dict[str, Session] = {}  # by the refresh token that was used up for it
 
     def add(self, contact: Contact, password: str | None = None) -> str:
         """The id of a new user."""
@@ -89,10 +90,14 @@ class MemoryAccounts:
         return self._issue(known)
 
     def renew(self, session: Session) -> Session:
-        user_id = self._refresh.pop(session.refresh_token or "", None)
-        if user_id is None:
+        """As GoTrue does: who used the parent of the active token up and did not hear the answer gets it once more."""
+        parent = session.refresh_token or ""
+        user_id = self._refresh.pop(parent, None)
+        if user_id is not None:
+            self._replaced[parent] = self._issue(self._person(user_id))
+        elif parent not in self._replaced or self._replaced[parent].refresh_token not in self._refresh:
             raise LoginRequired("the session was ended by the server")
-        return self._issue(self._person(user_id))
+        return self._replaced[parent]
 
     def identify(self, access_token: str) -> tuple[str, str]:
         person = self._person(self.user_of(access_token))

@@ -261,6 +261,22 @@ class TestExpiredSessions:
         assert sum("grant_type=refresh_token" in line for line, _ in network.requests) == 1
         only_as_somebody(network, local_cloud)
 
+    def test_an_answer_to_a_refresh_that_was_lost_on_the_way_costs_no_login(
+        self, home_a: Home, user: User, network: Network, local_cloud: Cloud
+    ) -> None:
+        logged_in(home_a, user).stop()
+        used_up = json.loads(session_file(home_a).read_text())["refresh_token"]
+        spoil_session(home_a, expires_at=1.0)
+        network.forget_requests()
+        network.lose_answers(1, matching="grant_type=refresh_token")
+        with Sidecar(home_a) as sidecar:
+            sidecar.update("一")
+            level(sidecar)
+            assert sidecar.call("auth/status")["account"]["state"] == "logged_in"
+        assert sum("grant_type=refresh_token" in line for line, _ in network.requests) == 2
+        assert json.loads(session_file(home_a).read_text())["refresh_token"] != used_up
+        only_as_somebody(network, local_cloud)
+
     def test_a_damaged_session_file_asks_for_a_login_and_keeps_the_memory(self, home_a: Home, user: User) -> None:
         with logged_in(home_a, user) as first:
             first.update("之前")

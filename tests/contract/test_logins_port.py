@@ -101,6 +101,22 @@ async def test_a_refreshed_session_works_and_stays_the_same_users(world: World) 
     assert await world.cloud.logins.identify(fresh.access_token) == (session.user_id, session.label)
 
 
+async def test_a_refresh_whose_answer_was_lost_can_be_asked_for_again(world: World) -> None:
+    session = await signed_in(world)
+    lost = await world.cloud.logins.refresh(session)
+    again = await world.cloud.logins.refresh(session)
+    assert again.refresh_token == lost.refresh_token
+    assert await world.cloud.logins.identify(again.access_token) == (session.user_id, session.label)
+
+
+async def test_a_token_that_was_used_up_before_the_last_one_is_refused(world: World) -> None:
+    session = await signed_in(world)
+    fresh = await world.cloud.logins.refresh(session)
+    await world.cloud.logins.refresh(fresh)
+    with pytest.raises(LoginRequired):
+        await world.cloud.logins.refresh(session)
+
+
 async def test_a_session_that_was_ended_cannot_be_refreshed(world: World) -> None:
     session = await signed_in(world)
     await world.cloud.logins.sign_out(session)

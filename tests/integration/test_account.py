@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
-from sync.cloud.account import Account, AccountState
+from sync.cloud.account import LET_FINISH, Account, AccountState
 from sync.cloud.contact import contact_of
 from sync.cloud.logins import Session
 from sync.cloud.memory import MemoryServer
@@ -24,9 +24,21 @@ from sync.errors import (
     CloudUnavailable,
     DifferentUser,
     LoginRequired,
+    RateLimited,
     StorageError,
 )
-from tests.support import EMAIL, PASSWORD, REPOSITORY, Device, FixedClock, MemoryTokens, new_server, open_device
+from tests.support import (
+    EMAIL,
+    PASSWORD,
+    REPOSITORY,
+    Device,
+    FixedClock,
+    LoopClock,
+    MemoryTokens,
+    in_virtual_time,
+    new_server,
+    open_device,
+)
 
 OTHER = "other@example.com"
 
@@ -51,6 +63,11 @@ async def device(tmp_path: Path, server: MemoryServer, clock: FixedClock) -> Asy
 
 async def log_in(account: Account, email: str, password: str) -> AccountState:
     return await account.enter(await account.logins.sign_in(contact_of(email=email), password))
+
+
+def stored(device: Device) -> Session:
+    assert device.tokens.session is not None
+    return device.tokens.session
 
 
 async def test_before_any_login_the_memory_is_a_guests(device: Device) -> None:
@@ -218,6 +235,74 @@ async def test_a_login_in_another_process_is_noticed(
         await device.account.session()
     await log_in(other, EMAIL, PASSWORD)
     assert (await device.account.session()).user_id == "user-1"
+
+
+async def test_an_answer_to_a_refresh_that_was_lost_is_asked_for_once_more(
+    device: Device, server: MemoryServer, clock: FixedClock
+) -> None:
+    await device.log_in()
+    clock.advance(TOKEN_SECONDS)
+    lost = await device.cloud.inner.logins.refresh(stored(device))
+    device.cloud.fail_next("refresh", CloudUnavailable("the answer was lost"))
+    fresh = await device.account.session()
+    assert device.cloud.count("refresh") == 2
+    assert fresh.refresh_token == lost.refresh_token == stored(device).refresh_token
+
+
+async def test_a_refresh_that_gets_no_answer_twice_keeps_the_session(device: Device, clock: FixedClock) -> None:
+    await device.log_in()
+    before = stored(device)
+    clock.advance(TOKEN_SECONDS)
+    device.cloud.fail_next("refresh", CloudUnavailable("lost"), CloudUnavailable("lost again"))
+    with pytest.raises(CloudUnavailable):
+        await device.account.session()
+    assert stored(device) == before
+    assert (await device.account.session()).access_token != before.access_token
+
+
+async def test_a_login_server_that_asks_for_patience_is_not_asked_again_at_once(
+    device: Device, clock: FixedClock
+) -> None:
+    await device.log_in()
+    clock.advance(TOKEN_SECONDS)
+    device.cloud.fail_next("refresh", RateLimited("too many"))
+    with pytest.raises(RateLimited):
+        await device.account.session()
+    assert device.cloud.count("refresh") == 1
+
+
+async def test_a_token_that_was_replaced_while_we_are_stopped_is_stored(device: Device, clock: FixedClock) -> None:
+    await device.log_in()
+    before = stored(device)
+    clock.advance(TOKEN_SECONDS)
+    device.cloud.hold()
+    asking = asyncio.create_task(device.account.session())
+    await device.cloud.arrival()
+    asking.cancel()
+    device.cloud.open.set()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert stored(device).refresh_token != before.refresh_token
+    assert (await device.account.session()).access_token == stored(device).access_token
+    assert device.cloud.count("refresh") == 1
+
+
+def test_a_server_that_never_answers_does_not_hold_up_the_stop(tmp_path: Path) -> None:
+    async def main() -> float:
+        clock = LoopClock()
+        async with open_device(tmp_path / "a", new_server(clock), clock=clock, inline=True) as device:
+            await device.log_in()
+            await asyncio.sleep(TOKEN_SECONDS)
+            device.cloud.hold()
+            asking = asyncio.create_task(device.account.session())
+            await device.cloud.arrival()
+            began = asyncio.get_running_loop().time()
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            return asyncio.get_running_loop().time() - began
+
+    assert in_virtual_time(main()) == pytest.approx(LET_FINISH)
 
 
 async def test_a_logout_during_a_refresh_is_not_undone_by_it(device: Device, clock: FixedClock) -> None:

@@ -46,6 +46,7 @@ function createApp(connection, config, letters) {
       publishable_key: config.publishableKey,
       secret_key: config.secretKey,
       email: { enable_confirmations: false },
+      enable_refresh_token_rotation: true, // a token is used up by its refresh, as a hosted project has it
     },
   });
 }
