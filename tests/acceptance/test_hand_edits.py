@@ -1,15 +1,18 @@
 """A person edits the file while the sidecar runs, in every way editors have; the file says what was typed, always."""
 
+import itertools
 import json
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from sync.app import BETWEEN_WRITES
 from tests.acceptance.world import events_of, exchanges, hand_events, in_file, questions, rows, settled, unique
 from tests.sidecar import Home, Sidecar, eventually
 
@@ -72,6 +75,11 @@ SAVES = [
 
 def read(home: Home) -> str:
     return home.file.read_text("utf-8")
+
+
+def renderings(home: Home) -> int:
+    """How often the sidecar has written the file."""
+    return int(rows(home, "select count(*) from written where cause = 'log'")[0][0])
 
 
 class TestEdits:
@@ -142,6 +150,19 @@ class TestEdits:
         assert len(events_of(sidecar)) == 21
         assert len(rows(home, "select 1 from written where cause = 'log'")) >= 6
         assert rows(home, "select 1 from written where cause <> 'log'") == []
+
+    def test_a_burst_of_updates_does_not_hurry_the_renderings(self, home: Home, sidecar: Sidecar) -> None:
+        """Our own write, which the watcher reports as well, must not cut short the pause that follows it."""
+        began = time.monotonic()
+        before = renderings(home)
+        number = itertools.count()
+        while time.monotonic() - began < 5 * BETWEEN_WRITES:
+            sidecar.update(f"问题 {next(number)}")
+        written = renderings(home) - before
+        possible = (
+            time.monotonic() - began
+        ) / BETWEEN_WRITES + 2  # a pause between two; one at each end may be cut off
+        assert 1 <= written <= possible, f"{written} renderings during {next(number)} updates"
 
     def test_typing_while_updates_stream_in_loses_neither(self, home: Home, sidecar: Sidecar) -> None:
         typed = [f"- 我写的{name}" for name in "甲乙丙丁戊"]
