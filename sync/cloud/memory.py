@@ -24,7 +24,7 @@ from sync.errors import (
     Rejected,
 )
 from sync.log.envelope import server_bytes, to_wire
-from sync.log.model import Event
+from sync.log.model import Event, forgotten_by
 
 LIVE_SECONDS: Final = 600.0  # another replica that spoke more recently than this holds the device
 EVENT_BYTES: Final = 64 * 1024
@@ -121,6 +121,7 @@ class MemoryCloud:
         self._check(request)
         reset = _must_reset(memory, request)
         acked = _push(memory, request, timestamp(self._server.clock.now()))
+        _forget(memory, request)
         _write_document(memory, request)
         pulled = [] if reset else [event for event in memory.events if (event.server_seq or 0) > request.after]
         answer = SyncAnswer(
@@ -228,6 +229,14 @@ def _push(memory: _Memory, request: SyncRequest, server_ts: str) -> tuple[tuple[
         memory.events.append(replace(event, server_seq=memory.head + 1, server_ts=server_ts, position=0))
     numbers = {event.event_id: event.server_seq or 0 for event in memory.events}
     return tuple((event.event_id, numbers[event.event_id]) for event in batch)
+
+
+def _forget(memory: _Memory, request: SyncRequest) -> None:
+    """Blank what the `payload_forgotten` events of a batch name."""
+    named = {name for event in request.events for name in forgotten_by(event)}
+    memory.events = [
+        replace(event, payload={}, extra={}) if event.event_id in named else event for event in memory.events
+    ]
 
 
 def _write_document(memory: _Memory, request: SyncRequest) -> None:

@@ -16,6 +16,7 @@ MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {
     ),
     2: (
         "20261122000300_ai_memory_partitions.sql",
+        "20261122000400_ai_memory_checkpoints.sql",
         "20261122000500_ai_memory_legacy.sql",
         "20261122000510_ai_memory_foreign.sql",
         "20261122000900_ai_memory_schema_2.sql",

@@ -14,6 +14,7 @@ EVENT_ID_LENGTH: Final = 128
 NAME_LENGTH: Final = 256  # project ids, session ids and types: names, not texts
 READ_LIMIT: Final = 1_000  # events in one answer unless the caller asks for less
 GLOBAL_PROJECT: Final = "proj_global"
+FORGOTTEN: Final = "payload_forgotten"  # takes the payloads of the events it names away, here and everywhere
 CLOUD: Final = "cloud"  # the destination of deliveries to the user's Supabase
 
 
@@ -89,6 +90,12 @@ class Event:
     position: int = 0
     server_seq: int | None = None
     server_ts: str | None = None
+
+
+def forgotten_by(event: Event) -> tuple[str, ...]:
+    """The ids of the events whose payloads a `payload_forgotten` event takes away; nothing for any other event."""
+    named = event.payload.get("event_ids") if event.type == FORGOTTEN else None
+    return tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else ()
 
 
 @dataclass(frozen=True, slots=True)

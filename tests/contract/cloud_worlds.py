@@ -64,6 +64,10 @@ class World(Protocol):
         """Let the device be unheard of for an hour."""
         ...
 
+    def fold(self, person: Person) -> None:
+        """As an administrator who folds everything into a checkpoint and prunes."""
+        ...
+
     def document(self, person: Person, device_id: str) -> str | None: ...
 
 
@@ -94,6 +98,9 @@ class MemoryWorld(World):
 
     def fall_silent(self, person: Person, device_id: str) -> None:
         self._server.memories[person.user_id].devices[device_id].seen -= timedelta(hours=1).total_seconds()
+
+    def fold(self, person: Person) -> None:
+        """Nobody may notice, so the twin has nothing to do."""
 
     def document(self, person: Person, device_id: str) -> str | None:
         found = self._server.memories[person.user_id].documents.get(device_id)
@@ -142,6 +149,13 @@ class SupabaseWorld(World):
             person.user_id,
             device_id,
         )
+
+    def fold(self, person: Person) -> None:
+        self._run(
+            "update ai_memory_devices set last_seen_at = now() - interval '1 year' where user_id = %s", person.user_id
+        )
+        self._run("select ai_memory_admin_checkpoint(%s)", person.user_id)
+        self._run("select ai_memory_admin_prune(%s)", person.user_id)
 
     def document(self, person: Person, device_id: str) -> str | None:
         with psycopg.connect(self.local.database_url) as connection:

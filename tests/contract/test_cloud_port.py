@@ -342,6 +342,53 @@ async def test_another_epoch_is_a_reset_even_where_everything_else_fits(client: 
     assert (told.reset, told.epoch) == (True, "another-life")
 
 
+# --- folding and forgetting -----------------------------------------------------------------------------------
+
+
+async def test_what_was_folded_is_pulled_like_anything_else(client: Client) -> None:
+    before = await _five(client)
+    client.world.fold(client.person)
+    second = await client.other("device-b", "rep_b").register()
+    answer = await second.sync(second.event(1))
+    assert (answer.events[:5], answer.floor, seqs(answer.events)) == (before.events, 0, [1, 2, 3, 4, 5, 6])
+    later = await client.sync(after=2, after_event=before.events[1].event_id, epoch=before.epoch)
+    assert (later.reset, seqs(later.events)) == (False, [3, 4, 5, 6])
+
+
+async def test_a_cursor_that_does_not_fit_is_reset_below_the_floor_too(client: Client) -> None:
+    before = await _five(client)
+    client.world.fold(client.person)
+    for wrong in ({"after": 3}, {"after_event": "evt_somebody_elses"}, {"after_event": None}):
+        told = await client.sync(**{**_cursor(before, 5), **wrong})
+        assert (told.reset, told.floor) == (True, 0)
+    assert seqs((await client.sync()).events) == [1, 2, 3, 4, 5]
+
+
+async def test_what_was_folded_is_known_and_its_numbers_are_taken(client: Client) -> None:
+    before = await _five(client)
+    client.world.fold(client.person)
+    answer = await client.sync(before.events[3], client.event(6))
+    assert [number for _, number in answer.acked] == [4, 6]
+    with pytest.raises(DeviceForked):
+        await client.sync(client.event(2, event_id="evt_another_under_this_number"))
+
+
+@pytest.mark.parametrize("folded", [False, True])
+async def test_what_an_event_says_is_forgotten_is_blank_from_then_on(client: Client, *, folded: bool) -> None:
+    before = await _five(client)
+    if folded:
+        client.world.fold(client.person)
+    named = {"event_ids": [before.events[1].event_id, "evt_unknown", before.events[3].event_id]}
+    wish = client.event(6, type="payload_forgotten", payload=named)
+    for answer in (await client.sync(wish), await client.sync(wish)):
+        assert seqs(answer.events) == [1, 2, 3, 4, 5, 6]
+        assert [dict(item.payload) for item in answer.events if item.server_seq in {2, 4}] == [{}, {}]
+        assert [item.payload for item in answer.events[::2]] == [item.payload for item in before.events[::2]]
+        assert dict(answer.events[5].payload) == named
+    again = await client.sync(before.events[1])
+    assert dict(again.events[1].payload) == {}, "the original, sent again, does not come back"
+
+
 # --- the document -------------------------------------------------------------------------------------------
 
 
