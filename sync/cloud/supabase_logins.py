@@ -9,7 +9,6 @@ expired and a used code alike, so nobody here can tell them apart.
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
-import httpx
 from supabase_auth import AsyncGoTrueClient
 from supabase_auth.errors import AuthApiError, AuthError, CustomAuthError
 from supabase_auth.types import AuthResponse, SignInWithPasswordCredentials, VerifyOtpParams
@@ -70,7 +69,9 @@ REFUSALS: Final[dict[str, tuple[type[CloudError], str, str | None]]] = {
     "conflict": (CloudUnavailable, "another login was under way", None),
 }
 IMPOSSIBLE: Final = frozenset({"validation_failed", "email_address_invalid"})
-REFUSING: Final = frozenset({httpx.codes.BAD_REQUEST, httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN})
+# what a code that is not known here means a refusal with; any other status may be of the moment and ends no session
+REFUSING: Final = frozenset({400, 401, 403, 422})
+BEFORE_THE_CODES: Final = frozenset({400, 401})  # 403 without a code is a firewall's
 
 
 class SupabaseLogins:
@@ -172,8 +173,8 @@ def _refusal(error: AuthError) -> XiaobaiError:
         return kind(message, hint=hint)
     if code in IMPOSSIBLE:
         return InvalidInput("the login server finds this number or address impossible")
-    if status not in REFUSING:
-        return CloudUnavailable(f"the login server answered {code or status or 'nothing'}")
-    if code is None:  # a server older than the codes
+    if code is None and status in BEFORE_THE_CODES:
         return BadCredentials(f"the login was refused ({status})")
-    return LoginRefused(f"the login was refused ({code})")
+    if code is not None and status in REFUSING:
+        return LoginRefused(f"the login was refused ({code})")
+    return CloudUnavailable(f"the login server answered {code or status or 'nothing'}")

@@ -63,6 +63,11 @@ class Cloud:
         answer = httpx.get(f"{self.url}/_local/codes/{receiver}", trust_env=False)
         return str(answer.raise_for_status().json()["code"])
 
+    def age_code(self, receiver: str, seconds: float) -> None:
+        """Let the last message to this phone or address be so much older than it is."""
+        aged = httpx.post(f"{self.url}/_local/codes/{receiver}/age?seconds={seconds}", trust_env=False)
+        aged.raise_for_status()
+
 
 class User(NamedTuple):
     email: str

@@ -68,7 +68,7 @@ class Front:
 
     async def _local(self, request: Request) -> Response:
         if request.path.startswith("/_local/codes/"):
-            return await self._codes.code(request.path.removeprefix("/_local/codes/"))
+            return await self._codes.local(request)
         return await self._pass_on(request)
 
     async def _pass_on(self, request: Request) -> Response:

@@ -12,7 +12,6 @@ import psycopg
 
 from sync.clock import SystemClock
 from sync.cloud.contact import Contact, contact_of
-from sync.cloud.logins import RESEND_SECONDS
 from sync.cloud.memory import MemoryCloud, MemoryServer
 from sync.cloud.port import Cloud
 from sync.cloud.supabase import SupabaseCloud
@@ -43,8 +42,8 @@ class World(Protocol):
         """What a person reads in the newest message."""
         ...
 
-    def let_a_minute_pass(self, contact: Contact) -> None:
-        """Until another message may be sent there."""
+    def age_code(self, contact: Contact, seconds: float) -> None:
+        """Let the last message be so much older."""
         ...
 
     def new_contact(self, kind: str) -> Contact:
@@ -84,8 +83,8 @@ class MemoryWorld(World):
     def code_sent_to(self, contact: Contact) -> str:
         return self._server.accounts.code_sent_to(contact)
 
-    def let_a_minute_pass(self, contact: Contact) -> None:  # noqa: ARG002 - for everybody
-        self._clock.advance(RESEND_SECONDS)
+    def age_code(self, contact: Contact, seconds: float) -> None:  # noqa: ARG002 - the twin's clock is everybody's
+        self._clock.advance(seconds)
 
     def revoke_device(self, person: Person, device_id: str) -> None:
         self._server.memories[person.user_id].devices[device_id].revoked = True
@@ -119,8 +118,8 @@ class SupabaseWorld(World):
     def code_sent_to(self, contact: Contact) -> str:
         return self.local.code_sent_to(contact.value)
 
-    def let_a_minute_pass(self, contact: Contact) -> None:
-        """Nothing to do yet."""
+    def age_code(self, contact: Contact, seconds: float) -> None:
+        self.local.age_code(contact.value, seconds)
 
     def revoke_device(self, person: Person, device_id: str) -> None:
         self._run(

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from sync.cloud.contact import Contact, contact_of
-from sync.cloud.logins import Session
-from sync.errors import BadCredentials, CodeRefused, LoginRequired
+from sync.cloud.logins import RESEND_SECONDS, Session
+from sync.errors import BadCredentials, CodeRefused, LoginRequired, RateLimited
 from tests.contract.cloud_worlds import World
 
 
@@ -51,7 +51,7 @@ async def test_a_code_logs_a_person_in_and_makes_his_account_once(world: World, 
     first = await world.cloud.logins.verify(contact, world.code_sent_to(contact))
     assert first.label == contact.label
     assert await world.cloud.logins.identify(first.access_token) == (first.user_id, contact.label)
-    world.let_a_minute_pass(contact)
+    world.age_code(contact, RESEND_SECONDS)
     await world.cloud.logins.start(contact)
     again = await world.cloud.logins.verify(contact, world.code_sent_to(contact))
     assert again.user_id == first.user_id
@@ -80,6 +80,25 @@ async def test_a_code_is_good_once(world: World, contact: Contact) -> None:
     await world.cloud.logins.verify(contact, code)
     with pytest.raises(CodeRefused):
         await world.cloud.logins.verify(contact, code)
+
+
+async def test_a_code_that_is_too_old_is_refused(world: World, contact: Contact) -> None:
+    await world.cloud.logins.start(contact)
+    world.age_code(contact, 3601)
+    with pytest.raises(CodeRefused):
+        await world.cloud.logins.verify(contact, world.code_sent_to(contact))
+
+
+async def test_the_second_message_within_a_minute_is_refused_with_the_seconds_to_wait(
+    world: World, contact: Contact
+) -> None:
+    await world.cloud.logins.start(contact)
+    world.age_code(contact, 20)
+    with pytest.raises(RateLimited) as caught:
+        await world.cloud.logins.start(contact)
+    assert caught.value.retry_after is not None
+    assert 30 < caught.value.retry_after <= 40
+    assert (await world.cloud.logins.verify(contact, world.code_sent_to(contact))).user_id, "the first one is good"
 
 
 async def test_a_code_of_somebody_else_or_of_nobody_is_refused(world: World, contact: Contact) -> None:
