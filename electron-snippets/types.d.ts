@@ -36,6 +36,12 @@ export interface DeviceJson {
   name: string;
 }
 
+export interface DevicesJson {
+  asOf: string | null;
+  devices: Array<KnownDeviceJson>;
+  source: 'cloud' | 'local';
+}
+
 export interface DigestLineJson {
   date: string;
   text: string;
@@ -79,6 +85,19 @@ export interface InitializeJson {
   deviceId: string;
   protocolVersion: number;
   serverInfo: ServerInfoJson;
+}
+
+export interface KnownDeviceJson {
+  appVersion: string | null;
+  deviceId: string;
+  hidden: boolean;
+  lastSeenAt: string | null;
+  name: string | null;
+  platform: string | null;
+  publicKey: string | null;
+  revoked: boolean;
+  revokedAt: string | null;
+  thisDevice: boolean;
 }
 
 export interface LanJson {
@@ -338,6 +357,34 @@ export interface Methods {
     params: Record<string, never>;
     result: AuthJson;
   };
+  /** The account's devices; without an answer of the cloud, those known here. */
+  'devices/list': {
+    params: Record<string, never>;
+    result: DevicesJson;
+  };
+  /** Give a device a name, for all devices. */
+  'devices/rename': {
+    params: {
+      deviceId: string;
+      name: string;
+    };
+    result: DevicesJson;
+  };
+  /** Shut a device out of the account's cloud, for ever. */
+  'devices/revoke': {
+    params: {
+      deviceId: string;
+    };
+    result: DevicesJson;
+  };
+  /** Leave a device out of this device's digest, or take it in again. */
+  'devices/hide': {
+    params: {
+      deviceId: string;
+      /** default true */ hidden?: boolean;
+    };
+    result: DevicesJson;
+  };
   /** Record one event; idempotent on its event_id. */
   'events/append': {
     params: {
@@ -451,4 +498,7 @@ export type ErrorKind =
   | 'device_conflict'
   | 'code_refused'
   | 'login_refused'
-  | 'message_not_sent';
+  | 'message_not_sent'
+  | 'device_revoked'
+  | 'device_key_in_use'
+  | 'device_unknown';

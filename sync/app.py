@@ -21,24 +21,26 @@ from sync import __version__, health
 from sync.clock import Clock, SystemClock, milliseconds, uuid7
 from sync.cloud.account import Account, AccountState
 from sync.cloud.contact import Contact
+from sync.cloud.device_key import KEY_SERVICE, DeviceKey
 from sync.cloud.exchange import Exchange, SnapshotSource
 from sync.cloud.late import LateCloud
 from sync.cloud.logins import Session
 from sync.cloud.port import Cloud, DeviceFacts, SnapshotRow
 from sync.cloud.replicator import CloudState, CloudStatus, Replicator
+from sync.cloud.secret_store import open_secret_store
 from sync.cloud.tokens import TokenStore, open_token_store
 from sync.contract import Status
 from sync.device import hardware_id
+from sync.devices import Devices
 from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
-from sync.document.others import REGISTERED
 from sync.document.watcher import Watcher
 from sync.errors import AlreadyRunning, DifferentUser, InvalidInput, StorageError
 from sync.files import sha256
 from sync.jobs import kept_up, running
 from sync.log.intake import Intake
 from sync.log.log import Log
-from sync.log.model import Cursor, Draft, Origin, Query
+from sync.log.model import Cursor
 from sync.profiles import (
     Installation,
     Profile,
@@ -82,6 +84,7 @@ class App:
     conversation: Conversation
     account: Account
     replicator: Replicator | None
+    devices: Devices
     clock: Clock
     is_sidecar: bool
     start_warnings: tuple[str, ...] = ()
@@ -120,6 +123,7 @@ class App:
         await self.document.settle()  # what was recorded under the old id goes into the document first
         rename_installation(self.settings.data_dir, Installation(self.profile.folder.name, device_id))
         self.log.device_id = device_id
+        await self.devices.introduce()
 
     async def verify(self, contact: Contact, code: str, *, accept: bool = False) -> AccountState:
         """Log in with the code that `account.logins.start` has sent."""
@@ -144,7 +148,7 @@ class App:
         except DifferentUser:
             await self.account.abandon(session)
             raise
-        await self._introduce()
+        await self.devices.introduce()
         if self.replicator is not None:
             self.replicator.wake()
         return state
@@ -181,16 +185,6 @@ class App:
     async def examine(self) -> list[health.Check]:
         """What only an open program can say about its own health; see `health.around` for the rest."""
         return await health.within(self.document, self.log, self.account, self.replicator, self.clock)
-
-    async def _introduce(self) -> None:
-        """Record this device's name where it is new; the other devices label its memory with it."""
-        last = await self.log.tail(Query(types=(REGISTERED,)))
-        own = [event for event in last.events if event.device_id == self.log.device_id]
-        if own and own[-1].payload.get("name") == self.settings.device_name:
-            return
-        facts = {"name": self.settings.device_name, "platform": platform.system(), "app_version": __version__}
-        payload = self.intake.redactor.payload(facts)
-        await self.log.record([Draft(type=REGISTERED, payload=payload, origin=Origin.TOOL)])
 
     def jobs(self) -> list[Coroutine[None, None, None]]:
         """What a sidecar does besides answering."""
@@ -252,6 +246,7 @@ async def open_app(
         if role is Role.SIDECAR:
             stack.push_async_callback(app.stop)
             await app.document.view()  # what a glimpse has answered may come back as the base of a save
+            await app.devices.introduce()  # a host may have been renamed since the login
             await stack.enter_async_context(running(app.jobs()))
         elif app.is_sidecar:
             await app.settle()
@@ -292,8 +287,9 @@ async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud 
         await account.recognise_owner()
     replicator = None
     if cloud is not None:
-        snapshots = _snapshots(document, events, redactor)
-        replicator = _replicator(replica, events, account, snapshots, clock=clock, settings=settings)
+        snapshots, key = _snapshots(document, events, redactor), _device_key(settings, profile)
+        replicator = _replicator(replica, events, account, snapshots, key, clock=clock, settings=settings)
+    kept_devices = profile.folder / "devices.json"
     return App(
         settings=settings,
         replica_id=replica.replica_id,
@@ -304,6 +300,7 @@ async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud 
         conversation=Conversation(events, document, replicator, redactor, clock=clock, settings=settings),
         account=account,
         replicator=replicator,
+        devices=Devices(events, account, redactor, kept=kept_devices, clock=clock, settings=settings),
         clock=clock,
         is_sidecar=lock is not None,
         start_warnings=replica.warnings,
@@ -311,12 +308,19 @@ async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud 
 
 
 def _replicator(
-    replica: Replica, events: Log, account: Account, snapshots: SnapshotSource, *, clock: Clock, settings: Settings
+    replica: Replica,
+    events: Log,
+    account: Account,
+    snapshots: SnapshotSource,
+    key: DeviceKey,
+    *,
+    clock: Clock,
+    settings: Settings,
 ) -> Replicator:
     facts = DeviceFacts(
         replica.replica_id, settings.device_name, platform.system(), __version__, takeover=replica.former
     )
-    exchange = Exchange(events, account, facts, snapshots, clock=clock, options=settings.sync)
+    exchange = Exchange(events, account, facts, snapshots, clock=clock, options=settings.sync, key=key)
     return Replicator(events, exchange, clock=clock, options=settings.sync)
 
 
@@ -344,6 +348,14 @@ def _token_store(settings: Settings, profile: Profile) -> Callable[[], TokenStor
     """The token store, opened at its first use: a start without login need not load the keychain."""
     prefer_file = settings.token_store == "file"  # noqa: S105 - the name of a place
     return cache(lambda: open_token_store(profile.tokens, profile.folder.name, prefer_file=prefer_file))
+
+
+def _device_key(settings: Settings, profile: Profile) -> DeviceKey:
+    """The key of this installation and account, kept where the session is."""
+    prefer_file = settings.token_store == "file"  # noqa: S105 - the name of a place
+    path = profile.folder / "device-key"
+    opened = cache(lambda: open_secret_store(path, KEY_SERVICE, profile.folder.name, prefer_file=prefer_file))
+    return DeviceKey(opened, lock=profile.folder / "device-key.lock")
 
 
 def _snapshots(document: MemoryFile, events: Log, redactor: Redactor) -> SnapshotSource:

@@ -17,11 +17,13 @@ from sync.published import (
     CheckJson,
     CloudJson,
     DeviceJson,
+    DevicesJson,
     EditedJson,
     EventsJson,
     FailureJson,
     HealthJson,
     HistoryJson,
+    KnownDeviceJson,
     LoadJson,
     OperationJson,
     ProblemJson,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:  # only named here; importing them would delay the first answe
     from sync.cloud.exchange import Round
     from sync.cloud.progress import Progress
     from sync.cloud.replicator import CloudStatus
+    from sync.devices import DeviceList
     from sync.document.answers import Loaded, Updated
     from sync.document.digest import DeviceDigest
     from sync.document.store import Past
@@ -149,6 +152,25 @@ def device(value: DeviceDigest) -> DeviceJson:
         "name": value.name,
         "entries": [{"date": line.date.isoformat(), "text": line.text} for line in value.lines],
     }
+
+
+def devices(value: DeviceList) -> DevicesJson:
+    found: list[KnownDeviceJson] = [
+        {
+            "deviceId": known.device_id,
+            "name": known.name,
+            "platform": known.platform,
+            "appVersion": known.app_version,
+            "publicKey": known.public_key,
+            "lastSeenAt": known.last_seen_at,
+            "revoked": known.revoked,
+            "revokedAt": known.revoked_at,
+            "hidden": known.hidden,
+            "thisDevice": known.this_device,
+        }
+        for known in value.devices
+    ]
+    return {"source": value.source, "asOf": value.as_of, "devices": found}
 
 
 def account(value: AccountState) -> AccountJson:

@@ -220,6 +220,30 @@ class Forbidden(CloudError):
     default_hint = "This device may have been revoked; check `xiaobai-memory status` and the list of devices."
 
 
+class DeviceRevoked(Forbidden):
+    """This device, or the key it has, was revoked: for ever."""
+
+    kind = "device_revoked"
+    default_hint = (
+        "It stays revoked. What it remembers stays in its file and is no longer sent; to go on with the cloud, "
+        "start with a new XIAOBAI_DATA_DIR and another XIAOBAI_DEVICE_ID."
+    )
+
+
+class DeviceKeyInUse(Forbidden):
+    """Another device of the account has this public key: the data directory was copied."""
+
+    kind = "device_key_in_use"
+    default_hint = "This installation makes a key of its own by itself; if it does not, use a new XIAOBAI_DATA_DIR."
+
+
+class DeviceUnknown(Forbidden):
+    """The account has no such device."""
+
+    kind = "device_unknown"
+    default_hint = "`xiaobai-memory devices list` shows the ids of this account's devices."
+
+
 class SchemaMismatch(CloudError):
     """The project lacks our tables or function, or has older ones."""
 

@@ -17,6 +17,29 @@ class DeviceJson(TypedDict):
     entries: list[DigestLineJson]
 
 
+class KnownDeviceJson(TypedDict):
+    """A device of the account. What only the server knows is null where it was never asked."""
+
+    deviceId: str
+    name: str | None
+    platform: str | None
+    appVersion: str | None
+    publicKey: str | None
+    lastSeenAt: str | None
+    revoked: bool
+    revokedAt: str | None
+    hidden: bool
+    thisDevice: bool
+
+
+class DevicesJson(TypedDict):
+    """`source`: local where the server was not asked or did not answer; `asOf`: when it last did."""
+
+    source: Literal["cloud", "local"]
+    asOf: str | None
+    devices: list[KnownDeviceJson]
+
+
 class OmissionJson(TypedDict):
     section: str
     count: int

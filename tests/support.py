@@ -29,7 +29,7 @@ from sync.cloud.contact import Contact, contact_of
 from sync.cloud.exchange import Exchange
 from sync.cloud.logins import Logins, Session
 from sync.cloud.memory import MemoryCloud, MemoryServer
-from sync.cloud.port import Cloud, DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.port import Cloud, DeviceFacts, DeviceRow, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.replicator import Replicator
 from sync.db.engine import Database
 from sync.log import store as log_store
@@ -158,6 +158,15 @@ class WatchedCloud:
 
     async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
         await self.through("register_device", lambda: self.inner.register_device(session, device_id, facts))
+
+    async def devices(self, session: Session) -> tuple[DeviceRow, ...]:
+        return await self.through("devices", lambda: self.inner.devices(session))
+
+    async def rename_device(self, session: Session, device_id: str, name: str) -> None:
+        await self.through("rename_device", lambda: self.inner.rename_device(session, device_id, name))
+
+    async def revoke_device(self, session: Session, device_id: str) -> None:
+        await self.through("revoke_device", lambda: self.inner.revoke_device(session, device_id))
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         self.requests.append(request)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli import cloud, config, doctor, document, events, memory, quarantine, serve, watermarks
+from bridge.cli import cloud, config, devices, doctor, document, events, memory, quarantine, serve, watermarks
 from bridge.cli.running import Invocation
 
 app = typer.Typer(
@@ -39,6 +39,7 @@ app.command("sync")(cloud.sync)
 app.add_typer(quarantine.app, name="quarantine")
 app.command("login")(cloud.login)
 app.command("logout")(cloud.logout)
+app.add_typer(devices.app, name="devices")
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.add_typer(events.app, name="events")

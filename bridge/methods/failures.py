@@ -62,6 +62,9 @@ CODES: Final[dict[str, int]] = {
     "code_refused": -32042,
     "login_refused": -32043,
     "message_not_sent": -32044,
+    "device_revoked": -32045,
+    "device_key_in_use": -32046,
+    "device_unknown": -32047,
 }
 
 EXIT_OK: Final = 0

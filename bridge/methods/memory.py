@@ -14,7 +14,7 @@ from sync.profiles import DEVICE_ID_PATTERN
 PROTOCOL_VERSION: Final = 1
 DEFAULT_WAIT_MS: Final = 150  # how long a message may wait for news from the cloud
 LONGEST_WAIT_MS: Final = 30_000
-CAPABILITIES: Final = ("memory", "sync", "auth", "events")
+CAPABILITIES: Final = ("memory", "sync", "auth", "devices", "events")
 
 
 class Initialize(Params, frozen=True):

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from bridge.methods import auth, cloud, document, events, health, memory, watermarks
+from bridge.methods import auth, cloud, devices, document, events, health, memory, watermarks
 from bridge.methods.door import Door
 from bridge.methods.table import Table
 
@@ -12,6 +12,7 @@ TABLE: Final[Table[Door]] = Table(
         *document.METHODS,
         *cloud.METHODS,
         *auth.METHODS,
+        *devices.METHODS,
         *events.METHODS,
         *watermarks.METHODS,
         *health.METHODS,

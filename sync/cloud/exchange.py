@@ -3,10 +3,10 @@
 What is not acknowledged stays pending; the server skips ids it knows, so everything here may be repeated. A batch that
 the server refuses for good is taken apart until the culprit stands alone; it goes into quarantine, the rest goes
 through. A replica whose numbers the server knows under other ids (a cloned home, a restored backup) becomes a new
-replica: what it has not sent yet is numbered anew and keeps its ids, so no event is lost or doubled.
+replica: what it has not sent yet is numbered anew and keeps its ids, so no event is lost or doubled; it makes a key of
+its own too. A copy under another device id is told that the key is in use, and makes its own as well.
 """
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -18,11 +18,13 @@ from sqlalchemy import Connection
 from sync.clock import Clock, timestamp
 from sync.cloud import store
 from sync.cloud.account import Account
+from sync.cloud.authorized import authorized
+from sync.cloud.device_key import DeviceKey
 from sync.cloud.logins import Session
 from sync.cloud.plan import Verdict, batch, halves, judge
 from sync.cloud.port import DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.progress import Pulls
-from sync.errors import CloudUnavailable, DeviceForked, Forbidden, LoginRequired, Rejected
+from sync.errors import CloudUnavailable, DeviceForked, DeviceKeyInUse, Rejected
 from sync.log.log import Log
 from sync.log.model import Cursor, Event, Refusal
 from sync.settings import SyncSettings
@@ -61,11 +63,13 @@ class Exchange:
         *,
         clock: Clock,
         options: SyncSettings,
+        key: DeviceKey | None = None,
     ) -> None:
         self._log = events
         self._account = account
         self._facts = facts
         self._snapshot = snapshot
+        self._key = key
         self._clock = clock
         self._timeout = options.timeout_seconds
         self._push_events = options.push_events
@@ -128,6 +132,8 @@ class Exchange:
         log.warning("replica %s was copied or restored; it goes on as %s", old, new)
         self._facts = replace(self._facts, replica_id=new, takeover=old)
         self._registered.clear()
+        if self._key is not None:
+            await self._key.renew()  # the one that was copied has the old one too
 
     async def _apply(self, answer: SyncAnswer, verdict: Verdict) -> int:
         new = await self._log.database.write(lambda connection: store.apply(connection, answer, verdict, self._clock))
@@ -136,11 +142,22 @@ class Exchange:
         return new
 
     async def _register(self, session: Session, device_id: str) -> None:
-        if (session.user_id, device_id) not in self._registered:
-            await self._authorized(
-                session, lambda good: self._account.cloud.register_device(good, device_id, self._facts)
-            )
-            self._registered.add((session.user_id, device_id))
+        if (session.user_id, device_id) in self._registered:
+            return
+        facts = self._facts
+        if self._key is not None and device_id == self._log.device_id:  # an id we had before keeps the key it had then
+            facts = replace(facts, public_key=await self._key.public())
+        try:
+            await self._register_as(session, device_id, facts)
+        except DeviceKeyInUse:
+            if self._key is None:
+                raise
+            log.warning("another device has this installation's key, or had it; it gets a new one")
+            await self._register_as(session, device_id, replace(facts, public_key=await self._key.renew()))
+        self._registered.add((session.user_id, device_id))
+
+    async def _register_as(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
+        await self._ask(session, lambda good: self._account.cloud.register_device(good, device_id, facts))
 
     async def _push(
         self, session: Session, device_id: str, events: tuple[Event, ...], cursor: Cursor
@@ -212,22 +229,7 @@ class Exchange:
         log.warning("the server refuses event %s for good (%s)", event.event_id, why.code)
 
     async def _send(self, session: Session, request: SyncRequest) -> SyncAnswer:
-        return await self._authorized(session, lambda good: self._account.cloud.sync(good, request))
+        return await self._ask(session, lambda good: self._account.cloud.sync(good, request))
 
-    async def _authorized(self, session: Session, call: Callable[[Session], Awaitable[T]]) -> T:
-        try:
-            return await self._deadline(call(session))
-        except LoginRequired:
-            fresh = await self._account.session(rejected=session.access_token)  # one refresh, one more try
-        try:
-            return await self._deadline(call(fresh))
-        except LoginRequired as error:  # another refresh would end the same way, at every poll
-            hint = "Log in again; if that does not help, check the keys of the Supabase project."
-            raise Forbidden("the server does not accept a token it has just issued", hint=hint) from error
-
-    async def _deadline(self, call: Awaitable[T]) -> T:
-        try:
-            async with asyncio.timeout(self._timeout):
-                return await call
-        except TimeoutError as error:
-            raise CloudUnavailable(f"no answer within {self._timeout:g} s") from error
+    async def _ask(self, session: Session, call: Callable[[Session], Awaitable[T]]) -> T:
+        return await authorized(self._account, call, timeout=self._timeout, session=session)

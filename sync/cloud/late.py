@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from sync.clock import Clock
 from sync.cloud.contact import Contact
 from sync.cloud.logins import Logins, Session
-from sync.cloud.port import Cloud, DeviceFacts, SyncAnswer, SyncRequest
+from sync.cloud.port import Cloud, DeviceFacts, DeviceRow, SyncAnswer, SyncRequest
 
 
 class LateCloud:
@@ -23,6 +23,15 @@ class LateCloud:
 
     async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
         await (await self._cloud()).register_device(session, device_id, facts)
+
+    async def devices(self, session: Session) -> tuple[DeviceRow, ...]:
+        return await (await self._cloud()).devices(session)
+
+    async def rename_device(self, session: Session, device_id: str, name: str) -> None:
+        await (await self._cloud()).rename_device(session, device_id, name)
+
+    async def revoke_device(self, session: Session, device_id: str) -> None:
+        await (await self._cloud()).revoke_device(session, device_id)
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         return await (await self._cloud()).sync(session, request)

@@ -21,6 +21,21 @@ class DeviceFacts:
     platform: str
     app_version: str
     takeover: str | None = None  # the replica this one replaces, after it turned out to be a copy
+    public_key: str | None = None  # `ed25519:` and the base64 of 32 bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRow:
+    """A device of the account as the server lists it. Times are RFC 3339; a revoked device stays revoked."""
+
+    device_id: str
+    name: str | None
+    platform: str | None
+    app_version: str | None
+    public_key: str | None
+    created_at: str
+    last_seen_at: str
+    revoked_at: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +81,19 @@ class Cloud(Protocol):
     def logins(self) -> Logins: ...
 
     async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
-        """Make this device known; idempotent. Forbidden where it was revoked."""
+        """Make this device known; idempotent. DeviceRevoked where it or its key was, DeviceKeyInUse."""
+        ...
+
+    async def devices(self, session: Session) -> tuple[DeviceRow, ...]:
+        """The account's devices, revoked ones included, the last seen first; 500 at most."""
+        ...
+
+    async def rename_device(self, session: Session, device_id: str, name: str) -> None:
+        """A name given by a person; no host name replaces it. DeviceUnknown, DeviceRevoked."""
+        ...
+
+    async def revoke_device(self, session: Session, device_id: str) -> None:
+        """For ever. Revoking again changes nothing. DeviceUnknown."""
         ...
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:

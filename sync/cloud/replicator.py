@@ -20,7 +20,7 @@ from sync.cloud import store
 from sync.cloud.exchange import Exchange, Round
 from sync.cloud.plan import rest_after
 from sync.cloud.progress import Pulls
-from sync.errors import CloudError, CloudUnavailable, LoginRequired, StorageError, XiaobaiError
+from sync.errors import CloudError, CloudUnavailable, DeviceRevoked, LoginRequired, StorageError, XiaobaiError
 from sync.log.log import Log
 from sync.log.model import Cursor
 from sync.settings import SyncSettings
@@ -100,8 +100,11 @@ class Replicator:
     async def ask(self) -> Round:
         """As `sync_now`, for a caller that asks often: after failures in a row the server is left alone for a while.
 
-        Raises CloudUnavailable at once while it rests, so that an app that loads with every message makes no storm.
+        Raises at once while it rests, or where this device was revoked, so that an app that loads with every message
+        makes no storm.
         """
+        if isinstance(self._error, DeviceRevoked):  # for ever; `run` and `sync_now` still ask now and then
+            raise self._error
         if self._clock.monotonic() < self._not_before:
             raise CloudUnavailable("the cloud did not answer a moment ago")
         return await self.sync_now()

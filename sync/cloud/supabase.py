@@ -18,13 +18,16 @@ from sync.clock import Clock
 from sync.cloud import schema
 from sync.cloud.http import Wire
 from sync.cloud.logins import Session
-from sync.cloud.port import DeviceFacts, SyncAnswer, SyncRequest
+from sync.cloud.port import DeviceFacts, DeviceRow, SyncAnswer, SyncRequest
 from sync.cloud.supabase_logins import SupabaseLogins, check_token
 from sync.errors import (
     CloudError,
     CloudUnavailable,
     DeviceConflict,
     DeviceForked,
+    DeviceKeyInUse,
+    DeviceRevoked,
+    DeviceUnknown,
     Forbidden,
     InvalidInput,
     LoginRequired,
@@ -36,6 +39,12 @@ FUNCTION_MISSING: Final = frozenset({"PGRST202", "PGRST204", "PGRST205", "42P01"
 # SQLSTATE classes that pass by themselves: connection, rollback, resources, lock, operator, system; and PostgREST's own
 TRY_LATER: Final = ("08", "40", "53", "55", "57", "58", "PGRST0")
 NOBODY: Final = frozenset({"not_signed_in", "account_gone"})
+OF_DEVICES: Final[dict[str, type[Forbidden]]] = {  # their hints are better than the server's, which knows no client
+    "device_revoked": DeviceRevoked,
+    "key_revoked": DeviceRevoked,
+    "key_in_use": DeviceKeyInUse,
+    "device_unregistered": DeviceUnknown,
+}
 SQLSTATE_LENGTH: Final = 5
 TOKEN_REFUSED: Final = frozenset({"PGRST301", "PGRST302", "PGRST303"})
 
@@ -70,12 +79,26 @@ class SupabaseCloud:
             "p_platform": facts.platform,
             "p_app_version": facts.app_version,
             "p_takeover": facts.takeover,
+            "p_public_key": facts.public_key,
         }
         answer = await self._call(session, "ai_memory_register_device", arguments)
         if not isinstance(answer, dict) or "device_id" not in answer:
             raise CloudUnavailable("the answer is not one of ai_memory_register_device")
         schema.check(answer.get("schema_version"))
         _raise_stated(answer.get("error"))
+
+    async def devices(self, session: Session) -> tuple[DeviceRow, ...]:
+        value = await self._call(session, "ai_memory_list_devices", {})
+        try:
+            return msgspec.convert(value, tuple[DeviceRow, ...])
+        except msgspec.ValidationError as error:
+            raise CloudUnavailable("the answer is not one of ai_memory_list_devices") from error
+
+    async def rename_device(self, session: Session, device_id: str, name: str) -> None:
+        await self._call(session, "ai_memory_rename_device", {"p_device_id": device_id, "p_name": name})
+
+    async def revoke_device(self, session: Session, device_id: str) -> None:
+        await self._call(session, "ai_memory_revoke_device", {"p_device_id": device_id})
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         snapshot = request.snapshot
@@ -135,6 +158,8 @@ def _refusal(error: APIError) -> CloudError:
         return schema.mismatch(0, f" (the project lacks a table or function: {code})")
     if code == "42501" and _kind(error) in NOBODY:
         return LoginRequired(str(error.message or message))
+    if code == "42501" and _kind(error) in OF_DEVICES:
+        return OF_DEVICES[_kind(error)](str(error.message or message))
     if code in {"42501", "403"}:
         return Forbidden(str(error.message or message), hint=error.hint)
     if code.startswith(TRY_LATER) or len(code) < SQLSTATE_LENGTH:  # an HTTP status, or no code: not the API's words

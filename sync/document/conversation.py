@@ -14,7 +14,15 @@ from sync.document.answers import Loaded, Scope, Source, Updated
 from sync.document.capture import Exchange, exchange_drafts
 from sync.document.digest import DeviceDigest, render_digest
 from sync.document.memory_file import MemoryFile
-from sync.document.others import FOLLOWED, MOST_EVENTS, REGISTERED, device_names, digests
+from sync.document.others import (
+    ABOUT_DEVICES,
+    BY_HAND,
+    MOST_EVENTS,
+    SAID,
+    about_devices,
+    digests,
+    hidden_devices,
+)
 from sync.document.prompt import compose, system_prompt
 from sync.errors import CloudError, StorageError
 from sync.log.log import Log
@@ -122,8 +130,7 @@ class Conversation:
         return 0 if self._replicator is None else (await self._replicator.status()).cursor.seq
 
     async def _others(self) -> tuple[DeviceDigest, ...]:
-        events = await self._log.of_others(FOLLOWED, MOST_EVENTS)
-        if not events:
-            return ()
-        names = device_names(await self._log.of_others([REGISTERED], MOST_EVENTS))
-        return tuple(digests(events, names))
+        about = about_devices(await self._log.newest(ABOUT_DEVICES, MOST_EVENTS))
+        besides = {self._log.device_id, *hidden_devices(about)}
+        said = await self._log.newest(SAID, MOST_EVENTS, besides=besides)
+        return digests(said, await self._log.newest(BY_HAND, MOST_EVENTS, besides=besides), about)

@@ -1,6 +1,12 @@
-"""What the other devices of a person remember, as text to read beside the document and never written into it."""
+"""What the other devices of a person remember, as text to read beside the document and never written into it.
 
-from collections.abc import Sequence
+One list for all devices, since the reader asks what was said and not where; each line names its device and its day, so
+that "你在 MacBook 上设置过自动更新" can be answered from one line. Preferences stand first, then what was marked as
+important, and within that the newest: whoever cuts the list from its end loses the least.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Final
@@ -12,42 +18,79 @@ from sync.document.summary import one_line, summarize
 HEADING: Final = "## 其他设备的记忆（只读）"
 DEVICES_LIMIT: Final = 5  # a person's devices in use; older ones are found by search
 LINES_LIMIT: Final = 20  # about ten exchanges of a device, the span of a conversation one may refer back to
+TALK_LINES: Final = 10  # of them are kept for conversations, however many preferences a device holds
 LINE_LENGTH: Final = 120  # an answer's summary with its speaker
 NAME_LENGTH: Final = 40
 ID_LENGTH: Final = 8  # enough of an id to tell two devices of the same name apart
 
+PREFERENCE: Final = 2.0  # weight of what a person wrote under 用户偏好: above any importance
+UNMARKED: Final = 0.5  # weight of what nobody weighed: the middle of the scale from 0 to 1
+
 
 @dataclass(frozen=True, slots=True)
 class DigestLine:
+    """`weight`: the importance from 0 to 1, or `PREFERENCE`. `said_at` orders within a day; any text that sorts."""
+
     date: date
     text: str
+    weight: float = UNMARKED
+    said_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceDigest:
-    """One device; of lines of the same day the first is the newest."""
+    """One device and the lines of it that are shown, the most wanted first."""
 
     device_id: str
     name: str
     lines: tuple[DigestLine, ...]
 
 
-def render_digest(devices: Sequence[DeviceDigest]) -> str:
-    """The lines of every device under its name, newest first; empty where there is nothing to tell."""
+def ranked(lines: Iterable[DigestLine]) -> list[DigestLine]:
+    """The most important first, the newest first among equals; lines of one event keep their order."""
+    return sorted(lines, key=lambda line: (line.weight, line.date, line.said_at), reverse=True)
+
+
+def chosen(lines: Iterable[DigestLine]) -> tuple[DigestLine, ...]:
+    """The lines of one device that are shown, at most `LINES_LIMIT`."""
+    in_order = ranked(lines)
+    preferences = [line for line in in_order if line.weight >= PREFERENCE]
+    talk = [line for line in in_order if line.weight < PREFERENCE]
+    room = max(TALK_LINES, LINES_LIMIT - len(preferences))
+    shown = talk[:room]
+    return (*preferences[: LINES_LIMIT - len(shown)], *shown)
+
+
+def in_use(devices: Iterable[DeviceDigest]) -> tuple[DeviceDigest, ...]:
+    """The devices that have something to tell, the last heard first, at most `DEVICES_LIMIT`."""
     speaking = [device for device in devices if device.lines]
-    speaking.sort(key=lambda device: max(line.date for line in device.lines), reverse=True)
-    speaking = speaking[:DEVICES_LIMIT]
-    names = [summarize(device.name, NAME_LENGTH) or device.device_id[:ID_LENGTH] for device in speaking]
-    parts: list[str] = []
-    for device, name in zip(speaking, names, strict=True):
-        title = f"{name}（{one_line(device.device_id)[:ID_LENGTH]}）" if names.count(name) > 1 else name
-        lines = sorted(device.lines, key=lambda line: line.date, reverse=True)[:LINES_LIMIT]
-        parts.append("\n".join((f"### {title}", *(_line(line) for line in lines))))
-    return "\n\n".join((HEADING, *parts)) + "\n" if parts else ""
+    speaking.sort(key=lambda device: max((line.date, line.said_at) for line in device.lines), reverse=True)
+    return tuple(speaking[:DEVICES_LIMIT])
 
 
-def _line(line: DigestLine) -> str:
-    """One line with its day in front; the bullet it had goes."""
+def render_digest(devices: Sequence[DeviceDigest]) -> str:
+    """Every line under the name of its device and its day; empty where there is nothing to tell."""
+    labels = _labels(devices)
+    of = {id(line): labels[device.device_id] for device in devices for line in device.lines}
+    lines = ranked(line for device in devices for line in device.lines)
+    return "\n".join((HEADING, "", *(_line(line, of[id(line)]) for line in lines))) + "\n" if lines else ""
+
+
+def _labels(devices: Sequence[DeviceDigest]) -> dict[str, str]:
+    """How each device is called; two of one name are told apart by their ids."""
+    names = {device.device_id: summarize(device.name, NAME_LENGTH) or _short(device.device_id) for device in devices}
+    often = Counter(names.values())
+    return {
+        device_id: f"{name}（{_short(device_id)}）" if often[name] > 1 else name for device_id, name in names.items()
+    }
+
+
+def _short(device_id: str) -> str:
+    return one_line(device_id)[:ID_LENGTH]
+
+
+def _line(line: DigestLine, label: str) -> str:
+    """One line behind its device and its day; the bullet it had goes."""
     text = " ".join(part.strip() for part in lines_of(line.text)).lstrip()
     said = text[2:] if text[:2] in {"- ", "* ", "+ "} else text
-    return f"- {day_label(line.date)} {summarize(said, LINE_LENGTH)}"
+    return f"- 【{label} {day_label(line.date)}】{summarize(said, LINE_LENGTH)}"

@@ -20,7 +20,15 @@ from sync.document.answers import Loaded, Scope
 from sync.document.capture import EXCHANGE, applied
 from sync.document.digest import DeviceDigest, render_digest
 from sync.document.model import Snapshot, encode
-from sync.document.others import FOLLOWED, MOST_EVENTS, REGISTERED, device_names, digests
+from sync.document.others import (
+    ABOUT_DEVICES,
+    BY_HAND,
+    MOST_EVENTS,
+    SAID,
+    about_devices,
+    digests,
+    hidden_devices,
+)
 from sync.document.parse import parse
 from sync.document.prompt import compose
 from sync.files import probe, sha256
@@ -35,8 +43,9 @@ _PENDING: Final = (
     "select * from events where device_id = ? and type = ? and position >"
     " coalesce((select position from watermarks where name = 'document'), 0) order by position"
 )
-_OTHERS: Final = (
-    "select * from events where device_id <> ? and type in (select value from json_each(?))"
+_OF_DEVICES: Final = (
+    "select * from events where type in (select value from json_each(?))"
+    " and device_id not in (select value from json_each(?))"
     " order by hlc desc, replica_id desc, replica_seq desc limit ?"
 )
 _WAITING: Final = "select count(*) from deliveries where destination = 'cloud' and state = 'pending'"
@@ -95,9 +104,11 @@ class Glimpse:
         )
 
     def _others(self, connection: sqlite3.Connection) -> tuple[DeviceDigest, ...]:
-        said = self._of_others(connection, FOLLOWED)
-        return tuple(digests(said, device_names(self._of_others(connection, (REGISTERED,))))) if said else ()
+        about = about_devices(_newest(connection, ABOUT_DEVICES, ()))
+        besides = (self.device_id, *hidden_devices(about))
+        return digests(_newest(connection, SAID, besides), _newest(connection, BY_HAND, besides), about)
 
-    def _of_others(self, connection: sqlite3.Connection, types: tuple[str, ...]) -> list[Event]:
-        given = (self.device_id, msgspec.json.encode(types).decode(), MOST_EVENTS)
-        return [event_of_row(row) for row in connection.execute(_OTHERS, given)]
+
+def _newest(connection: sqlite3.Connection, types: tuple[str, ...], besides: tuple[str, ...]) -> list[Event]:
+    given = (msgspec.json.encode(types).decode(), msgspec.json.encode(besides).decode(), MOST_EVENTS)
+    return [event_of_row(row) for row in connection.execute(_OF_DEVICES, given)]

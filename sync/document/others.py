@@ -1,48 +1,120 @@
-"""What the other devices of the account remember, from their events. Pure."""
+"""What is known of the account's devices from their events: how they are called, and what they remember. Pure.
 
-from collections.abc import Iterable, Sequence
+A name that a person gave outranks every name a device gives itself, as on the server; the newest of each kind counts.
+Both are events, so that labels are right offline and on a device that never saw the server's list. Hiding is an event
+that stays on this device.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sync.document.capture import ADDED, EDITED, EXCHANGE, REMOVED, day_of, exchange_ids
-from sync.document.digest import DeviceDigest, DigestLine
+from sync.document.digest import ID_LENGTH, PREFERENCE, UNMARKED, DeviceDigest, DigestLine, chosen, in_use
+from sync.document.template import PREFERENCES
 from sync.log.model import Event
 
 REGISTERED: Final = "device_registered"
-FOLLOWED: Final = (EXCHANGE, ADDED, EDITED, REMOVED)
-MOST_EVENTS: Final = 400  # newest events looked at: far more than a digest shows
+RENAMED: Final = "device_renamed"
+REVOKED: Final = "device_revoked"
+HIDDEN: Final = "device_hidden"
+ABOUT_DEVICES: Final = (REGISTERED, RENAMED, REVOKED, HIDDEN)
+BY_HAND: Final = (ADDED, EDITED, REMOVED)  # read apart from exchanges: a preference outlives many conversations
+SAID: Final = (EXCHANGE,)
+MOST_EVENTS: Final = 400  # newest events of each sort looked at: far more than a digest shows
 
 
-def digests(events: Sequence[Event], names: dict[str, str]) -> list[DeviceDigest]:
-    """One digest a device, newest entries first, from events in their order newest first.
+@dataclass(frozen=True, slots=True)
+class About:
+    """One device, as events tell. `given`: the name a person gave it; `calls_itself`: its own, often the host's."""
 
-    Edits and removals are newer than what they change, so they are met before it.
+    given: str | None = None
+    calls_itself: str | None = None
+    platform: str | None = None
+    app_version: str | None = None
+    revoked: bool = False
+    hidden: bool = False
+
+    @property
+    def name(self) -> str | None:
+        return self.given or self.calls_itself
+
+
+def about_devices(events: Sequence[Event]) -> dict[str, About]:
+    """What events of `ABOUT_DEVICES`, newest first, say about each device."""
+    found: dict[str, About] = {}
+    for event in reversed(events):
+        device_id = event.device_id if event.type == REGISTERED else _text(event, "device_id")
+        if device_id is not None:
+            found[device_id] = _learned(found.get(device_id, About()), event)
+    return found
+
+
+def hidden_devices(about: Mapping[str, About]) -> frozenset[str]:
+    return frozenset(device_id for device_id, known in about.items() if known.hidden)
+
+
+def digests(said: Sequence[Event], by_hand: Sequence[Event], about: Mapping[str, About]) -> tuple[DeviceDigest, ...]:
+    """What each device is shown with, the last heard device first.
+
+    `said` are exchanges, `by_hand` edits; both newest first, without those of this device and of hidden ones. Edits
+    and removals are newer than what they change, so they are met before it.
     """
     lines: dict[str, list[DigestLine]] = {}
     edited: dict[str, str] = {}
     removed: set[str] = set()
-    for event in events:
-        for entry_id, text in _said(event, edited, removed):
+    newest_first = sorted((*said, *by_hand), key=lambda event: (event.hlc, event.replica_id, event.replica_seq))
+    for event in reversed(newest_first):
+        for entry_id, text in _entries(event, edited, removed):
             if entry_id not in removed:
-                line = DigestLine(day_of(event), edited.get(entry_id, text))
+                line = DigestLine(day_of(event), edited.get(entry_id, text), _weight(event), _moment(event))
                 lines.setdefault(event.device_id, []).append(line)
-    return [DeviceDigest(device, names.get(device, device[:8]), tuple(found)) for device, found in lines.items()]
+    return in_use(
+        DeviceDigest(device_id, about.get(device_id, About()).name or device_id[:ID_LENGTH], chosen(found))
+        for device_id, found in lines.items()
+    )
 
 
-def device_names(events: Iterable[Event]) -> dict[str, str]:
-    """The newest name each device gave itself, from events newest first."""
-    names: dict[str, str] = {}
-    for event in events:
-        names.setdefault(event.device_id, str(event.payload.get("name") or event.device_id[:8]))
-    return names
+def _learned(known: About, event: Event) -> About:
+    if event.type == REGISTERED:
+        return replace(
+            known,
+            calls_itself=_text(event, "name"),
+            platform=_text(event, "platform"),
+            app_version=_text(event, "app_version"),
+        )
+    if event.type == RENAMED:
+        return replace(known, given=_text(event, "name"))
+    if event.type == REVOKED:
+        return replace(known, revoked=True)
+    return replace(known, hidden=event.payload.get("hidden") is True)
 
 
-def _said(event: Event, edited: dict[str, str], removed: set[str]) -> list[tuple[str, str]]:
+def _text(event: Event, field: str) -> str | None:
+    """A field of a payload that another program may have written."""
+    value = event.payload.get(field)
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def _weight(event: Event) -> float:
+    if event.type == ADDED:
+        section = event.payload.get("section")
+        return PREFERENCE if isinstance(section, Sequence) and section and section[0] == PREFERENCES else UNMARKED
+    importance = event.payload.get("importance")
+    known = isinstance(importance, int | float) and not isinstance(importance, bool) and 0 <= importance <= 1
+    return float(importance) if known and importance is not None else UNMARKED
+
+
+def _moment(event: Event) -> str:
+    return f"{event.hlc}/{event.replica_id}/{event.replica_seq:020d}"
+
+
+def _entries(event: Event, edited: dict[str, str], removed: set[str]) -> list[tuple[str, str]]:
     """The entries an event brings; what it changes is noted for the older events to come."""
     payload = event.payload
     if event.type == EXCHANGE:
         asked, answered = exchange_ids(event)
-        answer, question = payload.get("answer", ""), payload.get("question", "")
-        return [(answered, f"AI 答：{answer}"), (asked, f"用户问：{question}")]
+        return [(asked, f"用户问：{payload.get('question', '')}"), (answered, f"AI 答：{payload.get('answer', '')}")]
     entry_id = str(payload.get("entry_id", ""))
     if event.type == ADDED:
         return [(entry_id, str(payload.get("text", "")))]

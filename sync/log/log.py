@@ -1,6 +1,6 @@
 """The log as the rest of the program sees it: record, read, follow."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -65,10 +65,10 @@ class Log:
     async def tail(self, query: Query) -> Page:
         return await self.database.read(lambda connection: store.tail(connection, query))
 
-    async def of_others(self, types: Sequence[str], limit: int) -> list[Event]:
-        """What other devices of the account remember, newest first."""
+    async def newest(self, types: Sequence[str], limit: int, *, besides: Collection[str] = ()) -> list[Event]:
+        """The newest events of these types of all devices but some, newest first in the log's own order."""
         return await self.database.read(
-            lambda connection: store.of_others(connection, self.device_id, types=types, limit=limit)
+            lambda connection: store.newest(connection, types, limit=limit, besides=besides)
         )
 
     async def watermark(self, follower: str) -> int:

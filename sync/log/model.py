@@ -35,8 +35,9 @@ class Reach(StrEnum):
     CLOUD = "cloud"
 
 
-# What may leave the device is decided here and nowhere else: lessons stay (seed 003), so does local bookkeeping.
-STAYS_HERE: Final = frozenset({"lesson_learned", "lesson_removed", "lesson_counted"})
+# What may leave the device is decided here and nowhere else: lessons stay (seed 003), so does what a
+# person hides on this device alone.
+STAYS_HERE: Final = frozenset({"lesson_learned", "lesson_removed", "lesson_counted", "device_hidden"})
 
 
 def reach_of(event_type: str) -> Reach:

@@ -1,6 +1,6 @@
 """The log's SQL. Every function runs inside a transaction of the caller (`Database.write` or `.read`)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -203,11 +203,11 @@ def of_device(connection: Connection, device_id: str, *, after: int, types: Sequ
     return [event_of_row(row) for row in connection.execute(statement).mappings()]
 
 
-def of_others(connection: Connection, device_id: str, *, types: Sequence[str], limit: int) -> list[Event]:
-    """What other devices remember, newest first in the log's own order (HLC, replica, number)."""
+def newest(connection: Connection, types: Sequence[str], *, limit: int, besides: Collection[str] = ()) -> list[Event]:
+    """Events of all devices but some, newest first in the log's own order (HLC, replica, number)."""
     statement = (
         select(events)
-        .where(events.c.device_id != device_id, events.c.type.in_(types))
+        .where(events.c.device_id.not_in(besides), events.c.type.in_(types))
         .order_by(events.c.hlc.desc(), events.c.replica_id.desc(), events.c.replica_seq.desc())
         .limit(limit)
     )

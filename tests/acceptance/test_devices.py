@@ -349,7 +349,7 @@ class TestTheServerChanges:
                 )
             sidecar.update("之后")
             told = sidecar.until("sync/status", lambda told: told["cloud"]["state"] == "refused")
-            assert told["cloud"]["lastError"]["kind"] == "forbidden"
+            assert told["cloud"]["lastError"]["kind"] == "device_revoked"
             assert told["pending"] == 1
             assert questions(sidecar.load(waitMs=300)["document"]) == {"之后": 1}
             assert server.ids() == []

@@ -87,7 +87,7 @@ class MemoryWorld(World):
         self._clock.advance(seconds)
 
     def revoke_device(self, person: Person, device_id: str) -> None:
-        self._server.memories[person.user_id].devices[device_id].revoked = True
+        self._server.memories[person.user_id].devices[device_id].revoked_at = self._clock.now().timestamp()
 
     def end_sessions(self, person: Person) -> None:  # noqa: ARG002 - the twin ends everybody's
         self._server.accounts.revoke_sessions()

@@ -14,6 +14,7 @@ from sync.cloud.account import AccountState
 from sync.cloud.exchange import Round
 from sync.cloud.progress import Progress
 from sync.cloud.replicator import CloudState, CloudStatus
+from sync.devices import DeviceList, KnownDevice
 from sync.document.answers import Loaded, Updated
 from sync.document.digest import DeviceDigest, DigestLine
 from sync.document.model import EntryAdded, EntryEdited, EntryRemoved
@@ -38,6 +39,7 @@ _CLOUD = CloudStatus(
     Cursor("epoch", 7, "evt_7", 9, "2026-01-08T07:49:12.000Z"),
 )
 _DEVICE = DeviceDigest("device-b", "办公室", (DigestLine(date(2026, 1, 8), "用户问：一"),))
+_SEEN = "2026-01-08T07:49:12.000Z"
 _EVENTS = (
     event(1, event_id="evt_1", position=3, server_seq=11, server_ts="2026-01-08T07:49:13.000Z"),
     event(2, event_id="evt_2", position=4),
@@ -52,6 +54,7 @@ def samples() -> dict[str, list[Any]]:
         "appended": [contract.appended(_PAGE, 2)],
         "cloud": [contract.cloud(_CLOUD), contract.cloud(CloudStatus(CloudState.OFF, None, None, Cursor()))],
         "device": [contract.device(_DEVICE)],
+        "devices": [contract.devices(_devices())],
         "edited": [contract.edited(_edited())],
         "events": [contract.events(_PAGE), contract.events(Page((), 0))],
         "failure": [contract.failure(RateLimited("too many requests", retry_after=3.0))],
@@ -73,6 +76,12 @@ def samples() -> dict[str, list[Any]]:
         ],
         "verified": [contract.verified([Problem("a row points nowhere", 2, ("1", "2"))], 9), contract.verified([], 9)],
     }
+
+
+def _devices() -> DeviceList:
+    own = KnownDevice("device-a", "家里", "Linux", "0.1.0", "ed25519:AA", _SEEN, False, None, False, True)
+    lost = KnownDevice("device-b", None, None, None, None, None, True, _SEEN, True, False)
+    return DeviceList("cloud", _SEEN, (own, lost))
 
 
 def _edited() -> Edited:

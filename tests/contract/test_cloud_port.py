@@ -3,6 +3,7 @@
 What holds here holds in the simulator, and what the simulator relies on is checked here against the real thing.
 """
 
+import base64
 import hashlib
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,10 +11,13 @@ from typing import Any
 import pytest
 
 from sync.cloud.logins import Session
-from sync.cloud.port import DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.port import DeviceFacts, DeviceRow, SnapshotRow, SyncAnswer, SyncRequest
 from sync.errors import (
     DeviceConflict,
     DeviceForked,
+    DeviceKeyInUse,
+    DeviceRevoked,
+    DeviceUnknown,
     Forbidden,
     LoginRequired,
     Rejected,
@@ -24,8 +28,13 @@ from tests.contract.cloud_worlds import Person, World
 from tests.support import REDACTOR, event
 
 
-def facts(replica: str) -> DeviceFacts:
-    return DeviceFacts(replica, "书房", "Linux", "0.1.0")
+def facts(replica: str, **more: Any) -> DeviceFacts:
+    return replace(DeviceFacts(replica, "书房", "Linux", "0.1.0"), **more)
+
+
+def key(number: int) -> str:
+    """A public key in the one form that is taken."""
+    return "ed25519:" + base64.b64encode(bytes([number] * 32)).decode()
 
 
 def snapshot(content: str, through: int) -> SnapshotRow:
@@ -43,9 +52,12 @@ class Client:
     device: str = "device-a"
     replica: str = "rep_a"
 
-    async def register(self) -> "Client":
-        await self.world.cloud.register_device(self.session, self.device, facts(self.replica))
+    async def register(self, **more: Any) -> "Client":
+        await self.world.cloud.register_device(self.session, self.device, facts(self.replica, **more))
         return self
+
+    async def devices(self) -> tuple[DeviceRow, ...]:
+        return await self.world.cloud.devices(self.session)
 
     async def sync(self, *events: Event, **more: Any) -> SyncAnswer:
         request = SyncRequest(device_id=self.device, replica_id=self.replica, events=events, **more)
@@ -105,6 +117,100 @@ async def test_a_revoked_device_is_forbidden_and_cannot_register_again(client: C
     for call in (client.sync(client.event(1)), client.register()):
         with pytest.raises(Forbidden):
             await call
+
+
+async def test_the_list_shows_what_devices_said_about_themselves(client: Client) -> None:
+    await client.other("device-b", "rep_b").register(public_key=key(1))
+    rows = {row.device_id: row for row in await client.devices()}
+    assert set(rows) == {"device-a", "device-b"}
+    found = rows["device-b"]
+    assert (found.name, found.platform, found.app_version, found.public_key) == ("书房", "Linux", "0.1.0", key(1))
+    assert found.created_at <= found.last_seen_at
+    assert found.revoked_at is None
+    assert rows["device-a"].public_key is None
+
+
+async def test_the_list_is_the_accounts_own_and_never_empty_for_a_lost_login(client: Client) -> None:
+    stranger = await signed_in(client.world)
+    assert await stranger.devices() == ()
+    lost = replace(client, session=replace(client.session, access_token="garbage"))
+    with pytest.raises(LoginRequired):
+        await lost.devices()
+
+
+async def test_a_host_name_follows_the_device_and_a_given_name_stays(client: Client) -> None:
+    cloud = client.world.cloud
+    await client.register(name="新主机")
+    assert [row.name for row in await client.devices()] == ["新主机"]
+    await cloud.rename_device(client.session, client.device, "  客厅 ")
+    await client.register(name="又一个主机名")
+    assert [row.name for row in await client.devices()] == ["客厅"]
+
+
+async def test_a_device_can_be_revoked_by_another_for_ever_and_may_still_be_listed(client: Client) -> None:
+    other = await client.other("device-b", "rep_b").register(public_key=key(1))
+    for _ in range(2):
+        await client.world.cloud.revoke_device(client.session, "device-b")
+    for call in (
+        other.sync(other.event(1)),
+        other.register(),
+        client.world.cloud.rename_device(client.session, "device-b", "x"),
+    ):
+        with pytest.raises(DeviceRevoked):
+            await call
+    rows = {row.device_id: row for row in await other.devices()}
+    assert rows["device-b"].revoked_at is not None
+    assert rows["device-a"].revoked_at is None
+    assert (await client.sync(client.event(1))).head == 1
+
+
+async def test_a_device_nobody_knows_cannot_be_renamed_or_revoked(client: Client) -> None:
+    stranger = await (await signed_in(client.world)).other("device-of-another", "rep_x").register()
+    assert stranger.device == "device-of-another"
+    cloud = client.world.cloud
+    for call in (
+        cloud.rename_device(client.session, "device-of-another", "x"),
+        cloud.revoke_device(client.session, "device-of-another"),
+    ):
+        with pytest.raises(DeviceUnknown):
+            await call
+
+
+async def test_a_revoked_key_comes_back_under_no_id_of_the_account(client: Client) -> None:
+    await client.register(public_key=key(1))
+    await client.world.cloud.revoke_device(client.session, client.device)
+    for device in (client.device, "device-b"):
+        with pytest.raises(DeviceRevoked):
+            await client.other(device, "rep_b").register(public_key=key(1))
+    await client.other("device-c", "rep_c").register(public_key=key(2))
+
+
+async def test_a_key_says_nothing_about_another_account(client: Client) -> None:
+    """Public keys are public: whoever revokes one in his own account must not lock its holder out of another."""
+    await client.register(public_key=key(1))
+    await client.world.cloud.revoke_device(client.session, client.device)
+    stranger = await (await signed_in(client.world)).register(public_key=key(1))
+    assert (await stranger.sync(stranger.event(1))).head == 1
+
+
+async def test_a_key_belongs_to_one_device_and_a_device_may_change_it(client: Client) -> None:
+    await client.register(public_key=key(1))
+    copy = client.other("device-b", "rep_b")
+    with pytest.raises(DeviceKeyInUse):
+        await copy.register(public_key=key(1))
+    assert [row.device_id for row in await client.devices()] == [client.device]
+    await copy.register(public_key=key(2))
+    await client.register(public_key=key(3))
+    await client.register()  # without a key: it keeps the one it has
+    assert {row.device_id: row.public_key for row in await client.devices()} == {"device-a": key(3), "device-b": key(2)}
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "ed25519:", key(1) + " ", key(1).removesuffix("=") + "B=", key(1)[:-2] + "B=", "rsa:" + "A" * 43 + "="]
+)
+async def test_what_is_no_key_is_rejected(client: Client, bad: str) -> None:
+    with pytest.raises(Rejected):
+        await client.register(public_key=bad)
 
 
 async def test_another_live_replica_of_a_device_is_told_of_the_conflict(client: Client) -> None:

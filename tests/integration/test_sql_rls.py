@@ -18,8 +18,11 @@ CALLS: dict[str, Json] = {
     "ai_memory_register_device": {"p_device_id": "d1", "p_replica_id": "r1"},
     "ai_memory_rename_device": {"p_device_id": "d1", "p_name": "mine now"},
     "ai_memory_revoke_device": {"p_device_id": "d1"},
+    "ai_memory_list_devices": {},
     "ai_memory_forget": {"p_device_id": "d1", "p_event_ids": Jsonb([])},
 }
+
+KEY_OF_A = f"ed25519:{'A' * 43}="
 
 UPSERT = """
     insert into public.ai_memory (device_id, content, updated_at) values (%s, %s, now())
@@ -38,7 +41,7 @@ def cloud(local_cloud: LocalCloud) -> Iterator[Cloud]:
 def alice(cloud: Cloud) -> Account:
     """Has a row in every table."""
     account = cloud.account()
-    account.register(p_name="A's laptop", p_public_key="key-of-a")
+    account.register(p_name="A's laptop", p_public_key=KEY_OF_A)
     account.sync([event(1, event_id=f"evt_of_{account.user_id}")], snapshot=document("# A's memory\n", 1))
     return account
 
@@ -92,7 +95,7 @@ def test_bob_reaches_nothing_of_alice_through_any_door(cloud: Cloud, alice: Acco
 def test_a_device_of_another_user_is_unknown(alice: Account, bob: Account) -> None:
     alice.register("only-a", "r9")
     for function, arguments in CALLS.items():
-        if function != "ai_memory_register_device":
+        if function not in {"ai_memory_register_device", "ai_memory_list_devices"}:
             with pytest.raises(psycopg.errors.InsufficientPrivilege) as caught:
                 bob.call(function, **(arguments | {"p_device_id": "only-a"}))
             assert refusal(caught.value) == ("42501", {"kind": "device_unregistered"})
@@ -251,7 +254,7 @@ def test_a_revoked_device_is_refused_at_every_door_for_ever(alice: Account) -> N
     alice.call("ai_memory_revoke_device", p_device_id="d1")
     alice.call("ai_memory_revoke_device", p_device_id="d1")
     for function, arguments in CALLS.items():
-        if function != "ai_memory_revoke_device":
+        if function not in {"ai_memory_revoke_device", "ai_memory_list_devices"}:
             with pytest.raises(psycopg.errors.InsufficientPrivilege) as caught:
                 alice.call(function, **arguments)
             assert refusal(caught.value) == ("42501", {"kind": "device_revoked"})
@@ -267,9 +270,9 @@ def test_a_revoked_device_is_refused_at_every_door_for_ever(alice: Account) -> N
 def test_a_key_of_a_revoked_device_does_not_come_back(alice: Account, bob: Account) -> None:
     alice.call("ai_memory_revoke_device", p_device_id="d1")
     with pytest.raises(psycopg.errors.InsufficientPrivilege) as caught:
-        alice.register("d2", "r2", p_public_key="key-of-a")
+        alice.register("d2", "r2", p_public_key=KEY_OF_A)
     assert refusal(caught.value) == ("42501", {"kind": "key_revoked"})
-    assert "error" not in bob.register("d2", "r2", p_public_key="key-of-a")  # another account's list says nothing
+    assert "error" not in bob.register("d2", "r2", p_public_key=KEY_OF_A)  # another account's list says nothing
 
 
 def test_registering_again_keeps_the_given_name_and_learns_the_rest(alice: Account) -> None:
@@ -277,7 +280,34 @@ def test_registering_again_keeps_the_given_name_and_learns_the_rest(alice: Accou
     answer = alice.register(p_name="host.local", p_platform="linux", p_app_version="0.2.0")
     assert (answer["name"], answer["head"], answer["schema_version"]) == ("书房", 1, schema.NEEDED)
     query = "select name, platform, app_version, public_key from public.ai_memory_devices"
-    assert alice.rows(query) == [("书房", "linux", "0.2.0", "key-of-a")]
+    assert alice.rows(query) == [("书房", "linux", "0.2.0", KEY_OF_A)]
+
+
+def test_a_key_has_one_form_and_one_device_also_where_the_functions_are_passed_by(cloud: Cloud, alice: Account) -> None:
+    alice.register("d2", "r2")
+    for key, error in (("key", psycopg.errors.CheckViolation), (KEY_OF_A, psycopg.errors.UniqueViolation)):
+        with pytest.raises(error):
+            cloud.admin.execute(
+                "update public.ai_memory_devices set public_key = %s where (user_id, device_id) = (%s, 'd2')",
+                [key, alice.user_id],
+            )
+
+
+def test_the_list_of_devices_is_the_callers_own_and_shows_what_was_revoked(alice: Account, bob: Account) -> None:
+    alice.register("d2", "r2", p_name="手机")
+    alice.call("ai_memory_revoke_device", p_device_id="d2")
+    found = {row["device_id"]: row for row in alice.call("ai_memory_list_devices")}
+    assert {device: row["revoked_at"] is not None for device, row in found.items()} == {"d1": False, "d2": True}
+    assert found["d1"]["public_key"] == KEY_OF_A
+    assert "user_id" not in found["d1"]
+    assert [row["device_id"] for row in bob.call("ai_memory_list_devices")] == ["d1"]
+    assert bob.call("ai_memory_list_devices")[0]["public_key"] is None
+
+
+def test_a_name_that_is_too_long_is_refused_by_its_field(alice: Account) -> None:
+    with pytest.raises(psycopg.errors.InvalidParameterValue) as caught:
+        alice.call("ai_memory_rename_device", p_device_id="d1", p_name="长" * 201)
+    assert refusal(caught.value) == ("22023", {"kind": "bad_request", "field": "p_name"})
 
 
 def test_a_deleted_account_takes_everything_along_and_is_told(cloud: Cloud, alice: Account) -> None:

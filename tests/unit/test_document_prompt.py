@@ -4,13 +4,13 @@ from datetime import date
 
 import pytest
 
-from sync.document.digest import LINES_LIMIT, DeviceDigest, DigestLine, render_digest
+from sync.document.digest import DeviceDigest, DigestLine, render_digest
 from sync.document.prompt import Omission, compose, defuse, system_prompt
 from tests.unit.document_examples import FULL
 
 LISTED = FULL.replace("### 工作习惯\n- （待补充）", "### 工作习惯\n- 早上先看日志\n- 用 Mac 写代码")
 LISTED = LISTED.replace("### 日常任务\n- （待补充）", "### 日常任务\n- 备份")
-DIGEST = "## 其他设备的记忆（只读）\n\n### 书房\n- 2026/1/8 打开了自动更新\n- 2026/1/7 换了壁纸\n"
+DIGEST = "## 其他设备的记忆（只读）\n\n- 【书房 2026/1/8】打开了自动更新\n- 【书房 2026/1/7】换了壁纸\n"
 DAY, YESTERDAY = date(2026, 1, 8), date(2026, 1, 7)
 
 
@@ -77,24 +77,24 @@ def test_what_could_give_orders_loses_its_force(line: str, harmless: str) -> Non
     assert defuse(f"- 甲\u2028{line}", "k3v9") == f"- 甲\n{harmless}"
 
 
-def test_the_digest_names_devices_and_shows_the_newest_first() -> None:
+def test_every_line_of_the_digest_names_its_device_and_day_and_the_newest_stands_first() -> None:
+    study = (DigestLine(YESTERDAY, "- 昨天", said_at="2"), DigestLine(DAY, "## 今天\n两行"))
     text = render_digest(
         [
-            DeviceDigest("a1", "旧电脑", (DigestLine(YESTERDAY, "- 换了壁纸"),)),
-            DeviceDigest("b2", "# 书房\n", (DigestLine(YESTERDAY, "- 昨天"), DigestLine(DAY, "## 今天\n两行"))),
+            DeviceDigest("a1", "旧电脑", (DigestLine(YESTERDAY, "- 换了壁纸", said_at="1"),)),
+            DeviceDigest("b2", "# 书房\n", study),
             DeviceDigest("c3", "空", ()),
         ]
     )
     assert text == (
-        "## 其他设备的记忆（只读）\n\n### \\# 书房\n- 2026/1/8 \\## 今天 两行\n- 2026/1/7 昨天\n\n"
-        "### 旧电脑\n- 2026/1/7 换了壁纸\n"
+        "## 其他设备的记忆（只读）\n\n- 【\\# 书房 2026/1/8】\\## 今天 两行\n- 【\\# 书房 2026/1/7】昨天\n"
+        "- 【旧电脑 2026/1/7】换了壁纸\n"
     )
     assert render_digest([]) == ""
 
 
-def test_two_devices_of_one_name_are_told_apart_and_lines_are_bounded() -> None:
-    lines = tuple(DigestLine(DAY, f"- 第{number}条") for number in range(50))
-    text = render_digest([DeviceDigest("aaaaaaaaaa", "本", lines), DeviceDigest("bbbbbbbbbb", "本", lines)])
-    assert "### 本（aaaaaaaa）" in text
-    assert "### 本（bbbbbbbb）" in text
-    assert text.count("\n- ") == 2 * LINES_LIMIT
+def test_two_devices_of_one_name_are_told_apart() -> None:
+    devices = [DeviceDigest(letter * 10, "本", (DigestLine(DAY, "- 一条"),)) for letter in "ab"]
+    text = render_digest(devices)
+    assert "【本（aaaaaaaa） 2026/1/8】一条" in text
+    assert "【本（bbbbbbbb） 2026/1/8】一条" in text

@@ -1,0 +1,87 @@
+"""The key by which this installation is known: Ed25519, made once, its private half kept as the session is.
+
+Decisions
+    One key a profile, not one a data directory. A profile is one account on one installation, and a key speaks for
+    exactly that: two accounts on one machine cannot be told to be one machine by comparing their lists of devices, and
+    no peer of one account ever meets a key that the other account trusts.
+    A copied home brings the key along. The copy becomes a new replica (`sync.cloud.exchange`) and then makes a key of
+    its own, which replaces the old one in the account's list; the server does not take a key under a second device id.
+    `cryptography` is imported at the first use, in a thread: registering needs it, answering does not.
+"""
+
+import asyncio
+import base64
+import binascii
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from filelock import FileLock, Timeout
+
+from sync.cloud.secret_store import SecretStore
+from sync.errors import StorageBusy
+from sync.files import told
+
+KEY_SERVICE: Final = "xiaobai-memory device key"  # the name of its entry in the keychain
+KIND: Final = "ed25519:"  # before the base64 of the raw 32 bytes, in both halves
+RAW_BYTES: Final = 32
+PATIENCE: Final = 10.0  # seconds for another process that makes the key at the same moment
+
+
+class DeviceKey:
+    """The key of one profile. `lock` is a file that only this user can make. Errors: StorageError."""
+
+    def __init__(self, secrets: Callable[[], SecretStore], *, lock: Path) -> None:
+        self._secrets = secrets
+        self._lock = lock
+
+    async def public(self) -> str:
+        """The public half, `ed25519:` and base64. Made now where there is none, or none that can be read."""
+        return await asyncio.to_thread(self._kept, renew=False)
+
+    async def renew(self) -> str:
+        """The public half of a new key; the old one is gone."""
+        return await asyncio.to_thread(self._kept, renew=True)
+
+    def _kept(self, *, renew: bool) -> str:
+        secrets = self._secrets()
+        seed = None if renew else _seed(secrets.load())
+        if seed is not None:
+            return _public(seed)
+        with told(self._lock):
+            try:
+                with FileLock(self._lock, timeout=PATIENCE, mode=0o600):
+                    seed = None if renew else _seed(secrets.load())  # another process may have made it meanwhile
+                    if seed is None:
+                        seed = _new_seed()
+                        secrets.save(_written(seed))
+            except Timeout as error:  # an OSError to Python, so it is met first
+                raise StorageBusy("another process has been making the device's key for too long") from error
+        return _public(seed)
+
+
+def _new_seed() -> bytes:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - 30 ms, see above
+
+    return Ed25519PrivateKey.generate().private_bytes_raw()
+
+
+def _public(seed: bytes) -> str:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - 30 ms, see above
+
+    return _written(Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()).decode()
+
+
+def _written(raw: bytes) -> bytes:
+    return KIND.encode() + base64.b64encode(raw)
+
+
+def _seed(kept: bytes | None) -> bytes | None:
+    """The private half as it was kept; None where there is none or it is damaged."""
+    if kept is None or not kept.startswith(KIND.encode()):
+        return None
+    try:
+        raw = base64.b64decode(kept[len(KIND) :].strip(), validate=True)
+    except binascii.Error:
+        return None
+    return raw if len(raw) == RAW_BYTES else None

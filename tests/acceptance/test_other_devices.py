@@ -1,0 +1,301 @@
+"""What a person can do with the devices of an account, and the dialogue of two of them (seed 001, example 3)."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from tests.acceptance.world import Network, Server, events_of, in_file, level, reaching, rows, settled, unique
+from tests.cloud.fixtures import Cloud, User
+from tests.sidecar import CallFailed, Home, Sidecar, eventually
+
+
+@pytest.fixture
+def user(new_user: Callable[[], User]) -> User:
+    return new_user()
+
+
+@pytest.fixture
+def server(local_cloud: Cloud, user: User) -> Server:
+    return Server(local_cloud, user.user_id)
+
+
+@pytest.fixture
+def network(local_cloud: Cloud) -> Iterator[Network]:
+    with Network(local_cloud) as network:
+        yield network
+
+
+@pytest.fixture
+def macbook(tmp_path: Path, local_cloud: Cloud) -> Home:
+    return Home(tmp_path / "a", device="device-a", **{**reaching(local_cloud), "DEVICE_NAME": "MacBook"})
+
+
+@pytest.fixture
+def windows(tmp_path: Path, local_cloud: Cloud, network: Network) -> Home:
+    """Device B, which reaches the cloud through the network."""
+    return Home(tmp_path / "b", device="device-b", **{**reaching(local_cloud, network.url), "DEVICE_NAME": "Windows"})
+
+
+def logged_in(home: Home, user: User) -> Sidecar:
+    sidecar = Sidecar(home)
+    sidecar.log_in(user.email, user.password)
+    level(sidecar)
+    return sidecar
+
+
+def today() -> str:
+    day = datetime.now(ZoneInfo("Asia/Shanghai"))  # where the homes of these tests are
+    return f"{day.year}/{day.month}/{day.day}"
+
+
+def named(sidecar: Sidecar) -> dict[str, Any]:
+    """The devices of the list by their ids."""
+    return {device["deviceId"]: device for device in sidecar.call("devices/list")["devices"]}
+
+
+class TestTheDialogue:
+    def test_b_knows_what_a_was_told_offline_too_and_a_late_third_knows_it_all(
+        self,
+        macbook: Home,
+        windows: Home,
+        tmp_path: Path,
+        local_cloud: Cloud,
+        user: User,
+        server: Server,
+        network: Network,
+    ) -> None:
+        with logged_in(macbook, user) as a:
+            a.update("设置里，帮我打开自动更新", "好的，自动更新已经打开")
+            a.update("今天天气怎么样", "晴", importance=0.1)
+            level(a)
+            in_file(macbook, "自动更新")
+            before = macbook.file.read_bytes()
+            line = f"【MacBook {today()}】用户问：设置里，帮我打开自动更新"
+            with logged_in(windows, user) as b:
+                loaded = b.until("memory/load", lambda told: line in told["digest"], waitMs=1000)
+                assert loaded["digest"].index("自动更新") < loaded["digest"].index("天气")
+                assert line in b.call("memory/systemPrompt")["prompt"]
+                b.update("我之前设置过什么？", "你在 MacBook 上设置过自动更新")
+                level(b)
+            settled(a)
+            assert macbook.file.read_bytes() == before
+            assert [row["device_id"] for row in server.documents] == ["device-a", "device-b"]
+            network.cut()
+            with Sidecar(windows) as again:
+                told = again.load(waitMs=300)
+                assert line in told["digest"]
+                assert "自动更新" not in told["document"].replace("你在 MacBook 上设置过自动更新", "")
+            third = Home(tmp_path / "c", device="device-c", **reaching(local_cloud))
+            with logged_in(third, user) as c:
+                everything = c.until("memory/load", lambda told: "我之前设置过什么" in told["digest"], waitMs=1000)
+                assert {device["name"] for device in everything["devices"]} == {"MacBook", "Windows"}
+                assert line in everything["digest"]
+
+    def test_a_preference_of_another_device_stands_first(self, macbook: Home, windows: Home, user: User) -> None:
+        with logged_in(macbook, user) as a, logged_in(windows, user) as b:
+            a.update("随便聊聊", importance=1.0)
+            in_file(macbook, "随便聊聊")
+            word = unique("喜欢")
+            text = macbook.file.read_text("utf-8")
+            macbook.file.write_text(text.replace("### 工作习惯\n", f"### 工作习惯\n- {word}\n"), "utf-8")
+            told = b.until("memory/load", lambda told: word in told["digest"] and "随便" in told["digest"], waitMs=1000)
+            assert told["digest"].index(word) < told["digest"].index("随便聊聊")
+
+
+class TestList:
+    def test_it_shows_every_device_with_a_key_of_its_own_and_says_so_where_nobody_answers(
+        self, macbook: Home, windows: Home, user: User, network: Network
+    ) -> None:
+        with logged_in(macbook, user), logged_in(windows, user) as b:
+            told = b.call("devices/list")
+            assert told["source"] == "cloud"
+            devices = {device["deviceId"]: device for device in told["devices"]}
+            assert {name: device["name"] for name, device in devices.items()} == {
+                "device-a": "MacBook",
+                "device-b": "Windows",
+            }
+            assert [device["deviceId"] for device in told["devices"] if device["thisDevice"]] == ["device-b"]
+            keys = {device["publicKey"] for device in devices.values()}
+            assert len(keys) == 2
+            assert all(key.startswith("ed25519:") for key in keys)
+            network.cut()
+            offline = b.call("devices/list")
+            assert (offline["source"], offline["asOf"]) == ("local", told["asOf"])
+            assert offline["devices"] == told["devices"]
+
+    def test_without_any_cloud_it_shows_this_device(self, tmp_path: Path) -> None:
+        told = Home(tmp_path / "plain", device="device-p").json("devices", "list")
+        assert (told["source"], told["asOf"]) == ("local", None)
+        assert [(device["deviceId"], device["thisDevice"]) for device in told["devices"]] == [("device-p", True)]
+
+    def test_a_key_stays_over_restarts_and_lies_in_a_private_file_and_nowhere_else(
+        self, macbook: Home, user: User, server: Server
+    ) -> None:
+        logged_in(macbook, user).stop()
+        (first,) = [row["public_key"] for row in server.devices]
+        kept = next((macbook.data / "profiles").glob("*/device-key"))
+        assert kept.stat().st_mode & 0o077 == 0
+        secret = kept.read_bytes().removeprefix(b"ed25519:")
+        holders = [path.name for path in macbook.folder.rglob("*") if path.is_file() and secret in path.read_bytes()]
+        assert holders == ["device-key"]
+        with Sidecar(macbook) as again:
+            again.update("重启之后")
+            level(again)
+        assert [row["public_key"] for row in server.devices] == [first]
+
+
+class TestNames:
+    def test_a_new_name_reaches_the_labels_of_a_device_that_asks_offline_and_no_restart_undoes_it(
+        self, macbook: Home, windows: Home, user: User, network: Network, server: Server
+    ) -> None:
+        word = unique("甲说")
+        with logged_in(macbook, user) as a, logged_in(windows, user) as b:
+            a.update(word)
+            b.until("memory/load", lambda told: word in told["digest"], waitMs=1000)
+            renamed = a.call("devices/rename", deviceId="device-a", name="书房的电脑")
+            assert {device["name"] for device in renamed["devices"]} >= {"书房的电脑"}
+            b.until(
+                "memory/load", lambda told: f"【书房的电脑 {today()}】用户问：{word}" in told["digest"], waitMs=1000
+            )
+            network.cut()
+            assert named(b)["device-a"]["name"] == "书房的电脑"
+        with Sidecar(macbook) as again:  # registers with its host name once more
+            again.update("重启之后")
+            level(again)
+        with Sidecar(windows) as offline:
+            assert "【书房的电脑" in offline.load(waitMs=0)["digest"]
+        assert [row["name"] for row in server.devices] == ["书房的电脑", "Windows"]
+
+    def test_a_name_of_a_device_nobody_knows_or_without_a_network_is_refused_and_changes_nothing(
+        self, windows: Home, user: User, network: Network
+    ) -> None:
+        with logged_in(windows, user) as b:
+            with pytest.raises(CallFailed) as unknown:
+                b.call("devices/rename", deviceId="device-x", name="谁")
+            assert unknown.value.kind == "device_unknown"
+            network.cut()
+            with pytest.raises(CallFailed) as offline:
+                b.call("devices/rename", deviceId="device-b", name="新名")
+            assert offline.value.kind == "cloud_unavailable"
+            assert events_of(b, "device_renamed") == []
+            with pytest.raises(CallFailed) as empty:
+                b.call("devices/rename", deviceId="device-b", name="   ")
+            assert empty.value.kind == "invalid_input"
+
+
+class TestHiding:
+    def test_a_hidden_device_disappears_here_only_without_a_network_and_until_it_is_shown_again(
+        self, macbook: Home, windows: Home, user: User, network: Network, server: Server
+    ) -> None:
+        word = unique("甲说")
+        with logged_in(macbook, user) as a, logged_in(windows, user) as b:
+            a.update(word)
+            b.until("memory/load", lambda told: word in told["digest"], waitMs=1000)
+            network.cut()
+            assert b.call("devices/hide", deviceId="device-a")["source"] == "local"
+            told = b.load(waitMs=0)
+            assert (told["digest"], told["devices"]) == ("", [])
+        with Sidecar(windows) as again:
+            assert again.load(waitMs=0)["digest"] == ""
+            assert named(again)["device-a"]["hidden"]
+            with pytest.raises(CallFailed) as own:
+                again.call("devices/hide", deviceId="device-b")
+            assert own.value.data["field"] == "deviceId"
+            with pytest.raises(CallFailed) as unknown:
+                again.call("devices/hide", deviceId="device-x")
+            assert unknown.value.kind == "device_unknown"
+            network.restore()
+            again.update("之后")
+            level(again)
+            assert server.ids("device_hidden") == []
+            shown = json.loads(windows.run("devices", "show", "device-a", "--json").stdout)
+            assert not any(device["hidden"] for device in shown["devices"])
+            again.until("memory/load", lambda told: word in told["digest"], waitMs=0)
+
+
+class TestRevoking:
+    def test_a_lost_device_is_shut_out_for_ever_says_so_in_words_and_goes_on_remembering(
+        self, macbook: Home, windows: Home, user: User, server: Server, network: Network
+    ) -> None:
+        with logged_in(macbook, user) as a, logged_in(windows, user) as b:
+            told = json.loads(macbook.run("devices", "revoke", "device-b", "--json").stdout)
+            assert {device["deviceId"]: device["revoked"] for device in told["devices"]} == {
+                "device-a": False,
+                "device-b": True,
+            }
+            b.update("之后")
+            status = b.until("sync/status", lambda told: told["cloud"]["state"] == "refused")
+            assert status["cloud"]["lastError"]["kind"] == "device_revoked"
+            assert "revoked" in status["cloud"]["lastError"]["message"]
+            assert "XIAOBAI_DEVICE_ID" in status["cloud"]["lastError"]["hint"]
+            network.forget_requests()
+            for _ in range(10):
+                assert "之后" in b.load(waitMs=1000)["document"]
+            assert network.requests == [], "a load does not ask a server that has said no for ever"
+            assert [row["device_id"] for row in server.events if row["type"] == "exchange_recorded"] == []
+            a.update("另一台照常")
+            level(a)
+        with Sidecar(windows) as again:
+            with pytest.raises(CallFailed) as refused:
+                again.call("sync/now")
+            assert refused.value.kind == "device_revoked"
+        assert "was revoked" in windows.run("status").stdout
+
+    def test_its_key_comes_under_no_other_id_and_a_new_data_directory_with_another_id_starts_anew(
+        self, macbook: Home, windows: Home, tmp_path: Path, local_cloud: Cloud, user: User, server: Server
+    ) -> None:
+        with logged_in(macbook, user):
+            logged_in(windows, user).stop()
+            macbook.run("devices", "revoke", "device-b")
+            windows.settings["DEVICE_ID"] = "device-b2"
+            with Sidecar(windows) as other_id:
+                other_id.update("换了名字")
+                status = other_id.until("sync/status", lambda told: told["cloud"]["state"] == "refused")
+                assert status["cloud"]["lastError"]["kind"] == "device_revoked"
+            fresh = Home(tmp_path / "fresh", device="device-b3", **reaching(local_cloud))
+            with logged_in(fresh, user) as anew:
+                anew.update("从头来")
+                level(anew)
+        assert [row["device_id"] for row in server.devices] == ["device-a", "device-b", "device-b3"]
+
+
+class TestCopies:
+    def test_a_copied_home_under_another_device_id_makes_a_key_of_its_own(
+        self, macbook: Home, tmp_path: Path, local_cloud: Cloud, user: User, server: Server
+    ) -> None:
+        logged_in(macbook, user).stop()
+        shutil.copytree(macbook.data, tmp_path / "copy" / "data")
+        copy = Home(tmp_path / "copy", device="device-copy", **reaching(local_cloud))
+        with Sidecar(macbook) as original, Sidecar(copy) as other:
+            original.update("原件说")
+            level(original)
+            other.update("复件说")
+            eventually(lambda: len({row["public_key"] for row in server.devices} - {None}) == 2)
+            eventually(lambda: len(server.ids()) == 2)
+        rows_of = {row["device_id"]: row for row in server.devices}
+        assert set(rows_of) == {"device-a", "device-copy"}
+        assert rows(macbook, "select count(*) from replica") == [(1,)]
+
+    def test_a_device_id_named_by_the_app_is_introduced_and_gets_its_own_key(
+        self, tmp_path: Path, local_cloud: Cloud, user: User, server: Server
+    ) -> None:
+        home = Home(tmp_path / "app", **reaching(local_cloud))
+        del home.settings["DEVICE_ID"]
+        with logged_in(home, user) as sidecar:
+            sidecar.update("认出之前")
+            level(sidecar)
+            assert sidecar.call("initialize", deviceId="3741deb7-cf0d-57b7-9fcd-472816e7c576")["deviceId"].startswith(
+                "3741"
+            )
+            sidecar.update("认出之后")
+            level(sidecar)
+            eventually(lambda: len(server.ids("device_registered")) == 2)
+            keys = {row["device_id"]: row["public_key"] for row in server.devices}
+            assert len(keys) == 2
+            assert len(set(keys.values())) == 2

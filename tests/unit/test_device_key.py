@@ -1,0 +1,66 @@
+"""The key of an installation: made once, by whoever comes first, private, and never imported by a start."""
+
+import base64
+import stat
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from sync.cloud.device_key import KIND, DeviceKey
+from sync.cloud.memory import KEY
+from sync.cloud.secret_store import FileSecret
+from tests.support import REPOSITORY
+
+
+def key_in(folder: Path) -> DeviceKey:
+    return DeviceKey(lambda: FileSecret(folder / "device-key"), lock=folder / "device-key.lock")
+
+
+async def test_a_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
+    public = await key_in(tmp_path).public()
+    assert KEY.fullmatch(public)
+    assert await key_in(tmp_path).public() == public
+    kept = tmp_path / "device-key"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert public.encode() not in kept.read_bytes()
+    seed = base64.b64decode(kept.read_text().removeprefix(KIND))
+    half = Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()
+    assert base64.b64encode(half).decode() == public.removeprefix(KIND)
+
+
+async def test_two_installations_have_two_keys_and_a_renewed_one_is_another(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.mkdir()
+    first = await key_in(one).public()
+    assert await key_in(two).public() != first
+    second = await key_in(one).renew()
+    assert second != first
+    assert await key_in(one).public() == second
+
+
+@pytest.mark.parametrize("damaged", [b"", b"ed25519:", b"ed25519:AAAA", b"ed25519:!!", b"rsa:" + b"A" * 44, b"\xff"])
+async def test_a_damaged_key_is_no_key_and_another_is_made(tmp_path: Path, damaged: bytes) -> None:
+    (tmp_path / "device-key").write_bytes(damaged)
+    public = await key_in(tmp_path).public()
+    assert KEY.fullmatch(public)
+    assert await key_in(tmp_path).public() == public
+
+
+def test_many_that_come_at_once_agree_on_one_key(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        keys = set(pool.map(lambda _: key_in(tmp_path)._kept(renew=False), range(8)))
+    assert len(keys) == 1
+    assert (tmp_path / "device-key.lock").stat().st_mode & 0o077 == 0
+
+
+def test_a_start_does_not_pay_for_cryptography() -> None:
+    code = (
+        "import sys, sync.app, bridge.methods.registry; print([m for m in sys.modules if m.startswith('cryptography')])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
