@@ -26,11 +26,13 @@ from sqlalchemy import text
 
 from sync.cloud.account import Account
 from sync.cloud.contact import Contact, contact_of
+from sync.cloud.device_key import DeviceKey
 from sync.cloud.exchange import Exchange
 from sync.cloud.logins import Logins, Session
 from sync.cloud.memory import MemoryCloud, MemoryServer
 from sync.cloud.port import Cloud, DeviceFacts, DeviceRow, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.replicator import Replicator
+from sync.cloud.secret_store import FileSecret
 from sync.db.engine import Database
 from sync.log import store as log_store
 from sync.log.intake import Intake
@@ -260,8 +262,9 @@ async def open_device(
     tokens: MemoryTokens | None = None,
     inline: bool = False,
     options: SyncSettings | None = None,
+    keyed: bool = False,
 ) -> AsyncIterator[Device]:
-    """A device on a real database in `folder`, talking to the twin. `inline`: no threads, for `in_virtual_time`."""
+    """A device on a real database, talking to the twin. `inline`: no threads; `keyed`: it registers with a key."""
     clock = clock or FixedClock()
     folder.mkdir(parents=True, exist_ok=True)
     executors = (InlineExecutor(), InlineExecutor()) if inline else (None, None)
@@ -278,7 +281,8 @@ async def open_device(
 
     facts = DeviceFacts(replica_id, f"name of {name}", "Linux", "1")
     settings = options or SyncSettings(timeout_seconds=60.0)
-    exchange = Exchange(log, account, facts, newest_document, clock=clock, options=settings)
+    key = key_in(folder) if keyed else None
+    exchange = Exchange(log, account, facts, newest_document, clock=clock, options=settings, key=key)
     replicator = Replicator(log, exchange, clock=clock, options=settings)
     try:
         yield Device(
@@ -297,6 +301,11 @@ async def open_device(
     finally:
         await replicator.stop()
         await database.close()
+
+
+def key_in(folder: Path) -> DeviceKey:
+    """A device's key, kept in a file."""
+    return DeviceKey(lambda: FileSecret(folder / "device-key"), lock=folder / "device-key.lock")
 
 
 def new_server(clock: FixedClock | None = None) -> MemoryServer:

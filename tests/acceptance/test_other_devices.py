@@ -245,7 +245,10 @@ class TestRevoking:
             with pytest.raises(CallFailed) as refused:
                 again.call("sync/now")
             assert refused.value.kind == "device_revoked"
-        assert "was revoked" in windows.run("status").stdout
+        told_on_a_terminal = windows.run("sync", check=False)
+        assert told_on_a_terminal.returncode == 1
+        assert "this device was revoked" in told_on_a_terminal.stderr
+        assert "this device, revoked" in " ".join(windows.run("devices", "list").stdout.split())
 
     def test_its_key_comes_under_no_other_id_and_a_new_data_directory_with_another_id_starts_anew(
         self, macbook: Home, windows: Home, tmp_path: Path, local_cloud: Cloud, user: User, server: Server

@@ -10,14 +10,9 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from sync.cloud.device_key import KIND, DeviceKey
+from sync.cloud.device_key import KIND
 from sync.cloud.memory import KEY
-from sync.cloud.secret_store import FileSecret
-from tests.support import REPOSITORY
-
-
-def key_in(folder: Path) -> DeviceKey:
-    return DeviceKey(lambda: FileSecret(folder / "device-key"), lock=folder / "device-key.lock")
+from tests.support import REPOSITORY, key_in
 
 
 async def test_a_key_is_made_once_and_kept_private(tmp_path: Path) -> None:
