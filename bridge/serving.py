@@ -23,7 +23,7 @@ from bridge.rpc.stdio import serve
 from sync.document.answers import Loaded
 from sync.document.glimpse import Glimpse
 from sync.errors import XiaobaiError
-from sync.files import make_private_folder
+from sync.files import make_private_folder, told
 from sync.jobs import kept_up
 from sync.profiles import Profile, known_installation
 
@@ -141,7 +141,8 @@ def log_to_stderr_and_file(settings: "Settings") -> None:
     make_private_folder(settings.data_dir)
     make_private_folder(folder)
     path = folder / "sidecar.log"
-    os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+    with told(path):
+        os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
     os.umask(0o077)  # rotation makes new files, SQLite its own; none of them is anybody else's
     file = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
     logging.basicConfig(

@@ -35,7 +35,7 @@ from sync.devices import Devices
 from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
 from sync.document.watcher import Watcher
-from sync.errors import AlreadyRunning, DifferentUser, InvalidInput, StorageError
+from sync.errors import AlreadyRunning, DifferentUser, InvalidInput, StorageError, StorageReadOnly
 from sync.files import sha256
 from sync.jobs import kept_up, running
 from sync.log.intake import Intake
@@ -262,7 +262,7 @@ async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud 
     if lock is not None:
         stack.callback(lock.release)
     replica = await open_replica(
-        profile.database, settings, clock, sidecar=lock is not None, thorough=role is Role.SIDECAR
+        profile.database, settings, clock, sidecar=lock is not None, serving=role is Role.SIDECAR
     )
     stack.push_async_callback(replica.database.close)
     redactor = Redactor(extra_patterns=settings.redaction.patterns)
@@ -336,7 +336,7 @@ def _take_role(settings: Settings, role: Role) -> FileLock | None:
         return None
     try:
         lock = take_sidecar_role(settings.data_dir, patience=FOR_A_HELPER if role is Role.SIDECAR else 0.0)
-    except AlreadyRunning:
+    except (AlreadyRunning, StorageReadOnly):
         if role is Role.SIDECAR:
             raise
         return None

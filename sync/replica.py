@@ -13,6 +13,7 @@ from sync.cloud import store as cloud_store
 from sync.db.engine import Database
 from sync.db.salvage import Salvage, open_or_salvage
 from sync.document.versions import FOLLOWER
+from sync.errors import StorageReadOnly
 from sync.log import store as log_store
 from sync.log.model import CLOUD
 from sync.settings import Settings
@@ -36,20 +37,30 @@ class Replica:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        if self.database.read_only:
+            return (f"storage_read_only: {self.database.path}; nothing new is remembered, the cloud is not asked",)
         if self.salvage is None:
             return ()
         return (f"database_salvaged: {self.salvage.moved_to}; lost: {self.salvage.lost}",)
 
 
-async def open_replica(path: Path, settings: Settings, clock: Clock, *, sidecar: bool, thorough: bool) -> Replica:
+async def open_replica(path: Path, settings: Settings, clock: Clock, *, sidecar: bool, serving: bool) -> Replica:
     """Open or create the database; whoever calls closes it. Raises a StorageError, and then nothing is open.
 
-    `sidecar`: we hold the role, so a damaged database may be moved aside; `thorough`: look at every page of it.
+    `sidecar`: we hold the role, so a damaged database may be moved aside. `serving`: for long, so every page is looked
+    at, and a database that may not be written is an error; a command still reads from one.
     """
-    database, salvage = await open_or_salvage(
-        path, sidecar=sidecar, thorough=thorough, destination=CLOUD, now=clock.now()
-    )
     try:
+        database, salvage = await open_or_salvage(
+            path, sidecar=sidecar, thorough=serving, destination=CLOUD, now=clock.now()
+        )
+    except StorageReadOnly:
+        if serving or not path.exists():
+            raise
+        database, salvage = await Database.open_to_read(path), None
+    try:
+        if database.read_only:
+            return Replica(database, await database.read(log_store.replica_id))
         replica_id = await database.write(lambda connection: log_store.open_replica(connection, clock))
         if salvage is None:
             return Replica(database, replica_id)

@@ -94,6 +94,7 @@ class Exchange:
             self.pulls.over()
 
     async def _until_level(self) -> Round:
+        self._log.database.check_writable()  # or a refreshed token, an acknowledgement would be lost
         done = Round()
         resets = forks = 0
         stands = set[tuple[str | None, int, str | None]]()

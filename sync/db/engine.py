@@ -26,7 +26,8 @@ from sqlalchemy.pool import StaticPool
 
 from sync.db.failures import breaks_transaction, storage_error, translated
 from sync.db.migrate import migrate
-from sync.errors import StorageError
+from sync.db.reading import engine_to_read
+from sync.errors import StorageError, StorageReadOnly
 from sync.files import PRIVATE_FILE, Stamp, stamp, told
 
 T = TypeVar("T")
@@ -62,12 +63,13 @@ class _Waiting:
 class Database:
     """Use `await Database.open(path)`; then `await db.write(work)` and `await db.read(work)`."""
 
-    def __init__(self, path: Path, writer: Executor, reader: Executor) -> None:
+    def __init__(self, path: Path, writer: Executor, reader: Executor, *, read_only: bool = False) -> None:
         self.path = path
+        self.read_only = read_only
         self._writer = writer
         self._reader = reader
         self._write_engine = _engine(path, begin="BEGIN IMMEDIATE")
-        self._read_engine = _engine(path, begin="BEGIN")
+        self._read_engine = engine_to_read(path) if read_only else _engine(path, begin="BEGIN")
         self._waiting: list[_Waiting] = []
         self._guard = threading.Lock()
         self._commits = 0
@@ -91,8 +93,26 @@ class Database:
             raise
         return database
 
+    @classmethod
+    async def open_to_read(cls, path: Path) -> "Database":
+        """Open a file that may not be written; `write` raises StorageReadOnly. Raises a StorageError."""
+        executors = ThreadPoolExecutor(1, "xiaobai-write"), ThreadPoolExecutor(1, "xiaobai-read")
+        database = cls(path, *executors, read_only=True)
+        try:
+            await database.read(migrate)  # an older schema cannot be brought up to date, and is refused as that
+        except BaseException:
+            await database.close()
+            raise
+        return database
+
+    def check_writable(self) -> None:
+        """Raise StorageReadOnly before something is begun whose outcome could not be kept."""
+        if self.read_only:
+            raise StorageReadOnly(f"no permission to write {self.path}")
+
     async def write(self, work: Work[T]) -> T:
         """Run `work` in a transaction of its own that is on disk when this returns."""
+        self.check_writable()
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[T] = loop.create_future()
         with self._guard:
@@ -244,3 +264,6 @@ def _prepare(path: Path, engine: Engine) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE))
     with translated(), engine.begin() as connection:
         migrate(connection)
+        connection.exec_driver_sql(
+            "delete from replica where false"
+        )  # BEGIN IMMEDIATE alone succeeds on a read-only file

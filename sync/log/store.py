@@ -37,6 +37,12 @@ def open_replica(connection: Connection, clock: Clock) -> str:
     return replica_id
 
 
+def replica_id(connection: Connection) -> str:
+    """The id of a database that has been opened before; empty where it never was."""
+    row = connection.execute(_REPLICA).first()
+    return "" if row is None else str(row.replica_id)
+
+
 def _new_replica_id(clock: Clock) -> str:
     return f"rep_{uuid7(milliseconds(clock.now()), clock.random_bytes)}"
 

@@ -116,6 +116,11 @@ def reaching(cloud: Cloud, url: str | None = None) -> dict[str, str]:
     }
 
 
+def reaching_nobody() -> dict[str, str]:
+    """The settings of a project that no server answers for."""
+    return {"SUPABASE_URL": "http://127.0.0.1:9", "SUPABASE_KEY": "sb_publishable_x"}
+
+
 def unique(word: str) -> str:
     """A text nobody else has written, and no redaction rule takes for a secret."""
     letters = str.maketrans("0123456789abcdef", "甲乙丙丁戊己庚辛壬癸子丑寅卯辰巳")
