@@ -29,7 +29,7 @@ async def device(tmp_path: Path, server: MemoryServer) -> AsyncIterator[Device]:
 
 def history(server: MemoryServer, count: int) -> None:
     """So many more events of another device, numbered by the server."""
-    (memory,) = server.memories.values()
+    memory = server.memories["user-1"]
     numbers = range(memory.head + 1, memory.head + count + 1)
     others = (event(number, replica="rep_b", device="device-b", server_seq=number) for number in numbers)
     memory.events.extend(others)
@@ -103,7 +103,7 @@ async def test_a_pull_that_is_cut_off_ends_and_the_next_one_goes_on(device: Devi
 async def test_after_a_reset_it_counts_anew(device: Device, server: MemoryServer) -> None:
     def replaced(answer: SyncAnswer) -> SyncAnswer:
         device.cloud.change = lambda later: later
-        (memory,) = server.memories.values()
+        memory = server.memories["user-1"]
         memory.epoch = "epoch-2"
         memory.events = [replace(known, server_seq=place + 1) for place, known in enumerate(memory.events[:1_200])]
         return answer
