@@ -12,7 +12,7 @@ import os
 import re
 import socket
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import urlsplit
@@ -26,6 +26,7 @@ from sync.errors import ServiceKeyRefused, SettingsError
 
 PREFIX: Final = "XIAOBAI_"
 NEST: Final = "__"
+ADMIN_KEYS: Final = (f"{PREFIX}ADMIN_KEY", "SUPABASE_SECRET_KEY")  # the first found; never settings
 CONFIG_FILE: Final = "config.toml"
 THIS_MACHINE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
@@ -213,6 +214,23 @@ def _refuse_service_key(key: SecretStr | None) -> None:
     """Decided contradiction 3: a key that passes row-level security by has no business on a user's machine."""
     if key is not None and is_service_key(key.get_secret_value()):
         raise ServiceKeyRefused(f"{PREFIX}SUPABASE_KEY holds a service key")
+
+
+def take_admin_key(environment: MutableMapping[str, str]) -> str:
+    """The project's secret key, for the `admin` commands alone. Raises SettingsError where there is none.
+
+    It is taken out of the environment: nothing this process starts inherits it, and a sidecar that is given the same
+    variable refuses to start with an unknown setting.
+    """
+    found = [key for name in ADMIN_KEYS if (key := environment.pop(name, "").strip())]
+    if not found:
+        raise SettingsError(
+            f"no secret key: {ADMIN_KEYS[0]} and {ADMIN_KEYS[1]} are not set",
+            hint=f"Set {ADMIN_KEYS[0]} in the environment of this one command; it belongs in no file.",
+        )
+    if not is_service_key(found[0]):
+        raise SettingsError(f"{ADMIN_KEYS[0]} holds no secret key", hint="Use the project's sb_secret_… key.")
+    return found[0]
 
 
 def is_service_key(key: str) -> bool:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli import cloud, config, devices, doctor, document, events, memory, quarantine, serve, watermarks
+from bridge.cli import admin, cloud, config, devices, doctor, document, events, memory, quarantine, serve, watermarks
 from bridge.cli.running import Invocation
 
 app = typer.Typer(
@@ -44,3 +44,4 @@ app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.add_typer(events.app, name="events")
 app.add_typer(watermarks.app, name="watermarks")
+app.add_typer(admin.app, name="admin")

@@ -20,6 +20,7 @@ MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {
         "20261122000400_ai_memory_checkpoints.sql",
         "20261122000500_ai_memory_legacy.sql",
         "20261122000510_ai_memory_foreign.sql",
+        "20261122000600_ai_memory_admin.sql",
         "20261122000900_ai_memory_schema_2.sql",
     ),
 }

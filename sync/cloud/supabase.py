@@ -144,11 +144,11 @@ class SupabaseCloud:
         try:
             answer = await self._wire.told(client.rpc(function, arguments).execute())
         except APIError as error:
-            raise _refusal(error) from error
+            raise refusal(error) from error
         return answer.data
 
 
-def _refusal(error: APIError) -> CloudError:
+def refusal(error: APIError) -> CloudError:
     """PostgREST's codes and Postgres' SQLSTATEs (docs.postgrest.org, errors) as ours."""
     code = str(error.code or "")
     message = f"the server refused the call ({code or 'no code'})"

@@ -60,7 +60,14 @@ class Lite:
         self, engine: Engine, database: str, project: Project, migrations: Path, *, temporary: str = ""
     ) -> str:
         """The URL, which is for the front alone. `temporary` is removed by the process if its launcher dies."""
-        settings = {"mode": "serve", "temporary": temporary, "migrations": read_migrations(migrations)}
+        settings = {
+            "mode": "serve",
+            "temporary": temporary,
+            "migrations": read_migrations(migrations),
+            "scripts": [
+                path.read_text(encoding="utf-8") for path in sorted((migrations.parent / "admin").glob("*.sql"))
+            ],
+        }
         await self._configure(engine, database, project, settings)
         said = json.loads((await self.child.hears(r'^\{"(port|error)":', within=READY_WITHIN)).string)
         if "error" in said:

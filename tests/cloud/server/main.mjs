@@ -98,6 +98,7 @@ async function start(config) {
   const connection = await connect(config);
   if (config.grants === "explicit") await connection.script(await text("explicit-grants.sql"));
   await migrate(connection, config.migrations);
+  for (const script of config.scripts) await connection.script(`set local session authorization postgres; ${script}`);
   const letters = new Letters();
   const app = createApp(connection, config, letters);
   await app.init();

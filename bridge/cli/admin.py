@@ -1,0 +1,218 @@
+"""`admin …`: what the owner of a Supabase project asks about all its users, and how he keeps it small.
+
+The secret key comes from the environment (`XIAOBAI_ADMIN_KEY` or `SUPABASE_SECRET_KEY`) and from nowhere else. Nothing
+here opens a memory or touches a file of this machine.
+"""
+
+import asyncio
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from bridge.cli.running import Invocation, JsonFlag, fail, print_json
+from sync.errors import CloudNotConfigured, InvalidInput, XiaobaiError
+from sync.settings import Settings, take_admin_key
+
+app = typer.Typer(help="For the owner of a Supabase project; needs its secret key in XIAOBAI_ADMIN_KEY.")
+
+User = Annotated[str | None, typer.Option("--user", help="One user's id; all where it is missing.")]
+Limit = Annotated[int, typer.Option(min=1, max=100_000, help="At most so many rows.")]
+Days = Annotated[int, typer.Option(min=1, max=3650, help="How many days back.")]
+OneUser = Annotated[str | None, typer.Argument(help="The user's id; all users where it is missing.")]
+
+
+@app.command("users")
+def users(context: typer.Context, *, limit: Limit = 1000, json: JsonFlag = False) -> None:
+    """Who syncs: devices, events, when last seen; the latest first."""
+    _list(context, "users", as_json=json, order="last_seen_at", newest=True, limit=limit)
+
+
+@app.command("devices")
+def devices(context: typer.Context, *, user: User = None, limit: Limit = 1000, json: JsonFlag = False) -> None:
+    """Every device: when seen, how far behind, what it set aside."""
+    _list(context, "devices", as_json=json, order="last_seen_at", newest=True, limit=limit, user=user)
+
+
+@app.command("activity")
+def activity(
+    context: typer.Context, *, user: User = None, days: Days = 30, limit: Limit = 1000, json: JsonFlag = False
+) -> None:
+    """Events that arrived, by day, user and device; the newest first."""
+    _list(context, "activity", as_json=json, order="day", newest=True, limit=limit, user=user, days=days)
+
+
+@app.command("growth")
+def growth(context: typer.Context, *, days: Days = 90, json: JsonFlag = False) -> None:
+    """By day: who wrote, who for the first time, how much, how much in all."""
+    _list(context, "growth", as_json=json, order="day", newest=True, limit=days, days=days)
+
+
+@app.command("stale")
+def stale(context: typer.Context, *, limit: Limit = 1000, json: JsonFlag = False) -> None:
+    """Devices not heard of for a week, or more than a thousand events behind."""
+    _list(context, "stale", as_json=json, order="last_seen_at", limit=limit)
+
+
+@app.command("quarantine")
+def quarantine(context: typer.Context, *, limit: Limit = 1000, json: JsonFlag = False) -> None:
+    """What devices have set aside because the server refuses it: counts by code."""
+    _list(context, "quarantine", as_json=json, order="reported_at", newest=True, limit=limit)
+
+
+@app.command("checkpoint")
+def checkpoint(context: typer.Context, user: OneUser = None, *, days: Days = 30, json: JsonFlag = False) -> None:
+    """Fold old events, past what every device seen in so many days holds. Nothing is lost by it."""
+    _sweep(context, user, lambda admin, user_id: admin.checkpoint(user_id, days), "folded", as_json=json)
+
+
+@app.command("prune")
+def prune(context: typer.Context, user: OneUser = None, *, json: JsonFlag = False) -> None:
+    """Delete the rows of folded events; may be killed and repeated."""
+    _sweep(context, user, lambda admin, user_id: admin.prune(user_id), "pruned", as_json=json)
+
+
+@app.command("purge-user")
+def purge_user(
+    context: typer.Context,
+    user: Annotated[str, typer.Argument(help="The user's id.")],
+    *,
+    account: Annotated[bool, typer.Option("--account", help="Delete the account itself as well.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Erase everything a user has on the server, and revoke his devices. What lies on his devices is his."""
+    if not yes and typer.prompt("Everything of this user will be erased. Type his id to go on", err=True) != user:
+        error = InvalidInput("that is another id; nothing was erased", field="user")
+        fail(error, as_json=json or context.ensure_object(Invocation).json)
+    _sweep(context, user, lambda admin, user_id: admin.purge(user_id, account=account), "erased", as_json=json)
+
+
+def _list(
+    context: typer.Context,
+    view: str,
+    *,
+    as_json: bool,
+    order: str,
+    limit: int,
+    newest: bool = False,
+    user: str | None = None,
+    days: int | None = None,
+) -> None:
+    where = {}
+    if days is not None:
+        where["day"] = f"gt.{(datetime.now(UTC) - timedelta(days=days)).date().isoformat()}"
+
+    async def asking(admin: Any) -> dict[str, Any]:
+        if user is not None:
+            where["user_id"] = f"eq.{_user_id(user)}"
+        return {"rows": await admin.rows(view, order=order, newest=newest, where=where, limit=limit)}
+
+    _run(context, asking, lambda result: _table(view, result["rows"]), as_json=as_json)
+
+
+def _sweep(
+    context: typer.Context,
+    user: str | None,
+    steps: Callable[[Any, str], AsyncIterator[Any]],
+    word: str,
+    *,
+    as_json: bool,
+) -> None:
+    """Take the steps for one user or for all, with a bar for a person at a terminal."""
+
+    async def sweeping(admin: Any) -> dict[str, Any]:
+        if user is None:
+            chosen = [row["user_id"] for row in await admin.rows("users", order="user_id", limit=sys.maxsize)]
+        else:
+            chosen = [_user_id(user)]
+        result: dict[str, Any] = {"users": len(chosen), word: 0}
+        held = {}
+        with _bar(word, len(chosen)) as advance:
+            for user_id in chosen:
+                async for step in steps(admin, user_id):
+                    result[word] += step.events
+                    if step.held_by is not None:
+                        held[user_id] = step.held_by
+                advance()
+        return result | ({"heldBy": held} if held else {})
+
+    _run(context, sweeping, lambda result: _sum(result, word), as_json=as_json)
+
+
+def _run(
+    context: typer.Context,
+    work: Callable[[Any], Awaitable[dict[str, Any]]],
+    show: Callable[[dict[str, Any]], None],
+    *,
+    as_json: bool,
+) -> None:
+    invocation = context.ensure_object(Invocation)
+    as_json = as_json or invocation.json
+    try:
+        key = take_admin_key(os.environ)
+        url = Settings.gather(**invocation.flags).supabase_url
+        if url is None:
+            raise CloudNotConfigured("no Supabase project is set")
+        result = asyncio.run(_with_admin(url, key, work))
+    except (XiaobaiError, BaseExceptionGroup) as error:
+        fail(error, as_json=as_json)
+    if as_json:
+        print_json(result)
+    else:
+        show(result)
+
+
+async def _with_admin(url: str, key: str, work: Callable[[Any], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    from sync.cloud.admin import Admin  # noqa: PLC0415 - the only ones that may load it
+
+    async with Admin(url, key) as admin:
+        return await work(admin)
+
+
+def _user_id(text: str) -> str:
+    try:
+        return str(UUID(text))
+    except ValueError as error:
+        raise InvalidInput("a user's id is a UUID, as `admin users` shows it", field="user") from error
+
+
+def _table(title: str, rows: list[dict[str, Any]]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - only for people
+    from rich.table import Table  # noqa: PLC0415
+
+    if not rows:
+        typer.echo(f"{title}: nothing")
+        return
+    table = Table(title=title, title_justify="left")
+    for name, value in rows[0].items():
+        table.add_column(name, justify="right" if isinstance(value, int) else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*("" if value is None else str(value) for value in row.values()))
+    Console().print(table)
+
+
+def _sum(result: dict[str, Any], word: str) -> None:
+    typer.echo(f"{word} {result[word]} events of {result['users']} users")
+    for user_id, device_id in result.get("heldBy", {}).items():
+        typer.echo(f"{user_id}: device {device_id} has not read further yet")
+
+
+@contextmanager
+def _bar(word: str, total: int) -> Any:
+    """Calls of what it yields move a bar on stderr, where somebody sees it."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+
+    columns = (TextColumn(word), BarColumn(), MofNCompleteColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        row = bars.add_task("", total=total)
+        yield lambda: bars.advance(row)
