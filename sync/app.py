@@ -274,7 +274,7 @@ async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud 
         events,
         redactor,
         clock=clock,
-        keep_versions=settings.document.keep_versions,
+        options=settings.document,
         app_cache=settings.app_db,
         write_back=settings.app_db_write_back,
     )

@@ -52,6 +52,7 @@ class RedactionSettings(_Part):
 
 
 class DocumentSettings(_Part):
+    sharing: Literal["device", "user"] = "device"  # whose document the file is: this device's, or one for all
     poll_seconds: float = Field(default=3.0, gt=0.0, le=60.0)  # the floor below the watcher
     keep_versions: int = Field(default=200, ge=20, le=10_000)  # an editor may hold a buffer this many writes old
 

@@ -50,7 +50,8 @@ class Conversation:
         self._replicator = replicator
         self._redactor = redactor.for_leaving()
         self._clock = clock
-        self._other_devices = settings.load.other_devices == "digest"
+        shared = settings.document.sharing == "user"  # then what others remember stands in the document itself
+        self._other_devices = settings.load.other_devices == "digest" and not shared
         self._store_messages = settings.privacy.store_messages
         self._kept: Loaded | None = None  # the last answer, good until the database or the cloud's state changes
         self._kept_for: object = None

@@ -3,6 +3,9 @@
 A label names a version (see `sync.document.plan`), so no two versions may share one: when the clock has not moved a
 second since the last version, or has gone back, the next label is one second after the last. A label thus may run a
 little ahead of the wall; being its own matters more than being exact.
+
+The label of a shared document (`sync.document.shared`) is the same on all devices: the time of its newest event and
+how many events it holds, ``2026/1/8 15:49:12 · 532``.
 """
 
 import re
@@ -10,7 +13,7 @@ from datetime import date, datetime, timedelta
 from typing import Final
 
 _DAY: Final = re.compile(r"(\d{4})\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})\s*日?", re.ASCII)
-_TIME: Final = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2}) (\d{1,2}):(\d{2}):(\d{2})", re.ASCII)
+_TIME: Final = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2}) (\d{1,2}):(\d{2}):(\d{2})( · \d+)?", re.ASCII)
 _LAST: Final = datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001 - labels are local times; no second follows it
 
 
@@ -31,6 +34,17 @@ def next_label(previous: str | None, now: datetime) -> str:
     if last is None or wall > last or last >= _LAST:
         return time_label(wall)
     return time_label(last + timedelta(seconds=1))
+
+
+def shared_label(instant: datetime, events: int) -> str:
+    """The label of a shared document whose newest of so many events was at that local time."""
+    return f"{time_label(instant)} · {events}"
+
+
+def is_shared(label: str | None) -> bool:
+    """Whether a label is one of a shared document."""
+    match = None if label is None else _TIME.fullmatch(label.strip())
+    return match is not None and match[7] is not None
 
 
 def parse_day(title: str) -> date | None:

@@ -22,12 +22,14 @@ from sync.document.app_cache import read_content, swap_content
 from sync.document.cache_ring import CacheRing
 from sync.document.model import Version, encode
 from sync.document.parse import parse
+from sync.document.sharing import Sharing
 from sync.document.surface import Sleep, stable_read
 from sync.document.versions import DocumentView, Edited, Versions
 from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError, XiaobaiError
 from sync.files import Probe, Stamp, compare_and_swap, sha256, stamp
 from sync.log.log import Log
 from sync.redaction import Redactor
+from sync.settings import DocumentSettings
 
 ATTEMPTS: Final = 5  # rounds against an editor that saves at the same moment; the next event starts over
 
@@ -63,17 +65,18 @@ class MemoryFile:
         redactor: Redactor,
         *,
         clock: Clock,
-        keep_versions: int,
+        options: DocumentSettings,
         app_cache: Path | None = None,
         write_back: bool = False,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.path = path
         self.notices: set[Notice] = set()
-        self.versions = Versions(events, redactor, clock=clock, keep=keep_versions)
+        sharing = Sharing(events, redactor, clock=clock) if options.sharing == "user" else None
+        self.versions = Versions(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
         self._app_cache = app_cache
         self._write_back = write_back
-        self._cached = CacheRing(events, clock=clock, keep=keep_versions)
+        self._cached = CacheRing(events, clock=clock, keep=options.keep_versions)
         self._sleep = sleep
         self._turn = asyncio.Lock()
         self._looked: Stamp | None = None

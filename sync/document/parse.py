@@ -109,7 +109,7 @@ def _classify(raw: str) -> Block:
         return Block(Kind.BLANK, raw)
     if match := _HEADING.match(line):
         title = (match[2] or "").strip()
-        return Block(Kind.HEADING, raw, level=len(match[1]), title=_without_closing_marks(title))
+        return Block(Kind.HEADING, raw, level=len(match[1]), title=without_closing_marks(title))
     if match := _FOOTER.match(line):
         return Block(Kind.FOOTER, raw, title=match[1].strip())
     if _PLACEHOLDER.match(line):
@@ -117,7 +117,7 @@ def _classify(raw: str) -> Block:
     return Block(Kind.SEPARATOR if _is_separator(line) else Kind.ENTRY, raw)
 
 
-def _without_closing_marks(title: str) -> str:
+def without_closing_marks(title: str) -> str:
     """``标题 ##`` is the heading 标题; ``C#`` stays C#."""
     bare = title.rstrip("#")
     return bare.rstrip() if not bare or bare[-1] in " \t" else title

@@ -2,13 +2,13 @@
 
 Each method is one transaction: the events of an edit, the versions that contain it and the watermark they stand for
 become durable together or not at all. Nothing here touches the file; `memory_file` does, with what it finds here.
-Only `exchange_recorded` events are followed, so that nothing that came from the file is ever applied to it again: its
-text in the log is redacted.
+A device's own document follows `exchange_recorded` alone, so that nothing that came from the file is ever applied to it
+again: its text in the log is redacted. A shared one (`sharing`) is made anew from all that the log knows.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
@@ -24,12 +24,14 @@ from sync.document.model import (
     EntryEdited,
     EntryRemoved,
     Operation,
+    Plan,
     Snapshot,
     Version,
     encode,
 )
 from sync.document.parse import parse
 from sync.document.plan import choose_base, is_suspicious, plan
+from sync.document.sharing import News, Sharing
 from sync.document.template import template
 from sync.errors import InvalidInput
 from sync.files import sha256
@@ -41,6 +43,8 @@ from sync.redaction import Redactor
 FOLLOWER: Final = "document"  # how far the log is in the versions
 ON_DISK: Final = "document.on_disk"  # the newest version that was seen in, or written to, the file
 HANDED_OUT: Final = 32  # answers of `load` that an app may base an edit on without their being versions
+
+T = TypeVar("T")
 
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
@@ -78,11 +82,14 @@ class Edited:
 class Versions:
     """The versions of one profile's document."""
 
-    def __init__(self, events: Log, redactor: Redactor, *, clock: Clock, keep: int) -> None:
+    def __init__(
+        self, events: Log, redactor: Redactor, *, clock: Clock, keep: int, sharing: Sharing | None = None
+    ) -> None:
         self._log = events
         self._redactor = redactor.for_leaving()
         self._clock = clock
         self._keep = keep
+        self._sharing = sharing
         self._handed_out: dict[str, Snapshot] = {}
 
     async def newest(self) -> Version | None:
@@ -93,10 +100,11 @@ class Versions:
 
         def looking(connection: Connection) -> DocumentView:
             current = store.newest(connection, store.FILE)
-            pending = self._pending(connection)
-            snapshot = applied(self._start(current), pending)
-            updated = pending[-1].ts if pending else store.newest_at(connection, store.FILE)
-            return DocumentView(snapshot, exists=current is not None or bool(pending), updated_at=updated)
+            news = self._news(connection, current)
+            if news is not None:
+                return DocumentView(news.snapshot, exists=True, updated_at=news.ts)
+            updated = store.newest_at(connection, store.FILE)
+            return DocumentView(_start(current, self._clock), exists=current is not None, updated_at=updated)
 
         view = await self._log.database.read(looking)
         digest = view.sha256
@@ -117,7 +125,7 @@ class Versions:
             current = store.newest(connection, store.FILE)
             if current is None or document is None:
                 return current is not None and not current.snapshot.document.is_blank
-            ring = self._loadable(connection, document_sha256, document)
+            ring = _loadable(connection, document_sha256, document)
             unknown = not ring or _older_than_all(document, ring)
             return not unknown and is_suspicious(current, document, choose_base(document, ring))
 
@@ -134,8 +142,8 @@ class Versions:
 
     async def follow(self) -> Version | None:
         """Put what the log has since recorded into a new version; the newest version."""
-        if await self._log.database.read(self._pending):
-            return await self._log.database.write(self._followed)
+        if await self._log.database.read(self._is_behind):
+            return await self._written(self._followed)
         return await self.newest()
 
     async def take_in(self, digest: str, document: Document, *, meant: bool = False) -> Edited | None:
@@ -161,7 +169,7 @@ class Versions:
 
     async def set_aside(self, document: Document) -> None:
         """Keep what stands in the file as a version, because the newest one is about to be written over it."""
-        await self._log.database.write(lambda connection: self._record_aside(connection, document))
+        await self._written(lambda connection: self._record_aside(connection, document))
 
     async def restore(self, digest: str) -> Edited:
         """Bring an older version back, as new events. InvalidInput where it is not known."""
@@ -173,23 +181,31 @@ class Versions:
     # --- transactions ----------------------------------------------------------------------------------------
 
     async def _edited(self, work: Callable[[Connection], Edited | None]) -> Edited | None:
-        edited = await self._log.database.write(work)
+        edited = await self._written(work)
         if edited is not None and edited.operations:
             self._log.changed.set()
         return edited
 
+    async def _written(self, work: Callable[[Connection], T]) -> T:
+        try:
+            return await self._log.database.write(work)
+        except BaseException:
+            if self._sharing is not None:
+                self._sharing.forget()  # it may have seen events that were not committed
+            raise
+
     def _followed(self, connection: Connection) -> Version | None:
         current = store.newest(connection, store.FILE)
-        pending = self._pending(connection)
-        if not pending:
+        news = self._news(connection, current)
+        if news is None:
             return current
-        snapshot = self._labelled(applied(self._start(current), pending), current)
-        log_store.set_watermark(connection, FOLLOWER, pending[-1].position, self._clock)
-        return self._append(connection, snapshot, "log")
+        log_store.set_watermark(connection, FOLLOWER, news.position, self._clock)
+        return self._append(connection, self._finished(connection, news.snapshot, current), "log")
 
     def _record_hand(self, connection: Connection, digest: str, document: Document, *, meant: bool) -> Edited | None:
-        current = store.newest(connection, store.FILE)
-        ring = self._loadable(connection, digest, document)
+        known = store.newest(connection, store.FILE)
+        current = known if self._sharing is None else self._followed(connection)
+        ring = _loadable(connection, digest, document)
         unknown = not ring or _older_than_all(document, ring)
         base = current if meant else None if unknown else choose_base(document, ring)
         if base is not None and base.sha256 == digest:
@@ -197,12 +213,14 @@ class Versions:
         if current is not None and not unknown and not meant and is_suspicious(current, document, base):
             return None
         planned = plan(base, current, document, self._new_id)
-        origin = Origin.IMPORTED if current is None else Origin.USER
-        too_large = self._record(connection, planned.operations, origin)
+        origin = Origin.IMPORTED if known is None else Origin.USER
+        too_large = self._record(connection, planned, base, origin)
         seen = self._append(connection, planned.observed, "hand")
         self._seen_on_disk(connection, seen)
-        if planned.must_write:
-            seen = self._append(connection, self._labelled(planned.snapshot, current), "merged")
+        if planned.must_write or self._sharing is not None:
+            finished = self._finished(connection, planned.snapshot, current)
+            if finished.document != planned.observed.document:
+                seen = self._append(connection, finished, "merged")
         return Edited(planned.operations, too_large, seen.sha256)
 
     def _record_save(
@@ -213,15 +231,15 @@ class Versions:
         if current is not None and base is not None and not meant and is_suspicious(current, document, base):
             return None
         planned = plan(base, current, document, self._new_id)
-        too_large = self._record(connection, planned.operations, Origin.USER)
-        version = self._append(connection, self._labelled(planned.snapshot, current), "saved")
+        too_large = self._record(connection, planned, base, Origin.USER)
+        version = self._append(connection, self._finished(connection, planned.snapshot, current), "saved")
         return Edited(planned.operations, too_large, version.sha256)
 
     def _record_aside(self, connection: Connection, document: Document) -> None:
         current = self._followed(connection)
         if current is not None:
             self._append(connection, plan(current, current, document, self._new_id).observed, "hand")
-            self._append(connection, self._labelled(current.snapshot, current), "restored")
+            self._append(connection, self._finished(connection, current.snapshot, current), "restored")
 
     def _record_restore(self, connection: Connection, digest: str) -> Edited | None:
         wanted = store.find(connection, store.FILE, digest)
@@ -231,8 +249,8 @@ class Versions:
         planned = plan(current, current, wanted.snapshot.document, self._new_id)
         told = self._redactor.payload({"sha256": digest, "operations": len(planned.operations)})
         self._log.record_in(connection, [Draft(type=RESTORED, payload=told, origin=Origin.USER)])
-        too_large = self._record(connection, planned.operations, Origin.USER)
-        version = self._append(connection, self._labelled(planned.snapshot, current), "restored")
+        too_large = self._record(connection, planned, current, Origin.USER)
+        version = self._append(connection, self._finished(connection, planned.snapshot, current), "restored")
         return Edited(planned.operations, too_large, version.sha256)
 
     def _record_app(
@@ -241,29 +259,19 @@ class Versions:
         known = store.newest(connection, store.APP_CACHE)
         if known is not None and (known.sha256 == digest or is_suspicious(known, document)):
             return None
-        current = store.newest(connection, store.FILE)
-        if known is None and current is None and file_first:
+        if known is None and file_first and store.newest(connection, store.FILE) is None:
             return None  # the file comes first; the cache is compared with it by the next call
+        current = store.newest(connection, store.FILE) if self._sharing is None else self._followed(connection)
         ring = store.candidates(connection, store.APP_CACHE, digest, document.label)
         planned = plan(choose_base(document, ring), current, document, self._new_id)
-        too_large = self._record(connection, planned.operations, Origin.IMPORTED if known is None else Origin.USER)
+        too_large = self._record(connection, planned, None, Origin.IMPORTED if known is None else Origin.USER)
         if planned.operations:
-            merged = _folded(self._start(current), planned.operations)
-            self._append(connection, self._labelled(merged, current), "app_cache")
+            merged = _folded(_start(current, self._clock), planned.operations)
+            self._append(connection, self._finished(connection, merged, current), "app_cache")
         store.append(connection, store.APP_CACHE, planned.observed, "hand", self._clock, self._keep)
         return Edited(planned.operations, too_large, digest)
 
     # --- parts of them ---------------------------------------------------------------------------------------
-
-    def _loadable(self, connection: Connection, digest: str, document: Document) -> list[Version]:
-        """The versions an editor can have loaded: what never was on disk is nobody's base, unless the file names it."""
-        on_disk = log_store.watermark(connection, ON_DISK)
-        found = store.candidates(connection, store.FILE, digest, document.label)
-        return [
-            version
-            for version in found
-            if version.number <= on_disk or version.label == document.label or version.sha256 == digest
-        ]
 
     def _base_of_save(self, connection: Connection, document: Document, base_sha256: str | None) -> Version | None:
         """What the app's text was made from. None where its hash names nothing we know: then nothing is a deletion."""
@@ -276,9 +284,26 @@ class Versions:
         mark = log_store.watermark(connection, FOLLOWER)
         return log_store.of_device(connection, self._log.device_id, after=mark, types=[EXCHANGE])
 
-    def _record(self, connection: Connection, operations: Sequence[Operation], origin: Origin) -> int:
+    def _news(self, connection: Connection, current: Version | None) -> News | None:
+        """What the log makes of the newest version; None where that has it all."""
+        if self._sharing is not None:
+            return self._sharing.news(connection, current)
+        pending = self._pending(connection)
+        if not pending:
+            return None
+        return News(applied(_start(current, self._clock), pending), pending[-1].ts, pending[-1].position)
+
+    def _is_behind(self, connection: Connection) -> bool:
+        if self._sharing is not None:
+            return self._sharing.is_behind(connection, store.newest(connection, store.FILE))
+        return bool(self._pending(connection))
+
+    def _record(self, connection: Connection, planned: Plan, base: Version | None, origin: Origin) -> int:
         """Record what can be an event; how many entries were too large to be one (they stay in the file)."""
-        drafts, too_large = operation_drafts(operations, self._redactor, origin)
+        if self._sharing is not None:
+            drafts, too_large = self._sharing.drafts(connection, planned, base, origin)
+        else:
+            drafts, too_large = operation_drafts(planned.operations, self._redactor, origin)
         if drafts:
             self._log.record_in(connection, drafts)
         return len(too_large)
@@ -290,19 +315,32 @@ class Versions:
         if log_store.watermark(connection, ON_DISK) != version.number:
             log_store.set_watermark(connection, ON_DISK, version.number, self._clock)
 
-    def _labelled(self, snapshot: Snapshot, current: Version | None) -> Snapshot:
-        """With a footer of its own: the label names the version."""
+    def _finished(self, connection: Connection, snapshot: Snapshot, current: Version | None) -> Snapshot:
+        """What a version with these entries reads like, with a footer of its own: the label names the version."""
+        shared = None if self._sharing is None else self._sharing.finished(connection, snapshot)
+        if shared is not None:
+            return shared
         return set_footer(snapshot, next_label(current.label if current else None, self._clock.now()))
-
-    def _start(self, current: Version | None) -> Snapshot:
-        if current is not None:
-            return current.snapshot
-        return Snapshot(parse(template(time_label(self._clock.now()))))
 
     def _new_id(self) -> str:
         """`ent_` and 32 letters: no digits, so that no redaction rule can take an id for a number."""
         digits = uuid7(milliseconds(self._clock.now()), self._clock.random_bytes).hex
         return "ent_" + digits.translate(_LETTERS)
+
+
+def _start(current: Version | None, clock: Clock) -> Snapshot:
+    return current.snapshot if current else Snapshot(parse(template(time_label(clock.now()))))
+
+
+def _loadable(connection: Connection, digest: str, document: Document) -> list[Version]:
+    """The versions an editor can have loaded: what never was on disk is nobody's base, unless the file names it."""
+    on_disk = log_store.watermark(connection, ON_DISK)
+    found = store.candidates(connection, store.FILE, digest, document.label)
+    return [
+        version
+        for version in found
+        if version.number <= on_disk or version.label == document.label or version.sha256 == digest
+    ]
 
 
 def _older_than_all(document: Document, ring: Sequence[Version]) -> bool:

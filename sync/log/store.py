@@ -1,6 +1,6 @@
 """The log's SQL. Every function runs inside a transaction of the caller (`Database.write` or `.read`)."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -218,6 +218,25 @@ def newest(connection: Connection, types: Sequence[str], *, limit: int, besides:
         .limit(limit)
     )
     return [event_of_row(row) for row in connection.execute(statement).mappings()]
+
+
+def of_types(connection: Connection, types: Sequence[str], *, after: int) -> Iterator[Event]:
+    """Events of all devices of the given types, in log order: what a shared document is made of."""
+    statement = select(events).where(events.c.position > after, events.c.type.in_(types)).order_by(events.c.position)
+    return (event_of_row(row) for row in connection.execute(statement).mappings())
+
+
+def newest_of_types(connection: Connection, types: Sequence[str]) -> int:
+    """The position of the newest event of the given types; 0 where there is none."""
+    # one look into the index for each type; an aggregate over all of them would read them all
+    newest = select(func.max(events.c.position)).where(events.c.type == bindparam("kind"))
+    return max(int(connection.execute(newest, {"kind": kind}).scalar() or 0) for kind in types)
+
+
+def numbered(connection: Connection, types: Sequence[str], *, above: int) -> Iterator[Event]:
+    """Events of the given types that the server has numbered since that number of its own."""
+    statement = select(events).where(events.c.server_seq > above, events.c.type.in_(types))
+    return (event_of_row(row) for row in connection.execute(statement).mappings())
 
 
 def at_positions(connection: Connection, positions: Sequence[int]) -> list[Event]:

@@ -7,7 +7,9 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from sqlalchemy import Connection
 
 from sync.db.engine import Database
 from sync.document import store as document_store
@@ -16,8 +18,9 @@ from sync.document.memory_file import MemoryFile
 from sync.document.model import Version
 from sync.log import store as log_store
 from sync.log.log import Log
-from sync.log.model import Event, Query
+from sync.log.model import Event, Page, Query
 from sync.redaction import Redactor
+from sync.settings import DocumentSettings
 
 MORNING = datetime(2026, 1, 8, 9, 0, 0, tzinfo=timezone(timedelta(hours=8)))
 KEPT_VERSIONS = 200
@@ -54,7 +57,7 @@ class Desk:
     redactor: Redactor
     memory: MemoryFile
     app_cache: Path | None
-    keep_versions: int
+    options: DocumentSettings
     write_back: bool = False
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
 
@@ -63,6 +66,20 @@ class Desk:
         if self.meanwhile:
             self.meanwhile.pop(0)()
 
+    async def hear(self, *others: "Desk") -> None:
+        """Take in what other devices recorded, as a pull does."""
+        for other in others:
+            page = await other.log.read(Query(limit=100_000))
+
+            def taking(connection: Connection, page: Page = page) -> None:
+                new = [event for event in page.events if log_store.find(connection, event.event_id) is None]
+                for event in new:
+                    log_store.add(connection, event)
+                log_store.witness(connection, new, self.clock)
+
+            await self.database.write(taking)
+        await self.memory.settle()
+
     def restart(self) -> None:
         """A new service on the same database, as after a crash."""
         self.memory = MemoryFile(
@@ -70,7 +87,7 @@ class Desk:
             self.log,
             self.redactor,
             clock=self.clock,
-            keep_versions=self.keep_versions,
+            options=self.options,
             app_cache=self.app_cache,
             write_back=self.write_back,
             sleep=self.sleep,
@@ -125,19 +142,26 @@ class Desk:
 
 @asynccontextmanager
 async def on_a_desk(
-    folder: Path, *, app_cache: Path | None = None, keep_versions: int = KEPT_VERSIONS, write_back: bool = False
+    folder: Path,
+    *,
+    app_cache: Path | None = None,
+    keep_versions: int = KEPT_VERSIONS,
+    write_back: bool = False,
+    device: str = "device-a",
+    sharing: Literal["device", "user"] = "device",
 ) -> AsyncIterator[Desk]:
     """Everything opened, and closed at the end."""
-    clock = HandClock()
+    clock = HandClock(chance=random.Random(device))
     folder.mkdir(exist_ok=True)
     database = await Database.open(folder / "memory.db")
     try:
         await database.write(lambda connection: log_store.open_replica(connection, clock))
-        log = Log(database, clock, device_id="device-a", session_id="sess_test")
+        log = Log(database, clock, device_id=device, session_id="sess_test")
         redactor = Redactor()
         file = folder / "xiaobai-ai-memory.md"
         unborn: Any = None
-        desk = Desk(file, database, log, clock, redactor, unborn, app_cache, keep_versions, write_back)
+        options = DocumentSettings(keep_versions=keep_versions, sharing=sharing)
+        desk = Desk(file, database, log, clock, redactor, unborn, app_cache, options, write_back)
         desk.restart()
         yield desk
     finally:

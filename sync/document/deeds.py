@@ -1,0 +1,148 @@
+"""What the document events of all devices say, one entry at a time, and the order in which it counts. Pure.
+
+An event of any writer comes through here; one that cannot be understood says nothing and stops nothing.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import lru_cache
+from hashlib import sha256
+from typing import Final
+
+import msgspec
+
+from sync.clock import DRIFT_LIMIT, hlc_text
+from sync.document.capture import ADDED, EDITED, EXCHANGE, REMOVED, day_of, exchange_ids
+from sync.document.edit import entry_text
+from sync.document.labels import day_label, parse_day
+from sync.document.model import Section
+from sync.document.parse import without_closing_marks
+from sync.document.places import DEEPEST
+from sync.document.summary import one_line
+from sync.document.template import ANSWER, QUESTION, RECORDS
+from sync.errors import InvalidInput
+from sync.log.envelope import instant_ms
+from sync.log.model import Event
+
+MOVED: Final = "entry_moved"  # another place among the lines of its section; the text is as it was
+SECTION_ADDED: Final = "section_added"
+SECTION_REMOVED: Final = "section_removed"
+FOLDED: Final = (EXCHANGE, ADDED, EDITED, REMOVED, MOVED, SECTION_ADDED, SECTION_REMOVED)
+
+_DRIFT_MS: Final = DRIFT_LIMIT // timedelta(milliseconds=1)
+_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+
+Order = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an event put an entry. `last`: at the end of the section; else behind `after`, None for its beginning."""
+
+    order: Order
+    section: Section
+    after: str | None = None
+    last: bool = False
+    gap: bool = False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Deed:
+    """One event's say about one entry. `base` is a text, `base_hash` its SHA-256, where the event has them."""
+
+    order: Order
+    entry_id: str
+    event_id: str
+    kind: str = field(compare=False)
+    device: str = field(compare=False)
+    text: str = field(compare=False, default="")
+    place: Place | None = field(compare=False, default=None)
+    base: str | None = field(compare=False, default=None)
+    base_hash: str | None = field(compare=False, default=None)
+    shared: bool = field(compare=False, default=False)
+
+    @property
+    def is_birth(self) -> bool:
+        return self.kind in {ADDED, EXCHANGE}
+
+
+class Said(msgspec.Struct):
+    """What an entry event of any writer may say; see `sync.document.shared_drafts` for what ours do."""
+
+    entry_id: str = ""
+    section: list[str] = []
+    text: str | None = None
+    after: str | None = None
+    gap: bool = False
+    base: str | None = None
+    base_hash: str | None = None
+    shared: bool = False
+    placed: bool = False
+
+
+def order_of(event: Event) -> Order:
+    """The event's place in the total order of all devices."""
+    hlc = event.hlc
+    if event.server_ts is not None:
+        with suppress(InvalidInput):  # a server whose time nobody can read bounds nothing
+            hlc = min(hlc, hlc_text(instant_ms(event.server_ts) + _DRIFT_MS))
+    return hlc, event.replica_id, event.replica_seq
+
+
+@lru_cache(maxsize=1024)  # a document has few sections, and every event names one
+def sound_section(titles: tuple[str, ...]) -> Section:
+    """A section as it can stand in the document: one line a title, days the way we write them, levels that exist."""
+    section = tuple(without_closing_marks(one_line(title)) for title in titles)[: DEEPEST - 1]
+    day = parse_day(section[1]) if len(section) > 1 and section[0] == RECORDS else None
+    return section if day is None else (RECORDS, day_label(day), *section[2:])
+
+
+def hashed(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+def twin(entry_id: str, event_id: str) -> str:
+    """The id of the line that an edit left beside an entry; letters only, as all ids of entries."""
+    return "ent_" + sha256(f"{entry_id}\n{event_id}".encode()).hexdigest()[:32].translate(_LETTERS)
+
+
+def said_by(event: Event) -> Said | None:
+    try:
+        return msgspec.convert(dict(event.payload), Said)
+    except msgspec.ValidationError:  # another program's idea of such an event
+        return None
+
+
+def exchange_deeds(event: Event, order: Order) -> Iterator[Deed]:
+    if not event.payload.get("question") and not event.payload.get("answer"):
+        return  # forgotten since
+    section = (RECORDS, day_label(day_of(event)))
+    asked, answered = exchange_ids(event)
+    for entry_id, mark, said, place in (
+        (asked, QUESTION, event.payload.get("question", ""), Place(order, section, last=True, gap=True)),
+        (answered, ANSWER, event.payload.get("answer", ""), Place(order, section, after=asked)),
+    ):
+        text = (mark + one_line(str(said))).rstrip()
+        yield Deed(order, entry_id, event.event_id, EXCHANGE, event.device_id, text, place)
+
+
+def entry_deed(event: Event, said: Said, section: Section, order: Order) -> Deed | None:
+    if not said.entry_id or (said.text is None and event.type in {ADDED, EDITED}):
+        return None  # nothing is said, or it has been forgotten since
+    place: Place | None = Place(order, section, after=said.after, gap=said.gap)
+    if event.type == EDITED and not said.placed:
+        place = Place(order, section, last=True)  # counts only where the section is another one
+    return Deed(
+        order,
+        said.entry_id,
+        event.event_id,
+        event.type,
+        event.device_id,
+        entry_text(said.text) if said.text is not None else "",
+        None if event.type == REMOVED and not section else place,
+        said.base,
+        hashed(said.base) if said.base is not None else said.base_hash,
+        said.shared,
+    )

@@ -1,0 +1,121 @@
+"""The shared document of one device: the fold kept level with the log, and what the versions ask of it.
+
+The fold lives in memory and is fed what is new. It is made from the whole log at the first event after a start, not
+at the start itself: a version that holds all there is needs none. The reader's and the writer's thread both use it,
+under a lock; the writer sees events of its own transaction, so where that fails the fold is thrown away.
+"""
+
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from sqlalchemy import Connection
+
+from sync.clock import Clock
+from sync.document.canonical import canonical
+from sync.document.deeds import FOLDED, order_of
+from sync.document.hand import shared_drafts
+from sync.document.labels import is_shared
+from sync.document.model import Plan, Snapshot, Version
+from sync.document.overlay import overlay
+from sync.document.shared import SharedFold
+from sync.log import outbox_store
+from sync.log import store as log_store
+from sync.log.log import Log
+from sync.log.model import CLOUD, Draft, Origin
+from sync.redaction import Redactor
+
+SHARED: Final = "document.shared"  # how far the log is in the newest version of a shared document
+REMEMBERED: Final = 4_096  # redacted forms of lines typed here; each costs a look through all rules
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """A document with what the log has beyond the newest version; when that was said, and up to which position."""
+
+    snapshot: Snapshot
+    ts: str
+    position: int
+
+
+class Sharing:
+    """One profile's part in the shared document. Everything runs inside a transaction of the caller."""
+
+    def __init__(self, events: Log, redactor: Redactor, *, clock: Clock) -> None:
+        self._log = events
+        self._redactor = redactor.for_leaving()
+        self._clean = lru_cache(maxsize=REMEMBERED)(self._redactor.clean)
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._fold: SharedFold | None = None
+        self._last: tuple[str | None, Snapshot | None, Snapshot] | None = None
+        self._position = 0
+        self._epoch: str | None = None
+        self._seq = 0
+
+    def forget(self) -> None:
+        """Fold from the start at the next question."""
+        with self._guard:
+            self._fold = None
+
+    def is_behind(self, connection: Connection, current: Version | None) -> bool:
+        """Whether the newest version lacks an event, or is the document of a device that did not share yet."""
+        newest = log_store.newest_of_types(connection, FOLDED)
+        if newest == 0:
+            return False
+        level = current is not None and is_shared(current.label)
+        return not level or newest > log_store.watermark(connection, SHARED)
+
+    def news(self, connection: Connection, current: Version | None) -> News | None:
+        """The shared document where the newest version is behind it."""
+        if not self.is_behind(connection, current):
+            return None
+        with self._guard:
+            fold = self._level(connection)
+            shown = self._shown(fold, current.snapshot if current else None)
+            return News(shown, fold.newest_ts or "", self._position)
+
+    def finished(self, connection: Connection, local: Snapshot) -> Snapshot | None:
+        """The shared document as this device shows it, noted as what the next version holds. None before any event."""
+        with self._guard:
+            fold = self._level(connection)
+            if fold.label is None:
+                return None
+            log_store.set_watermark(connection, SHARED, self._position, self._clock)
+            return self._shown(fold, local)
+
+    def drafts(
+        self, connection: Connection, planned: Plan, base: Version | None, origin: Origin
+    ) -> tuple[list[Draft], list[str]]:
+        """What a hand did, ready to record."""
+        with self._guard:
+            fold = self._level(connection)
+            return shared_drafts(planned, base.snapshot if base else None, fold, self._redactor, origin)
+
+    def _shown(self, fold: SharedFold, local: Snapshot | None) -> Snapshot:
+        """The document on this device; the last one is kept, since a load and the file ask for the same."""
+        if self._last is None or self._last[0] != fold.label or self._last[1] is not local:
+            self._last = (fold.label, local, canonical(fold, overlay(local, fold, self._clean)))
+        return self._last[2]
+
+    def _level(self, connection: Connection) -> SharedFold:
+        """The fold with all that this transaction sees."""
+        cursor = outbox_store.cursor(connection, CLOUD)
+        if self._fold is None or self._is_reordered(connection, cursor.epoch, cursor.seq):
+            self._fold, self._last, self._position = SharedFold(), None, 0
+        fold = self._fold
+        self._epoch, self._seq = cursor.epoch, cursor.seq
+        for event in log_store.of_types(connection, FOLDED, after=self._position):
+            fold.add(event)
+            self._position = event.position
+        return fold
+
+    def _is_reordered(self, connection: Connection, epoch: str | None, seq: int) -> bool:
+        """Whether the server's time has moved an event that is folded, or may have: it begins to count anew."""
+        if self._epoch not in {None, epoch} or seq < self._seq:
+            return True
+        if seq == self._seq:
+            return False
+        numbered = log_store.numbered(connection, FOLDED, above=self._seq)
+        return any(event.position <= self._position and order_of(event)[0] != event.hlc for event in numbered)

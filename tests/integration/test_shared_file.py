@@ -1,0 +1,362 @@
+"""One document on several devices: real files and databases, events carried by hand."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection
+
+from sync.document import store as document_store
+from sync.document.labels import is_shared
+from sync.document.model import Version
+from sync.errors import StorageError
+from sync.log import outbox_store
+from sync.log.model import CLOUD, Cursor, Query
+from sync.settings import DocumentSettings
+from tests.integration.document_desk import Desk, on_a_desk
+from tests.support import REDACTOR
+
+HABITS = "### 工作习惯"
+STYLE = "### 沟通风格"
+
+
+class Desks:
+    """Devices of one person; `level` lets everybody hear everything."""
+
+    def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
+        self._folder = folder
+        self._stack = stack
+        self.all: list[Desk] = []
+
+    async def open(self, name: str, *, sharing: bool = True) -> Desk:
+        mode = on_a_desk(self._folder / name, device=f"device-{name}", sharing="user" if sharing else "device")
+        desk = await self._stack.enter_async_context(mode)
+        self.all.append(desk)
+        return desk
+
+    async def level(self, *, redacted: bool = False) -> str:
+        """Every file of those that share, which must be the same, or the same once it is redacted."""
+        for desk in self.all:
+            await desk.memory.settle()
+        for _ in range(2):
+            for desk in self.all:
+                await desk.hear(*self.all)
+        texts = {desk.text for desk in self.all if desk.options.sharing == "user"}
+        if redacted:
+            texts = {REDACTOR.clean(text) for text in texts}
+        assert len(texts) == 1, texts
+        return texts.pop()
+
+
+@pytest.fixture
+async def desks(tmp_path: Path) -> AsyncIterator[Desks]:
+    async with AsyncExitStack() as stack:
+        yield Desks(tmp_path, stack)
+
+
+def switched(desk: Desk, *, sharing: bool) -> None:
+    """Start the device again with another setting."""
+    desk.options = DocumentSettings(sharing="user" if sharing else "device")
+    desk.restart()
+
+
+async def newest(desk: Desk) -> Version:
+    return await desk.newest()
+
+
+class TestTogether:
+    async def test_what_each_says_and_types_stands_in_both_files_byte_for_byte(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("甲问")
+        await b.said("乙问")
+        await desks.level()
+        a.type_under(HABITS, "- 早起")
+        b.type_under(STYLE, "- 简短")
+        text = await desks.level()
+        for line in ("用户问：甲问", "用户问：乙问", f"{HABITS}\n- 早起\n", f"{STYLE}\n- 简短\n"):
+            assert line in text
+        assert is_shared((await newest(a)).label)
+
+    async def test_both_edits_of_one_line_at_different_words_are_in_it(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("一 二 三 四 五 六 七 八")
+        await desks.level()
+        a.replace("二", "贰")
+        b.replace("七", "柒")
+        text = await desks.level()
+        assert "- 用户问：一 贰 三 四 五 六 柒 八\n" in text
+
+    async def test_edits_of_the_same_word_both_stay(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("喝红茶")
+        await desks.level()
+        a.replace("红茶", "绿茶")
+        b.replace("红茶", "白茶")
+        text = await desks.level()
+        assert text.count("喝绿茶") == text.count("喝白茶") == 1
+        a.replace("- 用户问：喝绿茶\n", "")
+        text = await desks.level()
+        assert "喝绿茶" not in text
+        assert "喝白茶" in text
+
+    async def test_an_edit_beats_a_removal_and_a_removal_that_nobody_contests_stays(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("留下", "走开")
+        await desks.level()
+        a.replace("- 用户问：留下\n", "")
+        a.replace("- 用户问：走开\n", "")
+        b.replace("用户问：留下", "用户问：留下吧")
+        text = await desks.level()
+        assert "- 用户问：留下吧\n" in text
+        assert "走开" not in text
+
+    async def test_a_stale_buffer_takes_nothing_of_the_others_away(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("旧的")
+        buffer = await desks.level()
+        await b.said("新的")
+        b.type_under(HABITS, "- 早起")
+        await desks.level()
+        a.text = buffer.replace(f"{STYLE}\n", f"{STYLE}\n- 简短\n")
+        text = await desks.level()
+        for line in ("旧的", "新的", "- 早起", "- 简短"):
+            assert line in text
+
+    async def test_lines_that_changed_places_blank_lines_and_headings_are_shared(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("开始")
+        a.type_under(HABITS, "- 一\n- 二\n- 三")
+        await desks.level()
+        b.replace("- 一\n- 二\n- 三", "- 三\n- 一\n\n- 二")
+        b.replace("## 常用操作", "## 计划\n\n### 今年\n\n## 常用操作")
+        text = await desks.level()
+        assert f"{HABITS}\n- 三\n- 一\n\n- 二\n" in text
+        assert "## 计划\n\n### 今年\n" in text
+        a.replace("### 今年\n", "")
+        assert "### 今年" not in await desks.level()
+
+    async def test_settling_again_writes_and_records_nothing(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("甲问")
+        a.type_under(HABITS, "- 早起")
+        await desks.level()
+        before = [(desk.text, await desk.versions(), len(await desk.hand_events())) for desk in (a, b)]
+        for desk in (a, b):
+            desk.restart()
+            await desk.memory.settle()
+            await desk.memory.settle()
+        assert [(desk.text, await desk.versions(), len(await desk.hand_events())) for desk in (a, b)] == before
+
+    async def test_load_shows_what_was_just_heard_before_the_file_does(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("甲问")
+        await b.hear(a)
+        await b.say("乙问")
+        view = await b.memory.view()
+        assert "用户问：甲问" in view.text
+        assert "用户问：乙问" in view.text
+        assert "乙问" not in b.text
+
+
+class TestLabels:
+    async def test_a_late_event_makes_a_label_of_its_own(self, desks: Desks) -> None:
+        """The newest time is the same before and after; a stale buffer must not be taken for the newer version."""
+        a, b = await desks.open("a"), await desks.open("b")
+        a.clock.move(hours=-1)
+        await a.said("早先")
+        await b.said("后来")
+        buffer = b.text
+        await b.hear(a)
+        labels = [label for label, _ in await b.versions()]
+        assert len(set(labels)) == len(labels) == 2
+        b.text = buffer.replace(f"{HABITS}\n", f"{HABITS}\n- 早起\n")
+        text = await desks.level()
+        for line in ("早先", "后来", "- 早起"):
+            assert line in text
+
+    async def test_the_time_is_that_of_the_newest_event_where_it_was_recorded(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("甲问")
+        b.clock.move(days=3)
+        await desks.level()
+        assert (await newest(b)).label == "2026/1/8 09:00:00 · 1"
+
+
+class TestRawText:
+    async def test_what_was_typed_raw_stays_raw_on_its_device_and_the_rest_is_the_same(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("开始")
+        a.type_under(HABITS, "- 电话 13812345678 晚上打")
+        await desks.level(redacted=True)
+        assert "- 电话 13812345678 晚上打\n" in a.text
+        assert "- 电话 [手机号] 晚上打\n" in b.text
+        b.replace("- 电话 [手机号] 晚上打", "- 我的电话是 [手机号]，早上打")
+        await desks.level(redacted=True)
+        assert "- 我的电话是 13812345678，早上打\n" in a.text
+        assert a.text.replace("13812345678", "[手机号]") == b.text
+        a.replace("13812345678", "13987654321")
+        await desks.level(redacted=True)
+        assert "13987654321" in a.text
+        b.replace("是 [手机号]", "没有了")
+        assert "- 我的电话没有了，早上打\n" in await desks.level()
+
+    async def test_a_heading_too(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("开始")
+        a.replace("## 常用操作", "## 张三 13812345678\n\n- 同事\n\n## 常用操作")
+        await desks.level(redacted=True)
+        b.replace("- 同事", "- 老同事")
+        await desks.level(redacted=True)
+        assert "## 张三 13812345678\n\n- 老同事\n" in a.text
+        assert "## 张三 [手机号]\n\n- 老同事\n" in b.text
+
+
+class TestComingAndGoing:
+    async def test_what_each_remembered_before_stands_in_it_once(self, desks: Desks) -> None:
+        a, b = await desks.open("a", sharing=False), await desks.open("b", sharing=False)
+        await a.said("甲问")
+        a.type_under(HABITS, "- 早起")
+        await a.memory.settle()
+        await b.said("乙问")
+        await a.hear(b)
+        await b.hear(a)
+        assert "乙问" not in a.text
+        switched(a, sharing=True)
+        switched(b, sharing=True)
+        text = await desks.level()
+        for line in ("用户问：甲问", "用户问：乙问", "- 早起"):
+            assert text.count(line) == 1
+
+    async def test_a_file_that_was_copied_by_hand_is_not_doubled(self, desks: Desks) -> None:
+        a, b = await desks.open("a", sharing=False), await desks.open("b", sharing=False)
+        await a.said("甲问")
+        a.type_under(HABITS, "- 早起\n- 早起")
+        await a.memory.settle()
+        b.text = a.text
+        await b.memory.settle()
+        switched(a, sharing=True)
+        switched(b, sharing=True)
+        text = await desks.level()
+        assert text.count("用户问：甲问") == text.count("AI 答：好的") == 1
+        assert text.count("- 早起") == 2
+        a.replace("- 早起\n- 早起\n", "- 早起\n")
+        assert (await desks.level()).count("- 早起") == 1
+
+    async def test_one_that_does_not_share_keeps_its_document_and_changes_only_its_own_lines(
+        self, desks: Desks
+    ) -> None:
+        a, b, own = await desks.open("a"), await desks.open("b"), await desks.open("c", sharing=False)
+        await a.said("甲问")
+        await own.said("丙问")
+        text = await desks.level()
+        assert "丙问" in text
+        assert "甲问" not in own.text
+        own.replace("- 用户问：丙问\n", "- 用户问：丙改\n")
+        assert "丙改" in await desks.level()
+        assert b.text == a.text
+
+    async def test_leaving_keeps_the_document_and_what_is_done_then_is_this_device_s_own(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("甲问")
+        await b.said("乙问")
+        text = await desks.level()
+        switched(b, sharing=False)
+        await b.memory.settle()
+        assert b.text == text
+        b.replace("- 用户问：甲问\n", "")
+        await b.said("乙又问")
+        await a.said("甲又问")
+        await desks.level()
+        assert "甲又问" not in b.text
+        assert "乙又问" in b.text
+        assert "用户问：甲问\n" not in b.text
+        assert "- 用户问：甲问\n" in a.text
+        assert "乙又问" in a.text
+
+    async def test_one_that_joins_late_has_the_same_bytes_also_with_a_file_of_its_own(self, desks: Desks) -> None:
+        a = await desks.open("a")
+        await a.said("甲问")
+        a.type_under(HABITS, "- 早起")
+        await a.memory.settle()
+        late, own = await desks.open("late"), await desks.open("own")
+        own.text = "# 我的记忆\n\n## 用户偏好\n\n### 工作习惯\n- 早起\n- 晚睡\n"
+        await own.hear(a)
+        await late.hear(a)
+        for desk in (a, late):
+            await desk.hear(own)
+        assert late.text == a.text
+        assert own.text == a.text.replace("# AI 对话记忆", "# 我的记忆")
+        assert a.text.count("- 早起") == a.text.count("- 晚睡") == 1
+
+
+class TestTheDeviceSOwn:
+    async def test_front_matter_line_endings_and_an_entry_too_large_for_an_event_stay_its_own(
+        self, desks: Desks
+    ) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        large = "- " + "大" * 30_000
+        a.file.write_bytes(
+            f"---\nkind: memory\n---\n# 记\r\n\r\n## 用户偏好\r\n\r\n{HABITS}\r\n- 一\r\n{large}\r\n- 二\r\n".encode()
+        )
+        await a.memory.settle()
+        await b.said("乙问")
+        await a.hear(b)
+        await b.hear(a)
+        data = a.file.read_bytes().decode()
+        assert data.startswith("---\nkind: memory\n---\n")
+        assert f"{HABITS}\r\n- 一\r\n{large}\r\n- 二\r\n" in data
+        assert "\n" not in data.removeprefix("---\nkind: memory\n---\n").replace("\r\n", "")
+        assert "大" not in b.text
+        assert f"{HABITS}\n- 一\n- 二\n" in b.text
+
+
+class TestOrder:
+    async def test_a_clock_years_ahead_counts_as_the_server_bounds_it_once_that_is_known(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        a.clock.move(days=3000)
+        await a.said("甲问")
+        await b.said("乙问")
+        await desks.level()
+        assert str((await newest(b)).label).startswith("2034/")
+        for desk in (a, b):
+            await numbered(desk, "2026-01-08T01:00:00.000Z")
+        await b.said("乙又问")
+        await desks.level()
+        assert (await newest(a)).label == (await newest(b)).label == "2026/1/9 09:00:00 · 3"
+
+    async def test_a_write_that_fails_leaves_nothing_of_itself_in_the_next_rendering(
+        self, desks: Desks, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        a = await desks.open("a")
+        await a.said("甲问")
+        with monkeypatch.context() as patch:
+            patch.setattr(document_store, "append", full)
+            a.type_under(HABITS, "- 早起")
+            with pytest.raises(StorageError):
+                await a.memory.settle()
+        a.replace("- 早起", "- 晚睡")
+        await a.memory.settle()
+        assert "早起" not in a.text
+        assert f"{HABITS}\n- 晚睡\n" in a.text
+        assert (await newest(a)).label == "2026/1/8 09:00:00 · 2"
+
+
+def full(*_: object) -> Version:
+    raise StorageError("the disk is full")
+
+
+async def numbered(desk: Desk, server_ts: str) -> None:
+    """As after a round with the server: every event has its number and the server's time."""
+    events = (await desk.log.read(Query())).events
+
+    def numbering(connection: Connection) -> None:
+        known = sorted(events, key=lambda event: event.event_id)
+        outbox_store.number(
+            connection,
+            [replace(event, server_seq=seq, server_ts=server_ts) for seq, event in enumerate(known, start=1)],
+        )
+        outbox_store.move_cursor(connection, CLOUD, Cursor("epoch", len(events), None, len(events)))
+
+    await desk.database.write(numbering)

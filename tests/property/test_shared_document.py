@@ -1,0 +1,235 @@
+"""Three devices share one document: whatever they type, in whatever order they hear of each other, all end alike.
+
+Everything here is the program's own pure part: a save is planned against the versions a device has written, becomes
+drafts, and the drafts become events that reach the others late, twice and in any order. Words are unique, so that each
+one typed can be looked for afterwards.
+"""
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from sync.clock import hlc_text
+from sync.document.canonical import canonical
+from sync.document.capture import EXCHANGE
+from sync.document.hand import shared_drafts
+from sync.document.labels import is_shared
+from sync.document.model import Snapshot, Version, encode
+from sync.document.overlay import overlay
+from sync.document.parse import parse
+from sync.document.plan import choose_base, plan
+from sync.document.shared import SharedFold
+from sync.log.model import Draft, Event, Origin
+from tests.support import REDACTOR, event
+
+NAMES = ("a", "b", "c")
+STEPS = 14
+UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)  # a history drawn from chance does not shrink to a story
+
+
+@dataclass
+class World:
+    """What was typed by anybody, under the line it belongs to: a line is named by its first word, which stays."""
+
+    chance: random.Random
+    time: int = 1_700_000_000_000
+    count: int = 0
+    typed: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)  # words that somebody took out of a line, or with it
+    removed: dict[str, set[str]] = field(default_factory=dict)  # line -> who removed it
+    edited: dict[str, set[str]] = field(default_factory=dict)  # line -> who changed it
+
+    def word(self) -> str:
+        self.count += 1
+        word = f"w{self.count}x"
+        self.typed.add(word)
+        return word
+
+    def sentence(self) -> str:
+        return " ".join(self.word() for _ in range(self.chance.randint(4, 7)))
+
+
+@dataclass
+class Peer:
+    """One device: the events it knows, its fold of them, the versions it has written, and an editor."""
+
+    name: str
+    world: World
+    known: list[Event] = field(default_factory=list)
+    fold: SharedFold = field(default_factory=SharedFold)
+    ring: list[Version] = field(default_factory=list)
+    number: int = 0
+    buffer: str = ""
+
+    def __post_init__(self) -> None:
+        letters = self.ids()
+        self.new_id: Callable[[], str] = lambda: next(letters)
+
+    def ids(self) -> Iterator[str]:
+        while True:
+            self.world.count += 1
+            yield f"ent_{self.name}{self.world.count}"
+
+    @property
+    def text(self) -> str:
+        return self.ring[-1].snapshot.document.text if self.ring else ""
+
+    def record(self, kind: str, payload: dict[str, object]) -> None:
+        self.world.time += self.world.chance.choice([0, 0, 1, 1000])
+        self.number += 1
+        made = event(
+            self.number,
+            replica=f"rep_{self.name}",
+            device=f"device-{self.name}",
+            type=kind,
+            payload=payload,
+            hlc=hlc_text(self.world.time, self.number),
+        )
+        self.known.append(made)
+        self.fold.add(made)
+
+    def hear(self, events: list[Event]) -> None:
+        seen = {event.event_id for event in self.known}
+        for heard in events:
+            self.fold.add(heard)
+            if heard.event_id not in seen:
+                self.known.append(heard)
+                seen.add(heard.event_id)
+        self.render(self.ring[-1].snapshot if self.ring else None)
+
+    def render(self, local: Snapshot | None) -> None:
+        if self.fold.label is not None:
+            made = canonical(self.fold, overlay(local, self.fold, REDACTOR.clean))
+            if not self.ring or made.document != self.ring[-1].snapshot.document:
+                self.ring.append(Version.of(len(self.ring), made))
+
+    def say(self) -> None:
+        self.record(EXCHANGE, {"question": self.world.sentence(), "answer": self.world.sentence()})
+        self.render(self.ring[-1].snapshot if self.ring else None)
+
+    def save(self, text: str) -> None:
+        disk = parse(text.encode())
+        current = self.ring[-1] if self.ring else None
+        base = choose_base(disk, self.ring)
+        planned = plan(base, current, disk, self.new_id)
+        origin = Origin.USER if current else Origin.IMPORTED
+        drafts, _ = shared_drafts(planned, base.snapshot if base else None, self.fold, REDACTOR, origin)
+        for made in drafts:
+            self.record_draft(made)
+        self.ring.append(Version.of(len(self.ring), planned.observed))
+        self.render(planned.snapshot)
+        self.buffer = text
+
+    def record_draft(self, made: Draft) -> None:
+        self.record(made.type, dict(made.payload.value))
+
+    def edit(self) -> None:
+        """One change by hand to the editor's buffer, which is loaded anew now and then, and a save."""
+        world, chance = self.world, self.world.chance
+        if not self.buffer or chance.random() < 0.6:
+            self.buffer = self.text
+        if not self.buffer:
+            return
+        lines = self.buffer.split("\n")
+        items = [at for at, line in enumerate(lines) if line.startswith("- ") and " w" in line.replace("：", " ")]
+        kind = chance.choice(["add", "add", "edit", "edit", "edit", "remove", "move", "gap", "heading"])
+        at = chance.choice(items) if items else 0
+        if kind == "add" or not items:
+            places = [at for at, line in enumerate(lines) if line.startswith(("- ", "###"))]
+            lines.insert(chance.choice(places) + 1, f"- {world.sentence()}")
+        elif kind == "edit":
+            lines[at] = self.reworded(lines[at])
+        elif kind == "remove":
+            world.removed.setdefault(named(lines[at]), set()).add(self.name)
+            world.taken |= words(lines[at])
+            del lines[at]
+        elif kind == "move":
+            lines.insert(chance.choice(items), lines.pop(at))
+        elif kind == "gap":
+            lines.insert(at, "")
+        else:
+            lines.insert(lines.index("## 重要对话记录"), f"## {world.word()}\n")
+        self.save("\n".join(lines))
+
+    def reworded(self, line: str) -> str:
+        """A line with one word replaced, put in or taken out; its first words stay, so that it can be named."""
+        world = self.world
+        world.edited.setdefault(named(line), set()).add(self.name)
+        parts = line.split(" ")
+        first = next(at for at, part in enumerate(parts) if words(part)) + 1
+        at = world.chance.randrange(first, len(parts)) if len(parts) > first else len(parts)
+        gone = parts[at : at + 1]
+        kind = world.chance.choice(["replace", "insert", "drop"] if len(parts) > first + 1 else ["insert"])
+        put = [*(gone if kind == "insert" else []), *([world.word()] if kind != "drop" else [])]
+        world.taken |= set(gone) - set(put)
+        return " ".join([*parts[:at], *put, *parts[at + 1 :]])
+
+
+def words(text: str) -> set[str]:
+    return {word for word in text.replace("：", " ").split() if word.startswith("w")}
+
+
+def named(line: str) -> str:
+    return next(word for word in line.replace("：", " ").split() if word.startswith("w"))
+
+
+def history(chance: random.Random) -> tuple[World, list[Peer]]:
+    world = World(chance)
+    peers = [Peer(name, world) for name in NAMES]
+    peers[0].say()
+    for _ in range(STEPS):
+        peer = chance.choice(peers)
+        action = chance.choice(["say", "edit", "edit", "edit", "hear", "hear"])
+        if action == "say":
+            peer.say()
+        elif action == "edit" and peer.ring:
+            peer.edit()
+        else:
+            heard = list(chance.choice(peers).known)  # what a replica says reaches others in its own order, some of it
+            peer.hear(heard[: chance.randint(0, len(heard))])
+    return world, peers
+
+
+def all_events(peers: list[Peer]) -> list[Event]:
+    return list({event.event_id: event for peer in peers for event in peer.known}.values())
+
+
+@settings(max_examples=150, deadline=None, phases=UNSHRUNK)
+@given(st.randoms(use_true_random=False))
+def test_devices_that_know_the_same_show_the_same_bytes_and_every_word(chance: random.Random) -> None:
+    world, peers = history(chance)
+    events = all_events(peers)
+    for peer in peers:
+        chance.shuffle(events)
+        peer.hear([*events, *events[:3]])
+    texts = {peer.text for peer in peers}
+    assert len(texts) == 1
+    (text,) = texts
+    assert encode(parse(text.encode())) == text.encode()
+    assert peers[0].ring[-1].snapshot.document == parse(text.encode()), "what is kept is what the next look reads"
+    assert is_shared(parse(text.encode()).label)
+    shown = words(text)
+    headings = {line.removeprefix("## ") for line in text.splitlines() if line.startswith("## w")}
+    assert world.typed - world.taken <= shown | headings
+    for line, by in world.removed.items():
+        assert line not in shown or world.edited.get(line, set()) - by, "taken away and edited by nobody else"
+
+
+@settings(max_examples=100, deadline=None, phases=UNSHRUNK)
+@given(st.randoms(use_true_random=False))
+def test_any_order_of_delivery_ends_in_the_same_bytes(chance: random.Random) -> None:
+    _, peers = history(chance)
+    events = all_events(peers)
+    texts = set()
+    for _ in range(4):
+        chance.shuffle(events)
+        fold = SharedFold()
+        for at, heard in enumerate([*events, *events[::2]]):
+            fold.add(heard)
+            if at % 3 == 0:  # looking in between changes nothing
+                canonical(fold, overlay(None, fold, REDACTOR.clean))
+        texts.add(encode(canonical(fold, overlay(None, fold, REDACTOR.clean)).document))
+    assert len(texts) == 1
