@@ -3,6 +3,6 @@
 Glossary
     epoch       names one life of a user's log on the server; another epoch means the log was replaced.
     seq         the server's dense number of an event within a user; given under a lock, so it has no holes.
-    head/floor  the highest number given, and the number below which events were folded away.
+    head/floor  the highest number given, and the lowest cursor that the server can serve.
     round       requests until nothing waits and the cursor stands at the head.
 """

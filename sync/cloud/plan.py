@@ -60,7 +60,7 @@ def judge(cursor: Cursor, answer: SyncAnswer) -> Verdict:
     """
     if answer.reset or (cursor.epoch is not None and cursor.epoch != answer.epoch):
         start = Cursor(epoch=answer.epoch, seq=answer.floor, head=answer.head, synced_at=answer.server_time)
-        return Verdict(reset=True, cursor=start, caught_up=False)  # what lies below the floor was folded away
+        return Verdict(reset=True, cursor=start, caught_up=False)  # nothing below can be served
     seq, event_id = cursor.seq, cursor.event_id
     for event in answer.events:
         if event.server_seq != seq + 1:

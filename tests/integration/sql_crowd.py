@@ -22,6 +22,9 @@ _CROWD = """
         '0193a5b2c3d4-0000', 'user-typed', '2026-02-02', 480, '{{}}', 600,
         '2026-01-01'::timestamptz + make_interval(mins => seq::integer), null
     from generate_series(1, {users}) as n cross join generate_series(1, {each}::bigint) as seq;
+    insert into public.ai_memory (user_id, device_id, content, replica_id, through_replica_seq, content_sha256)
+    select public.crowd_user(n), 'd1', '# ' || n, 'r1', {each}, encode(sha256(convert_to('# ' || n, 'UTF8')), 'hex')
+    from generate_series(1, {users}) as n;
     set session_replication_role = origin;
     analyze;
 """
@@ -34,7 +37,7 @@ _USER = """
 
 @dataclass(frozen=True)
 class Crowd:
-    """`users` accounts of one device and `each` events."""
+    """`users` accounts of one device, its document and `each` events."""
 
     cloud: Cloud
     users: int
