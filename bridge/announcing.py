@@ -20,8 +20,11 @@ Tell = Callable[[App, Notify], Awaitable[None]]
 BETWEEN_HINTS: Final = 0.1  # seconds; a renderer need not redraw more often
 
 
-async def announce(app: App, notify: Notify) -> None:
-    """What a client wants to hear of, until cancelled."""
+async def announce(app: App, notify: Notify, *, arrived: bool) -> None:
+    """What a client wants to hear of, until cancelled. `arrived`: another account came in, so all of it is new."""
+    if arrived:
+        await _auth_changed(app, notify)
+        await _memory_changed(app, notify)
     if app.replicator is None:
         await _hint(app, notify, [])
         return

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 LOG_BYTES: Final = 2 * 1024 * 1024
 LOG_FILES: Final = 3
+CALLERS_PATIENCE: Final = 5.0  # seconds for calls that use an application which is about to be closed
 
 
 def main(flags: dict[str, Any]) -> int:
@@ -58,10 +59,15 @@ class LateApp:
         self._notify = notify
         self._listening = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
+        self._callers = set[asyncio.Task[Any]]()
         self._app: asyncio.Future[App] = asyncio.get_running_loop().create_future()
 
     async def opened(self) -> "App":
-        return await asyncio.shield(self._app)
+        app = await asyncio.shield(self._app)
+        if (caller := asyncio.current_task()) is not None:  # an application is not closed under a call that uses it
+            self._callers.add(caller)
+            caller.add_done_callback(self._callers.discard)
+        return app
 
     def listen(self) -> None:
         self._listening.set()
@@ -83,26 +89,44 @@ class LateApp:
         return self._glimpse.load(scope=scope, max_chars=max_chars)
 
     async def hold(self, settings: "Settings", over: asyncio.Event) -> None:
-        """Open the application, keep it until `over`, close it."""
+        """Open the application, keep it until `over`, close it; another one each time the account changes."""
         app_module = await asyncio.to_thread(importlib.import_module, "sync.app")
         try:
-            async with app_module.open_app(settings, app_module.Role.SIDECAR) as app:
-                self._app.set_result(app)
-                telling = asyncio.create_task(self._tell(app))
-                await over.wait()
-                telling.cancel()
-                self.unfollow()
+            with app_module.sidecar_role(settings) as role:
+                before: App | None = None
+                while not over.is_set():
+                    async with app_module.open_app(
+                        settings, app_module.Role.SIDECAR, held=role, handed=before.entrance.handed if before else None
+                    ) as app:
+                        await self._keep(app, over, arrived=before is not None)
+                        before = app
         except BaseException as error:
             if not self._app.done():
                 self._app.set_exception(error)
                 self._app.exception()  # whoever waits is told by it, and so is the process
             raise
 
-    async def _tell(self, app: "App") -> None:
+    async def _keep(self, app: "App", over: asyncio.Event, *, arrived: bool) -> None:
+        """Give the application to whoever asks until the process ends or another account comes in."""
+        self._glimpse = None
+        self._app.set_result(app)
+        telling = asyncio.create_task(self._tell(app, arrived=arrived))
+        leaving = asyncio.create_task(app.entrance.left.wait())
+        ending = asyncio.create_task(over.wait())
+        await asyncio.wait((leaving, ending), return_when=asyncio.FIRST_COMPLETED)
+        for task in (telling, leaving, ending):
+            task.cancel()
+        self.unfollow()
+        if not over.is_set():
+            self._app = asyncio.get_running_loop().create_future()
+            if self._callers:
+                await asyncio.wait(self._callers, timeout=CALLERS_PATIENCE)
+
+    async def _tell(self, app: "App", *, arrived: bool) -> None:
         await self._listening.wait()
         from bridge.announcing import announce  # noqa: PLC0415 - it imports what was late
 
-        await kept_up("notifications", lambda: announce(app, self._notify))
+        await kept_up("notifications", lambda: announce(app, self._notify, arrived=arrived))
 
 
 async def _serve(settings: "Settings", descriptors: tuple[int, int]) -> int:
@@ -124,7 +148,7 @@ async def _late_app(settings: "Settings", notify: Notify) -> AsyncIterator[LateA
 
 def _glimpse(settings: "Settings") -> Glimpse | None:
     installation = known_installation(settings.data_dir)
-    if installation is None:
+    if installation is None or installation.document_of is not None:  # then the file is another profile's still
         return None
     return Glimpse(
         database=Profile.of(settings.data_dir, installation).database,

@@ -352,9 +352,12 @@ export interface Methods {
     params: Record<string, never>;
     result: AuthJson;
   };
-  /** End the session; the memory stays on this device. */
+  /** End the session; the memory stays on this device, or goes if asked. */
   'auth/logout': {
-    params: Record<string, never>;
+    params: {
+      /** default "keep" */ localCopy?: 'keep' | 'remove';
+      /** default false */ evenUnsent?: boolean;
+    };
     result: AuthJson;
   };
   /** The account's devices; without an answer of the cloud, those known here. */

@@ -7,58 +7,50 @@ record and read; if no sidecar is running it does the sidecar's work once, for t
 
 import asyncio
 import logging
-import platform
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import cache, partial
+from functools import partial
 from typing import Final
 
 from filelock import FileLock
 
-from sync import __version__, health
-from sync.clock import Clock, SystemClock, milliseconds, uuid7
-from sync.cloud.account import Account, AccountState
-from sync.cloud.contact import Contact
-from sync.cloud.device_key import KEY_SERVICE, DeviceKey
-from sync.cloud.exchange import Exchange, SnapshotSource
-from sync.cloud.late import LateCloud
+from sync import __version__, health, parts, switch
+from sync.clock import Clock, SystemClock
+from sync.cloud.account import Account
 from sync.cloud.logins import Session
-from sync.cloud.port import Cloud, DeviceFacts, SnapshotRow
+from sync.cloud.port import Cloud
 from sync.cloud.replicator import CloudState, CloudStatus, Replicator
-from sync.cloud.secret_store import open_secret_store
-from sync.cloud.tokens import TokenStore, open_token_store
 from sync.contract import Status
 from sync.device import hardware_id
 from sync.devices import Devices
 from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
 from sync.document.watcher import Watcher
-from sync.errors import AlreadyRunning, DifferentUser, InvalidInput, StorageError, StorageReadOnly
-from sync.files import sha256
+from sync.entrance import Entrance
+from sync.errors import AlreadyRunning, InvalidInput, StorageError, StorageReadOnly
+from sync.files import make_private_folder
 from sync.jobs import kept_up, running
 from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import Cursor
 from sync.profiles import (
-    Installation,
     Profile,
+    change_installation,
     note_sidecar_pid,
     open_installation,
     open_profile,
-    rename_installation,
     take_sidecar_role,
 )
 from sync.redaction import Redactor
-from sync.replica import Replica, open_replica
+from sync.replica import open_replica
 from sync.settings import Settings
 from sync.signals import Signal, wait_for_any
 
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
 BETWEEN_WRITES: Final = 0.6  # seconds at least between two renderings of the file caused by new events
 FOR_A_HELPER: Final = 2.0  # seconds a starting sidecar waits for a command that does its work just now
-SNAPSHOT_BYTES: Final = 1024 * 1024  # the server takes no larger document
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +75,7 @@ class App:
     document: MemoryFile
     conversation: Conversation
     account: Account
+    entrance: Entrance
     replicator: Replicator | None
     devices: Devices
     clock: Clock
@@ -121,43 +114,9 @@ class App:
                 "deviceId differs from XIAOBAI_DEVICE_ID", field="deviceId", hint="Give the same id in both places."
             )
         await self.document.settle()  # what was recorded under the old id goes into the document first
-        rename_installation(self.settings.data_dir, Installation(self.profile.folder.name, device_id))
+        change_installation(self.settings.data_dir, lambda now: replace(now, device_id=device_id))
         self.log.device_id = device_id
         await self.devices.introduce()
-
-    async def verify(self, contact: Contact, code: str, *, accept: bool = False) -> AccountState:
-        """Log in with the code that `account.logins.start` has sent."""
-        return await self._enter(await self.account.logins.verify(contact, code), accept=accept)
-
-    async def log_in(self, contact: Contact, password: str, *, accept: bool = False) -> AccountState:
-        """Log in with a password."""
-        return await self._enter(await self.account.logins.sign_in(contact, password), accept=accept)
-
-    async def adopt_session(self, access_token: str, expires_at: float) -> AccountState:
-        """Work with a session that the app opened."""
-        return await self._enter(await self.account.identify(access_token, expires_at))
-
-    async def _enter(self, session: Session, *, accept: bool = False) -> AccountState:
-        """Every login ends here: make this profile the user's at the first time, tell the others this device's name.
-
-        The one place that knows what becomes of a session whose user is not this profile's (DifferentUser): it is
-        ended on the server, since nobody will use it.
-        """
-        try:
-            state = await self.account.enter(session, accept=accept)
-        except DifferentUser:
-            await self.account.abandon(session)
-            raise
-        await self.devices.introduce()
-        if self.replicator is not None:
-            self.replicator.wake()
-        return state
-
-    async def log_out(self) -> AccountState:
-        state = await self.account.log_out()
-        if self.replicator is not None:
-            self.replicator.wake()
-        return state
 
     async def status(self) -> Status:
         view = await self.document.view()
@@ -226,6 +185,8 @@ class App:
         seen = await self.log.database.data_version()
         while True:
             await asyncio.sleep(OTHER_PROCESSES)
+            if open_installation(self.settings.data_dir, hardware_id).profile != self.profile.name:
+                self.entrance.left.set()  # a login by the command line
             now = await self.log.database.data_version()
             if now == seen:
                 continue
@@ -236,13 +197,39 @@ class App:
                 self.log.changed.set()
 
 
+@contextmanager
+def sidecar_role(settings: Settings, *, patience: float = FOR_A_HELPER) -> Iterator[FileLock]:
+    """The role of the sidecar, for one that opens several applications after each other. AlreadyRunning."""
+    make_private_folder(settings.data_dir)
+    role = take_sidecar_role(settings.data_dir, patience=patience)
+    note_sidecar_pid(settings.data_dir)
+    try:
+        yield role
+    finally:
+        role.release()
+
+
 @asynccontextmanager
 async def open_app(
-    settings: Settings, role: Role, *, clock: Clock | None = None, cloud: Cloud | None = None
+    settings: Settings,
+    role: Role,
+    *,
+    held: FileLock | None = None,
+    handed: Session | None = None,
+    clock: Clock | None = None,
+    cloud: Cloud | None = None,
 ) -> AsyncIterator[App]:
-    """Everything, in order. Raises AlreadyRunning, SettingsError, StorageError before anything was started."""
+    """Everything, in order. Raises AlreadyRunning, SettingsError, StorageError before anything was started.
+
+    `held`: the sidecar's role, where the caller has it already. `handed`: the app's session to go on with, after
+    another account was left.
+    """
     async with AsyncExitStack() as stack:
-        app = await _construct(settings, role, clock or SystemClock(), cloud, stack)
+        if held is None and role is not Role.GUEST:
+            held = stack.enter_context(_role_if_free(settings, needed=role is Role.SIDECAR))
+        app = await _construct(settings, role, clock or SystemClock(), cloud, stack, is_sidecar=held is not None)
+        if handed is not None:
+            await app.account.enter(handed)
         if role is Role.SIDECAR:
             stack.push_async_callback(app.stop)
             await app.document.view()  # what a glimpse has answered may come back as the base of a save
@@ -255,41 +242,47 @@ async def open_app(
             await app.settle()
 
 
-async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud | None, stack: AsyncExitStack) -> App:
+@contextmanager
+def _role_if_free(settings: Settings, *, needed: bool) -> Iterator[FileLock | None]:
+    with ExitStack() as stack:
+        try:
+            held = stack.enter_context(sidecar_role(settings, patience=FOR_A_HELPER if needed else 0.0))
+        except (AlreadyRunning, StorageReadOnly):
+            if needed:
+                raise
+            held = None
+        yield held
+
+
+async def _construct(
+    settings: Settings, role: Role, clock: Clock, cloud: Cloud | None, stack: AsyncExitStack, *, is_sidecar: bool
+) -> App:
     installation = open_installation(settings.data_dir, hardware_id)
     profile = open_profile(settings.data_dir, installation)
-    lock = _take_role(settings, role)
-    if lock is not None:
-        stack.callback(lock.release)
-    replica = await open_replica(
-        profile.database, settings, clock, sidecar=lock is not None, serving=role is Role.SIDECAR
-    )
+    replica = await open_replica(profile.database, settings, clock, sidecar=is_sidecar, serving=role is Role.SIDECAR)
     stack.push_async_callback(replica.database.close)
     redactor = Redactor(extra_patterns=settings.redaction.patterns)
-    session_id = f"sess_{clock.now():%Y%m%d}_{uuid7(milliseconds(clock.now()), clock.random_bytes).hex[-8:]}"
-    device_id = settings.device_id or installation.device_id
-    events = Log(replica.database, clock, device_id=device_id, session_id=session_id)
-    document = MemoryFile(
-        settings.memory_file,
-        events,
-        redactor,
-        clock=clock,
-        options=settings.document,
-        app_cache=settings.app_db,
-        write_back=settings.app_db_write_back,
-    )
-    cloud = cloud or _cloud(settings, clock)
+    events = parts.log(replica, settings, installation, clock)
+    document = parts.memory_file(settings, profile, events, redactor, clock)
+    if is_sidecar:
+        leaving = parts.leaving_file(settings, redactor, clock)
+        rooms = switch.Rooms(settings.data_dir, profile, events, document, redactor, leaving)
+        installation = await switch.complete(rooms, installation, clock)
+    cloud = cloud or parts.cloud(settings, clock)
     if cloud is not None:
         stack.push_async_callback(cloud.close)
-    tokens = _token_store(settings, profile)
+    tokens = parts.token_store(settings, profile)
     account = Account(replica.database, cloud, tokens, lock=profile.folder / "session.lock", clock=clock)
     if replica.owner_lost:
         await account.recognise_owner()
     replicator = None
     if cloud is not None:
-        snapshots, key = _snapshots(document, events, redactor), _device_key(settings, profile)
-        replicator = _replicator(replica, events, account, snapshots, key, clock=clock, settings=settings)
-    kept_devices = profile.folder / "devices.json"
+        snapshots = parts.snapshots(document, events, redactor)
+        former = replica.former or installation.former
+        replicator = parts.replicator(
+            replica, profile, events, account, snapshots, former=former, clock=clock, settings=settings
+        )
+    devices = Devices(events, account, redactor, kept=profile.folder / "devices.json", clock=clock, settings=settings)
     return App(
         settings=settings,
         replica_id=replica.replica_id,
@@ -299,82 +292,10 @@ async def _construct(settings: Settings, role: Role, clock: Clock, cloud: Cloud 
         document=document,
         conversation=Conversation(events, document, replicator, redactor, clock=clock, settings=settings),
         account=account,
+        entrance=parts.entrance(settings, profile, account, events, devices, replicator, clock),
         replicator=replicator,
-        devices=Devices(events, account, redactor, kept=kept_devices, clock=clock, settings=settings),
+        devices=devices,
         clock=clock,
-        is_sidecar=lock is not None,
-        start_warnings=replica.warnings,
+        is_sidecar=is_sidecar,
+        start_warnings=(*replica.warnings, *switch.parked(profile)),
     )
-
-
-def _replicator(
-    replica: Replica,
-    events: Log,
-    account: Account,
-    snapshots: SnapshotSource,
-    key: DeviceKey,
-    *,
-    clock: Clock,
-    settings: Settings,
-) -> Replicator:
-    facts = DeviceFacts(
-        replica.replica_id, settings.device_name, platform.system(), __version__, takeover=replica.former
-    )
-    exchange = Exchange(events, account, facts, snapshots, clock=clock, options=settings.sync, key=key)
-    return Replicator(events, exchange, clock=clock, options=settings.sync)
-
-
-def _cloud(settings: Settings, clock: Clock) -> Cloud | None:
-    if settings.supabase_url is None or settings.supabase_key is None:
-        return None
-    key = settings.supabase_key.get_secret_value()
-    return LateCloud(settings.supabase_url, key, timeout=settings.sync.timeout_seconds, clock=clock)
-
-
-def _take_role(settings: Settings, role: Role) -> FileLock | None:
-    if role is Role.GUEST:
-        return None
-    try:
-        lock = take_sidecar_role(settings.data_dir, patience=FOR_A_HELPER if role is Role.SIDECAR else 0.0)
-    except (AlreadyRunning, StorageReadOnly):
-        if role is Role.SIDECAR:
-            raise
-        return None
-    note_sidecar_pid(settings.data_dir)
-    return lock
-
-
-def _token_store(settings: Settings, profile: Profile) -> Callable[[], TokenStore]:
-    """The token store, opened at its first use: a start without login need not load the keychain."""
-    prefer_file = settings.token_store == "file"  # noqa: S105 - the name of a place
-    return cache(lambda: open_token_store(profile.tokens, profile.folder.name, prefer_file=prefer_file))
-
-
-def _device_key(settings: Settings, profile: Profile) -> DeviceKey:
-    """The key of this installation and account, kept where the session is."""
-    prefer_file = settings.token_store == "file"  # noqa: S105 - the name of a place
-    path = profile.folder / "device-key"
-    opened = cache(lambda: open_secret_store(path, KEY_SERVICE, profile.folder.name, prefer_file=prefer_file))
-    return DeviceKey(opened, lock=profile.folder / "device-key.lock")
-
-
-def _snapshots(document: MemoryFile, events: Log, redactor: Redactor) -> SnapshotSource:
-    """The document as it may leave, redacted anew only when it has changed."""
-    leaving = redactor.for_leaving()
-    last: SnapshotRow | None = None
-    of = ""
-
-    async def snapshot() -> SnapshotRow | None:
-        nonlocal last, of
-        view = await document.view()
-        if not view.exists:
-            return None
-        if view.sha256 != of:
-            content = leaving.clean(view.text.replace("\0", ""))
-            size = len(content.encode())
-            through = await events.last_own_seq()
-            last = SnapshotRow(content, sha256(content.encode()), through) if size <= SNAPSHOT_BYTES else None
-            of = view.sha256
-        return last
-
-    return snapshot

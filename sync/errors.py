@@ -213,6 +213,13 @@ class DifferentUser(CloudError):
     default_hint = "Log in with the account this memory belongs to, or use another XIAOBAI_DATA_DIR for this user."
 
 
+class NotSynced(CloudError):
+    """Something would be thrown away that exists on this device only."""
+
+    kind = "not_synced"
+    default_hint = "Sync first (`xiaobai-memory sync`), or say that it may be lost."
+
+
 class Forbidden(CloudError):
     """The server knows us and says no (42501): a revoked device, or a policy."""
 

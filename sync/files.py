@@ -120,6 +120,15 @@ def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> St
         return written
 
 
+def remove_unchanged(path: Path, expected_sha256: str) -> None:
+    """Remove a file of the user's unless it changed since it was read. Raises DocumentChanged, StorageError."""
+    target = real_target(path)
+    with told(target):
+        _check(probe(target), expected_sha256, path)
+        target.unlink()
+        _sync_folder(target.parent)
+
+
 def _check(found: Probe | None, expected_sha256: str | None, path: Path) -> None:
     if (None if found is None else found.sha256) != expected_sha256:
         raise DocumentChanged(f"{path.name} changed while it was being written")

@@ -1,8 +1,10 @@
 """Where an account's memory lives: `profiles/<id>/` in the data directory, from the first start on.
 
 A profile begins without an owner (the guest). The first login makes it that user's by one row in its own database,
-so claiming the guest's events copies nothing and cannot be interrupted half-way. `installation.json` names the
-active profile and this installation's device id.
+so claiming the guest's events copies nothing and cannot be interrupted half-way. Another user gets a profile of his
+own. `installation.json` names the active profile, this installation's device id, and whose document lies in the one
+memory file: writing its first word is the whole of a switch between accounts, everything after it is made up for by
+whoever opens the profile next (`sync.document.handover`).
 """
 
 import contextlib
@@ -10,11 +12,14 @@ import json
 import os
 import re
 import secrets
+import shutil
+import sqlite3
 import uuid
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
@@ -28,14 +33,22 @@ SIDECAR_PID: Final = "sidecar.pid"
 INSTALLATION: Final = "installation.json"
 PROFILE_ID: Final = re.compile(r"^[0-9a-f]{16}$")  # checked before it becomes a path
 PATIENCE: Final = 10.0  # seconds to wait for another process that starts at the same moment
+OWNER_PATIENCE: Final = 5.0  # seconds to wait for whoever locks another profile's database
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What this data directory is."""
+    """What this data directory is. `document_of`: the profile whose document the memory file holds, if another's.
+
+    `removing`: a profile whose owner wanted no copy to stay; it goes as soon as nobody works in it.
+    `former`: the replica id of one that went; whoever speaks for this device next takes over from it.
+    """
 
     profile: str
     device_id: str
+    document_of: str | None = None
+    removing: str | None = None
+    former: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +59,12 @@ class Profile:
 
     @classmethod
     def of(cls, data_dir: Path, installation: Installation) -> "Profile":
-        """Where a profile lives, whether or not it is there yet."""
+        """Where the active profile lives, whether or not it is there yet."""
         return cls(data_dir / "profiles" / installation.profile)
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
 
     @property
     def database(self) -> Path:
@@ -57,19 +74,45 @@ class Profile:
     def tokens(self) -> Path:
         return self.folder / "session.json"
 
+    @property
+    def parked(self) -> Path:
+        """Documents of this profile that turned up while another one was active."""
+        return self.folder / "parked"
+
+    def others(self) -> list["Profile"]:
+        """The other profiles of this data directory."""
+        found = (Profile(path) for path in sorted(self.folder.parent.iterdir()) if PROFILE_ID.fullmatch(path.name))
+        return [profile for profile in found if profile != self]
+
+    def owner(self) -> str | None:
+        """The user this profile belongs to; None for a guest's, and for one whose database cannot be read."""
+        return self._ask("select user_id from accounts") or None
+
+    def replica(self) -> str | None:
+        """The id under which its database speaks; None where it cannot be read."""
+        return self._ask("select replica_id from replica")
+
+    def _ask(self, question: str) -> str | None:
+        try:
+            with contextlib.closing(
+                sqlite3.connect(f"file:{quote(str(self.database))}?mode=ro", OWNER_PATIENCE, uri=True)
+            ) as connection:
+                row = connection.execute(question).fetchone()
+        except sqlite3.Error:
+            return None
+        return None if row is None else str(row[0])
+
 
 def open_installation(data_dir: Path, hardware: Callable[[], str | None]) -> Installation:
     """Read what this data directory is, or decide it once, whoever comes first."""
     make_private_folder(data_dir)
     path = data_dir / INSTALLATION
     if not path.exists():
-        with told(data_dir):
-            try:
-                with FileLock(data_dir / "installation.lock", timeout=PATIENCE, mode=0o600):
-                    if not path.exists():
-                        _create(path, hardware)
-            except Timeout as error:  # an OSError to Python, so it is met first
-                raise StorageBusy(f"{data_dir} is being set up by another process") from error
+        with _alone(data_dir):
+            if not path.exists():
+                found = hardware()
+                device_id = device_id_from(found) if found else str(uuid.uuid4())
+                _write(data_dir, Installation(profile=new_profile_id(), device_id=device_id))
     return _read(path)
 
 
@@ -81,9 +124,31 @@ def known_installation(data_dir: Path) -> Installation | None:
         return None  # opening it will say what is wrong
 
 
-def rename_installation(data_dir: Path, installation: Installation) -> None:
-    """Store what this data directory is from now on."""
-    write_private(data_dir / INSTALLATION, json.dumps(asdict(installation), indent=2).encode() + b"\n")
+def change_installation(data_dir: Path, change: Callable[[Installation], Installation]) -> Installation:
+    """Store what this data directory is from now on; of several that change it at once, none undoes another's."""
+    with _alone(data_dir):
+        changed = change(_read(data_dir / INSTALLATION))
+        _write(data_dir, changed)
+    return changed
+
+
+def switched(installation: Installation, profile: str, *, removing: str | None = None) -> Installation:
+    """Another profile is active from now on; the memory file still holds the document of the one that leaves.
+
+    Switching back before anybody has handed the file over leaves nothing to hand over.
+    """
+    holder = installation.document_of or installation.profile
+    goes = removing or installation.removing
+    return replace(
+        installation,
+        profile=profile,
+        document_of=None if holder == profile else holder,
+        removing=None if goes == profile else goes,
+    )
+
+
+def new_profile_id() -> str:
+    return secrets.token_hex(8)
 
 
 def open_profile(data_dir: Path, installation: Installation) -> Profile:
@@ -123,23 +188,53 @@ def sidecar_pid(data_dir: Path) -> int | None:
         return None
 
 
-def _create(path: Path, hardware: Callable[[], str | None]) -> None:
-    found = hardware()
-    installation = Installation(
-        profile=secrets.token_hex(8), device_id=device_id_from(found) if found else str(uuid.uuid4())
-    )
-    rename_installation(path.parent, installation)
+def remove_profile(data_dir: Path, name: str) -> None:
+    """Delete a profile's folder with all that is in it. Once begun it may be repeated until nothing is left."""
+    if not PROFILE_ID.fullmatch(name):
+        raise StorageCorrupt(f"{name!r} is no profile")
+    folder = data_dir / "profiles" / name
+    with told(folder):
+        if folder.exists():
+            shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def _alone(data_dir: Path) -> Iterator[None]:
+    """The right to write `installation.json`, among processes."""
+    with told(data_dir):
+        lock = FileLock(data_dir / "installation.lock", timeout=PATIENCE, mode=0o600)
+        try:
+            lock.acquire()
+        except Timeout as error:  # an OSError to Python, so it is met first
+            raise StorageBusy(f"{data_dir} is being set up by another process") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _write(data_dir: Path, installation: Installation) -> None:
+    said = {name: value for name, value in asdict(installation).items() if value is not None}
+    write_private(data_dir / INSTALLATION, json.dumps(said, indent=2).encode() + b"\n")
 
 
 def _read(path: Path) -> Installation:
     found_file = probe(path)
     try:
         value = json.loads(found_file.data if found_file else b"")
-        installation = Installation(profile=value["profile"], device_id=value["device_id"])
-    except (ValueError, KeyError, TypeError) as error:
+        installation = Installation(
+            value["profile"], value["device_id"], value.get("document_of"), value.get("removing"), value.get("former")
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageCorrupt(f"{path} cannot be read", hint="Restore it from a backup, or move it aside.") from error
-    for name, pattern in (("profile", PROFILE_ID), ("device_id", DEVICE_ID)):
-        found = getattr(installation, name)
-        if not isinstance(found, str) or not pattern.fullmatch(found):
-            raise StorageCorrupt(f"{path} names an impossible {name}", hint="Restore it from a backup.")
+    _check(path, "device_id", installation.device_id, DEVICE_ID)
+    _check(path, "profile", installation.profile, PROFILE_ID)
+    for name, pattern in (("document_of", PROFILE_ID), ("removing", PROFILE_ID), ("former", DEVICE_ID)):
+        if (found := getattr(installation, name)) is not None:
+            _check(path, name, found, pattern)
     return installation
+
+
+def _check(path: Path, name: str, found: object, pattern: re.Pattern[str]) -> None:
+    if not isinstance(found, str) or not pattern.fullmatch(found):
+        raise StorageCorrupt(f"{path} names an impossible {name}", hint="Restore it from a backup.")

@@ -70,7 +70,13 @@ class Home:
 
     @property
     def database(self) -> Path:
-        return next((self.data / "profiles").glob("*/memory.db"))
+        """The active profile's."""
+        return self.data / "profiles" / self.installation["profile"] / "memory.db"
+
+    @property
+    def installation(self) -> dict[str, str]:
+        found: dict[str, str] = json.loads((self.data / "installation.json").read_text())
+        return found
 
 
 class Sidecar:

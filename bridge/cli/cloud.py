@@ -53,9 +53,22 @@ def login(
     call(context, "auth/password", params, _show_account, as_json=json)
 
 
-def logout(context: typer.Context, *, json: JsonFlag = False) -> None:
-    """End the session. The memory stays on this device and stays that account's."""
-    call(context, "auth/logout", {}, _show_account, as_json=json)
+def logout(
+    context: typer.Context,
+    *,
+    remove: Annotated[
+        bool | None, typer.Option("--remove/--keep", help="Take this memory off this machine, or leave it here.")
+    ] = None,
+    even_unsent: Annotated[
+        bool, typer.Option("--even-unsent", help="With --remove: also what the cloud does not have yet.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """End the session. The memory stays here and stays that account's, unless you say otherwise."""
+    if remove is None and sys.stdin.isatty() and sys.stderr.isatty():
+        remove = typer.confirm("Take this memory off this machine too?", default=False, err=True)
+    params = {"localCopy": "remove" if remove else "keep", "evenUnsent": even_unsent}
+    call(context, "auth/logout", params, _show_account, as_json=json)
 
 
 def _show_account(result: dict[str, Any]) -> None:

@@ -104,5 +104,10 @@ def json_argument(value: str, *, name: str) -> Any:
 
 
 async def _opened(invocation: Invocation, work: Callable[[App], Awaitable[T]], role: Role) -> T:
-    async with open_app(Settings.gather(**invocation.flags), role) as app:
-        return await work(app)
+    settings = Settings.gather(**invocation.flags)
+    async with open_app(settings, role) as app:
+        result = await work(app)
+    if app.entrance.left.is_set():  # another account came in: hand the memory file over, unless a sidecar does
+        async with open_app(settings, Role.HELPER):
+            pass
+    return result

@@ -1,6 +1,6 @@
 """`auth/*`: who is logged in, by a code sent to a phone or an address, by a password, or with the app's own session."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 
@@ -45,6 +45,13 @@ class SetSession(Params, frozen=True):
     expires_at: Annotated[float, msgspec.Meta(gt=0)]
 
 
+class Logout(Params, frozen=True):
+    """`remove` takes the memory off this machine; `evenUnsent`: also what the cloud does not have yet."""
+
+    local_copy: Literal["keep", "remove"] = "keep"
+    even_unsent: bool = False
+
+
 async def start(context: Context[Door], params: Start) -> published.CodeSentJson:
     contact = contact_of(phone=params.phone, email=params.email)
     app = await context.app.opened()
@@ -55,18 +62,18 @@ async def start(context: Context[Door], params: Start) -> published.CodeSentJson
 async def verify(context: Context[Door], params: Verify) -> published.AuthJson:
     contact, code = contact_of(phone=params.phone, email=params.email), code_of(params.code)
     app = await context.app.opened()
-    return {"account": contract.account(await app.verify(contact, code, accept=params.accept))}
+    return {"account": contract.account(await app.entrance.verify(contact, code, accept=params.accept))}
 
 
 async def password(context: Context[Door], params: Password) -> published.AuthJson:
     contact = contact_of(phone=params.phone, email=params.email)
     app = await context.app.opened()
-    return {"account": contract.account(await app.log_in(contact, params.password, accept=params.accept))}
+    return {"account": contract.account(await app.entrance.log_in(contact, params.password, accept=params.accept))}
 
 
 async def set_session(context: Context[Door], params: SetSession) -> published.AuthJson:
     app = await context.app.opened()
-    return {"account": contract.account(await app.adopt_session(params.access_token, params.expires_at))}
+    return {"account": contract.account(await app.entrance.adopt_session(params.access_token, params.expires_at))}
 
 
 async def status(context: Context[Door], params: NoParams) -> published.AuthJson:  # noqa: ARG001 - every row has params
@@ -74,9 +81,10 @@ async def status(context: Context[Door], params: NoParams) -> published.AuthJson
     return {"account": contract.account(await app.account.state())}
 
 
-async def logout(context: Context[Door], params: NoParams) -> published.AuthJson:  # noqa: ARG001
+async def logout(context: Context[Door], params: Logout) -> published.AuthJson:
     app = await context.app.opened()
-    return {"account": contract.account(await app.log_out())}
+    state = await app.entrance.log_out(remove=params.local_copy == "remove", even_unsent=params.even_unsent)
+    return {"account": contract.account(state)}
 
 
 METHODS: Final[list[Method[Door, Any]]] = [
@@ -85,5 +93,5 @@ METHODS: Final[list[Method[Door, Any]]] = [
     Method("auth/password", Password, password, "Log in with phone number or e-mail address, and password."),
     Method("auth/setSession", SetSession, set_session, "Work with a session that the app opened and refreshes."),
     Method("auth/status", NoParams, status, "Whose memory this is, and whether he is logged in."),
-    Method("auth/logout", NoParams, logout, "End the session; the memory stays on this device."),
+    Method("auth/logout", Logout, logout, "End the session; the memory stays on this device, or goes if asked."),
 ]

@@ -90,6 +90,11 @@ class Account:
         user_id, label = await self.logins.identify(access_token)
         return Session(user_id, label, access_token, None, expires_at)
 
+    async def owner_id(self) -> str | None:
+        """The user this profile belongs to; None while it is a guest's, empty where damage has hidden it."""
+        owner = await self._database.read(store.owner)
+        return None if owner is None else owner.user_id
+
     async def enter(self, session: Session, *, accept: bool = False) -> AccountState:
         """Be logged in here; the first one to enter makes this profile his, with everything the guest recorded.
 

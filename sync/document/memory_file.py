@@ -13,6 +13,7 @@ Decisions
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from enum import Enum, StrEnum
 from pathlib import Path
 from typing import Final, Literal
@@ -20,13 +21,14 @@ from typing import Final, Literal
 from sync.clock import Clock
 from sync.document.app_cache import read_content, swap_content
 from sync.document.cache_ring import CacheRing
-from sync.document.model import Version, encode
+from sync.document.model import Document, Version, encode
+from sync.document.neighbours import Neighbour, Neighbours, park
 from sync.document.parse import parse
 from sync.document.sharing import Sharing
 from sync.document.surface import Sleep, stable_read
 from sync.document.versions import DocumentView, Edited, Versions
 from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError, XiaobaiError
-from sync.files import Probe, Stamp, compare_and_swap, sha256, stamp
+from sync.files import Probe, Stamp, compare_and_swap, remove_unchanged, sha256, stamp
 from sync.log.log import Log
 from sync.redaction import Redactor
 from sync.settings import DocumentSettings
@@ -45,14 +47,25 @@ class Notice(StrEnum):
     NOT_UTF8 = "document_not_utf8"
     LARGE_ENTRY = "entry_too_large"
     APP_CACHE = "app_cache_unreadable"
+    STRANGER = "document_of_another_account"
 
 
 class _May(Enum):
     """What may be done to the file after it was read."""
 
     WRITE = "write"
+    REPLACE = "replace"  # it is another account's: even an empty place is better
     WRITE_NEWS = "write news"  # it is empty or gone: fill it again only with something it never had
     NOTHING = "nothing"  # it is not understood, or a person has to say what was meant
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """Where else a document may be: the app's cache, which we may write if asked, and the other profiles."""
+
+    app_cache: Path | None = None
+    write_back: bool = False
+    neighbours: Neighbours | None = None
 
 
 class MemoryFile:
@@ -66,16 +79,17 @@ class MemoryFile:
         *,
         clock: Clock,
         options: DocumentSettings,
-        app_cache: Path | None = None,
-        write_back: bool = False,
+        beside: Beside | None = None,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.path = path
         self.notices: set[Notice] = set()
         sharing = Sharing(events, redactor, clock=clock) if options.sharing == "user" else None
         self.versions = Versions(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
-        self._app_cache = app_cache
-        self._write_back = write_back
+        beside = beside or Beside()
+        self._app_cache = beside.app_cache
+        self._write_back = beside.write_back
+        self._neighbours = beside.neighbours
         self._cached = CacheRing(events, clock=clock, keep=options.keep_versions)
         self._sleep = sleep
         self._turn = asyncio.Lock()
@@ -119,6 +133,8 @@ class MemoryFile:
             document = parse(text.encode())
         except (DocumentUntouchable, UnicodeEncodeError) as error:
             raise InvalidInput("the document is not readable Markdown text", field="document") from error
+        if await self._stranger(document) is not None:
+            raise InvalidInput("this document is another account's memory", field="document", hint="Load again.")
         async with self._turn:
             await self._settle()  # what is on disk comes first: the app's text is merged with it
             edited = await self.versions.save(document, base_sha256, meant=meant)
@@ -180,10 +196,11 @@ class MemoryFile:
             may = await self._take_in(disk)
             current = await self.versions.follow()
             self._looked = seen  # only now: whoever asks before shall wait until the edit is taken in
-            if current is None or not await self._worth_writing(disk, current, may):
-                return
             try:
-                await self._write(disk, current)
+                if current is None:
+                    await self._clear(disk, may)
+                elif await self._worth_writing(disk, current, may):
+                    await self._write(disk, current)
             except DocumentChanged:
                 continue
             return
@@ -204,6 +221,10 @@ class MemoryFile:
             return _May.NOTHING
         if document.is_blank:
             return _May.WRITE_NEWS
+        if (stranger := await self._stranger(document)) is not None:
+            await asyncio.to_thread(park, stranger, disk.data)
+            self.notices.add(Notice.STRANGER)
+            return _May.REPLACE
         self.notices.discard(Notice.NOT_UTF8)
         if document.encoding != "utf-8":
             self.notices.add(Notice.NOT_UTF8)  # it is read, and written in its own encoding
@@ -214,8 +235,17 @@ class MemoryFile:
         self._note_large(edited)
         return _May.WRITE
 
+    async def _clear(self, disk: Probe | None, may: _May) -> None:
+        """Nothing is known that could stand in the file: it goes only where it is another account's."""
+        if disk is not None and may is _May.REPLACE:
+            await asyncio.to_thread(remove_unchanged, self.path, disk.sha256)
+
+    async def _stranger(self, document: Document) -> Neighbour | None:
+        """The other account of this machine that the document belongs to."""
+        return None if self._neighbours is None else await asyncio.to_thread(self._neighbours.owner_of, document)
+
     async def _worth_writing(self, disk: Probe | None, current: Version, may: _May) -> bool:
-        if may is _May.WRITE:
+        if may in {_May.WRITE, _May.REPLACE}:
             return disk is None or disk.sha256 != current.sha256
         if may is _May.NOTHING:
             return False
@@ -238,6 +268,9 @@ class MemoryFile:
         self.notices.discard(Notice.APP_CACHE)
         if content is None or document is None or document.is_blank:
             return content or b""
+        if await self._stranger(document) is not None:
+            self.notices.add(Notice.STRANGER)
+            return None
         file_first = not self.looked_at and self.path.exists()
         edited = await self.versions.take_in_app_cache(sha256(content), document, file_first=file_first)
         self._note_large(edited)

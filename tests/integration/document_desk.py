@@ -14,8 +14,9 @@ from sqlalchemy import Connection
 from sync.db.engine import Database
 from sync.document import store as document_store
 from sync.document.capture import EXCHANGE, Exchange, exchange_drafts
-from sync.document.memory_file import MemoryFile
+from sync.document.memory_file import Beside, MemoryFile
 from sync.document.model import Version
+from sync.document.neighbours import Neighbours
 from sync.log import store as log_store
 from sync.log.log import Log
 from sync.log.model import Event, Page, Query
@@ -59,6 +60,7 @@ class Desk:
     app_cache: Path | None
     options: DocumentSettings
     write_back: bool = False
+    neighbours: Neighbours | None = None
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
 
     async def sleep(self, _: float) -> None:
@@ -88,8 +90,7 @@ class Desk:
             self.redactor,
             clock=self.clock,
             options=self.options,
-            app_cache=self.app_cache,
-            write_back=self.write_back,
+            beside=Beside(self.app_cache, self.write_back, self.neighbours),
             sleep=self.sleep,
         )
 
@@ -140,17 +141,41 @@ class Desk:
         self.replace(f"{heading}\n", f"{heading}\n{line}\n")
 
 
+class AppCache:
+    """What the app does with its cache: one row, rewritten as a whole."""
+
+    def __init__(self, path: Path, *, id_type: str = "INTEGER PRIMARY KEY") -> None:
+        self.path = path
+        with closing(sqlite3.connect(path)) as connection, connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute(f"CREATE TABLE ai_memory (id {id_type}, content TEXT, created_at TEXT, updated_at TEXT)")
+
+    def save(self, content: str | bytes | None) -> None:
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO ai_memory (id, content, created_at, updated_at) VALUES (1, ?, ?, ?)",
+                (content, "2026-01-08 01:00:00", "2026-01-08 01:00:00"),
+            )
+
+    @property
+    def rows(self) -> list[tuple[object, ...]]:
+        with closing(sqlite3.connect(self.path)) as connection:
+            return connection.execute("SELECT * FROM ai_memory").fetchall()
+
+
 @asynccontextmanager
 async def on_a_desk(
     folder: Path,
     *,
+    file: Path | None = None,
     app_cache: Path | None = None,
     keep_versions: int = KEPT_VERSIONS,
     write_back: bool = False,
+    neighbours: Neighbours | None = None,
     device: str = "device-a",
     sharing: Literal["device", "user"] = "device",
 ) -> AsyncIterator[Desk]:
-    """Everything opened, and closed at the end."""
+    """Everything opened, and closed at the end. `file`: where the memory file is, if not in the folder."""
     clock = HandClock(chance=random.Random(device))
     folder.mkdir(exist_ok=True)
     database = await Database.open(folder / "memory.db")
@@ -158,10 +183,10 @@ async def on_a_desk(
         await database.write(lambda connection: log_store.open_replica(connection, clock))
         log = Log(database, clock, device_id=device, session_id="sess_test")
         redactor = Redactor()
-        file = folder / "xiaobai-ai-memory.md"
+        file = file or folder / "xiaobai-ai-memory.md"
         unborn: Any = None
         options = DocumentSettings(keep_versions=keep_versions, sharing=sharing)
-        desk = Desk(file, database, log, clock, redactor, unborn, app_cache, options, write_back)
+        desk = Desk(file, database, log, clock, redactor, unborn, app_cache, options, write_back, neighbours)
         desk.restart()
         yield desk
     finally:

@@ -11,34 +11,12 @@ from sync.document import store
 from sync.document.capture import ADDED, EDITED, REMOVED
 from sync.document.memory_file import Notice
 from sync.files import sha256
-from tests.integration.document_desk import Desk, on_a_desk
+from tests.integration.document_desk import AppCache, Desk, on_a_desk
 
 HABITS = "### 工作习惯"
 CACHED = (
     "# AI 对话记忆\n\n## 用户偏好\n\n### 工作习惯\n- 喜欢早起\n- 不喝咖啡\n\n---\n\n**最后更新**：2026/1/7 08:00:00\n"
 )
-
-
-class AppCache:
-    """What the app does with its cache: one row, rewritten as a whole."""
-
-    def __init__(self, path: Path, *, id_type: str = "INTEGER PRIMARY KEY") -> None:
-        self.path = path
-        with closing(sqlite3.connect(path)) as connection, connection:
-            connection.execute("PRAGMA journal_mode = WAL")
-            connection.execute(f"CREATE TABLE ai_memory (id {id_type}, content TEXT, created_at TEXT, updated_at TEXT)")
-
-    def save(self, content: str | bytes | None) -> None:
-        with closing(sqlite3.connect(self.path)) as connection, connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO ai_memory (id, content, created_at, updated_at) VALUES (1, ?, ?, ?)",
-                (content, "2026-01-08 01:00:00", "2026-01-08 01:00:00"),
-            )
-
-    @property
-    def rows(self) -> list[tuple[object, ...]]:
-        with closing(sqlite3.connect(self.path)) as connection:
-            return connection.execute("SELECT * FROM ai_memory").fetchall()
 
 
 @pytest.fixture

@@ -287,7 +287,7 @@ async def test_what_stands_in_the_wal_alone_is_saved_as_well(home: Home, tmp_pat
 @pytest.mark.parametrize("damage", [the_deliveries, the_replica, header_gone])
 async def test_what_waited_is_sent_and_nothing_is_doubled(home: Home, damage: Damage) -> None:
     async with home.app() as app:
-        await app.log_in(contact_of(email=EMAIL), PASSWORD)
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
         await app.log.record([draft("sent before")])
         assert app.replicator is not None
         await app.replicator.sync_now()
@@ -304,7 +304,7 @@ async def test_what_waited_is_sent_and_nothing_is_doubled(home: Home, damage: Da
 async def test_what_the_server_has_comes_back(home: Home) -> None:
     before = await home.fill(60)
     async with home.app() as app:
-        await app.log_in(contact_of(email=EMAIL), PASSWORD)
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
         assert app.replicator is not None
         await app.replicator.sync_now()
         before = await events_of(app)
@@ -327,7 +327,7 @@ def stored(home: Home) -> list[Event]:
 
 async def test_a_lost_owner_is_known_by_his_stored_session(home: Home) -> None:
     async with home.app() as app:
-        owner = (await app.log_in(contact_of(email=EMAIL), PASSWORD)).user_id
+        owner = (await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)).user_id
     the_accounts(home.database)
     async with home.app() as app:
         state = await app.account.state()
@@ -336,23 +336,26 @@ async def test_a_lost_owner_is_known_by_his_stored_session(home: Home) -> None:
 
 async def test_a_memory_of_nobody_known_is_not_taken_by_the_next_login(home: Home) -> None:
     async with home.app() as app:
-        await app.log_in(contact_of(email=EMAIL), PASSWORD)
-        await app.log_out()
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        await app.entrance.log_out()
     await home.fill(5)
     the_accounts(home.database)
     home.server.add_user("other@example.com", PASSWORD)
     async with home.app() as app:
         assert (await app.account.state()).state == "logged_out"
         with pytest.raises(DifferentUser, match="no longer tells") as caught:
-            await app.log_in(contact_of(email="other@example.com"), PASSWORD)
+            await app.entrance.log_in(contact_of(email="other@example.com"), PASSWORD)
         assert "--accept" in caught.value.hint
     async with home.app() as app:
         with pytest.raises(DifferentUser):
-            await app.log_in(contact_of(email=EMAIL), PASSWORD)
-        assert (await app.log_in(contact_of(email=EMAIL), PASSWORD, accept=True)).state == "logged_in"
-    async with home.app() as app:
-        with pytest.raises(DifferentUser):
-            await app.log_in(contact_of(email="other@example.com"), PASSWORD, accept=True)
+            await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        assert (await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD, accept=True)).state == "logged_in"
+    async with home.app() as app:  # once it is somebody's again, nobody else can accept it: he gets his own
+        owner = await app.account.owner_id()
+        other = await app.entrance.log_in(contact_of(email="other@example.com"), PASSWORD, accept=True)
+        assert other.user_id != owner
+        assert await app.account.owner_id() == owner
+        assert app.entrance.left.is_set()
 
 
 async def test_a_guests_memory_stays_a_guests(home: Home) -> None:
@@ -360,7 +363,7 @@ async def test_a_guests_memory_stays_a_guests(home: Home) -> None:
     middle_of_events(home.database)
     async with home.app() as app:
         assert (await app.account.state()).state == "guest"
-        assert (await app.log_in(contact_of(email=EMAIL), PASSWORD)).state == "logged_in"
+        assert (await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)).state == "logged_in"
 
 
 # --- the document ------------------------------------------------------------------------------------------

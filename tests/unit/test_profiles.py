@@ -2,10 +2,13 @@
 
 import json
 import multiprocessing
+import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,9 +17,11 @@ from sync.device import device_id_from, hardware_id
 from sync.errors import AlreadyRunning, StorageCorrupt
 from sync.profiles import (
     Installation,
+    change_installation,
     open_installation,
     open_profile,
-    rename_installation,
+    remove_profile,
+    switched,
     take_sidecar_role,
 )
 
@@ -89,8 +94,44 @@ def test_folders_and_files_are_private(tmp_path: Path) -> None:
 
 def test_another_device_id_is_remembered(tmp_path: Path) -> None:
     installation = open_installation(tmp_path, lambda: None)
-    rename_installation(tmp_path, Installation(installation.profile, "named-by-the-app"))
+    change_installation(tmp_path, lambda now: replace(now, device_id="named-by-the-app"))
     assert open_installation(tmp_path, lambda: None) == Installation(installation.profile, "named-by-the-app")
+
+
+def test_whose_document_the_file_holds_is_remembered_over_any_number_of_switches(tmp_path: Path) -> None:
+    ann = open_installation(tmp_path, lambda: None)
+    ben, guest = "b" * 16, "c" * 16
+    change_installation(tmp_path, lambda now: switched(now, ben, removing=ann.profile))
+    change_installation(tmp_path, lambda now: switched(now, guest))
+    found = open_installation(tmp_path, lambda: None)
+    assert (found.profile, found.document_of, found.removing) == (guest, ann.profile, ann.profile)
+    change_installation(tmp_path, lambda now: switched(now, ann.profile))
+    assert open_installation(tmp_path, lambda: None) == ann  # whoever comes back is not removed
+
+
+def test_the_owner_of_a_profile_is_read_without_opening_it(tmp_path: Path) -> None:
+    profile = open_profile(tmp_path, open_installation(tmp_path, lambda: None))
+    assert profile.owner() is None
+    profile.database.write_bytes(b"this is no database, and longer than a header" * 10)
+    assert profile.owner() is None
+    profile.database.unlink()
+    with closing(sqlite3.connect(profile.database)) as connection, connection:
+        connection.execute("create table accounts (user_id text)")
+        assert profile.owner() is None
+        connection.execute("insert into accounts values ('user-a')")
+    assert profile.owner() == "user-a"
+
+
+def test_a_profile_is_removed_with_all_that_is_in_it_and_never_anything_else(tmp_path: Path) -> None:
+    profile = open_profile(tmp_path, open_installation(tmp_path, lambda: None))
+    profile.tokens.write_bytes(b"{}")
+    remove_profile(tmp_path, profile.name)
+    remove_profile(tmp_path, profile.name)
+    assert not profile.folder.exists()
+    for bad in ("..", "", "../../etc", "A" * 16):
+        with pytest.raises(StorageCorrupt):
+            remove_profile(tmp_path, bad)
+    assert (tmp_path / "profiles").exists()
 
 
 @pytest.mark.parametrize(

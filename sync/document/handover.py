@@ -1,0 +1,83 @@
+"""The one memory file passes from one profile's document to another's.
+
+It belongs to the leaving profile until its bytes are replaced: what a hand typed into it meanwhile is that person's
+and becomes his events first. What his versions do not hold then (a file that is not understood, that looks lost, that
+was saved a moment ago) is parked in his profile. Only then are the bytes replaced, by compare-and-swap, with the
+arriving profile's newest version; where it has none the file goes. Killed anywhere, the whole of it is done again.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from sync.document.memory_file import MemoryFile
+from sync.document.model import encode
+from sync.document.neighbours import Neighbour, park
+from sync.document.surface import Sleep, stable_read
+from sync.errors import DocumentChanged, StorageBusy, StorageError
+from sync.files import Probe, compare_and_swap, remove_unchanged
+
+ATTEMPTS: Final = 5  # rounds against an editor that saves at the same moment
+
+log = logging.getLogger(__name__)
+
+
+async def hand_over(
+    leaving: MemoryFile | None, home: Neighbour, arriving: MemoryFile, *, sleep: Sleep = asyncio.sleep
+) -> None:
+    """Replace the leaving profile's document by the arriving one's. `leaving` is None where his memory cannot be read.
+
+    `home` is where what is not in his versions is parked. Raises StorageError, and then the file is still his.
+    """
+
+    async def keep(disk: Probe) -> None:
+        if not await _is_known(leaving, disk):
+            log.info("a document was parked: %s", park(home, disk.data).name)
+
+    for _ in range(ATTEMPTS):
+        if leaving is not None:
+            await _settled(leaving)
+        try:
+            await _replace(await stable_read(arriving.path, sleep), arriving, keep)
+        except DocumentChanged:
+            continue
+        else:
+            return
+    raise StorageBusy(f"{arriving.path.name} is being saved again and again by another program")
+
+
+async def replace_document(arriving: MemoryFile, *, sleep: Sleep = asyncio.sleep) -> None:
+    """Replace what stands in the file, whoever's it is, without keeping it: its owner wanted no copy to stay."""
+
+    async def drop(disk: Probe) -> None:
+        del disk
+
+    await _replace(await stable_read(arriving.path, sleep), arriving, drop)
+
+
+async def _replace(disk: Probe | None, arriving: MemoryFile, keep: Callable[[Probe], Awaitable[None]]) -> None:
+    """Put the newest version in the place of what is on disk, once. Raises DocumentChanged, StorageError."""
+    current = await arriving.versions.follow()
+    if disk is not None:
+        if current is not None and disk.sha256 == current.sha256:
+            return  # a former attempt came this far
+        await keep(disk)
+    if current is not None:
+        expected = None if disk is None else disk.sha256
+        await asyncio.to_thread(compare_and_swap, arriving.path, expected, encode(current.snapshot.document))
+        await arriving.versions.seen_on_disk(current)
+    elif disk is not None:
+        await asyncio.to_thread(remove_unchanged, arriving.path, disk.sha256)
+
+
+async def _is_known(leaving: MemoryFile | None, disk: Probe) -> bool:
+    newest = None if leaving is None else await leaving.versions.newest()
+    return newest is not None and newest.sha256 == disk.sha256
+
+
+async def _settled(leaving: MemoryFile) -> None:
+    try:
+        await leaving.settle()
+    except StorageError as error:
+        log.warning("the leaving profile's file could not be settled: %s", error.kind)

@@ -1,0 +1,37 @@
+"""Whether a document belongs to another account of this machine. Pure.
+
+After a switch of accounts an editor may still hold the first account's document and save it over the second's. Taken
+for a hand edit it would make one person's memory another's, so it is recognised by what the two profiles have
+written. The footer's label is the surest sign, since every version has one of its own; where it is gone or nobody's,
+the lines decide: a document most of whose lines are only the other account's is the other account's.
+"""
+
+from dataclasses import dataclass
+
+from sync.document.model import Document, sha256_of
+
+
+@dataclass(frozen=True, slots=True)
+class Marks:
+    """What tells a profile's versions from others': labels and hashes."""
+
+    labels: frozenset[str]
+    hashes: frozenset[str]
+
+
+def named_by_marks(document: Document, own: Marks, other: Marks) -> bool | None:
+    """Whether the marks say that the document is the other profile's (True) or ours (False); None where they do not."""
+    for mark, ours, theirs in (
+        (sha256_of(document), own.hashes, other.hashes),
+        (document.label, own.labels, other.labels),
+    ):
+        if (mark in ours) != (mark in theirs):
+            return mark in theirs
+    return None
+
+
+def told_by_lines(document: Document, own: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether most lines of the document stand in the other profile's versions and not in ours."""
+    lines = {entry.text for entry in document.entries}
+    theirs = len(lines & other - own)
+    return theirs > len(lines & own - other) and 2 * theirs >= len(lines)

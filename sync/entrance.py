@@ -1,0 +1,119 @@
+"""Who comes in and who leaves: every login and logout ends here, and with it the choice of the profile.
+
+A user who is not this profile's gets his own, an old one or a new one, and this application has to be closed and
+another opened (`left`); one write of `installation.json` decides it (see `sync.switch`). Whoever holds the sidecar
+role then hands the memory file over.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sync import switch
+from sync.clock import Clock
+from sync.cloud.account import Account, AccountState
+from sync.cloud.contact import Contact
+from sync.cloud.logins import Session
+from sync.cloud.secret_store import SecretStore
+from sync.cloud.tokens import TokenStore
+from sync.errors import DifferentUser, LoginRequired, NotSynced
+from sync.log.log import Log
+from sync.profiles import Profile, change_installation, new_profile_id, switched
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """Where a profile's session and the private half of its device key are kept."""
+
+    session: Callable[[Profile], TokenStore]
+    device_key: Callable[[Profile], SecretStore]
+
+
+class Entrance:
+    """The logins of one opened application. `left` is set once it has to make place for another account's."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        profile: Profile,
+        account: Account,
+        events: Log,
+        *,
+        clock: Clock,
+        secrets: Secrets,
+        entered: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`entered` is called when somebody has logged in here, or out."""
+        self._data_dir = data_dir
+        self._profile = profile
+        self._account = account
+        self._log = events
+        self._clock = clock
+        self._secrets = secrets
+        self._entered = entered
+        self.left = asyncio.Event()
+        self.handed: Session | None = None  # the app's session, which is nowhere stored: for the next application
+
+    async def verify(self, contact: Contact, code: str, *, accept: bool = False) -> AccountState:
+        """Log in with the code that `account.logins.start` has sent."""
+        return await self._enter(await self._account.logins.verify(contact, code), accept=accept)
+
+    async def log_in(self, contact: Contact, password: str, *, accept: bool = False) -> AccountState:
+        """Log in with a password."""
+        return await self._enter(await self._account.logins.sign_in(contact, password), accept=accept)
+
+    async def adopt_session(self, access_token: str, expires_at: float) -> AccountState:
+        """Work with a session that the app opened and goes on refreshing."""
+        return await self._enter(await self._account.identify(access_token, expires_at))
+
+    async def log_out(self, *, remove: bool = False, even_unsent: bool = False) -> AccountState:
+        """End the session. `remove`: take the memory off this machine too; it stays in the cloud.
+
+        Raises NotSynced where something has not reached the cloud yet, unless `even_unsent`; LoginRequired where the
+        memory is nobody's, so that a removal would be its end.
+        """
+        owner = await self._account.owner_id()
+        if remove:
+            await self._check_removable(owner, even_unsent=even_unsent)
+        state = await self._account.log_out()
+        if not remove:
+            await self._entered()
+            return state
+        await asyncio.to_thread(self._secrets.device_key(self._profile).delete)
+        self._leave_for(new_profile_id(), removing=True)
+        return AccountState("guest", None, None)
+
+    async def _enter(self, session: Session, *, accept: bool = False) -> AccountState:
+        """Go in here, or leave for the profile that is this user's."""
+        owner = await self._account.owner_id()
+        home = await switch.other_home(self._profile, owner, session, self._clock)
+        if home is None:
+            return await self._enter_here(session, accept=accept)
+        if session.refresh_token is None:
+            self.handed = session
+        else:
+            await asyncio.to_thread(self._secrets.session(home).save, session)
+        self._leave_for(home.name, removing=owner is None)  # a guest's words go along, and nothing of him stays
+        return AccountState("logged_in", session.user_id, session.label)
+
+    async def _enter_here(self, session: Session, *, accept: bool) -> AccountState:
+        try:
+            state = await self._account.enter(session, accept=accept)
+        except DifferentUser:
+            await self._account.abandon(session)  # nobody will use it
+            raise
+        await self._entered()
+        return state
+
+    def _leave_for(self, profile: str, *, removing: bool) -> None:
+        going = self._profile.name if removing else None
+        change_installation(self._data_dir, lambda now: switched(now, profile, removing=going))
+        self.left.set()
+
+    async def _check_removable(self, owner: str | None, *, even_unsent: bool) -> None:
+        if not owner:
+            raise LoginRequired("this memory belongs to no account, so no cloud holds it", hint="Log in first.")
+        waiting = await self._log.outbox()
+        if (unsent := waiting.pending + waiting.quarantined) and not even_unsent:
+            raise NotSynced(f"{unsent} events are on this device only")

@@ -1,0 +1,137 @@
+"""How each part of the application is made from the settings; `sync.app` puts them together."""
+
+import platform
+from collections.abc import Callable
+from functools import cache
+from typing import Final
+
+from sync import __version__, switch
+from sync.clock import Clock, milliseconds, uuid7
+from sync.cloud.account import Account
+from sync.cloud.device_key import KEY_SERVICE, DeviceKey
+from sync.cloud.exchange import Exchange, SnapshotSource
+from sync.cloud.late import LateCloud
+from sync.cloud.port import Cloud, DeviceFacts, SnapshotRow
+from sync.cloud.replicator import Replicator
+from sync.cloud.secret_store import SecretStore, open_secret_store
+from sync.cloud.tokens import TokenStore, open_token_store
+from sync.devices import Devices
+from sync.document.memory_file import Beside, MemoryFile
+from sync.entrance import Entrance, Secrets
+from sync.files import sha256
+from sync.log.log import Log
+from sync.profiles import Installation, Profile
+from sync.redaction import Redactor
+from sync.replica import Replica
+from sync.settings import Settings
+
+SNAPSHOT_BYTES: Final = 1024 * 1024  # the server takes no larger document
+
+
+def log(replica: Replica, settings: Settings, installation: Installation, clock: Clock) -> Log:
+    now = clock.now()
+    session_id = f"sess_{now:%Y%m%d}_{uuid7(milliseconds(now), clock.random_bytes).hex[-8:]}"
+    device_id = settings.device_id or installation.device_id
+    return Log(replica.database, clock, device_id=device_id, session_id=session_id)
+
+
+def memory_file(settings: Settings, profile: Profile, events: Log, redactor: Redactor, clock: Clock) -> MemoryFile:
+    """The memory file as a profile's own; the app's cache belongs to whoever is active, so to nobody who leaves."""
+    return MemoryFile(
+        settings.memory_file,
+        events,
+        redactor,
+        clock=clock,
+        options=settings.document,
+        beside=Beside(settings.app_db, settings.app_db_write_back, switch.neighbours_of(profile)),
+    )
+
+
+def leaving_file(settings: Settings, redactor: Redactor, clock: Clock) -> Callable[[Log], MemoryFile]:
+    """The memory file as that of a profile that leaves: of its log, and of nothing else."""
+
+    def of(events: Log) -> MemoryFile:
+        return MemoryFile(settings.memory_file, events, redactor, clock=clock, options=settings.document)
+
+    return of
+
+
+def replicator(
+    replica: Replica,
+    profile: Profile,
+    events: Log,
+    account: Account,
+    snapshots: SnapshotSource,
+    *,
+    former: str | None,
+    clock: Clock,
+    settings: Settings,
+) -> Replicator:
+    """`former`: the replica whose place this one takes."""
+    facts = DeviceFacts(replica.replica_id, settings.device_name, platform.system(), __version__, takeover=former)
+    key = DeviceKey(key_store(settings, profile), lock=profile.folder / "device-key.lock")
+    exchange = Exchange(events, account, facts, snapshots, clock=clock, options=settings.sync, key=key)
+    return Replicator(events, exchange, clock=clock, options=settings.sync)
+
+
+def entrance(
+    settings: Settings,
+    profile: Profile,
+    account: Account,
+    events: Log,
+    devices: Devices,
+    replicates: Replicator | None,
+    clock: Clock,
+) -> Entrance:
+    async def entered() -> None:
+        await devices.introduce()
+        if replicates is not None:
+            replicates.wake()
+
+    secrets = Secrets(
+        session=lambda other: token_store(settings, other)(), device_key=lambda other: key_store(settings, other)()
+    )
+    return Entrance(settings.data_dir, profile, account, events, clock=clock, secrets=secrets, entered=entered)
+
+
+def cloud(settings: Settings, clock: Clock) -> Cloud | None:
+    """The Supabase project, where one is set."""
+    if settings.supabase_url is None or settings.supabase_key is None:
+        return None
+    key = settings.supabase_key.get_secret_value()
+    return LateCloud(settings.supabase_url, key, timeout=settings.sync.timeout_seconds, clock=clock)
+
+
+def token_store(settings: Settings, profile: Profile) -> Callable[[], TokenStore]:
+    """The token store, opened at its first use: a start without login need not load the keychain."""
+    prefer_file = settings.token_store == "file"  # noqa: S105 - the name of a place
+    return cache(lambda: open_token_store(profile.tokens, profile.name, prefer_file=prefer_file))
+
+
+def key_store(settings: Settings, profile: Profile) -> Callable[[], SecretStore]:
+    """Where the private half of the device's key is, opened at its first use: beside the session."""
+    prefer_file = settings.token_store == "file"  # noqa: S105 - the name of a place
+    path = profile.folder / "device-key"
+    return cache(lambda: open_secret_store(path, KEY_SERVICE, profile.name, prefer_file=prefer_file))
+
+
+def snapshots(document: MemoryFile, events: Log, redactor: Redactor) -> SnapshotSource:
+    """The document as it may leave, redacted anew only when it has changed."""
+    leaving = redactor.for_leaving()
+    last: SnapshotRow | None = None
+    of = ""
+
+    async def snapshot() -> SnapshotRow | None:
+        nonlocal last, of
+        view = await document.view()
+        if not view.exists:
+            return None
+        if view.sha256 != of:
+            content = leaving.clean(view.text.replace("\0", ""))
+            size = len(content.encode())
+            through = await events.last_own_seq()
+            last = SnapshotRow(content, sha256(content.encode()), through) if size <= SNAPSHOT_BYTES else None
+            of = view.sha256
+        return last
+
+    return snapshot

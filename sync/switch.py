@@ -1,0 +1,167 @@
+"""From one account of this machine to another.
+
+Each user has a profile of his own: database, tokens, document. A switch is one write of `installation.json`; what it
+means for the memory file is made up for by whoever next holds the sidecar role, as often as it takes (`complete`), so
+a program killed at any moment leaves nothing of one user with another.
+
+A guest who turns out to be somebody with a profile here already takes his words along: they are recorded in that
+profile under their own ids, and the guest's profile goes.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from sync.clock import Clock, timestamp
+from sync.cloud import store as cloud_store
+from sync.cloud.logins import Session
+from sync.db.engine import Database
+from sync.db.tables import UNKNOWN_OWNER
+from sync.document.handover import hand_over, replace_document
+from sync.document.memory_file import MemoryFile
+from sync.document.neighbours import Neighbour, Neighbours
+from sync.errors import StorageError
+from sync.files import make_private_folder
+from sync.log.log import Log
+from sync.log.model import Draft, Event, Origin, Query
+from sync.profiles import (
+    Installation,
+    Profile,
+    change_installation,
+    new_profile_id,
+    remove_profile,
+)
+from sync.redaction import Redactor
+
+CARRIED_AT_ONCE: Final = 200  # events in one transaction
+
+log = logging.getLogger(__name__)
+
+
+def neighbours_of(profile: Profile) -> Neighbours:
+    """The other profiles, for whoever has to tell their documents from this one's."""
+    return Neighbours(profile.database, lambda: [_neighbour(other) for other in profile.others()])
+
+
+async def other_home(active: Profile, owner: str | None, session: Session, clock: Clock) -> Profile | None:
+    """The profile that is this user's, old or new, where the active one is not; None where he belongs here.
+
+    `owner`: the active profile's, None for a guest's, empty where damage has hidden it (then a person has to say).
+    """
+    if owner in {session.user_id, UNKNOWN_OWNER}:
+        return None
+    for profile in active.others():
+        if profile.owner() == session.user_id:
+            return profile
+    return None if owner is None else await _new_home(active, session, clock)
+
+
+async def _new_home(active: Profile, session: Session, clock: Clock) -> Profile:
+    """A new profile that is this user's from its first moment."""
+    profile = Profile(active.folder.with_name(new_profile_id()))
+    make_private_folder(profile.folder)
+    database = await Database.open(profile.database)
+    try:
+        now = timestamp(clock.now())
+        await database.write(lambda connection: cloud_store.claim(connection, session.user_id, session.label, now))
+    finally:
+        await database.close()
+    return profile
+
+
+def parked(profile: Profile) -> tuple[str, ...]:
+    """What `status` says about documents of this profile that turned up while another one was active."""
+    found = sorted(profile.parked.glob("*.md")) if profile.parked.is_dir() else []
+    return (f"documents_parked: {len(found)} in {profile.parked}",) if found else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """The active profile's memory, and how the memory file of another log is made."""
+
+    data_dir: Path
+    profile: Profile
+    events: Log
+    document: MemoryFile
+    redactor: Redactor
+    document_of: Callable[[Log], MemoryFile]
+
+
+async def complete(rooms: Rooms, installation: Installation, clock: Clock) -> Installation:
+    """Hand the memory file over to the active profile, remove the one that is to go; what stands then.
+
+    Only for the holder of the sidecar role.
+    Raises StorageError where the file cannot be replaced; then all of it is done by the next that opens.
+    """
+    if installation.document_of is not None:
+        former = Profile(rooms.profile.folder.with_name(installation.document_of))
+        await _take_over(rooms, former, clock, goes=installation.removing == former.name)
+        installation = change_installation(rooms.data_dir, lambda now: replace(now, document_of=None))
+        log.info("the memory file was handed over from profile %s to %s", former.name, rooms.profile.name)
+    if installation.removing is not None:
+        installation = _remove(rooms.data_dir, rooms.profile.folder.with_name(installation.removing))
+    return installation
+
+
+def _remove(data_dir: Path, folder: Path) -> Installation:
+    """Delete a profile; the server is told whom the next one replaces, or it would keep the device for the old one."""
+    former = Profile(folder).replica()
+    installation = change_installation(data_dir, lambda now: replace(now, former=former or now.former))
+    try:
+        remove_profile(data_dir, folder.name)
+    except StorageError as error:  # another process still has it open; Windows then deletes nothing
+        log.warning("profile %s could not be removed yet (%s)", folder.name, error.kind)
+        return installation
+    return change_installation(data_dir, lambda now: replace(now, removing=None))
+
+
+async def _take_over(rooms: Rooms, former: Profile, clock: Clock, *, goes: bool) -> None:
+    """`goes`: the former profile is removed afterwards. A guest's then moves in; of a user's nothing is to stay."""
+    owner = former.owner()
+    if goes and owner is not None:
+        await replace_document(rooms.document)
+        return
+    heir = rooms.profile if goes else former
+    try:
+        database = await Database.open(former.database)
+    except StorageError as error:
+        if goes:
+            raise  # a guest's words are not removed unread
+        log.warning("the profile that leaves cannot be opened (%s)", error.kind)
+        await hand_over(None, _neighbour(heir), rooms.document)
+        return
+    try:
+        events = Log(database, clock, device_id=rooms.events.device_id, session_id="")
+        await hand_over(rooms.document_of(events), _neighbour(heir), rooms.document)
+        if goes:
+            await _carry_over(events, rooms)
+    finally:
+        await database.close()
+
+
+async def _carry_over(guest: Log, rooms: Rooms) -> None:
+    """Record everything of a guest in the active profile, under the same ids; what is there already stays as it is."""
+    page = await guest.read(Query(limit=CARRIED_AT_ONCE))
+    while page.events:
+        await rooms.events.record([_drafted(event, rooms.redactor) for event in page.events])
+        page = await guest.read(Query(after=page.next_offset, limit=CARRIED_AT_ONCE))
+
+
+def _drafted(event: Event, redactor: Redactor) -> Draft:
+    return Draft(
+        type=event.type,
+        payload=redactor.payload(event.payload),
+        project_id=event.project_id,
+        project_path=event.project_path,
+        session_id=event.session_id,
+        event_id=event.event_id,
+        ts=event.ts,
+        origin=Origin(event.origin),
+        extra=redactor.payload(event.extra),
+    )
+
+
+def _neighbour(profile: Profile) -> Neighbour:
+    return Neighbour(profile.database, profile.parked)

@@ -1,0 +1,200 @@
+"""The one memory file between two profiles: nothing typed is lost, nothing of one gets into the other."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from sync.document.handover import hand_over, replace_document
+from sync.document.memory_file import Notice
+from sync.document.neighbours import Neighbour, Neighbours
+from sync.errors import InvalidInput, StorageBusy
+from tests.integration.document_desk import AppCache, Desk, on_a_desk
+
+
+@dataclass
+class House:
+    """Two profiles of one machine, Ann's and Ben's, and the file they take turns with."""
+
+    ann: Desk
+    ben: Desk
+    anns: Neighbour
+    bens: Neighbour
+
+    @property
+    def file(self) -> Path:
+        return self.ann.file
+
+    async def to_ben(self) -> None:
+        await hand_over(self.ann.memory, self.anns, self.ben.memory, sleep=self.ben.sleep)
+
+    async def to_ann(self) -> None:
+        await hand_over(self.ben.memory, self.bens, self.ann.memory, sleep=self.ann.sleep)
+
+    def parked(self, neighbour: Neighbour) -> list[str]:
+        return [path.read_text("utf-8") for path in neighbour.parked.glob("*.md")]
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    anns = Neighbour(tmp_path / "ann" / "memory.db", tmp_path / "ann" / "parked")
+    bens = Neighbour(tmp_path / "ben" / "memory.db", tmp_path / "ben" / "parked")
+    async with AsyncExitStack() as stack:
+        file = tmp_path / "xiaobai-ai-memory.md"
+        ann = await stack.enter_async_context(
+            on_a_desk(tmp_path / "ann", file=file, neighbours=Neighbours(anns.database, lambda: [bens]))
+        )
+        ben = await stack.enter_async_context(
+            on_a_desk(tmp_path / "ben", file=file, neighbours=Neighbours(bens.database, lambda: [anns]))
+        )
+        ben.clock.move(hours=1)
+        await ann.said("安的第一句", "安的第二句")
+        yield House(ann, ben, anns, bens)
+
+
+async def test_a_new_user_s_place_is_empty_and_the_other_s_document_comes_back_byte_for_byte(house: House) -> None:
+    before = house.file.read_bytes()
+    await house.to_ben()
+    assert not house.file.exists()
+    assert not (await house.ben.memory.view()).exists
+    await house.ben.said("本的话")
+    assert "安" not in house.ben.text
+    await house.to_ann()
+    assert house.file.read_bytes() == before
+    await house.to_ben()
+    assert "本的话" in house.ben.text
+    assert house.parked(house.anns) == house.parked(house.bens) == []
+
+
+async def test_what_was_typed_before_the_file_changed_hands_is_the_leaving_one_s(house: House) -> None:
+    house.ann.type_under("### 工作习惯", "- 离开前打的一行")
+    await house.to_ben()
+    assert [event.payload["text"] for event in await house.ann.hand_events()] == ["- 离开前打的一行"]
+    assert await house.ben.hand_events() == []
+    await house.to_ann()
+    assert "离开前打的一行" in house.ann.text
+
+
+async def test_a_save_in_the_very_moment_is_the_leaving_one_s_too(house: House) -> None:
+    await house.ben.said("占位")  # so that there is a version to be written over the file
+    await house.to_ann()
+    typed = house.ann.text.replace("### 工作习惯\n", "### 工作习惯\n- 最后一刻\n", 1)
+    house.ben.meanwhile = [lambda: house.file.write_text(typed, "utf-8")]
+    await house.to_ben()
+    assert "最后一刻" not in house.ben.text
+    await house.to_ann()
+    assert "最后一刻" in house.ann.text + "".join(house.parked(house.anns))
+
+
+async def test_what_is_not_understood_is_parked_with_the_leaving_profile(house: House) -> None:
+    house.file.write_bytes(b"\xff\xfe\x00 no text")
+    await house.to_ben()
+    assert not house.file.exists()
+    assert [path.read_bytes() for path in house.anns.parked.glob("*.md")] == [b"\xff\xfe\x00 no text"]
+
+
+async def test_what_looks_lost_is_parked_too_and_what_was_there_comes_back(house: House) -> None:
+    await house.ann.said(*(f"第 {number} 句" for number in range(8)))
+    before = house.ann.text
+    shrunk = "".join(line for line in before.splitlines(keepends=True) if not line.startswith("- "))
+    house.ann.text = shrunk
+    await house.to_ben()
+    assert house.parked(house.anns) == [shrunk]
+    await house.to_ann()
+    assert house.ann.text == before
+
+
+async def test_done_again_after_it_was_cut_short_it_ends_the_same(house: House) -> None:
+    await house.ben.said("本的话")  # written over Ann's file: as if Ben's sidecar had died right after the swap
+    await house.to_ben()
+    first = house.file.read_bytes()
+    await house.to_ben()
+    assert house.file.read_bytes() == first
+    assert "安" not in house.ben.text
+    assert await house.ben.hand_events() == []
+
+
+async def test_a_profile_that_cannot_be_opened_keeps_the_bytes_of_its_document(house: House) -> None:
+    before = house.file.read_text("utf-8")
+    await hand_over(None, house.anns, house.ben.memory, sleep=house.ben.sleep)
+    assert not house.file.exists()
+    assert house.parked(house.anns) == [before]
+
+
+async def test_of_one_who_wants_no_copy_to_stay_none_is_kept(house: House) -> None:
+    house.ann.type_under("### 工作习惯", "- 不要留下")
+    await replace_document(house.ben.memory, sleep=house.ben.sleep)
+    assert not house.file.exists()
+    assert house.parked(house.anns) == []
+
+
+class TestStaleBuffers:
+    @pytest.mark.parametrize("label", ["kept", "gone"])
+    async def test_of_the_other_account_are_parked_and_never_taken_in(self, house: House, label: str) -> None:
+        buffer = house.ann.text.replace("### 工作习惯\n", "### 工作习惯\n- 安在旧窗口里打的\n", 1)
+        if label == "gone":
+            buffer = buffer.rpartition("**最后更新**")[0]
+        await house.to_ben()
+        await house.ben.said("本的话")
+        own = house.file.read_bytes()
+        house.file.write_text(buffer, "utf-8")
+        await house.ben.memory.settle()
+        assert house.file.read_bytes() == own
+        assert await house.ben.hand_events() == []
+        assert house.parked(house.anns) == [buffer]
+        assert Notice.STRANGER in house.ben.memory.notices
+
+    async def test_are_taken_away_where_the_active_profile_has_nothing_to_put_there(self, house: House) -> None:
+        buffer = house.ann.text
+        await house.to_ben()
+        house.file.write_text(buffer, "utf-8")
+        await house.ben.memory.settle()
+        assert not house.file.exists()
+        assert house.parked(house.anns) == [buffer]
+        assert not (await house.ben.memory.view()).exists
+
+    async def test_of_the_app_s_settings_page_are_refused(self, house: House) -> None:
+        shown = await house.ann.memory.view()
+        await house.to_ben()
+        with pytest.raises(InvalidInput, match="another account"):
+            await house.ben.memory.save(shown.text, shown.sha256, meant=True)
+        assert await house.ben.hand_events() == []
+
+    async def test_our_own_are_still_hand_edits(self, house: House) -> None:
+        await house.to_ben()
+        await house.ben.said("本的话")
+        house.ben.type_under("### 工作习惯", "- 本打的一行")
+        await house.ben.memory.settle()
+        assert [event.payload["text"] for event in await house.ben.hand_events()] == ["- 本打的一行"]
+        assert house.parked(house.anns) == []
+
+    async def test_in_the_app_s_cache_are_left_there(self, house: House, tmp_path: Path) -> None:
+        text = house.ann.text
+        await house.to_ben()
+        cache = AppCache(tmp_path / "app.db")
+        cache.save(text)
+        house.ben.app_cache = cache.path
+        house.ben.restart()
+        await house.ben.memory.settle()
+        assert await house.ben.hand_events() == []
+        assert not (await house.ben.memory.view()).exists
+        assert Notice.STRANGER in house.ben.memory.notices
+
+
+async def test_an_editor_that_never_stops_keeps_the_file_and_is_told(house: House) -> None:
+    rounds = iter(range(100))
+
+    def save() -> None:
+        text = f"{house.ann.text if house.file.exists() else ''}\n- 第 {next(rounds)} 次\n"
+        house.file.write_text(text, "utf-8")
+
+    house.ben.meanwhile = [save] * 40
+    try:
+        await house.to_ben()
+    except StorageBusy:
+        return
+    parked = "".join(house.parked(house.anns))
+    await house.to_ann()
+    assert "第 0 次" in house.ann.text + parked
