@@ -12,6 +12,7 @@ from typing import Final
 NAMESPACE: Final = uuid.UUID("6f1d2f0e-6d0b-5f6e-9d5a-2f4a3c9b7e10")
 LINUX_IDS: Final = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 MAC_COMMAND: Final = ("/usr/sbin/ioreg", "-rd1", "-c", "IOPlatformExpertDevice")
+NAME_LENGTH: Final = 128  # of a device's name, as the setting DEVICE_NAME; the server takes 200
 PATIENCE: Final = 3.0  # seconds for the operating system to answer
 
 

@@ -13,7 +13,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Literal
 
 import msgspec
 
@@ -24,6 +24,7 @@ from sync.cloud.account import Account
 from sync.cloud.authorized import authorized
 from sync.cloud.logins import Session
 from sync.cloud.port import DeviceRow
+from sync.device import NAME_LENGTH
 from sync.document.others import ABOUT_DEVICES, HIDDEN, MOST_EVENTS, REGISTERED, RENAMED, REVOKED, About, about_devices
 from sync.errors import CloudError, DeviceUnknown, InvalidInput
 from sync.files import probe, write_private
@@ -31,8 +32,6 @@ from sync.log.log import Log
 from sync.log.model import Draft, Origin
 from sync.redaction import Redactor
 from sync.settings import Settings
-
-NAME_LENGTH: Final = 128  # as the setting DEVICE_NAME; the server takes 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,9 +131,11 @@ class Devices:
         Nothing is recorded for a guest: he has no other devices, and his first login introduces this one.
         """
         owner = await self._log.database.read(store.owner)
+        if owner is None or not owner.user_id:
+            return
         known = (await self._about()).get(self._log.device_id, About())
         name = self._redactor.clean(self._own_name)
-        if owner is None or not owner.user_id or known.calls_itself == name:
+        if known.calls_itself == name:
             return
         await self._tell(REGISTERED, {"name": name, "platform": platform.system(), "app_version": __version__})
 

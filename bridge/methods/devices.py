@@ -7,7 +7,7 @@ import msgspec
 from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams, Params
 from sync import contract, published
-from sync.devices import NAME_LENGTH
+from sync.device import NAME_LENGTH
 
 DeviceId = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 

@@ -1,0 +1,37 @@
+"""What a start does not pay for: the first answer comes before the heavy imports, a guest never makes the others."""
+
+import subprocess
+import sys
+
+import pytest
+
+AT_THE_WIRE = "import bridge.serving"
+OPEN = """
+import asyncio, os, tempfile
+folder = tempfile.mkdtemp()
+os.environ |= {"XIAOBAI_DATA_DIR": folder + "/data", "XIAOBAI_MEMORY_FILE": folder + "/memory.md"}
+from sync.app import Role, open_app
+from sync.settings import Settings
+async def main():
+    async with open_app(Settings.gather(), Role.SIDECAR) as app:
+        await app.status()
+        await app.conversation.load(wait_ms=0, scope="user", max_chars=None)
+asyncio.run(main())
+import shutil
+shutil.rmtree(folder)
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "absent"),
+    [
+        pytest.param(AT_THE_WIRE, {"sqlalchemy", "pydantic", "watchdog", "tenacity"}, id="at the wire"),
+        pytest.param(
+            OPEN, {"httpx", "postgrest", "realtime", "websockets", "cryptography", "keyring", "re2"}, id="a guest"
+        ),
+    ],
+)
+def test_what_is_not_needed_yet_is_not_imported(program: str, absent: set[str]) -> None:
+    ask = f"{program}\nimport sys\nprint(*sorted({{name.partition('.')[0] for name in sys.modules}} & {absent!r}))"
+    answer = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
+    assert answer.stdout.strip() == ""
