@@ -1,9 +1,11 @@
 """One document on several devices: real files and databases, events carried by hand."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection
@@ -332,7 +334,7 @@ class TestOrder:
         a = await desks.open("a")
         await a.said("甲问")
         with monkeypatch.context() as patch:
-            patch.setattr(document_store, "append", full)
+            patch.setattr(document_store, "append", full_at_the_second(document_store.append))
             a.type_under(HABITS, "- 早起")
             with pytest.raises(StorageError):
                 await a.memory.settle()
@@ -343,8 +345,16 @@ class TestOrder:
         assert (await newest(a)).label == "2026/1/8 09:00:00 · 2"
 
 
-def full(*_: object) -> Version:
-    raise StorageError("the disk is full")
+def full_at_the_second(append: Callable[..., Version]) -> Callable[..., Version]:
+    """The file as found can still be stored; what was made of it, with the new events folded in, cannot."""
+    calls = count(1)
+
+    def appending(*arguments: Any) -> Version:
+        if next(calls) == 2:
+            raise StorageError("the disk is full")
+        return append(*arguments)
+
+    return appending
 
 
 async def numbered(desk: Desk, server_ts: str) -> None:

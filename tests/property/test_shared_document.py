@@ -87,6 +87,7 @@ class Peer:
             type=kind,
             payload=payload,
             hlc=hlc_text(self.world.time, self.number),
+            event_id=f"evt_{self.name}{self.number}",
         )
         self.known.append(made)
         self.fold.add(made)
