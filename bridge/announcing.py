@@ -71,6 +71,10 @@ class _Status:
     async def tell(self, app: App, notify: Notify) -> None:
         assert app.replicator is not None  # it is its signal that brought us here
         status, told = await app.replicator.status(), self._told
-        if told is None or (status.state, status.last_error) != (told.state, told.last_error):
+        if told is None or _what_matters(status) != _what_matters(told):
             self._told = status
             notify("sync/statusChanged", contract.cloud(status))
+
+
+def _what_matters(status: CloudStatus) -> tuple[object, ...]:
+    return status.state, status.realtime, status.last_error

@@ -22,6 +22,7 @@ export interface CloudJson {
   head: number;
   lastError: FailureJson | null;
   lastSyncAt: string | null;
+  realtime: 'connecting' | 'joined' | 'off';
   state: 'connecting' | 'off' | 'offline' | 'refused' | 'signed_out' | 'synced';
 }
 

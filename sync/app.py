@@ -19,6 +19,7 @@ from filelock import FileLock
 from sync import __version__, health, parts, switch
 from sync.clock import Clock, SystemClock
 from sync.cloud.account import Account
+from sync.cloud.listener import Listener
 from sync.cloud.logins import Session
 from sync.cloud.port import Cloud
 from sync.cloud.replicator import CloudState, CloudStatus, Replicator
@@ -152,6 +153,10 @@ class App:
         jobs.append(kept_up("other processes", self._notice_other_processes))
         if self.replicator is not None:
             jobs.append(kept_up("cloud", self.replicator.run))
+            if self.settings.sync.realtime:
+                timeout = self.settings.sync.timeout_seconds
+                listener = Listener(self.account, self.replicator, clock=self.clock, timeout=timeout)
+                jobs.append(kept_up("realtime", listener.run))
         return jobs
 
     async def stop(self) -> None:

@@ -180,6 +180,7 @@ def account(value: AccountState) -> AccountJson:
 def cloud(value: CloudStatus) -> CloudJson:
     return {
         "state": value.state.value,
+        "realtime": value.realtime,
         "lastSyncAt": value.last_sync_at,
         "lastError": None if value.last_error is None else failure(value.last_error),
         "head": value.cursor.head,

@@ -136,6 +136,7 @@ class FailureJson(TypedDict):
 
 class CloudJson(TypedDict):
     state: Literal["off", "signed_out", "connecting", "synced", "offline", "refused"]
+    realtime: Literal["off", "connecting", "joined"]
     lastSyncAt: str | None
     lastError: FailureJson | None
     head: int

@@ -61,6 +61,7 @@ class SyncSettings(_Part):
     poll_seconds: float = Field(default=30.0, ge=0.2, le=3600.0)
     timeout_seconds: float = Field(default=12.0, gt=0.0, le=60.0)  # one request, as a whole
     push_events: int = Field(default=200, ge=1, le=500)
+    realtime: bool = True  # hear of the other devices' changes at once; polling goes on below it
 
 
 class Settings(BaseSettings):

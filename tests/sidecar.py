@@ -87,6 +87,7 @@ class Sidecar:
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
         self._guard = threading.Lock()
+        self.notifications: list[tuple[str, Any]] = []
         self.process = subprocess.Popen(
             [*COMMAND, "serve"],
             env=home.environment,
@@ -168,7 +169,9 @@ class Sidecar:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             message = json.loads(line)
-            if message.get("id") in self._answers and "method" not in message:
+            if "method" in message:
+                self.notifications.append((message["method"], message.get("params")))
+            elif message.get("id") in self._answers:
                 self._answers[message["id"]].put(message)
 
 

@@ -30,7 +30,7 @@ from sync.cloud.device_key import DeviceKey
 from sync.cloud.exchange import Exchange
 from sync.cloud.logins import Logins, Session
 from sync.cloud.memory import MemoryCloud, MemoryServer
-from sync.cloud.port import Cloud, DeviceFacts, DeviceRow, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.port import Channel, Cloud, DeviceFacts, DeviceRow, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.replicator import Replicator
 from sync.cloud.secret_store import FileSecret
 from sync.db.engine import Database
@@ -76,6 +76,9 @@ class LoopClock(FixedClock):
 
     def now(self) -> datetime:
         return START + timedelta(seconds=asyncio.get_running_loop().time())
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
 
 
 def draft(words: str = "记住这件事", *, kind: str = "note_taken", **more: Any) -> Draft:
@@ -173,6 +176,9 @@ class WatchedCloud:
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         self.requests.append(request)
         return self.change(await self.through("sync", lambda: self.inner.sync(session, request)))
+
+    async def listen(self, session: Session) -> Channel:
+        return await self.through("listen", lambda: self.inner.listen(session))
 
     async def close(self) -> None:
         await self.inner.close()

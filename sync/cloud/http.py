@@ -33,7 +33,9 @@ class Wire:
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
+        self.tls = httpx.create_ssl_context()  # one trust store, for requests and for the channel
         self.client = httpx.AsyncClient(
+            verify=self.tls,
             timeout=timeout,
             http2=False,
             follow_redirects=False,

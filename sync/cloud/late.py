@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from sync.clock import Clock
 from sync.cloud.contact import Contact
 from sync.cloud.logins import Logins, Session
-from sync.cloud.port import Cloud, DeviceFacts, DeviceRow, SyncAnswer, SyncRequest
+from sync.cloud.port import Channel, Cloud, DeviceFacts, DeviceRow, SyncAnswer, SyncRequest
 
 
 class LateCloud:
@@ -35,6 +35,9 @@ class LateCloud:
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         return await (await self._cloud()).sync(session, request)
+
+    async def listen(self, session: Session) -> Channel:
+        return await (await self._cloud()).listen(session)
 
     async def close(self) -> None:
         if self._real is not None:

@@ -4,6 +4,7 @@ It decides exactly as `sql/migrations` does (numbering, idempotency, reset, fork
 take the network away. Its accounts are in `memory_logins.py`.
 """
 
+import asyncio
 import re
 from collections import defaultdict
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ from sync.clock import Clock, timestamp
 from sync.cloud.contact import contact_of
 from sync.cloud.logins import Session
 from sync.cloud.memory_logins import MemoryAccounts, MemoryLogins
-from sync.cloud.port import DeviceFacts, DeviceRow, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.port import Channel, DeviceFacts, DeviceRow, Heard, SnapshotRow, SyncAnswer, SyncRequest
 from sync.errors import (
     CloudUnavailable,
     DeviceConflict,
@@ -75,6 +76,7 @@ class _Memory:
     events: list[Event] = field(default_factory=list)
     devices: dict[str, _Device] = field(default_factory=dict)
     documents: dict[str, tuple[str, SnapshotRow]] = field(default_factory=dict)
+    channels: list["MemoryChannel"] = field(default_factory=list)
 
     @property
     def head(self) -> int:
@@ -89,6 +91,7 @@ class MemoryServer:
         self.down = False
         self.lose_answers = 0  # so many answers get lost after the work was done
         self.refuses: set[str] = set()
+        self.deaf = False  # channels stay open and nothing comes through: a half-open connection
         self.memories: defaultdict[str, _Memory] = defaultdict(_Memory)
         self.accounts = MemoryAccounts(clock)
 
@@ -101,6 +104,12 @@ class MemoryServer:
         memory = self.memories[user_id]
         memory.events = memory.events[: keep - memory.floor]
         memory.epoch = epoch or memory.epoch
+
+    def cut_channels(self) -> None:
+        for memory in self.memories.values():
+            for channel in memory.channels:
+                channel.end()
+            memory.channels.clear()
 
     def check_reachable(self) -> None:
         if self.down:
@@ -152,8 +161,12 @@ class MemoryCloud:
         self._hold(memory, request.device_id, request.replica_id)
         self._check(request)
         reset = _must_reset(memory, request)
+        before = memory.head
         acked = _push(memory, request, timestamp(self._server.clock.now()))
         _forget(memory, request)
+        if memory.head > before:
+            for channel in memory.channels:
+                channel.tell(Heard(poke=True, head=memory.head))
         _write_document(memory, request)
         pulled = [] if reset else [event for event in memory.events if (event.server_seq or 0) > request.after]
         answer = SyncAnswer(
@@ -169,6 +182,13 @@ class MemoryCloud:
             self._server.lose_answers -= 1
             raise CloudUnavailable("the answer was lost")
         return answer
+
+    async def listen(self, session: Session) -> Channel:
+        self._server.check_reachable()
+        channel = MemoryChannel(self._server, session)
+        self._server.memory_of(session).channels.append(channel)
+        channel.tell(Heard(ready=True))
+        return channel
 
     async def close(self) -> None:
         return None
@@ -234,6 +254,42 @@ def _row(device_id: str, device: _Device) -> DeviceRow:
 
 def _when(seconds: float) -> str:
     return timestamp(datetime.fromtimestamp(seconds, UTC))
+
+
+class MemoryChannel:
+    """A channel of the twin. It ends with the server, with the token, or by `MemoryServer.cut_channels`."""
+
+    def __init__(self, server: MemoryServer, session: Session) -> None:
+        self._server = server
+        self._session = session
+        self._heard: asyncio.Queue[Heard | None] = asyncio.Queue()
+
+    def tell(self, heard: Heard) -> None:
+        if not self._server.deaf:
+            self._heard.put_nowait(heard)
+
+    def end(self) -> None:
+        self._heard.put_nowait(None)
+
+    async def hear(self) -> Heard:
+        heard = await self._heard.get()
+        if heard is None:
+            self.end()  # it stays over
+            raise CloudUnavailable("the channel was cut")
+        self._server.memory_of(self._session)
+        return heard
+
+    async def beat(self) -> None:
+        self._server.check_reachable()
+        self.tell(Heard())
+
+    async def renew(self, session: Session) -> None:
+        self._server.check_reachable()
+        self._server.memory_of(session)
+        self._session = session
+
+    async def close(self) -> None:
+        self.end()
 
 
 def _problem(event: Event, device_id: str) -> str | None:

@@ -13,6 +13,9 @@ from sync.log.model import Cursor, Event
 
 BREAKER_FAILURES: Final = 3  # one lost request is bad luck, three are an outage
 LONGEST_REST: Final = 30.0  # seconds; a person who waits for the network to return should not wait for us
+FIRST_PAUSE: Final = 1.0
+LONGEST_PAUSE: Final = 30.0  # seconds; a channel that is back that late has cost one poll
+SHORTEST_PAUSE: Final = 0.2
 PUSH_BYTES: Final = 1024 * 1024  # half of what the server takes in one call
 
 
@@ -41,6 +44,12 @@ def rest_after(failures: int, asked: float | None) -> float:
     """Seconds to leave a server alone after so many rounds without an answer; what it asked for counts in any case."""
     breaker = 0.0 if failures < BREAKER_FAILURES else min(LONGEST_REST, 2.0 ** (failures - BREAKER_FAILURES))
     return max(breaker, asked or 0.0)
+
+
+def jittered_pause(failures: int, chance: float) -> float:
+    """Seconds before another channel after so many failures in a row; `chance` from 0 to 1. Full jitter."""
+    bound = min(LONGEST_PAUSE, FIRST_PAUSE * 2.0 ** min(failures - 1, 10))
+    return max(SHORTEST_PAUSE, chance * bound)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,36 @@ class SyncAnswer:
     server_time: str
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came through a channel; anything at all is a sign of life.
+
+    `poke`: the user's log has grown, to `head` where that is said. `ready`: from now on no poke is missed.
+    """
+
+    poke: bool = False
+    head: int | None = None
+    ready: bool = False
+
+
+class Channel(Protocol):
+    """The server's pokes for one user. Every method but `close` raises CloudUnavailable once the channel is over."""
+
+    async def hear(self) -> Heard:
+        """The next thing that is heard; cancelling the wait loses nothing. LoginRequired, Forbidden: why it ended."""
+        ...
+
+    async def beat(self) -> None:
+        """Ask for a sign of life."""
+        ...
+
+    async def renew(self, session: Session) -> None:
+        """Go on under a newer token of the same user, before the old one ends the channel."""
+        ...
+
+    async def close(self) -> None: ...
+
+
 class Cloud(Protocol):
     """A user's memory on a server."""
 
@@ -98,6 +128,10 @@ class Cloud(Protocol):
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         """Push, acknowledge, pull and store the snapshot in one transaction of the server."""
+        ...
+
+    async def listen(self, session: Session) -> Channel:
+        """Join the user's own channel. Forbidden where the project has none, or lets nobody listen."""
         ...
 
     async def close(self) -> None: ...

@@ -20,6 +20,7 @@ from sync.cloud import store
 from sync.cloud.exchange import Exchange, Round
 from sync.cloud.plan import rest_after
 from sync.cloud.progress import Pulls
+from sync.cloud.standing import ChannelState, Standing
 from sync.errors import CloudError, CloudUnavailable, DeviceRevoked, LoginRequired, StorageError, XiaobaiError
 from sync.log.log import Log
 from sync.log.model import Cursor
@@ -29,6 +30,7 @@ from sync.signals import Signal, wait_for_any
 LONGEST_WAIT: Final = 300.0  # seconds between attempts while nothing answers
 FIRST_WAIT: Final = 0.5
 LOOK_AGAIN: Final = 300.0  # after an error that only a person can mend, we still look now and then
+CALM: Final = 4  # times the pause between polls while a channel pokes us
 LONGEST_ASKED: Final = 3600.0  # seconds; a server that asks for more is asked again all the same
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,7 @@ class CloudStatus:
     last_sync_at: str | None
     last_error: XiaobaiError | None
     cursor: Cursor
+    realtime: ChannelState = "off"
 
 
 class Replicator:
@@ -68,6 +71,7 @@ class Replicator:
         self._not_before = 0.0  # monotonic seconds: `ask` rests until then
         self._state = CloudState.CONNECTING
         self._error: XiaobaiError | None = None
+        self.standing = Standing()
         self.advanced = Signal()  # set whenever the state or the log changed through the cloud
 
     @property
@@ -85,16 +89,17 @@ class Replicator:
 
     async def status(self) -> CloudStatus:
         cursor = await self._log.database.read(store.cursor)
-        return CloudStatus(self._state, cursor.synced_at, self._error, cursor)
+        return CloudStatus(self._state, cursor.synced_at, self._error, cursor, self.standing.state)
 
     async def sync_now(self) -> Round:
         """Join the round under way, or make one. Raises a CloudError; what could not be sent stays pending.
 
         Cancelling the caller does not cancel the round: others may have joined it.
         """
-        if self._round is None or self._round.done():
+        if not self._in_round:
             self._round = asyncio.create_task(self._one_round())
             self._round.add_done_callback(_heard)
+        assert self._round is not None
         return await asyncio.shield(self._round)
 
     async def ask(self) -> Round:
@@ -109,6 +114,21 @@ class Replicator:
             raise CloudUnavailable("the cloud did not answer a moment ago")
         return await self.sync_now()
 
+    def vouches(self) -> bool:
+        """Whether what we hold is what the server holds, known without asking it.
+
+        Not while a round is under way: there is something that we have not said or not heard.
+        """
+        if self._in_round or self._state is not CloudState.SYNCED:
+            return False
+        return self.standing.vouches(self._clock.monotonic(), self._clock.now().timestamp())
+
+    def poke(self, head: int | None) -> None:
+        """The server's log has grown, to `head` where that is known. A round under way may answer it: see its end."""
+        self.standing.poked(head)
+        if self.standing.outstanding and not self._in_round:
+            self._wake.set()
+
     def wake(self) -> None:
         """Somebody logged in or wants an answer now: do not wait any longer."""
         self._wake.set()
@@ -117,7 +137,8 @@ class Replicator:
         """Until cancelled. Never raises an error of ours: it is kept in `status` and answered by waiting."""
         while True:
             woken = self._wake.count
-            waiting, wakers = self._poll_seconds, [(self._log.changed, self._log.changed.count)]
+            waiting = self._poll_seconds * (CALM if self.standing.joined else 1)
+            wakers = [(self._log.changed, self._log.changed.count)]
             try:
                 await self._until_answered()
             except LoginRequired:
@@ -133,9 +154,13 @@ class Replicator:
 
     async def stop(self) -> None:
         """Let go of a round under way; what it had not committed is asked again after the next start."""
-        if self._round is not None and not self._round.done():
+        if self._round is not None and self._in_round:
             self._round.cancel()
             await asyncio.gather(self._round, return_exceptions=True)
+
+    @property
+    def _in_round(self) -> bool:
+        return self._round is not None and not self._round.done()
 
     async def _until_answered(self) -> None:
         async for attempt in AsyncRetrying(
@@ -159,8 +184,10 @@ class Replicator:
             self._resting = False
 
     async def _one_round(self) -> Round:
+        began = self.standing.round_begins()
         try:
             done = await self._exchange.until_level()
+            level = await self._log.database.read(store.cursor)
         except LoginRequired as error:
             self._note(CloudState.SIGNED_OUT, error if self._error is not None else None)
             raise
@@ -177,6 +204,9 @@ class Replicator:
             self._note(CloudState.OFFLINE, error)
             raise
         self._failures, self._not_before = 0, 0.0
+        self.standing.round_ended(began, level.seq)
+        if self.standing.joined and self.standing.outstanding:
+            self._wake.set()  # a poke came after this round had read
         self._note(CloudState.SYNCED, None)
         return done
 

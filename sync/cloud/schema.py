@@ -16,6 +16,7 @@ MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {
     ),
     2: (
         "20261122000100_ai_memory_device_keys.sql",
+        "20261122000200_ai_memory_realtime.sql",
         "20261122000300_ai_memory_partitions.sql",
         "20261122000400_ai_memory_checkpoints.sql",
         "20261122000500_ai_memory_legacy.sql",

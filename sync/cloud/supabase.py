@@ -15,10 +15,10 @@ from postgrest import AsyncPostgrestClient
 from postgrest.exceptions import APIError
 
 from sync.clock import Clock
-from sync.cloud import schema
+from sync.cloud import realtime, schema
 from sync.cloud.http import Wire
 from sync.cloud.logins import Session
-from sync.cloud.port import DeviceFacts, DeviceRow, SyncAnswer, SyncRequest
+from sync.cloud.port import Channel, DeviceFacts, DeviceRow, SyncAnswer, SyncRequest
 from sync.cloud.supabase_logins import SupabaseLogins, check_token
 from sync.errors import (
     CloudError,
@@ -66,8 +66,10 @@ class SupabaseCloud:
     """A user's project. `url` without a trailing slash; `key` the publishable one; `timeout` in seconds."""
 
     def __init__(self, url: str, key: str, *, timeout: float, clock: Clock) -> None:
+        self._url = url
         self._rest = f"{url}/rest/v1"
         self._key = key
+        self._timeout = timeout
         self._wire = Wire(timeout)
         self.logins = SupabaseLogins(f"{url}/auth/v1", key, self._wire, clock=clock)
 
@@ -128,6 +130,10 @@ class SupabaseCloud:
             acked=tuple(answer.acked),
             server_time=answer.server_time,
         )
+
+    async def listen(self, session: Session) -> Channel:
+        check_token(session)
+        return await realtime.join(self._url, self._key, session, timeout=self._timeout, tls=self._wire.tls)
 
     async def close(self) -> None:
         await self._wire.close()

@@ -3,6 +3,7 @@
 Bridged here:
 - Auth writes times as RFC 3339 in UTC with a `Z` on a hosted project; lite as PostgreSQL prints them.
 - Codes to sign in with (see `codes.py`): lite knows no phones.
+- Realtime's websocket (see `realtime.py`), where the database can be connected to.
 - A path that a hosted project does not serve is not served here either, whatever lite would say.
 
 Bridged one step further in, where the database is in reach (`server/connection.mjs`): roles, timeouts, error codes.
@@ -15,6 +16,7 @@ import re
 import httpx
 
 from tests.cloud.codes import Codes
+from tests.cloud.realtime import Realtime
 from tests.cloud.web import HOP_BY_HOP, Door, Headers, Request, Response, speaking_http
 
 log = logging.getLogger("tests.cloud")
@@ -27,8 +29,9 @@ AUTH_TIME = re.compile(rb'("[a-z_]+_at":")(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?
 class Front:
     """One address for the project's whole life; what answers behind it may come and go."""
 
-    def __init__(self) -> None:
-        self._door = Door(speaking_http(self._answer))
+    def __init__(self, realtime: Realtime | None) -> None:
+        self._realtime = realtime
+        self._door = Door(speaking_http(self._answer, None if realtime is None else realtime.serve))
         self._upstream: httpx.AsyncClient | None = None
         self._codes = Codes(self._pass_on)
 
@@ -49,6 +52,8 @@ class Front:
 
     async def shut(self) -> None:
         await self._door.shut()
+        if self._realtime is not None:
+            await self._realtime.close()
         if self._upstream is not None:
             await self._upstream.aclose()
 

@@ -11,6 +11,7 @@ import httpx
 from tests.cloud import pglite, postgres
 from tests.cloud.front import Front
 from tests.cloud.lite import Engine, Grants, Lite, Project
+from tests.cloud.realtime import Realtime
 from tests.cloud.tools import MIGRATIONS, LocalCloudError
 
 JWT_EXPIRY = 3600  # seconds, as a hosted project has it
@@ -34,7 +35,7 @@ class LocalCloud:
         self._database = database
         self._project = project
         self._migrations = migrations
-        self._front = Front()
+        self._front = Front(_realtime(database, project))
         self._lite: Lite | None = lite
 
     @classmethod
@@ -122,6 +123,13 @@ class LocalCloud:
     async def _close(self) -> None:
         await self.stop_http()
         await self._front.close()
+
+
+def _realtime(database: Database, project: Project) -> Realtime | None:
+    """None on PGlite, whose one connection lite has."""
+    if database.url is None:
+        return None
+    return Realtime(database.url, keys={project.publishable_key, project.secret_key}, jwt_secret=project.jwt_secret)
 
 
 @asynccontextmanager

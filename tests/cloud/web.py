@@ -39,6 +39,8 @@ class Response:
 
 
 Handler = Callable[[Request], Awaitable[Response]]
+# A request that asks for a websocket, what came right behind it, and the connection from there on.
+Upgrade = Callable[[Request, bytes, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
 
@@ -108,12 +110,15 @@ def _bound(port: int) -> socket.socket:
     return held
 
 
-def speaking_http(handler: Handler) -> Serve:
-    """Answer one request after the other until the client closes, or asks us to."""
+def speaking_http(handler: Handler, upgrade: Upgrade | None = None) -> Serve:
+    """Answer one request after the other until the client closes, or asks us to, or wants a websocket of `upgrade`."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = h11.Connection(h11.SERVER)
         while request := await _request(connection, reader, writer):
+            if upgrade is not None and (b"upgrade", b"websocket") in request.headers:
+                await upgrade(request, connection.trailing_data[0], reader, writer)
+                return
             response = await handler(request)
             head = h11.Response(status_code=response.status, headers=_framed(response))
             body = response.body if request.method != "HEAD" else b""

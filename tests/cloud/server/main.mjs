@@ -59,6 +59,7 @@ async function prepare(config) {
   await app.init();
   await app.ensureSystemSchema();
   await connection.script(await text("auth.sql"));
+  await connection.script(await text("realtime.sql"));
   await connection.close();
 }
 

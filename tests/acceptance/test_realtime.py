@@ -1,0 +1,152 @@
+"""A change made on one device is soon in another's load, although it polls once an hour: it was poked."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.acceptance.world import Network, in_file, level, reaching, unique
+from tests.cloud.fixtures import Cloud, User
+from tests.sidecar import Home, Sidecar, eventually
+
+ONCE_AN_HOUR = {"SYNC__POLL_SECONDS": "3600"}
+
+
+@pytest.fixture
+def user(new_user: Callable[[], User]) -> User:
+    return new_user()
+
+
+@pytest.fixture
+def network(local_cloud: Cloud) -> Iterator[Network]:
+    with Network(local_cloud) as network:
+        yield network
+
+
+@pytest.fixture
+def home_a(tmp_path: Path, local_cloud: Cloud) -> Home:
+    return Home(tmp_path / "a", device="device-a", **{**reaching(local_cloud), **ONCE_AN_HOUR})
+
+
+@pytest.fixture
+def home_b(tmp_path: Path, local_cloud: Cloud, network: Network) -> Home:
+    """Device B, which reaches the cloud through the network."""
+    return Home(tmp_path / "b", device="device-b", **{**reaching(local_cloud, network.url), **ONCE_AN_HOUR})
+
+
+def listening(home: Home, user: User) -> Sidecar:
+    """A device that hears of the others and asks for nothing any more."""
+    sidecar = Sidecar(home)
+    sidecar.log_in(user.email, user.password)
+    sidecar.update("你好")  # with nothing to show, a load's source is the template
+    level(sidecar)
+    joined(sidecar)
+    vouched(sidecar)
+    return sidecar
+
+
+def joined(sidecar: Sidecar) -> Any:
+    return sidecar.until("sync/status", lambda status: status["cloud"]["realtime"] == "joined")
+
+
+def vouched(sidecar: Sidecar) -> Any:
+    """Wait for a load that asks nobody and knows all the same that it is level with the cloud."""
+    return sidecar.until("memory/load", lambda told: told["source"] == "cloud", waitMs=0)
+
+
+def shows(sidecar: Sidecar, word: str) -> Any:
+    """Wait until a load that asks nobody shows the word."""
+    return sidecar.until("memory/load", lambda told: word in told["digest"], waitMs=0)
+
+
+def test_an_update_on_one_device_is_soon_in_the_other_s_load(home_a: Home, home_b: Home, user: User) -> None:
+    with listening(home_a, user) as a, listening(home_b, user) as b:
+        took = []
+        for number in range(10):
+            word = unique(f"消息{number}")
+            begun = time.monotonic()
+            a.update(word)
+            shows(b, word)
+            took.append(time.monotonic() - begun)
+        took.sort()
+        print(f"\nupdate on A to load on B: median {took[5] * 1e3:.0f} ms, worst {took[-1] * 1e3:.0f} ms")
+        back = unique("回答")
+        b.update(back)
+        shows(a, back)
+
+
+def test_an_edit_by_hand_is_soon_in_the_other_s_load(home_a: Home, home_b: Home, user: User) -> None:
+    with listening(home_a, user), listening(home_b, user) as b:
+        in_file(home_a, "你好")
+        word = unique("喜欢")
+        text = home_a.file.read_text("utf-8")
+        begun = time.monotonic()
+        home_a.file.write_text(text.replace("## 用户偏好\n", f"## 用户偏好\n\n- {word}\n", 1), "utf-8")
+        shows(b, word)
+        print(f"\nedit on A to load on B: {(time.monotonic() - begun) * 1e3:.0f} ms")
+
+
+def test_without_realtime_nothing_pokes_and_a_load_asks(home_a: Home, home_b: Home, user: User) -> None:
+    """Without this the tests above would pass on a sidecar that polls."""
+    home_b.settings["SYNC__REALTIME"] = "false"
+    with listening(home_a, user) as a, Sidecar(home_b) as b:
+        b.log_in(user.email, user.password)
+        b.update("你好")
+        status = level(b)
+        assert status["cloud"]["realtime"] == "off"
+        word = unique("消息")
+        a.update(word)
+        level(a)
+        quiet = b.load(waitMs=0)
+        assert (quiet["source"], word in quiet["digest"]) == ("local", False)
+        b.until("memory/load", lambda told: word in told["digest"], waitMs=5000)
+
+
+def test_a_cut_is_noticed_at_once_and_what_it_hid_is_there_after_it(
+    home_a: Home, home_b: Home, user: User, network: Network
+) -> None:
+    with listening(home_a, user) as a, listening(home_b, user) as b:
+        network.cut()
+        b.until("sync/status", lambda status: status["cloud"]["realtime"] == "connecting")
+        b.until("memory/load", lambda told: (told["source"], told["stale"]) == ("local", True), waitMs=0)
+        word = unique("消息")
+        a.update(word)
+        level(a)
+        network.restore()
+        shows(b, word)
+        joined(b)
+        vouched(b)
+
+
+def test_the_app_is_told_that_memory_and_status_have_changed(
+    home_a: Home, home_b: Home, user: User, network: Network
+) -> None:
+    with listening(home_a, user) as a, listening(home_b, user) as b:
+        b.call("initialize")
+        a.update(unique("消息"))
+        eventually(lambda: told(b, "memory/changed"))
+        network.cut()
+        eventually(lambda: "connecting" in [params["realtime"] for params in told(b, "sync/statusChanged")])
+        network.restore()
+        eventually(lambda: told(b, "sync/statusChanged")[-1]["realtime"] == "joined")
+
+
+def told(sidecar: Sidecar, method: str) -> list[Any]:
+    return [params for name, params in sidecar.notifications if name == method]
+
+
+def test_a_revoked_session_ends_the_channel(home_a: Home, user: User, local_cloud: Cloud, network: Network) -> None:
+    home_a.settings["SUPABASE_URL"] = network.url
+    with listening(home_a, user) as a:
+        with psycopg.connect(local_cloud.database_url, autocommit=True) as connection:
+            for table in ("sessions", "refresh_tokens"):
+                connection.execute(f"delete from auth.{table} where user_id::text = %s".encode(), [user.user_id])
+        session = next((home_a.data / "profiles").glob("*/session.json"))
+        session.write_text(session.read_text().replace('"expires_at":1', '"expires_at":0.1'))
+        network.cut()
+        network.restore()
+        a.until("sync/status", lambda status: status["cloud"]["realtime"] == "off")
+        assert a.load()["source"] == "local"

@@ -1,0 +1,269 @@
+"""The channel on the local cloud, through its door: who gets in, what ends it, and what passes through it."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+
+from sync.clock import SystemClock
+from sync.cloud.contact import contact_of
+from sync.cloud.logins import Session
+from sync.cloud.port import Channel, DeviceFacts, Heard, SyncRequest
+from sync.cloud.supabase import SupabaseCloud
+from sync.errors import CloudUnavailable, Forbidden, LoginRequired
+from tests.cloud.fixtures import Cloud as LocalCloud
+from tests.cloud.fixtures import User
+from tests.cloud.local import LocalCloud as OwnCloud
+from tests.cloud.proxy import FaultProxy
+from tests.support import event
+
+WITHIN = 10.0  # seconds; a bound for a broken program
+
+
+@pytest.fixture
+async def cloud(local_cloud: LocalCloud) -> AsyncIterator[SupabaseCloud]:
+    opened = SupabaseCloud(local_cloud.url, local_cloud.publishable_key, timeout=WITHIN, clock=SystemClock())
+    yield opened
+    await opened.close()
+
+
+async def sign_in(cloud: SupabaseCloud, user: User) -> Session:
+    return await cloud.logins.sign_in(contact_of(email=user.email), user.password)
+
+
+async def until_ready(channel: Channel) -> Channel:
+    assert await hear(channel) == Heard(ready=True)
+    return channel
+
+
+async def hear(channel: Channel) -> Heard:
+    async with asyncio.timeout(WITHIN):
+        return await channel.hear()
+
+
+async def push(cloud: SupabaseCloud, session: Session) -> None:
+    await cloud.register_device(session, "device-a", DeviceFacts("rep_a", "书房", "Linux", "1"))
+    await cloud.sync(session, SyncRequest(device_id="device-a", replica_id="rep_a", events=(event(1),)))
+
+
+# --- who gets in --------------------------------------------------------------------------------------------
+
+
+async def test_nobody_joins_the_topic_of_another_user(cloud: SupabaseCloud, new_user: Callable[[], User]) -> None:
+    alice, bob = new_user(), new_user()
+    session = await sign_in(cloud, bob)
+    with pytest.raises(Forbidden):
+        await cloud.listen(replace(session, user_id=alice.user_id))
+
+
+async def test_the_publishable_key_alone_joins_nothing(
+    cloud: SupabaseCloud, local_cloud: LocalCloud, new_user: Callable[[], User]
+) -> None:
+    user = new_user()
+    session = Session(user.user_id, "", local_cloud.publishable_key, None, 0.0)
+    with pytest.raises(LoginRequired):
+        await cloud.listen(session)
+
+
+async def test_a_wrong_key_opens_no_connection(local_cloud: LocalCloud, new_user: Callable[[], User]) -> None:
+    good = SupabaseCloud(local_cloud.url, local_cloud.publishable_key, timeout=WITHIN, clock=SystemClock())
+    session = await sign_in(good, new_user())
+    wrong = SupabaseCloud(local_cloud.url, "sb_publishable_other", timeout=WITHIN, clock=SystemClock())
+    with pytest.raises(Forbidden):
+        await wrong.listen(session)
+    await good.close()
+    await wrong.close()
+
+
+# --- nobody sends -------------------------------------------------------------------------------------------
+
+
+class Client:
+    """A channel in bare messages, for what our own client never says."""
+
+    def __init__(self, connection: ClientConnection, topic: str) -> None:
+        self._connection = connection
+        self._topic = f"realtime:{topic}"
+
+    async def say(self, event: str, payload: Any) -> None:
+        message = {"topic": self._topic, "event": event, "payload": payload, "ref": "1"}
+        await self._connection.send(json.dumps(message))
+
+    async def next(self) -> dict[str, Any]:
+        async with asyncio.timeout(WITHIN):
+            told: dict[str, Any] = json.loads(await self._connection.recv())
+            return told
+
+    async def join(self, token: str, *, private: bool = True) -> dict[str, Any]:
+        await self.say("phx_join", {"config": {"private": private}, "access_token": token})
+        answer: dict[str, Any] = (await self.next())["payload"]
+        return answer
+
+    async def send(self, name: str) -> None:
+        await self.say("broadcast", {"type": "broadcast", "event": name, "payload": {"head": 99}})
+
+    async def beat(self) -> dict[str, Any]:
+        """What comes next, where nothing else does: the answer to a heartbeat."""
+        await self._connection.send('{"topic": "phoenix", "event": "heartbeat", "payload": {}, "ref": "2"}')
+        return await self.next()
+
+
+@asynccontextmanager
+async def bare(local_cloud: LocalCloud, topic: str) -> AsyncIterator[Client]:
+    url = f"ws{local_cloud.url.removeprefix('http')}/realtime/v1/websocket?apikey={local_cloud.publishable_key}"
+    async with connect(url, proxy=None) as connection:
+        yield Client(connection, topic)
+
+
+async def test_nobody_sends_on_the_topic_not_even_its_user(
+    cloud: SupabaseCloud, local_cloud: LocalCloud, new_user: Callable[[], User]
+) -> None:
+    session = await sign_in(cloud, new_user())
+    channel = await until_ready(await cloud.listen(session))
+    async with bare(local_cloud, f"ai_memory:{session.user_id}") as sender:
+        assert (await sender.join(session.access_token))["status"] == "ok"
+        await sender.send("head")
+        assert (await sender.beat())["topic"] == "phoenix"
+    await channel.beat()
+    assert await hear(channel) == Heard(), "a heartbeat's answer, and no poke before it"
+    await channel.close()
+
+
+async def test_the_door_does_deliver_where_a_policy_lets_somebody_send(
+    cloud: SupabaseCloud, local_cloud: LocalCloud, new_user: Callable[[], User]
+) -> None:
+    """Without this the test above would pass on a door that delivers nothing."""
+    session = await sign_in(cloud, new_user())
+    topic = f"room:{session.user_id}"
+    with psycopg.connect(local_cloud.database_url, autocommit=True) as admin:
+        rule = f"(realtime.topic() = '{topic}')"
+        admin.execute(
+            f'create policy "{topic}" on realtime.messages to authenticated using {rule} with check {rule}'.encode()
+        )
+        try:
+            async with bare(local_cloud, topic) as sender, bare(local_cloud, topic) as listener:
+                for client in (sender, listener):
+                    assert (await client.join(session.access_token))["status"] == "ok"
+                await sender.send("hello")
+                assert (await listener.next())["payload"]["event"] == "hello"
+        finally:
+            admin.execute(f'drop policy "{topic}" on realtime.messages'.encode())
+
+
+async def test_a_public_channel_of_the_same_name_hears_no_poke(
+    cloud: SupabaseCloud, local_cloud: LocalCloud, new_user: Callable[[], User]
+) -> None:
+    session, thief = [await sign_in(cloud, new_user()) for _ in range(2)]
+    channel = await until_ready(await cloud.listen(session))
+    async with bare(local_cloud, f"ai_memory:{session.user_id}") as listener:
+        assert (await listener.join(thief.access_token, private=False))["status"] == "ok"
+        await push(cloud, session)
+        assert await hear(channel) == Heard(poke=True, head=1)
+        assert (await listener.beat())["topic"] == "phoenix"
+    await channel.close()
+
+
+# --- what ends it -------------------------------------------------------------------------------------------
+
+
+async def test_a_channel_ends_with_its_token_and_a_newer_one_prolongs_it() -> None:
+    async with OwnCloud.start(jwt_expiry=6) as own:
+        await own.create_user("a@example.com", "a long password")
+        cloud = SupabaseCloud(own.url, own.publishable_key, timeout=WITHIN, clock=SystemClock())
+        session = await cloud.logins.sign_in(contact_of(email="a@example.com"), "a long password")
+        short, long = [await until_ready(await cloud.listen(session)) for _ in range(2)]
+        newer, ended = session, asyncio.create_task(hear(short))
+        while not ended.done():
+            newer = await cloud.logins.refresh(newer)
+            await long.renew(newer)
+            await asyncio.wait([ended], timeout=0.3)
+        with pytest.raises(LoginRequired):
+            await ended
+        await long.beat()
+        assert await hear(long) == Heard()
+        with pytest.raises(LoginRequired):
+            await cloud.listen(session)
+        await cloud.close()
+
+
+async def test_a_cut_ends_the_channel_and_another_can_be_joined_after_it(
+    local_cloud: LocalCloud, new_user: Callable[[], User]
+) -> None:
+    async with FaultProxy("127.0.0.1", local_cloud.port) as proxy:
+        cloud = SupabaseCloud(proxy.url, local_cloud.publishable_key, timeout=1.0, clock=SystemClock())
+        session = await sign_in(cloud, new_user())
+        channel = await until_ready(await cloud.listen(session))
+        await proxy.cut()
+        with pytest.raises(CloudUnavailable):
+            await hear(channel)
+        with pytest.raises(CloudUnavailable):
+            await cloud.listen(session)
+        await proxy.restore()
+        await until_ready(await cloud.listen(session))
+        await cloud.close()
+
+
+@pytest.mark.parametrize("mood", ["half open", "503", "portal", "redirect", "401"])
+async def test_a_network_that_lies_is_no_channel(
+    local_cloud: LocalCloud, new_user: Callable[[], User], mood: str
+) -> None:
+    async with FaultProxy("127.0.0.1", local_cloud.port) as proxy:
+        cloud = SupabaseCloud(proxy.url, local_cloud.publishable_key, timeout=1.0, clock=SystemClock())
+        session = await sign_in(cloud, new_user())
+        if mood == "half open":
+            await proxy.half_open()
+        elif mood == "redirect":
+            await proxy.answer(307, {"location": f"{local_cloud.url}/realtime/v1/websocket?apikey=x"})
+        else:
+            status = {"503": 503, "portal": 200, "401": 401}[mood]
+            await proxy.answer(status, {"content-type": "text/html"}, b"<html>please log in</html>")
+        with pytest.raises(Forbidden if mood == "401" else CloudUnavailable):
+            await cloud.listen(session)
+        await cloud.close()
+
+
+async def test_an_outage_of_the_project_ends_the_channel() -> None:
+    async with OwnCloud.start() as own:
+        await own.create_user("a@example.com", "a long password")
+        cloud = SupabaseCloud(own.url, own.publishable_key, timeout=WITHIN, clock=SystemClock())
+        session = await cloud.logins.sign_in(contact_of(email="a@example.com"), "a long password")
+        channel = await until_ready(await cloud.listen(session))
+        await own.stop_http()
+        with pytest.raises(CloudUnavailable):
+            await hear(channel)
+        await own.start_http()
+        channel = await until_ready(await cloud.listen(session))
+        await push(cloud, session)
+        assert await hear(channel) == Heard(poke=True, head=1)
+        await cloud.close()
+
+
+async def test_without_a_database_to_connect_to_the_project_has_no_realtime() -> None:
+    async with OwnCloud.start("pglite") as own:
+        await own.create_user("a@example.com", "a long password")
+        cloud = SupabaseCloud(own.url, own.publishable_key, timeout=WITHIN, clock=SystemClock())
+        session = await cloud.logins.sign_in(contact_of(email="a@example.com"), "a long password")
+        with pytest.raises(Forbidden):
+            await cloud.listen(session)
+        await push(cloud, session)
+        await cloud.close()
+
+
+async def test_nonsense_is_not_answered_and_harms_nobody(
+    cloud: SupabaseCloud, local_cloud: LocalCloud, new_user: Callable[[], User]
+) -> None:
+    session = await sign_in(cloud, new_user())
+    async with bare(local_cloud, f"ai_memory:{session.user_id}") as client:
+        for nonsense in ("no JSON", "[]", "{}", '{"topic": 1, "event": "phx_join", "payload": 2}'):
+            await client._connection.send(nonsense)
+        try:
+            assert (await client.join(session.access_token))["status"] == "ok"
+        except (ConnectionClosed, InvalidStatus):
+            pytest.fail("the door closed")

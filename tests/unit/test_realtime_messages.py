@@ -1,0 +1,95 @@
+"""What a message of the realtime channel means. The channel is never data: at most a number is taken from it."""
+
+from typing import Any
+
+import pytest
+
+from sync.cloud.port import Heard
+from sync.cloud.realtime import Message, understand, why_refused
+from sync.errors import CloudError, CloudUnavailable, Forbidden, LoginRequired
+
+TOPIC = "realtime:ai_memory:1"
+READY = {"extension": "system", "status": "ok", "message": "Replication connection established"}
+
+
+def broadcast(inner: Any) -> Message:
+    return Message(TOPIC, "broadcast", {"type": "broadcast", "event": "head", "payload": inner})
+
+
+@pytest.mark.parametrize(
+    ("inner", "head"),
+    [
+        ({"head": 12, "id": "an id"}, 12),
+        ({"head": "12"}, None),
+        ({"head": True}, None),
+        ({"head": -1}, None),
+        ({"head": 1.5}, None),
+        ({}, None),
+        ("text", None),
+        (None, None),
+    ],
+)
+def test_a_broadcast_is_a_poke_whatever_it_holds(inner: Any, head: int | None) -> None:
+    assert understand(broadcast(inner), TOPIC) == Heard(poke=True, head=head)
+
+
+@pytest.mark.parametrize("payload", [None, [], "text", {}, {"payload": []}])
+def test_a_broadcast_of_no_known_form_is_a_poke_without_a_number(payload: Any) -> None:
+    assert understand(Message(TOPIC, "broadcast", payload), TOPIC) == Heard(poke=True)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message("phoenix", "phx_reply", {"status": "ok"}, "beat"),
+        Message("realtime:ai_memory:2", "broadcast", {"payload": {"head": 99}}),
+        Message("realtime:ai_memory:2", "phx_close"),
+        Message(TOPIC, "presence_state"),
+        Message(TOPIC, "an event of next year", [1]),
+        Message(TOPIC, "system", {"extension": "postgres_changes", "status": "ok"}),
+    ],
+)
+def test_anything_else_is_a_sign_of_life_and_no_more(message: Message) -> None:
+    assert understand(message, TOPIC) == Heard()
+
+
+def test_the_server_says_from_when_on_no_poke_is_missed() -> None:
+    assert understand(Message(TOPIC, "system", READY), TOPIC) == Heard(ready=True)
+
+
+@pytest.mark.parametrize("event", ["phx_close", "phx_error"])
+def test_a_closed_channel_is_over(event: str) -> None:
+    with pytest.raises(CloudUnavailable):
+        understand(Message(TOPIC, event), TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("Token has expired 3 seconds ago", LoginRequired),
+        ("InvalidJWTToken: Token has expired 3 seconds ago", LoginRequired),
+        ("JwtSignatureError: Failed to validate JWT signature", LoginRequired),
+        ("MalformedJWT: The token provided is not a valid JWT", LoginRequired),
+        ("Unauthorized: You do not have permissions to read from this Channel topic: ai_memory:1", Forbidden),
+        ("You no longer have permission to read from this Channel topic: ai_memory:1", Forbidden),
+        ("ConnectionRateLimitReached: Too many connected users", CloudUnavailable),
+        ("Realtime is restarting, please standby", CloudUnavailable),
+        ("", CloudUnavailable),
+        (None, CloudUnavailable),
+    ],
+)
+def test_why_a_channel_is_refused_decides_what_is_done_about_it(reason: object, kind: type[CloudError]) -> None:
+    told = why_refused({"reason": reason})
+    assert type(told) is kind
+    assert "ai_memory:1" not in told.message
+
+
+def test_a_refusal_that_says_nothing_is_tried_again() -> None:
+    refusals: list[object] = [None, [], "text"]
+    for nothing in refusals:
+        assert type(why_refused(nothing)) is CloudUnavailable
+
+
+def test_a_system_error_ends_the_channel_with_its_reason() -> None:
+    with pytest.raises(LoginRequired):
+        understand(Message(TOPIC, "system", {"status": "error", "message": "Token has expired 0 seconds ago"}), TOPIC)
