@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
+from sync.cloud.logins import RESEND_SECONDS
 from sync.document.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.log.envelope import to_json
 from sync.published import (
@@ -16,6 +17,7 @@ from sync.published import (
     AppendedJson,
     CheckJson,
     CloudJson,
+    CodeSentJson,
     DeviceJson,
     DevicesJson,
     EditedJson,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:  # only named here; importing them would delay the first answe
     from collections.abc import Iterable, Sequence
 
     from sync.cloud.account import AccountState
+    from sync.cloud.contact import Contact
     from sync.cloud.exchange import Round
     from sync.cloud.progress import Progress
     from sync.cloud.replicator import CloudStatus
@@ -175,6 +178,10 @@ def devices(value: DeviceList) -> DevicesJson:
 
 def account(value: AccountState) -> AccountJson:
     return {"state": value.state, "userId": value.user_id, "label": value.label}
+
+
+def code_sent(to: Contact) -> CodeSentJson:
+    return {"contact": to.masked, "resendAfterSeconds": int(RESEND_SECONDS)}
 
 
 def cloud(value: CloudStatus) -> CloudJson:

@@ -4,7 +4,20 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli import admin, cloud, config, devices, doctor, document, events, memory, quarantine, serve, watermarks
+from bridge.cli import (
+    admin,
+    cloud,
+    config,
+    devices,
+    doctor,
+    document,
+    events,
+    login,
+    memory,
+    quarantine,
+    serve,
+    watermarks,
+)
 from bridge.cli.running import Invocation
 
 app = typer.Typer(
@@ -37,8 +50,8 @@ app.command("restore")(document.restore)
 app.command("resolve")(document.resolve)
 app.command("sync")(cloud.sync)
 app.add_typer(quarantine.app, name="quarantine")
-app.command("login")(cloud.login)
-app.command("logout")(cloud.logout)
+app.command("login")(login.login)
+app.command("logout")(login.logout)
 app.add_typer(devices.app, name="devices")
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)

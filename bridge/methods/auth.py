@@ -8,7 +8,6 @@ from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams, Params
 from sync import contract, published
 from sync.cloud.contact import code_of, contact_of
-from sync.cloud.logins import RESEND_SECONDS
 
 Text = Annotated[str, msgspec.Meta(max_length=320)]
 
@@ -56,7 +55,7 @@ async def start(context: Context[Door], params: Start) -> published.CodeSentJson
     contact = contact_of(phone=params.phone, email=params.email)
     app = await context.app.opened()
     await app.account.logins.start(contact)
-    return {"contact": contact.masked, "resendAfterSeconds": int(RESEND_SECONDS)}
+    return contract.code_sent(contact)
 
 
 async def verify(context: Context[Door], params: Verify) -> published.AuthJson:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sync import contract
 from sync.cloud.account import AccountState
+from sync.cloud.contact import contact_of
 from sync.cloud.exchange import Round
 from sync.cloud.progress import Progress
 from sync.cloud.replicator import CloudState, CloudStatus
@@ -53,6 +54,7 @@ def samples() -> dict[str, list[Any]]:
         "account": [contract.account(_ACCOUNT), contract.account(AccountState("guest", None, None))],
         "appended": [contract.appended(_PAGE, 2)],
         "cloud": [contract.cloud(_CLOUD), contract.cloud(CloudStatus(CloudState.OFF, None, None, Cursor()))],
+        "code_sent": [contract.code_sent(contact_of(phone="13800138000"))],
         "device": [contract.device(_DEVICE)],
         "devices": [contract.devices(_devices())],
         "edited": [contract.edited(_edited())],
