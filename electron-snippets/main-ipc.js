@@ -21,7 +21,9 @@ const CALLS = Object.freeze({
   status: { method: 'sync/status' },
   sync: { method: 'sync/now', params: { timeoutMs: 'number' }, timeoutMs: 0 }, // the sidecar bounds it by its own timeoutMs
   account: { method: 'auth/status' },
-  login: { method: 'auth/password', params: { email: 'string', password: 'string' } },
+  sendCode: { method: 'auth/start', params: { phone: 'string', email: 'string' } },
+  verifyCode: { method: 'auth/verify', params: { phone: 'string', email: 'string', code: 'string' } },
+  login: { method: 'auth/password', params: { phone: 'string', email: 'string', password: 'string' } },
   logout: { method: 'auth/logout' },
 });
 

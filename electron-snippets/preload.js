@@ -10,7 +10,7 @@
 const { contextBridge, ipcRenderer } = require('electron');
 
 const PREFIX = 'xiaobai-memory:';
-const CALLS = ['state', 'retry', 'load', 'status', 'sync', 'account', 'login', 'logout'];
+const CALLS = ['state', 'retry', 'load', 'status', 'sync', 'account', 'sendCode', 'verifyCode', 'login', 'logout'];
 const EVENTS = ['state-changed', 'changed', 'sync-changed', 'progress', 'auth-changed', 'token-needed'];
 
 const calls = Object.fromEntries(CALLS.map((name) => [name, (params) => ipcRenderer.invoke(PREFIX + name, params)]));
