@@ -155,7 +155,12 @@ class TestAccount:
         assert len(server.ids()) == 1
 
     def test_the_tokens_are_in_a_private_file_and_nowhere_else(self, home_a: Home, user: User) -> None:
-        logged_in(home_a, user).stop()
+        sidecar = logged_in(home_a, user)
+        warnings = sidecar.call("sync/status")["document"]["warnings"]
+        assert [text for text in warnings if "only this user can read" in text], (
+            "a person is told that it is no keychain"
+        )
+        sidecar.stop()
         session = json.loads(session_file(home_a).read_text())
         assert session_file(home_a).stat().st_mode & 0o077 == 0
         for secret in (session["access_token"], session["refresh_token"], user.password):
