@@ -26,6 +26,7 @@ from sync.cloud.replicator import CloudState, CloudStatus, Replicator
 from sync.contract import Status
 from sync.device import hardware_id
 from sync.devices import Devices
+from sync.document.cloud_copy import CloudCopy
 from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
 from sync.document.watcher import Watcher
@@ -282,10 +283,10 @@ async def _construct(
         await account.recognise_owner()
     replicator = None
     if cloud is not None:
-        snapshots = parts.snapshots(document, events, redactor)
+        copy = CloudCopy(document, events, redactor, may_take_in=is_sidecar)
         former = replica.former or installation.former
         replicator = parts.replicator(
-            replica, profile, events, account, snapshots, former=former, clock=clock, settings=settings
+            replica, profile, events, account, copy, former=former, clock=clock, settings=settings
         )
     devices = Devices(events, account, redactor, kept=profile.folder / "devices.json", clock=clock, settings=settings)
     return App(

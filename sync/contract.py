@@ -51,8 +51,8 @@ if TYPE_CHECKING:  # only named here; importing them would delay the first answe
     from sync.devices import DeviceList
     from sync.document.answers import Loaded, Updated
     from sync.document.digest import DeviceDigest
+    from sync.document.ledger import Edited
     from sync.document.store import Past
-    from sync.document.versions import Edited
     from sync.errors import XiaobaiError
     from sync.health import Check
     from sync.log.audit_store import Problem

@@ -3,29 +3,25 @@
 import platform
 from collections.abc import Callable
 from functools import cache
-from typing import Final
 
 from sync import __version__, switch
 from sync.clock import Clock, milliseconds, uuid7
 from sync.cloud.account import Account
 from sync.cloud.device_key import KEY_SERVICE, DeviceKey
-from sync.cloud.exchange import Exchange, SnapshotSource
+from sync.cloud.exchange import DocumentSource, Exchange
 from sync.cloud.late import LateCloud
-from sync.cloud.port import Cloud, DeviceFacts, SnapshotRow
+from sync.cloud.port import Cloud, DeviceFacts
 from sync.cloud.replicator import Replicator
 from sync.cloud.secret_store import SecretStore, open_secret_store
 from sync.cloud.tokens import TokenStore, open_token_store
 from sync.devices import Devices
 from sync.document.memory_file import Beside, MemoryFile
 from sync.entrance import Entrance, Secrets
-from sync.files import sha256
 from sync.log.log import Log
 from sync.profiles import Installation, Profile
 from sync.redaction import Redactor
 from sync.replica import Replica
 from sync.settings import Settings
-
-SNAPSHOT_BYTES: Final = 1024 * 1024  # the server takes no larger document
 
 
 def log(replica: Replica, settings: Settings, installation: Installation, clock: Clock) -> Log:
@@ -61,7 +57,7 @@ def replicator(
     profile: Profile,
     events: Log,
     account: Account,
-    snapshots: SnapshotSource,
+    document: DocumentSource,
     *,
     former: str | None,
     clock: Clock,
@@ -70,7 +66,7 @@ def replicator(
     """`former`: the replica whose place this one takes."""
     facts = DeviceFacts(replica.replica_id, settings.device_name, platform.system(), __version__, takeover=former)
     key = DeviceKey(key_store(settings, profile), lock=profile.folder / "device-key.lock")
-    exchange = Exchange(events, account, facts, snapshots, clock=clock, options=settings.sync, key=key)
+    exchange = Exchange(events, account, facts, document, clock=clock, options=settings.sync, key=key)
     return Replicator(events, exchange, clock=clock, options=settings.sync)
 
 
@@ -113,25 +109,3 @@ def key_store(settings: Settings, profile: Profile) -> Callable[[], SecretStore]
     prefer_file = settings.token_store == "file"  # noqa: S105 - the name of a place
     path = profile.folder / "device-key"
     return cache(lambda: open_secret_store(path, KEY_SERVICE, profile.name, prefer_file=prefer_file))
-
-
-def snapshots(document: MemoryFile, events: Log, redactor: Redactor) -> SnapshotSource:
-    """The document as it may leave, redacted anew only when it has changed."""
-    leaving = redactor.for_leaving()
-    last: SnapshotRow | None = None
-    of = ""
-
-    async def snapshot() -> SnapshotRow | None:
-        nonlocal last, of
-        view = await document.view()
-        if not view.exists:
-            return None
-        if view.sha256 != of:
-            content = leaving.clean(view.text.replace("\0", ""))
-            size = len(content.encode())
-            through = await events.last_own_seq()
-            last = SnapshotRow(content, sha256(content.encode()), through) if size <= SNAPSHOT_BYTES else None
-            of = view.sha256
-        return last
-
-    return snapshot

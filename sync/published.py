@@ -84,7 +84,7 @@ class EditedJson(TypedDict):
 
 
 class VersionJson(TypedDict):
-    """`cause`: hand, log, merged, app_cache, saved, restored. `label` is the footer's 最后更新."""
+    """`cause`: hand, log, merged, app_cache, cloud, saved, restored. `label` is the footer's 最后更新."""
 
     sha256: str
     label: str | None

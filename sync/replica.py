@@ -12,7 +12,7 @@ from sync.clock import Clock
 from sync.cloud import store as cloud_store
 from sync.db.engine import Database
 from sync.db.salvage import Salvage, open_or_salvage
-from sync.document.versions import FOLLOWER
+from sync.document.ledger import FOLLOWER
 from sync.errors import StorageReadOnly
 from sync.log import store as log_store
 from sync.log.model import CLOUD

@@ -30,7 +30,7 @@ from sync.cloud.device_key import DeviceKey
 from sync.cloud.exchange import Exchange
 from sync.cloud.logins import Logins, Session
 from sync.cloud.memory import MemoryCloud, MemoryServer
-from sync.cloud.port import Channel, Cloud, DeviceFacts, DeviceRow, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.port import Channel, Cloud, DeviceFacts, DeviceRow, SnapshotRow, StoredDocument, SyncAnswer, SyncRequest
 from sync.cloud.replicator import Replicator
 from sync.cloud.secret_store import FileSecret
 from sync.db.engine import Database
@@ -180,6 +180,9 @@ class WatchedCloud:
     async def listen(self, session: Session) -> Channel:
         return await self.through("listen", lambda: self.inner.listen(session))
 
+    async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:
+        return await self.through("read_document", lambda: self.inner.read_document(session, device_id))
+
     async def close(self) -> None:
         await self.inner.close()
 
@@ -237,6 +240,7 @@ class Device:
     replicator: Replicator
     replica_id: str
     documents: list[SnapshotRow]
+    foreign: list[str]
 
     async def note(self, *words: str) -> list[str]:
         """Record one event per word; their ids."""
@@ -280,15 +284,11 @@ async def open_device(
     tokens = tokens or MemoryTokens()
     cloud = WatchedCloud(MemoryCloud(server))
     account = Account(database, cloud, lambda: tokens, lock=folder / "session.lock", clock=clock)
-    documents: list[SnapshotRow] = []
-
-    async def newest_document() -> SnapshotRow | None:
-        return documents[-1] if documents else None
-
+    document = _Shelf()
     facts = DeviceFacts(replica_id, f"name of {name}", "Linux", "1")
     settings = options or SyncSettings(timeout_seconds=60.0)
     key = key_in(folder) if keyed else None
-    exchange = Exchange(log, account, facts, newest_document, clock=clock, options=settings, key=key)
+    exchange = Exchange(log, account, facts, document, clock=clock, options=settings, key=key)
     replicator = Replicator(log, exchange, clock=clock, options=settings)
     try:
         yield Device(
@@ -302,7 +302,8 @@ async def open_device(
             account=account,
             replicator=replicator,
             replica_id=replica_id,
-            documents=documents,
+            documents=document.written,
+            foreign=document.foreign,
         )
     finally:
         await replicator.stop()
@@ -312,6 +313,24 @@ async def open_device(
 def key_in(folder: Path) -> DeviceKey:
     """A device's key, kept in a file."""
     return DeviceKey(lambda: FileSecret(folder / "device-key"), lock=folder / "device-key.lock")
+
+
+class _Shelf:
+    """A device's documents without a file: what a test wrote, and what came from another program, by turns."""
+
+    def __init__(self) -> None:
+        self.written: list[SnapshotRow] = []
+        self.foreign: list[str] = []
+
+    async def snapshot(self) -> SnapshotRow | None:
+        return self.written[-1] if self.written else None
+
+    async def stored(self) -> None:
+        return None
+
+    async def take_in_foreign(self, content: str) -> bool:
+        self.foreign.append(content)
+        return True
 
 
 def new_server(clock: FixedClock | None = None) -> MemoryServer:

@@ -5,13 +5,17 @@ the server refuses for good is taken apart until the culprit stands alone; it go
 through. A replica whose numbers the server knows under other ids (a cloned home, a restored backup) becomes a new
 replica: what it has not sent yet is numbered anew and keeps its ids, so no event is lost or doubled; it makes a key of
 its own too. A copy under another device id is told that the key is in use, and makes its own as well.
+
+Where another program has written this device's document on the server, its text is read and taken in as events before
+ours goes over it, with the hash of what was read: a later write of that program is foreign again. Text that could not
+be taken in stays there, and so does the question about it.
 """
 
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from sqlalchemy import Connection
 
@@ -22,7 +26,7 @@ from sync.cloud.authorized import authorized
 from sync.cloud.device_key import DeviceKey
 from sync.cloud.logins import Session
 from sync.cloud.plan import Verdict, batch, halves, judge
-from sync.cloud.port import DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.port import FOREIGN, DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.progress import Pulls
 from sync.errors import CloudUnavailable, DeviceForked, DeviceKeyInUse, Rejected
 from sync.log.log import Log
@@ -48,7 +52,20 @@ class Round:
     quarantined: int = 0
 
 
-SnapshotSource = Callable[[], Awaitable[SnapshotRow | None]]
+class DocumentSource(Protocol):
+    """This device's document, as the exchange needs it."""
+
+    async def snapshot(self) -> SnapshotRow | None:
+        """As it may leave; None where there is none, or it is too large."""
+        ...
+
+    async def stored(self) -> None:
+        """The server has the last snapshot: what another program makes of it is an edit of that one."""
+        ...
+
+    async def take_in_foreign(self, content: str) -> bool:
+        """What another program put in its place. Whether ours, which has it now, may go over it."""
+        ...
 
 
 class Exchange:
@@ -59,7 +76,7 @@ class Exchange:
         events: Log,
         account: Account,
         facts: DeviceFacts,
-        snapshot: SnapshotSource,
+        document: DocumentSource,
         *,
         clock: Clock,
         options: SyncSettings,
@@ -68,7 +85,7 @@ class Exchange:
         self._log = events
         self._account = account
         self._facts = facts
-        self._snapshot = snapshot
+        self._document = document
         self._key = key
         self._clock = clock
         self._timeout = options.timeout_seconds
@@ -76,6 +93,7 @@ class Exchange:
         self._registered: set[tuple[str, str]] = set()  # (user, device)
         self.pulls = Pulls()
         self._settled_snapshot: str | None = None  # hash of the document the server has stored, or refused for good
+        self._taken_in: str | None = None  # hash of the foreign document that ours has and goes over
 
     @property
     def replica_id(self) -> str:
@@ -97,12 +115,13 @@ class Exchange:
         self._log.database.check_writable()  # or a refreshed token, an acknowledgement would be lost
         done = Round()
         resets = forks = 0
-        stands = set[tuple[str | None, int, str | None]]()
+        stands = set[tuple[str | int | None, ...]]()
         for _ in range(MOST_REQUESTS):
             session = await self._account.session()
             waiting = await self._log.database.read(lambda connection: store.waiting(connection, self._push_events))
             events = batch(waiting.events, most_events=self._push_events)
-            stand = (waiting.cursor.epoch, waiting.cursor.seq, events[0].event_id if events else None)
+            first = events[0].event_id if events else None
+            stand = (waiting.cursor.epoch, waiting.cursor.seq, first, self._taken_in)
             if stand in stands or resets > MOST_RESETS:
                 break  # the last answer brought nothing new, so the next one will not either
             stands.add(stand)
@@ -122,7 +141,8 @@ class Exchange:
                 continue
             self.pulls.moved(waiting.cursor, verdict)
             done = Round(done.pushed + len(answer.acked), done.pulled + new, done.quarantined + refused)
-            if verdict.caught_up and (await self._log.outbox()).pending == 0:
+            owed = device_id == self._log.device_id and await self._take_in_foreign(session, answer)
+            if verdict.caught_up and not owed and (await self._log.outbox()).pending == 0:
                 return done
         raise CloudUnavailable("the server's answers lead nowhere")
 
@@ -164,9 +184,11 @@ class Exchange:
         self, session: Session, device_id: str, events: tuple[Event, ...], cursor: Cursor
     ) -> tuple[SyncAnswer, int]:
         """One exchange; a refused batch is taken apart first. Returns the last answer and how many were set aside."""
-        snapshot = await self._snapshot() if device_id == self._log.device_id else None
+        snapshot = await self._document.snapshot() if device_id == self._log.device_id else None
         if snapshot is not None and snapshot.content_sha256 == self._settled_snapshot:
             snapshot = None
+        if snapshot is not None:
+            snapshot = replace(snapshot, base_sha256=self._taken_in)
         request = SyncRequest(
             device_id=device_id,
             replica_id=self._facts.replica_id,
@@ -183,9 +205,23 @@ class Exchange:
             if not events and snapshot is None:
                 raise
             return await self._without_culprit(session, request, error)
-        if snapshot is not None:
+        if snapshot is not None and answer.snapshot != FOREIGN:
             self._settled_snapshot = snapshot.content_sha256
+            await self._document.stored()
         return answer, 0
+
+    async def _take_in_foreign(self, session: Session, answer: SyncAnswer) -> bool:
+        """Read what another program wrote and take it in. Whether our document is now owed to the server."""
+        if answer.snapshot != FOREIGN:
+            return False
+        device_id = self._log.device_id
+        stored = await self._ask(session, lambda good: self._account.cloud.read_document(good, device_id))
+        if stored is None or not await self._document.take_in_foreign(stored.content):
+            return False
+        owed = stored.content_sha256 != self._taken_in
+        if owed:
+            self._taken_in, self._settled_snapshot = stored.content_sha256, None
+        return owed
 
     async def _without_culprit(self, session: Session, request: SyncRequest, why: Rejected) -> tuple[SyncAnswer, int]:
         """What `_push` does about a refusal. Raises Rejected where the server refuses an empty request as well."""

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from sync.clock import Clock
 from sync.cloud.contact import Contact
 from sync.cloud.logins import Logins, Session
-from sync.cloud.port import Channel, Cloud, DeviceFacts, DeviceRow, SyncAnswer, SyncRequest
+from sync.cloud.port import Channel, Cloud, DeviceFacts, DeviceRow, StoredDocument, SyncAnswer, SyncRequest
 
 
 class LateCloud:
@@ -38,6 +38,9 @@ class LateCloud:
 
     async def listen(self, session: Session) -> Channel:
         return await (await self._cloud()).listen(session)
+
+    async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:
+        return await (await self._cloud()).read_document(session, device_id)
 
     async def close(self) -> None:
         if self._real is not None:

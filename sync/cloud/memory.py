@@ -16,8 +16,18 @@ from typing import Any, Final
 from sync.clock import Clock, timestamp
 from sync.cloud.contact import contact_of
 from sync.cloud.logins import Session
+from sync.cloud.memory_documents import Document, overwrite, write
 from sync.cloud.memory_logins import MemoryAccounts, MemoryLogins
-from sync.cloud.port import Channel, DeviceFacts, DeviceRow, Heard, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.port import (
+    Channel,
+    DeviceFacts,
+    DeviceRow,
+    Heard,
+    SnapshotRow,
+    StoredDocument,
+    SyncAnswer,
+    SyncRequest,
+)
 from sync.errors import (
     CloudUnavailable,
     DeviceConflict,
@@ -75,7 +85,7 @@ class _Memory:
     floor: int = 0
     events: list[Event] = field(default_factory=list)
     devices: dict[str, _Device] = field(default_factory=dict)
-    documents: dict[str, tuple[str, SnapshotRow]] = field(default_factory=dict)
+    documents: dict[str, Document] = field(default_factory=dict)
     channels: list["MemoryChannel"] = field(default_factory=list)
 
     @property
@@ -110,6 +120,10 @@ class MemoryServer:
             for channel in memory.channels:
                 channel.end()
             memory.channels.clear()
+
+    def write_document(self, user_id: str, device_id: str, content: str) -> None:
+        """What the original app does with the user's token: the whole text of a device, over whatever stands there."""
+        overwrite(self.memories[user_id].documents, device_id, content)
 
     def check_reachable(self) -> None:
         if self.down:
@@ -167,7 +181,7 @@ class MemoryCloud:
         if memory.head > before:
             for channel in memory.channels:
                 channel.tell(Heard(poke=True, head=memory.head))
-        _write_document(memory, request)
+        document = write(memory.documents, request)
         pulled = [] if reset else [event for event in memory.events if (event.server_seq or 0) > request.after]
         answer = SyncAnswer(
             epoch=memory.epoch,
@@ -177,6 +191,7 @@ class MemoryCloud:
             events=tuple(pulled[: request.limit]),
             acked=acked,
             server_time=timestamp(self._server.clock.now()),
+            snapshot=document,
         )
         if self._server.lose_answers:
             self._server.lose_answers -= 1
@@ -189,6 +204,11 @@ class MemoryCloud:
         self._server.memory_of(session).channels.append(channel)
         channel.tell(Heard(ready=True))
         return channel
+
+    async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:
+        self._server.check_reachable()
+        held = self._server.memory_of(session).documents.get(device_id)
+        return None if held is None else StoredDocument(held.content, held.content_sha256)
 
     async def close(self) -> None:
         return None
@@ -362,15 +382,3 @@ def _forget(memory: _Memory, request: SyncRequest) -> None:
     memory.events = [
         replace(event, payload={}, extra={}) if event.event_id in named else event for event in memory.events
     ]
-
-
-def _write_document(memory: _Memory, request: SyncRequest) -> None:
-    if request.snapshot is None:
-        return
-    replica_id, held = memory.documents.get(request.device_id, ("", None))
-    if (
-        held is None
-        or replica_id != request.replica_id
-        or held.through_replica_seq < request.snapshot.through_replica_seq
-    ):
-        memory.documents[request.device_id] = (request.replica_id, request.snapshot)

@@ -5,11 +5,13 @@ again), RateLimited, LoginRequired, Forbidden, SchemaMismatch, Rejected (for goo
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Final, Protocol
 
 from sync.cloud.logins import Logins, Session
 from sync.log.model import Event
 from sync.redaction import Clean
+
+FOREIGN: Final = "foreign"  # somebody else wrote the device's document since this program read it
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,23 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRow:
-    """The device's document as it may leave: redacted. `through_replica_seq`: the last own event it contains."""
+    """The device's document as it may leave: redacted. `through_replica_seq`: the last own event it contains.
+
+    `base_sha256`: the foreign text that was read and taken in; only that one may be written over.
+    """
 
     content: Clean
     content_sha256: str
     through_replica_seq: int
+    base_sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDocument:
+    """The device's document as it stands on the server, whoever wrote it."""
+
+    content: str
+    content_sha256: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +77,10 @@ class SyncRequest:
 
 @dataclass(frozen=True, slots=True)
 class SyncAnswer:
-    """What the server holds: `acked` pairs of event id and number, `events` after the cursor without a gap."""
+    """What the server holds: `acked` pairs of event id and number, `events` after the cursor without a gap.
+
+    `snapshot`: what became of the document: written, kept, or FOREIGN, which is told without a document as well.
+    """
 
     epoch: str
     head: int
@@ -72,6 +89,7 @@ class SyncAnswer:
     events: tuple[Event, ...]
     acked: tuple[tuple[str, int], ...]
     server_time: str
+    snapshot: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +150,10 @@ class Cloud(Protocol):
 
     async def listen(self, session: Session) -> Channel:
         """Join the user's own channel. Forbidden where the project has none, or lets nobody listen."""
+        ...
+
+    async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:
+        """This user's document of that device; None where there is none."""
         ...
 
     async def close(self) -> None: ...

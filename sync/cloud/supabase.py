@@ -6,19 +6,20 @@ token it was given, or is not sent.
 """
 
 import json
+from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
 
 import msgspec
-from postgrest import AsyncPostgrestClient
+from postgrest import APIResponse, AsyncPostgrestClient
 from postgrest.exceptions import APIError
 
 from sync.clock import Clock
 from sync.cloud import realtime, schema
 from sync.cloud.http import Wire
 from sync.cloud.logins import Session
-from sync.cloud.port import Channel, DeviceFacts, DeviceRow, SyncAnswer, SyncRequest
+from sync.cloud.port import Channel, DeviceFacts, DeviceRow, StoredDocument, SyncAnswer, SyncRequest
 from sync.cloud.supabase_logins import SupabaseLogins, check_token
 from sync.errors import (
     CloudError,
@@ -59,6 +60,7 @@ class _Answer(msgspec.Struct):
     events: list[dict[str, Any]]
     acked: list[tuple[str, int]]
     server_time: str
+    snapshot: str | None = None
     error: str | None = None
 
 
@@ -129,29 +131,43 @@ class SupabaseCloud:
             events=events,
             acked=tuple(answer.acked),
             server_time=answer.server_time,
+            snapshot=answer.snapshot,
         )
 
     async def listen(self, session: Session) -> Channel:
         check_token(session)
         return await realtime.join(self._url, self._key, session, timeout=self._timeout, tls=self._wire.tls)
 
+    async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:
+        table = self._client(session).from_("ai_memory")
+        value = await self._told(table.select("content,content_sha256").eq("device_id", device_id).execute())
+        try:
+            rows = msgspec.convert(value, list[StoredDocument])
+        except msgspec.ValidationError as error:
+            raise CloudUnavailable("the answer is not a document") from error
+        return rows[0] if rows else None
+
     async def close(self) -> None:
         await self._wire.close()
 
     async def _call(self, session: Session, function: str, arguments: dict[str, Any]) -> object:
         """One remote procedure under the user's own token."""
+        return await self._told(self._client(session).rpc(function, arguments).execute())
+
+    def _client(self, session: Session) -> AsyncPostgrestClient:
         check_token(session)
-        client = AsyncPostgrestClient(
+        return AsyncPostgrestClient(
             self._rest,
             headers={"apikey": self._key, "Authorization": f"Bearer {session.access_token}"},
             http_client=self._wire.client,
             retry_enabled=False,  # the replicator decides when to try again
         )
+
+    async def _told(self, request: Awaitable[APIResponse]) -> object:
         try:
-            answer = await self._wire.told(client.rpc(function, arguments).execute())
+            return (await self._wire.told(request)).data
         except APIError as error:
             raise refusal(error) from error
-        return answer.data
 
 
 def refusal(error: APIError) -> CloudError:

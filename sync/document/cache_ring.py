@@ -1,8 +1,12 @@
 """What the app's cache held: the bases of the app's edits, beside the versions of the file."""
 
+from pathlib import Path
+
 from sync.clock import Clock
 from sync.document import store
+from sync.document.app_cache import swap_content
 from sync.document.model import Version
+from sync.files import sha256
 from sync.log.log import Log
 
 
@@ -14,13 +18,25 @@ class CacheRing:
         self._clock = clock
         self._keep = keep
 
-    async def knows(self, digest: str) -> bool:
+    async def fill(self, path: Path, cached: bytes, version: Version) -> None:
+        """Write a version over what the cache held, if all of that is taken in; the app's own write wins.
+
+        What the app makes of it is an edit of this version. Raises StorageError.
+        """
+        text = version.snapshot.document.text
+        if cached == text.encode():
+            return
+        if cached.strip() and not await self._knows(sha256(cached)):
+            return  # it looks lost, or waits for the file: nobody has said what it means
+        if await swap_content(path, cached, text):
+            await self._left_with(version)
+
+    async def _knows(self, digest: str) -> bool:
         """Whether this is what the cache was last seen, or left, with."""
         newest = await self._database.read(lambda connection: store.newest(connection, store.APP_CACHE))
         return newest is not None and newest.sha256 == digest
 
-    async def left_with(self, version: Version) -> None:
-        """This version was written into the cache: what the app makes of it is an edit of this."""
+    async def _left_with(self, version: Version) -> None:
         await self._database.write(
             lambda connection: store.append(
                 connection, store.APP_CACHE, version.snapshot, "log", self._clock, self._keep

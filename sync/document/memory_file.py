@@ -19,14 +19,16 @@ from pathlib import Path
 from typing import Final, Literal
 
 from sync.clock import Clock
-from sync.document.app_cache import read_content, swap_content
+from sync.document.app_cache import read_content
 from sync.document.cache_ring import CacheRing
+from sync.document.cloud_versions import CloudVersions
+from sync.document.ledger import Edited
 from sync.document.model import Document, Version, encode
 from sync.document.neighbours import Neighbour, Neighbours, park
 from sync.document.parse import parse
 from sync.document.sharing import Sharing
 from sync.document.surface import Sleep, stable_read
-from sync.document.versions import DocumentView, Edited, Versions
+from sync.document.versions import DocumentView, Versions
 from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError, XiaobaiError
 from sync.files import Probe, Stamp, compare_and_swap, remove_unchanged, sha256, stamp
 from sync.log.log import Log
@@ -48,6 +50,8 @@ class Notice(StrEnum):
     LARGE_ENTRY = "entry_too_large"
     APP_CACHE = "app_cache_unreadable"
     STRANGER = "document_of_another_account"
+    CLOUD_MASS_DELETE = "cloud_mass_delete"
+    CLOUD_UNREADABLE = "cloud_document_unreadable"
 
 
 class _May(Enum):
@@ -86,6 +90,7 @@ class MemoryFile:
         self.notices: set[Notice] = set()
         sharing = Sharing(events, redactor, clock=clock) if options.sharing == "user" else None
         self.versions = Versions(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
+        self.cloud = CloudVersions(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
         beside = beside or Beside()
         self._app_cache = beside.app_cache
         self._write_back = beside.write_back
@@ -142,6 +147,23 @@ class MemoryFile:
             await self._settle()
         return edited
 
+    async def take_in_cloud(self, content: str) -> bool:
+        """Take what another program wrote into the cloud as a hand edit; False, and a notice, where it must wait."""
+        async with self._turn:
+            await self._settle()  # what is on disk comes first
+            self.notices -= {Notice.CLOUD_MASS_DELETE, Notice.CLOUD_UNREADABLE}
+            try:
+                edited = await self.cloud.take_in(content)
+            except DocumentUntouchable:
+                self.notices.add(Notice.CLOUD_UNREADABLE)
+                return False
+            if edited is None:
+                self.notices.add(Notice.CLOUD_MASS_DELETE)
+                return False
+            self._note_large(edited)
+            await self._settle()
+        return True
+
     async def restore(self, digest: str) -> Edited:
         """Bring an older version back, as new events, and write the file."""
         async with self._turn:
@@ -154,19 +176,21 @@ class MemoryFile:
         return edited
 
     async def resolve(self, answer: Literal["accept", "restore"]) -> Edited | None:
-        """A person's answer to `suspicious_mass_delete` or `document_missing`.
+        """A person's answer to `suspicious_mass_delete`, `document_missing` or `cloud_mass_delete`; None without one.
 
-        `accept`: the lines were meant to go; they become removals. `restore`: the file is written again as it was,
-        and what stood in it stays in the history. None where there is no such question.
+        `accept`: the lines were meant to go, they become removals. `restore`: the file, or the cloud's copy, is written
+        again as it was, and what stood in it stays in the history.
         """
         async with self._turn:
             await self._settle()  # the file may have changed since the question: nothing else is answered
-            if not self.notices & {Notice.MASS_DELETE, Notice.MISSING}:
+            if not self.notices & {Notice.MASS_DELETE, Notice.MISSING, Notice.CLOUD_MASS_DELETE}:
                 return None
             edited = None
-            if answer == "accept":
-                disk = await stable_read(self.path, self._sleep)
-                data = disk.data if disk else b""
+            if Notice.CLOUD_MASS_DELETE in self.notices:
+                self.notices.discard(Notice.CLOUD_MASS_DELETE)
+                edited = await self.cloud.resolve(answer)
+            elif answer == "accept":
+                data = disk.data if (disk := await stable_read(self.path, self._sleep)) else b""
                 edited = await self.versions.take_in(sha256(data), parse(data), meant=True)
             else:
                 await self._put_back()
@@ -277,19 +301,13 @@ class MemoryFile:
         return content
 
     async def _fill_app_cache(self, cached: bytes) -> None:
-        """Write the newest version over what the cache held, if all of that is taken in; the app's own write wins."""
         current = await self.versions.newest()
-        if self._app_cache is None or current is None or cached == current.snapshot.document.text.encode():
+        if self._app_cache is None or current is None:
             return
-        if cached.strip() and not await self._cached.knows(sha256(cached)):
-            return  # it looks lost, or waits for the file: nobody has said what it means
         try:
-            written = await swap_content(self._app_cache, cached, current.snapshot.document.text)
+            await self._cached.fill(self._app_cache, cached, current)
         except StorageError as error:
             self._note_app_cache(error)
-            return
-        if written:
-            await self._cached.left_with(current)
 
     def _note_app_cache(self, error: XiaobaiError) -> None:
         self.notices.add(Notice.APP_CACHE)

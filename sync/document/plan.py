@@ -56,16 +56,27 @@ def choose_base(disk: Document, ring: Sequence[Version]) -> Version | None:
     """The version the file on disk descends from; `ring` runs from oldest to newest. None only for an empty ring."""
     if not ring:
         return None
-    current = ring[-1]
     sha256, label = sha256_of(disk), disk.label
     for version in reversed(ring):
         if (version.sha256 == sha256) if label is None else (version.label == label):
             return version
+    return explaining(disk, ring)
+
+
+def explaining(disk: Document, ring: Sequence[Version], *, distinctive: bool = False) -> Version:
+    """The oldest version of which the file lacks everything that came since; the newest where there is none such.
+
+    `distinctive`: what reads like a line of that version tells nothing, since many answers read alike. Finds more stale
+    texts, and takes a text that was cut off for one: nothing is removed then.
+    """
+    current = ring[-1]
     present = {entry.text for entry in disk.entries}
     for version in ring:
         known = frozenset(version.snapshot.ids)
+        before = {entry.text for entry in version.snapshot.entries} if distinctive else set()
         arrived = [entry.text for entry in current.snapshot.entries if entry.entry_id not in known]
-        if arrived and present.isdisjoint(arrived):
+        told = [text for text in arrived if text not in before]
+        if told and present.isdisjoint(told):
             return version
     return current
 

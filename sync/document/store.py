@@ -16,6 +16,7 @@ from sync.document.parse import parse
 
 FILE: Final = "file"  # the memory file
 APP_CACHE: Final = "app_cache"  # row 1 of the Electron app's own database
+CLOUD: Final = "cloud"  # what left for this device's row on the server, or was found there; as typed, not as redacted
 RULE_RING: Final = 20  # versions walked where the label on disk names none
 
 _INSERT: Final = insert(written)
@@ -90,7 +91,7 @@ def find(connection: Connection, surface: str, sha256: str) -> Version | None:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """One line of the history. `cause`: hand, log, merged, app_cache, saved, restored."""
+    """One line of the history. `cause`: hand, log, merged, app_cache, cloud, saved, restored."""
 
     sha256: str
     label: str | None

@@ -6,47 +6,34 @@ A device's own document follows `exchange_recorded` alone, so that nothing that 
 again: its text in the log is redacted. A shared one (`sharing`) is made anew from all that the log knows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
 from sqlalchemy import Connection
 
-from sync.clock import Clock, milliseconds, uuid7
+from sync.clock import Clock
 from sync.document import store
-from sync.document.capture import EXCHANGE, RESTORED, applied, operation_drafts
-from sync.document.edit import edit_entry, insert_entry, remove_entry, set_footer
-from sync.document.labels import next_label, parse_time, time_label
+from sync.document.capture import RESTORED
+from sync.document.labels import parse_time
+from sync.document.ledger import Edited, Ledger, folded, start
 from sync.document.model import (
     Document,
-    Entry,
-    EntryAdded,
-    EntryEdited,
-    EntryRemoved,
-    Operation,
-    Plan,
     Snapshot,
     Version,
     encode,
 )
-from sync.document.parse import parse
 from sync.document.plan import choose_base, is_suspicious, plan
-from sync.document.sharing import News, Sharing
-from sync.document.template import template
+from sync.document.sharing import Sharing
 from sync.errors import InvalidInput
 from sync.files import sha256
 from sync.log import store as log_store
 from sync.log.log import Log
-from sync.log.model import Draft, Event, Origin
+from sync.log.model import Draft, Origin
 from sync.redaction import Redactor
 
-FOLLOWER: Final = "document"  # how far the log is in the versions
 ON_DISK: Final = "document.on_disk"  # the newest version that was seen in, or written to, the file
 HANDED_OUT: Final = 32  # answers of `load` that an app may base an edit on without their being versions
-
-T = TypeVar("T")
-
-_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,26 +57,13 @@ class DocumentView:
         return sha256(encode(self.document))
 
 
-@dataclass(frozen=True, slots=True)
-class Edited:
-    """What an edit came to: its operations, how many entries were too large for an event, the hash of the result."""
-
-    operations: tuple[Operation, ...]
-    too_large: int
-    sha256: str
-
-
-class Versions:
+class Versions(Ledger):
     """The versions of one profile's document."""
 
     def __init__(
         self, events: Log, redactor: Redactor, *, clock: Clock, keep: int, sharing: Sharing | None = None
     ) -> None:
-        self._log = events
-        self._redactor = redactor.for_leaving()
-        self._clock = clock
-        self._keep = keep
-        self._sharing = sharing
+        super().__init__(events, redactor, clock=clock, keep=keep, sharing=sharing)
         self._handed_out: dict[str, Snapshot] = {}
 
     async def newest(self) -> Version | None:
@@ -104,7 +78,7 @@ class Versions:
             if news is not None:
                 return DocumentView(news.snapshot, exists=True, updated_at=news.ts)
             updated = store.newest_at(connection, store.FILE)
-            return DocumentView(_start(current, self._clock), exists=current is not None, updated_at=updated)
+            return DocumentView(start(current, self._clock), exists=current is not None, updated_at=updated)
 
         view = await self._log.database.read(looking)
         digest = view.sha256
@@ -180,28 +154,6 @@ class Versions:
 
     # --- transactions ----------------------------------------------------------------------------------------
 
-    async def _edited(self, work: Callable[[Connection], Edited | None]) -> Edited | None:
-        edited = await self._written(work)
-        if edited is not None and edited.operations:
-            self._log.changed.set()
-        return edited
-
-    async def _written(self, work: Callable[[Connection], T]) -> T:
-        try:
-            return await self._log.database.write(work)
-        except BaseException:
-            if self._sharing is not None:
-                self._sharing.forget()  # it may have seen events that were not committed
-            raise
-
-    def _followed(self, connection: Connection) -> Version | None:
-        current = store.newest(connection, store.FILE)
-        news = self._news(connection, current)
-        if news is None:
-            return current
-        log_store.set_watermark(connection, FOLLOWER, news.position, self._clock)
-        return self._append(connection, self._finished(connection, news.snapshot, current), "log")
-
     def _record_hand(self, connection: Connection, digest: str, document: Document, *, meant: bool) -> Edited | None:
         known = store.newest(connection, store.FILE)
         current = known if self._sharing is None else self._followed(connection)
@@ -235,12 +187,6 @@ class Versions:
         version = self._append(connection, self._finished(connection, planned.snapshot, current), "saved")
         return Edited(planned.operations, too_large, version.sha256)
 
-    def _record_aside(self, connection: Connection, document: Document) -> None:
-        current = self._followed(connection)
-        if current is not None:
-            self._append(connection, plan(current, current, document, self._new_id).observed, "hand")
-            self._append(connection, self._finished(connection, current.snapshot, current), "restored")
-
     def _record_restore(self, connection: Connection, digest: str) -> Edited | None:
         wanted = store.find(connection, store.FILE, digest)
         if wanted is None:
@@ -266,7 +212,7 @@ class Versions:
         planned = plan(choose_base(document, ring), current, document, self._new_id)
         too_large = self._record(connection, planned, None, Origin.IMPORTED if known is None else Origin.USER)
         if planned.operations:
-            merged = _folded(_start(current, self._clock), planned.operations)
+            merged = folded(start(current, self._clock), planned.operations)
             self._append(connection, self._finished(connection, merged, current), "app_cache")
         store.append(connection, store.APP_CACHE, planned.observed, "hand", self._clock, self._keep)
         return Edited(planned.operations, too_large, digest)
@@ -280,56 +226,9 @@ class Versions:
         shown = self._handed_out.get(base_sha256)
         return Version.of(0, shown) if shown is not None else store.find(connection, store.FILE, base_sha256)
 
-    def _pending(self, connection: Connection) -> list[Event]:
-        mark = log_store.watermark(connection, FOLLOWER)
-        return log_store.of_device(connection, self._log.device_id, after=mark, types=[EXCHANGE])
-
-    def _news(self, connection: Connection, current: Version | None) -> News | None:
-        """What the log makes of the newest version; None where that has it all."""
-        if self._sharing is not None:
-            return self._sharing.news(connection, current)
-        pending = self._pending(connection)
-        if not pending:
-            return None
-        return News(applied(_start(current, self._clock), pending), pending[-1].ts, pending[-1].position)
-
-    def _is_behind(self, connection: Connection) -> bool:
-        if self._sharing is not None:
-            return self._sharing.is_behind(connection, store.newest(connection, store.FILE))
-        return bool(self._pending(connection))
-
-    def _record(self, connection: Connection, planned: Plan, base: Version | None, origin: Origin) -> int:
-        """Record what can be an event; how many entries were too large to be one (they stay in the file)."""
-        if self._sharing is not None:
-            drafts, too_large = self._sharing.drafts(connection, planned, base, origin)
-        else:
-            drafts, too_large = operation_drafts(planned.operations, self._redactor, origin)
-        if drafts:
-            self._log.record_in(connection, drafts)
-        return len(too_large)
-
-    def _append(self, connection: Connection, snapshot: Snapshot, cause: str) -> Version:
-        return store.append(connection, store.FILE, snapshot, cause, self._clock, self._keep)
-
     def _seen_on_disk(self, connection: Connection, version: Version) -> None:
         if log_store.watermark(connection, ON_DISK) != version.number:
             log_store.set_watermark(connection, ON_DISK, version.number, self._clock)
-
-    def _finished(self, connection: Connection, snapshot: Snapshot, current: Version | None) -> Snapshot:
-        """What a version with these entries reads like, with a footer of its own: the label names the version."""
-        shared = None if self._sharing is None else self._sharing.finished(connection, snapshot)
-        if shared is not None:
-            return shared
-        return set_footer(snapshot, next_label(current.label if current else None, self._clock.now()))
-
-    def _new_id(self) -> str:
-        """`ent_` and 32 letters: no digits, so that no redaction rule can take an id for a number."""
-        digits = uuid7(milliseconds(self._clock.now()), self._clock.random_bytes).hex
-        return "ent_" + digits.translate(_LETTERS)
-
-
-def _start(current: Version | None, clock: Clock) -> Snapshot:
-    return current.snapshot if current else Snapshot(parse(template(time_label(clock.now()))))
 
 
 def _loadable(connection: Connection, digest: str, document: Document) -> list[Version]:
@@ -349,22 +248,3 @@ def _older_than_all(document: Document, ring: Sequence[Version]) -> bool:
     oldest = parse_time(ring[0].label or "") if ring else None
     known = any(version.label == document.label for version in ring)
     return loaded is not None and oldest is not None and not known and loaded < oldest
-
-
-def _folded(snapshot: Snapshot, operations: Sequence[Operation]) -> Snapshot:
-    """Operations of another surface applied to this one; what is gone here and edited there comes back."""
-    for operation in operations:
-        here = operation.entry_id in snapshot.ids
-        match operation:
-            case EntryAdded() if not here:
-                entry = Entry(operation.entry_id, operation.text, operation.section)
-                snapshot = insert_entry(snapshot, entry, operation.after)
-            case EntryEdited() if here:
-                snapshot = edit_entry(snapshot, operation.entry_id, operation.text)
-            case EntryEdited():
-                snapshot = insert_entry(snapshot, Entry(operation.entry_id, operation.text, operation.section), None)
-            case EntryRemoved() if here:
-                snapshot = remove_entry(snapshot, operation.entry_id)
-            case _:
-                continue  # added or removed on both sides
-    return snapshot

@@ -68,6 +68,9 @@ class World(Protocol):
         ...
 
     def document(self, person: Person, device_id: str) -> str | None: ...
+    def write_document(self, person: Person, device_id: str, content: str) -> None:
+        """As the original app does, past `sync`."""
+        ...
 
 
 class MemoryWorld(World):
@@ -103,7 +106,10 @@ class MemoryWorld(World):
 
     def document(self, person: Person, device_id: str) -> str | None:
         found = self._server.memories[person.user_id].documents.get(device_id)
-        return None if found is None else found[1].content
+        return None if found is None else found.content
+
+    def write_document(self, person: Person, device_id: str, content: str) -> None:
+        self._server.write_document(person.user_id, device_id, content)
 
 
 @dataclass
@@ -162,6 +168,15 @@ class SupabaseWorld(World):
                 "select content from ai_memory where user_id = %s and device_id = %s", (person.user_id, device_id)
             ).fetchone()
         return None if row is None else str(row[0])
+
+    def write_document(self, person: Person, device_id: str, content: str) -> None:
+        self._run(
+            "insert into ai_memory (user_id, device_id, content) values (%s, %s, %s)"
+            " on conflict (user_id, device_id) do update set content = excluded.content",
+            person.user_id,
+            device_id,
+            content,
+        )
 
     def _run(self, statement: str, *values: object) -> None:
         with psycopg.connect(self.local.database_url, autocommit=True) as connection:

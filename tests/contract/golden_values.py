@@ -18,10 +18,10 @@ from sync.cloud.replicator import CloudState, CloudStatus
 from sync.devices import DeviceList, KnownDevice
 from sync.document.answers import Loaded, Updated
 from sync.document.digest import DeviceDigest, DigestLine
+from sync.document.ledger import Edited
 from sync.document.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.document.prompt import Omission
 from sync.document.store import Past
-from sync.document.versions import Edited
 from sync.errors import LoginRequired, RateLimited
 from sync.health import Check
 from sync.log.audit_store import Problem

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sync.cloud.logins import Session
-from sync.cloud.port import DeviceFacts, DeviceRow, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.port import FOREIGN, DeviceFacts, DeviceRow, SnapshotRow, StoredDocument, SyncAnswer, SyncRequest
 from sync.errors import (
     DeviceConflict,
     DeviceForked,
@@ -541,3 +541,38 @@ async def test_a_bad_document_is_rejected_together_with_its_batch(client: Client
         await client.sync(client.event(1), snapshot=bad)
     assert (await client.sync()).head == 0
     assert client.world.document(client.person, client.device) is None
+
+
+async def test_a_document_that_another_program_wrote_is_told_at_every_call_and_read(client: Client) -> None:
+    await client.sync(snapshot=snapshot("# 我们的\n", 1))
+    assert (await client.sync()).snapshot is None
+    client.world.write_document(client.person, client.device, "# 原版应用的\n")
+    assert (await client.sync()).snapshot == FOREIGN
+    assert (await client.sync(client.event(1), snapshot=snapshot("# 我们的，新\n", 2))).snapshot == FOREIGN
+    stored = await client.world.cloud.read_document(client.session, client.device)
+    assert stored == StoredDocument("# 原版应用的\n", hashlib.sha256("# 原版应用的\n".encode()).hexdigest())
+
+
+async def test_only_the_foreign_document_that_was_read_is_written_over(client: Client) -> None:
+    client.world.write_document(client.person, client.device, "# 一\n")
+    read = await client.world.cloud.read_document(client.session, client.device)
+    assert read is not None
+    client.world.write_document(client.person, client.device, "# 二\n")
+    ours = replace(snapshot("# 一和我们的\n", 1), base_sha256=read.content_sha256)
+    assert (await client.sync(snapshot=ours)).snapshot == FOREIGN
+    assert client.world.document(client.person, client.device) == "# 二\n"
+    again = await client.world.cloud.read_document(client.session, client.device)
+    assert again is not None
+    both = replace(snapshot("# 一二和我们的\n", 1), base_sha256=again.content_sha256)
+    assert (await client.sync(snapshot=both)).snapshot == "written"
+    assert (await client.sync()).snapshot is None
+    assert client.world.document(client.person, client.device) == "# 一二和我们的\n"
+
+
+async def test_nobody_reads_another_persons_document(client: Client) -> None:
+    await client.sync(snapshot=snapshot("# 我的\n", 1))
+    assert await client.world.cloud.read_document(client.session, "device-b") is None
+    stranger = await (await signed_in(client.world)).register()
+    assert await client.world.cloud.read_document(stranger.session, client.device) is None
+    with pytest.raises(LoginRequired):
+        await client.world.cloud.read_document(replace(client.session, access_token="garbage"), client.device)

@@ -297,7 +297,7 @@ async def test_a_refused_document_does_not_hold_up_events(device: Device, server
         assert device.replicator.state is CloudState.SYNCED
     device.documents.append(document("# 好的记忆\n"))
     await device.replicator.sync_now()
-    assert server.memories[USER].documents["device-a"][1].content == "# 好的记忆\n"
+    assert server.memories[USER].documents["device-a"].content == "# 好的记忆\n"
 
 
 async def test_a_refused_document_does_not_hold_up_reading(device: Device, second: Device) -> None:
@@ -562,3 +562,45 @@ async def test_followers_are_woken_by_what_comes_and_not_by_what_does_not(device
     await second.replicator.sync_now()
     await device.replicator.sync_now()
     assert device.log.changed.count == seen + 1
+
+
+async def test_what_another_program_wrote_is_taken_in_before_ours_goes_over_it(
+    device: Device, server: MemoryServer
+) -> None:
+    device.documents.append(document("# 一\n"))
+    await device.replicator.sync_now()
+    server.write_document(USER, "device-a", "# 别的程序\n")
+    await device.replicator.sync_now()
+    assert device.foreign == ["# 别的程序\n"]
+    assert server.memories[USER].documents["device-a"].content == "# 一\n"
+    calls = len(device.cloud.calls)
+    await device.replicator.sync_now()
+    assert (device.foreign, device.cloud.calls[calls:]) == (["# 别的程序\n"], ["sync"])
+
+
+async def test_what_it_writes_between_our_look_and_our_write_is_taken_in_as_well(
+    device: Device, server: MemoryServer
+) -> None:
+    device.documents.append(document("# 一\n"))
+    server.write_document(USER, "device-a", "# 先\n")
+    later = ["# 后\n"]
+
+    def meanwhile(answer: SyncAnswer) -> SyncAnswer:
+        if device.foreign and later:
+            server.write_document(USER, "device-a", later.pop())
+        return answer
+
+    device.cloud.change = meanwhile
+    for _ in range(3):
+        await device.replicator.sync_now()
+    assert device.foreign == ["# 先\n", "# 后\n"]
+    assert server.memories[USER].documents["device-a"].content == "# 一\n"
+
+
+async def test_a_foreign_document_stays_as_long_as_ours_cannot_replace_it(device: Device, server: MemoryServer) -> None:
+    server.write_document(USER, "device-a", "# 别的程序\n")
+    for _ in range(2):
+        await device.note("一")
+        await device.replicator.sync_now()
+    assert server.memories[USER].documents["device-a"].content == "# 别的程序\n"
+    assert (await device.log.outbox()).pending == 0

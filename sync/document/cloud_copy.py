@@ -1,0 +1,59 @@
+"""This device's document in the cloud: what leaves for it, and what another program has put in its place.
+
+Decisions
+    The original app may live on beside this program and write the whole document into the device's row (sql/README.md).
+    Its text is an edit of what left for that row last, so it is taken in as events like a hand edit; its lines are
+    `imported`, because a program wrote them, and that under the account's name at best.
+    What left is noted once the server has it. Sent and not noted, after a crash, does no harm: lines that are here and
+    there are the same lines, only removals of the newest go unnoticed. Noted and never sent would read as its removals.
+    A text that lost most of its lines is asked about (`memory/resolve`) and an unreadable one is told; both stay on the
+    server as they are, ours is not sent, and everything else goes on.
+    Only the holder of the sidecar role takes anything in; to any other process it stays foreign.
+"""
+
+from hashlib import sha256
+from typing import Final
+
+from sync.cloud.port import SnapshotRow
+from sync.document.memory_file import MemoryFile
+from sync.document.model import Snapshot
+from sync.log.log import Log
+from sync.redaction import Redactor
+
+SNAPSHOT_BYTES: Final = 1024 * 1024  # the server takes no larger document
+
+
+class CloudCopy:
+    """The document as the exchange with the server sees it."""
+
+    def __init__(self, document: MemoryFile, events: Log, redactor: Redactor, *, may_take_in: bool) -> None:
+        self._document = document
+        self._log = events
+        self._redactor = redactor.for_leaving()
+        self._may_take_in = may_take_in
+        self._last: SnapshotRow | None = None
+        self._of = ""
+        self._left: Snapshot | None = None
+
+    async def snapshot(self) -> SnapshotRow | None:
+        """As it may leave, redacted anew only when it has changed; None where there is none, or it is too large."""
+        view = await self._document.view()
+        if not view.exists:
+            return None
+        if view.sha256 != self._of:
+            leaving = await self._document.cloud.labelled(view.snapshot)
+            content = self._redactor.clean(leaving.document.text.replace("\0", ""))
+            data = content.encode()
+            row = SnapshotRow(content, sha256(data).hexdigest(), await self._log.last_own_seq())
+            self._last = row if len(data) <= SNAPSHOT_BYTES else None
+            self._of, self._left = view.sha256, leaving
+        return self._last
+
+    async def stored(self) -> None:
+        """The server has what `snapshot` gave last."""
+        if self._left is not None:
+            await self._document.cloud.leave(self._left)
+
+    async def take_in_foreign(self, content: str) -> bool:
+        """Whether the memory file has all of it now, so that ours may go over it."""
+        return self._may_take_in and await self._document.take_in_cloud(content)

@@ -1,0 +1,156 @@
+"""What every transaction that makes a new version of the document has in common.
+
+`Versions` does it for the file, `CloudVersions` for the copy on the server: the events of an edit, the versions that
+contain it and the watermark they stand for are recorded in one transaction of the caller's.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from sqlalchemy import Connection
+
+from sync.clock import Clock, milliseconds, uuid7
+from sync.document import store
+from sync.document.capture import EXCHANGE, applied, operation_drafts
+from sync.document.edit import edit_entry, insert_entry, remove_entry, set_footer
+from sync.document.labels import next_label, time_label
+from sync.document.model import (
+    Document,
+    Entry,
+    EntryAdded,
+    EntryEdited,
+    EntryRemoved,
+    Operation,
+    Plan,
+    Snapshot,
+    Version,
+)
+from sync.document.parse import parse
+from sync.document.plan import plan
+from sync.document.sharing import News, Sharing
+from sync.document.template import template
+from sync.log import store as log_store
+from sync.log.log import Log
+from sync.log.model import Event, Origin
+from sync.redaction import Redactor
+
+FOLLOWER: Final = "document"  # how far the log is in the versions
+
+T = TypeVar("T")
+
+_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """What an edit came to: its operations, how many entries were too large for an event, the hash of the result."""
+
+    operations: tuple[Operation, ...]
+    too_large: int
+    sha256: str
+
+
+class Ledger:
+    """The newest version, the log it follows, and the ring it is appended to. For subclasses."""
+
+    def __init__(self, events: Log, redactor: Redactor, *, clock: Clock, keep: int, sharing: Sharing | None) -> None:
+        self._log = events
+        self._redactor = redactor.for_leaving()
+        self._clock = clock
+        self._keep = keep
+        self._sharing = sharing
+
+    async def _edited(self, work: Callable[[Connection], Edited | None]) -> Edited | None:
+        edited = await self._written(work)
+        if edited is not None and edited.operations:
+            self._log.changed.set()
+        return edited
+
+    async def _written(self, work: Callable[[Connection], T]) -> T:
+        try:
+            return await self._log.database.write(work)
+        except BaseException:
+            if self._sharing is not None:
+                self._sharing.forget()  # it may have seen events that were not committed
+            raise
+
+    def _followed(self, connection: Connection) -> Version | None:
+        current = store.newest(connection, store.FILE)
+        news = self._news(connection, current)
+        if news is None:
+            return current
+        log_store.set_watermark(connection, FOLLOWER, news.position, self._clock)
+        return self._append(connection, self._finished(connection, news.snapshot, current), "log")
+
+    def _pending(self, connection: Connection) -> list[Event]:
+        mark = log_store.watermark(connection, FOLLOWER)
+        return log_store.of_device(connection, self._log.device_id, after=mark, types=[EXCHANGE])
+
+    def _news(self, connection: Connection, current: Version | None) -> News | None:
+        """What the log makes of the newest version; None where that has it all."""
+        if self._sharing is not None:
+            return self._sharing.news(connection, current)
+        pending = self._pending(connection)
+        if not pending:
+            return None
+        return News(applied(start(current, self._clock), pending), pending[-1].ts, pending[-1].position)
+
+    def _is_behind(self, connection: Connection) -> bool:
+        if self._sharing is not None:
+            return self._sharing.is_behind(connection, store.newest(connection, store.FILE))
+        return bool(self._pending(connection))
+
+    def _record_aside(self, connection: Connection, document: Document) -> None:
+        current = self._followed(connection)
+        if current is not None:
+            self._append(connection, plan(current, current, document, self._new_id).observed, "hand")
+            self._append(connection, self._finished(connection, current.snapshot, current), "restored")
+
+    def _record(self, connection: Connection, planned: Plan, base: Version | None, origin: Origin) -> int:
+        """Record what can be an event; how many entries were too large to be one (they stay in the file)."""
+        if self._sharing is not None:
+            drafts, too_large = self._sharing.drafts(connection, planned, base, origin)
+        else:
+            drafts, too_large = operation_drafts(planned.operations, self._redactor, origin)
+        if drafts:
+            self._log.record_in(connection, drafts)
+        return len(too_large)
+
+    def _append(self, connection: Connection, snapshot: Snapshot, cause: str) -> Version:
+        return store.append(connection, store.FILE, snapshot, cause, self._clock, self._keep)
+
+    def _finished(self, connection: Connection, snapshot: Snapshot, current: Version | None) -> Snapshot:
+        """What a version with these entries reads like, with a footer of its own: the label names the version."""
+        shared = None if self._sharing is None else self._sharing.finished(connection, snapshot)
+        if shared is not None:
+            return shared
+        return set_footer(snapshot, next_label(current.label if current else None, self._clock.now()))
+
+    def _new_id(self) -> str:
+        """`ent_` and 32 letters: no digits, so that no redaction rule can take an id for a number."""
+        digits = uuid7(milliseconds(self._clock.now()), self._clock.random_bytes).hex
+        return "ent_" + digits.translate(_LETTERS)
+
+
+def start(current: Version | None, clock: Clock) -> Snapshot:
+    return current.snapshot if current else Snapshot(parse(template(time_label(clock.now()))))
+
+
+def folded(snapshot: Snapshot, operations: Sequence[Operation]) -> Snapshot:
+    """Operations of another surface applied to this one; what is gone here and edited there comes back."""
+    for operation in operations:
+        here = operation.entry_id in snapshot.ids
+        match operation:
+            case EntryAdded() if not here:
+                entry = Entry(operation.entry_id, operation.text, operation.section)
+                snapshot = insert_entry(snapshot, entry, operation.after)
+            case EntryEdited() if here:
+                snapshot = edit_entry(snapshot, operation.entry_id, operation.text)
+            case EntryEdited():
+                snapshot = insert_entry(snapshot, Entry(operation.entry_id, operation.text, operation.section), None)
+            case EntryRemoved() if here:
+                snapshot = remove_entry(snapshot, operation.entry_id)
+            case _:
+                continue  # added or removed on both sides
+    return snapshot
