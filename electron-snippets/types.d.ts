@@ -71,6 +71,10 @@ export interface FailureJson {
   retryable: boolean;
 }
 
+export interface ForgottenJson {
+  forgotten: Array<string>;
+}
+
 export interface HealthJson {
   checks: Array<CheckJson>;
   ok: boolean;
@@ -402,6 +406,13 @@ export interface Methods {
       events: Array<Record<string, unknown>>;
     };
     result: RecordedJson;
+  };
+  /** Take the payloads of events away, here, on the server and everywhere. */
+  'events/forget': {
+    params: {
+      eventIds: Array<string>;
+    };
+    result: ForgottenJson;
   };
   /** Events after a position, oldest first. */
   'events/read': {

@@ -23,6 +23,7 @@ from sync.published import (
     EditedJson,
     EventsJson,
     FailureJson,
+    ForgottenJson,
     HealthJson,
     HistoryJson,
     KnownDeviceJson,
@@ -120,6 +121,10 @@ def updated(value: Updated) -> UpdateJson:
     if value.reason is not None:
         answer["reason"] = value.reason
     return answer
+
+
+def forgotten(event_ids: Sequence[str]) -> ForgottenJson:
+    return {"forgotten": list(event_ids)}
 
 
 def edited(value: Edited) -> EditedJson:

@@ -216,6 +216,12 @@ class RecordedJson(TypedDict):
     nextOffset: int
 
 
+class ForgottenJson(TypedDict):
+    """Which of the events were there to be forgotten."""
+
+    forgotten: list[str]
+
+
 class RefusalJson(TypedDict):
     eventId: str
     code: str

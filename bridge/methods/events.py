@@ -8,9 +8,11 @@ import msgspec
 from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams, Params
 from sync import contract, published
+from sync.document import forgetting
 from sync.log import intake
-from sync.log.model import READ_LIMIT
+from sync.log.model import EVENT_ID_LENGTH, READ_LIMIT
 
+EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=EVENT_ID_LENGTH)]
 Limit = Annotated[int, msgspec.Meta(ge=1)]
 
 
@@ -20,6 +22,10 @@ class Append(Params, frozen=True):
 
 class AppendBatch(Params, frozen=True):
     events: list[dict[str, Any]]
+
+
+class Forget(Params, frozen=True):
+    event_ids: Annotated[list[EventId], msgspec.Meta(min_length=1, max_length=400)]  # what one event can name
 
 
 class Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -50,6 +56,14 @@ async def append_batch(context: Context[Door], params: AppendBatch) -> published
     return contract.recorded(await app.log.record(app.intake.drafts(params.events)))
 
 
+async def forget(context: Context[Door], params: Forget) -> published.ForgottenJson:
+    app = await context.app.opened()
+    held = await forgetting.ask(app.log, app.intake, params.event_ids)
+    if app.is_sidecar:
+        await app.settle()  # else the running one carries it out
+    return contract.forgotten(held)
+
+
 async def read(context: Context[Door], params: Read) -> published.EventsJson:
     app = await context.app.opened()
     return contract.events(await app.log.read(intake.query(msgspec.to_builtins(params))))
@@ -78,6 +92,7 @@ METHODS: Final[list[Method[Door, Any]]] = [
         append_batch,
         "Record all events of an array, or none.",
     ),
+    Method("events/forget", Forget, forget, "Take the payloads of events away, here, on the server and everywhere."),
     Method("events/read", Read, read, "Events after a position, oldest first."),
     Method("events/tail", Tail, tail, "The newest events; with follow, the later ones too, as events/appended."),
     Method("events/unfollow", NoParams, unfollow, "End what events/tail began with follow."),

@@ -127,7 +127,7 @@ def applied(snapshot: Snapshot, events: Sequence[Event]) -> Snapshot:
             str(event.payload.get("answer", "")),
         )
         for event in events
-        if exchange_ids(event)[0] not in there
+        if event.payload and exchange_ids(event)[0] not in there  # blank: forgotten since
     ]
     return insert_exchanges(snapshot, new) if new else snapshot
 

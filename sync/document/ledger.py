@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from sqlalchemy import Connection
 
 from sync.clock import Clock, milliseconds, uuid7
-from sync.document import store
+from sync.document import forgetting, store
 from sync.document.capture import EXCHANGE, applied, operation_drafts
 from sync.document.edit import edit_entry, insert_entry, remove_entry, set_footer
 from sync.document.labels import next_label, time_label
@@ -100,6 +100,14 @@ class Ledger:
         if self._sharing is not None:
             return self._sharing.is_behind(connection, store.newest(connection, store.FILE))
         return bool(self._pending(connection))
+
+    def _forget(self, connection: Connection) -> None:
+        if (asked := forgetting.wish(connection)) is not None:
+            current = self._followed(connection)
+            if (planned := forgetting.planned(asked, current, self._new_id)) is not None:
+                self._record(connection, planned, current, Origin.USER)
+                self._append(connection, self._finished(connection, planned.snapshot, current), "forgotten")
+            forgetting.carry_out(connection, asked, self._clock)
 
     def _record_aside(self, connection: Connection, document: Document) -> None:
         current = self._followed(connection)

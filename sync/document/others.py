@@ -112,6 +112,8 @@ def _moment(event: Event) -> str:
 def _entries(event: Event, edited: dict[str, str], removed: set[str]) -> list[tuple[str, str]]:
     """The entries an event brings; what it changes is noted for the older events to come."""
     payload = event.payload
+    if not payload:
+        return []  # forgotten since
     if event.type == EXCHANGE:
         asked, answered = exchange_ids(event)
         return [(asked, f"用户问：{payload.get('question', '')}"), (answered, f"AI 答：{payload.get('answer', '')}")]

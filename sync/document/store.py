@@ -1,13 +1,13 @@
 """The SQL of the document: every version of it that we wrote or saw. These rows are raw text and never replicate."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
 
 from sync.clock import Clock, timestamp
 from sync.db.tables import written
@@ -91,13 +91,28 @@ def find(connection: Connection, surface: str, sha256: str) -> Version | None:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """One line of the history. `cause`: hand, log, merged, app_cache, cloud, saved, restored."""
+    """One line of the history. `cause`: hand, log, merged, app_cache, cloud, saved, restored, forgotten."""
 
     sha256: str
     label: str | None
     cause: str
     created_at: str
     entries: int
+
+
+def clear(
+    connection: Connection, concerns: Callable[[list[str]], bool], cleared: Callable[[Snapshot], Snapshot]
+) -> None:
+    """Rewrite the bytes of the versions that it concerns, on every surface; their hashes still name what was there."""
+    for row in connection.execute(select(written)).mappings().all():
+        if concerns(msgspec.json.decode(row["entry_ids"], type=list[str])):
+            left = cleared(_snapshot(row["bytes"], row["entry_ids"]))
+            values = {
+                "bytes": zlib.compress(encode(left.document), level=1),
+                "entry_ids": msgspec.json.encode(left.ids).decode(),
+            }
+            connection.execute(update(written).where(written.c.version == row["version"]).values(values))
+    _snapshot.cache_clear()
 
 
 def history(connection: Connection, surface: str, limit: int) -> list[Past]:

@@ -13,7 +13,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from sync.clock import Clock
-from sync.document import store
+from sync.document import forgetting, store
 from sync.document.capture import RESTORED
 from sync.document.labels import parse_time
 from sync.document.ledger import Edited, Ledger, folded, start
@@ -115,7 +115,10 @@ class Versions(Ledger):
         await self._log.database.write(lambda connection: self._seen_on_disk(connection, version))
 
     async def follow(self) -> Version | None:
-        """Put what the log has since recorded into a new version; the newest version."""
+        """Put what the log has since recorded into a new version, and carry out what it asks to forget; the newest."""
+        if await self._log.database.read(forgetting.wish) is not None:
+            await self._written(self._forget)
+            self._handed_out.clear()
         if await self._log.database.read(self._is_behind):
             return await self._written(self._followed)
         return await self.newest()

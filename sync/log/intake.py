@@ -1,7 +1,7 @@
 """Events of other programs at the door: strict JSON in, a redacted draft out (seed 002 §4-5 and §8)."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -12,6 +12,7 @@ from sync.log.envelope import check_name, instant, instant_ms, server_bytes
 from sync.log.model import (
     EVENT_BYTES,
     EVENT_ID_LENGTH,
+    FORGOTTEN,
     NAME_LENGTH,
     READ_LIMIT,
     SCHEMA_VERSION,
@@ -105,6 +106,13 @@ class Intake:
                 place = f"events[{index}]" + (f".{error.field}" if error.field else "")
                 raise type(error)(f"{place}: {error.message}", field=place, hint=error.hint) from error
         return drafts
+
+    def forgotten(self, event_ids: Sequence[str]) -> Draft:
+        """The wish that the payloads of these events go, here and everywhere (see `document.forgetting`)."""
+        payload = self.redactor.payload({"event_ids": list(event_ids)})
+        if payload.value["event_ids"] != list(event_ids):  # another program's id that looks like a secret
+            raise InvalidInput("an event id cannot leave this device as it is", field="event_ids")
+        return _bounded(Draft(type=FORGOTTEN, payload=payload))
 
     def _message(self, payload: dict[str, Any]) -> dict[str, Any]:
         """A message's text is stored only where the user asked for it; otherwise its beginning and its length."""

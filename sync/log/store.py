@@ -12,7 +12,7 @@ from sync.db.tables import events, replica, watermarks
 from sync.errors import InvalidInput
 from sync.log import outbox_store
 from sync.log.envelope import event_ms, event_of_row
-from sync.log.model import CLOUD, SCHEMA_VERSION, Draft, Event, Page, Query, Reach, Recorded, reach_of
+from sync.log.model import CLOUD, FORGOTTEN, SCHEMA_VERSION, Draft, Event, Page, Query, Reach, Recorded, reach_of
 
 _REPLICA: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
 _ADVANCE: Final = update(replica).values(next_seq=bindparam("next"), hlc=bindparam("clock"))
@@ -21,6 +21,11 @@ _KNOWN: Final = select(events.c.event_id).where(events.c.event_id.in_(bindparam(
 _NUMBERS: Final = select(events.c.replica_id, events.c.replica_seq).where(
     events.c.replica_id.in_(bindparam("replicas", expanding=True)),
     events.c.replica_seq.in_(bindparam("numbers", expanding=True)),
+)
+_BLANK: Final = (
+    update(events)
+    .where(events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.type != FORGOTTEN)
+    .values(payload="{}", extra="{}")
 )
 _INSERT: Final = insert(events)
 _NEWEST: Final = select(func.coalesce(func.max(events.c.position), 0))
@@ -105,6 +110,8 @@ def record(
 
 
 def _same(known: Event, draft: Draft) -> Event:
+    if known.type == draft.type and not known.payload:
+        return known  # forgotten since: sent again it stays forgotten
     if known.type != draft.type or dict(known.payload) != dict(draft.payload.value):
         raise InvalidInput(
             f"event_id {known.event_id} is already recorded with another content",
@@ -178,6 +185,11 @@ def any_taken(connection: Connection, found: Sequence[Event]) -> bool:
     asked = {"replicas": list({replica for replica, _ in numbers}), "numbers": list({number for _, number in numbers})}
     taken = connection.execute(_NUMBERS, asked)
     return len(numbers) < len(found) or any((row.replica_id, row.replica_seq) in numbers for row in taken)
+
+
+def blank(connection: Connection, event_ids: Iterable[str]) -> None:
+    """Take the payloads of these events away; their rows stay. A wish to forget is not forgotten."""
+    connection.execute(_BLANK, {"ids": list(event_ids)})
 
 
 def find(connection: Connection, event_id: str) -> Event | None:

@@ -69,6 +69,7 @@ def samples() -> dict[str, list[Any]]:
         "quarantine": [
             contract.quarantine([Refusal("evt_1", "22023", "too strange", "2026-01-08T07:49:12.000Z")], ["evt_2"])
         ],
+        "forgotten": [contract.forgotten(["evt_1"])],
         "recorded": [contract.recorded([Recorded(_EVENTS[0], False), Recorded(_EVENTS[1], True)])],
         "round_done": [contract.round_done(Round(3, 2, 1))],
         "status": [contract.status(_status())],

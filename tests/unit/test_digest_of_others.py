@@ -42,8 +42,12 @@ def test_a_day_that_does_not_exist_falls_back_to_the_events_own_time() -> None:
     assert device.lines[0].date.isoformat() == "2026-01-08"
 
 
+def test_a_blank_payload_was_forgotten_and_shows_no_empty_shell() -> None:
+    assert texts(event("exchange_recorded", {}), by_hand=[event("entry_added", {})]) == []
+
+
 def test_a_payload_without_the_expected_fields_breaks_nothing() -> None:
-    assert texts(event("exchange_recorded", {})) == ["用户问：", "AI 答："]
+    assert texts(event("exchange_recorded", {"topic": "?"})) == ["用户问：", "AI 答："]
     assert texts(event("entry_added", {"text": 5})) == ["5"]
     assert texts(event("entry_edited", {})) == []
 
@@ -88,7 +92,7 @@ def test_hiding_and_showing_again_the_last_word_counts() -> None:
 def test_nothing_that_another_program_may_write_about_devices_breaks_a_load(kind: str, payload: dict[str, Any]) -> None:
     about = about_devices([event(kind, payload)])
     assert hidden_devices(about) == frozenset()
-    (device,) = digests([event("exchange_recorded", {})], [], about)
+    (device,) = digests([event("exchange_recorded", {"question": 5})], [], about)
     assert device.name == "device-b"
 
 

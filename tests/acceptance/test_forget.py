@@ -1,0 +1,154 @@
+"""`forget`: what was said is gone from the log, the file, its versions, the server and the other devices."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.world import Server, exchanges, in_file, level, reaching, settled, unique
+from tests.cloud.fixtures import Cloud, User
+from tests.sidecar import Home, Sidecar, eventually
+
+
+@pytest.fixture
+def user(new_user: Callable[[], User]) -> User:
+    return new_user()
+
+
+@pytest.fixture
+def home(tmp_path: Path, local_cloud: Cloud) -> Home:
+    return Home(tmp_path / "a", **reaching(local_cloud))
+
+
+def logged_in(home: Home, user: User) -> Sidecar:
+    sidecar = Sidecar(home)
+    sidecar.log_in(user.email, user.password)
+    level(sidecar)
+    return sidecar
+
+
+def on_disk(home: Home) -> str:
+    return home.file.read_text("utf-8") if home.file.exists() else ""
+
+
+def versions(sidecar: Sidecar) -> list[str]:
+    """What each version says when it is brought back."""
+    found = []
+    for version in sidecar.call("memory/history", limit=100)["versions"]:
+        sidecar.call("memory/restore", sha256=version["sha256"])
+        found.append(sidecar.load(scope="device")["document"])
+    return found
+
+
+def payload_of(sidecar: Sidecar, event_id: str) -> Any:
+    (event,) = [event for event in sidecar.call("events/read")["events"] if event["event_id"] == event_id]
+    return event["payload"]
+
+
+def test_what_was_said_is_gone_everywhere_on_this_device_and_the_rest_stays(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        kept, secret = unique("留下"), unique("忘掉")
+        sidecar.update(kept)
+        eventually(lambda: kept in on_disk(home))
+        event_id = sidecar.update(secret, f"好的{secret}")["eventId"]
+        sidecar.update(unique("以后"))
+        eventually(lambda: secret in on_disk(home))
+        assert sidecar.call("events/forget", eventIds=[event_id, "evt_unknown"]) == {"forgotten": [event_id]}
+        eventually(lambda: secret not in on_disk(home))
+        assert secret not in str(sidecar.load())
+        in_file(home, kept)
+        assert payload_of(sidecar, event_id) == {}
+        assert sidecar.call("events/forget", eventIds=[event_id]) == {"forgotten": []}
+        assert sidecar.call("events/verify")["ok"] is True
+        said = versions(sidecar)
+        assert len(said) > 1
+        assert not any(secret in text for text in said)
+        assert any(kept in text for text in said)
+
+
+def test_a_line_typed_by_hand_goes_with_the_event_it_became(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        word = unique("先说")
+        sidecar.update(word)
+        eventually(lambda: word in on_disk(home))
+        secret = unique("手写")
+        home.file.write_text(home.file.read_text("utf-8").replace("- （待补充）", f"- {secret}", 1), "utf-8")
+
+        def typed() -> list[str]:
+            added = sidecar.call("events/read", types=["entry_added"])["events"]
+            return [event["event_id"] for event in added if secret in event["payload"]["text"]]
+
+        (event_id,) = eventually(typed)
+        sidecar.call("events/forget", eventIds=[event_id])
+        eventually(lambda: secret not in on_disk(home))
+        assert not any(secret in text for text in versions(sidecar))
+
+
+def test_the_server_and_the_other_device_forget_it_too(
+    tmp_path: Path, local_cloud: Cloud, user: User, home: Home
+) -> None:
+    server = Server(local_cloud, user.user_id)
+    secret = unique("忘掉")
+    with (
+        logged_in(home, user) as a,
+        logged_in(Home(tmp_path / "b", device="device-b", **reaching(local_cloud)), user) as b,
+    ):
+        event_id = a.update(secret)["eventId"]
+        level(a)
+        level(b)
+        eventually(lambda: secret in str(b.load()))
+        assert b.call("events/forget", eventIds=[event_id]) == {"forgotten": [event_id]}
+        level(b)
+        assert secret not in str(server.events)
+        level(a)
+        eventually(lambda: secret not in on_disk(home))
+        level(a)
+        eventually(lambda: secret not in server.everything())
+        for sidecar in (a, b):
+            assert payload_of(sidecar, event_id) == {}
+            assert secret not in str(sidecar.load())
+            assert len(exchanges(sidecar)) == 1, "the blank row stays"
+        assert "用户问" not in b.load()["content"], "nor does its empty shell"
+
+
+def test_a_wish_made_offline_waits_and_survives_a_kill(local_cloud: Cloud, user: User, home: Home) -> None:
+    server = Server(local_cloud, user.user_id)
+    secret = unique("忘掉")
+    with logged_in(home, user) as sidecar:
+        event_id = sidecar.update(secret)["eventId"]
+        level(sidecar)
+    offline = Home(home.folder, **{**reaching(local_cloud), "SUPABASE_URL": "http://127.0.0.1:9"})
+    with Sidecar(offline) as sidecar:
+        sidecar.call("events/forget", eventIds=[event_id])
+        sidecar.kill()
+    assert secret in server.everything()
+    with Sidecar(home) as sidecar:
+        level(sidecar)
+        eventually(lambda: secret not in on_disk(home))
+        eventually(lambda: secret not in server.everything())
+        assert payload_of(sidecar, event_id) == {}
+
+
+def test_the_command_line_forgets_with_and_without_a_sidecar(home: Home) -> None:
+    first, second = unique("一"), unique("二")
+    with Sidecar(home) as sidecar:
+        ids = [sidecar.update(word)["eventId"] for word in (first, second)]
+        eventually(lambda: second in on_disk(home))
+        assert home.json("forget", ids[0]) == {"forgotten": [ids[0]]}
+        eventually(lambda: first not in on_disk(home))
+        assert payload_of(sidecar, ids[0]) == {}
+    assert f"forgotten {ids[1]}" in home.run("forget", ids[1]).stdout
+    assert second not in on_disk(home)
+    assert "nothing to forget" in home.run("forget", ids[1]).stdout
+
+
+def test_an_update_that_is_sent_again_does_not_bring_it_back(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        secret = unique("忘掉")
+        event_id = sidecar.update(secret, idempotencyKey="k1")["eventId"]
+        sidecar.call("events/forget", eventIds=[event_id])
+        assert sidecar.update(secret, idempotencyKey="k1")["eventId"] == event_id
+        assert secret not in str(sidecar.load())
+        settled(sidecar)
+        assert secret not in on_disk(home)
