@@ -13,9 +13,10 @@ from tests.integration.document_desk import Desk, on_a_desk
 HABITS = "### 工作习惯"
 
 
-@pytest.fixture
-async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
-    async with on_a_desk(tmp_path / "home") as found:
+@pytest.fixture(params=["device", "user"])
+async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Desk]:
+    """One whose document is its device's own, and one that shares it with the person's other devices."""
+    async with on_a_desk(tmp_path / "home", sharing=request.param) as found:
         yield found
 
 
