@@ -156,6 +156,10 @@ class CloudUnavailable(CloudError):
         self.retry_after = retry_after
 
 
+class CloudUnreachable(CloudUnavailable):
+    """No connection could be made, so nothing was sent: no network, or nobody listens there."""
+
+
 class RateLimited(CloudUnavailable):
     """The server asked us to wait (429); `retry_after` in seconds where it said how long."""
 

@@ -34,6 +34,7 @@ from sync.cloud.port import Channel, Cloud, DeviceFacts, DeviceRow, SnapshotRow,
 from sync.cloud.replicator import Replicator
 from sync.cloud.secret_store import FileSecret
 from sync.db.engine import Database
+from sync.errors import CloudUnreachable
 from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.log import Log
@@ -182,6 +183,9 @@ class WatchedCloud:
 
     async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:
         return await self.through("read_document", lambda: self.inner.read_document(session, device_id))
+
+    async def reachable(self) -> bool:
+        return not isinstance(self.always, CloudUnreachable) and await self.inner.reachable()
 
     async def close(self) -> None:
         await self.inner.close()

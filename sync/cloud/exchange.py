@@ -100,6 +100,10 @@ class Exchange:
         """Under which id this database speaks; it changes when the database turns out to be a copy."""
         return self._facts.replica_id
 
+    async def reachable(self) -> bool:
+        """Whether a connection to the server can be made."""
+        return await self._account.cloud.reachable()
+
     def register_again(self) -> None:
         """An administrator may have removed the device; registering tells."""
         self._registered.clear()

@@ -18,11 +18,12 @@ from typing import Final, TypeVar
 
 import httpx
 
-from sync.errors import CloudUnavailable, Forbidden, LoginRequired, RateLimited, Rejected
+from sync.errors import CloudUnavailable, CloudUnreachable, Forbidden, LoginRequired, RateLimited, Rejected
 
 T = TypeVar("T")
 
 ANSWER_BYTES: Final = 16 * 1024 * 1024  # the server answers 1 MiB of events at most; more is not our server
+NO_CONNECTION: Final = (httpx.ConnectError, httpx.ConnectTimeout)  # nothing was sent
 WAIT_NAMED: Final = re.compile(rb"request this after (\d{1,6}) seconds")  # GoTrue names the wait in its sentence alone
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # its INFO lines hold addresses
@@ -50,6 +51,8 @@ class Wire:
                 return await call
         except TimeoutError as error:
             raise CloudUnavailable(f"no answer within {self._timeout:g} s") from error
+        except NO_CONNECTION as error:
+            raise CloudUnreachable(f"no connection ({type(error).__name__})") from error
         except (httpx.HTTPError, httpx.InvalidURL, json.JSONDecodeError) as error:
             raise CloudUnavailable(f"no usable answer ({type(error).__name__})") from error
         except ValueError as error:  # pydantic's, for a body that is none of the API's
@@ -57,6 +60,19 @@ class Wire:
 
     async def close(self) -> None:
         await self.client.aclose()
+
+
+async def connects(url: str, timeout: float) -> bool:
+    """Whether a connection to the server of `url` can be made within so many seconds; nothing is sent over it."""
+    address = httpx.URL(url)
+    port = address.port or (443 if address.scheme == "https" else 80)
+    try:
+        async with asyncio.timeout(timeout):
+            _, writer = await asyncio.open_connection(address.host, port)
+    except (OSError, TimeoutError):
+        return False
+    writer.close()
+    return True
 
 
 async def _inspect(response: httpx.Response) -> None:

@@ -42,6 +42,9 @@ class LateCloud:
     async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:
         return await (await self._cloud()).read_document(session, device_id)
 
+    async def reachable(self) -> bool:
+        return await (await self._cloud()).reachable()
+
     async def close(self) -> None:
         if self._real is not None:
             await self._real.close()

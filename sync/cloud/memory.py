@@ -30,6 +30,7 @@ from sync.cloud.port import (
 )
 from sync.errors import (
     CloudUnavailable,
+    CloudUnreachable,
     DeviceConflict,
     DeviceForked,
     DeviceKeyInUse,
@@ -127,7 +128,7 @@ class MemoryServer:
 
     def check_reachable(self) -> None:
         if self.down:
-            raise CloudUnavailable("the server does not answer")
+            raise CloudUnreachable("the server does not answer")
 
     def memory_of(self, session: Session) -> _Memory:
         """LoginRequired where the token is not good."""
@@ -209,6 +210,9 @@ class MemoryCloud:
         self._server.check_reachable()
         held = self._server.memory_of(session).documents.get(device_id)
         return None if held is None else StoredDocument(held.content, held.content_sha256)
+
+    async def reachable(self) -> bool:
+        return not self._server.down
 
     async def close(self) -> None:
         return None

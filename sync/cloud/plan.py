@@ -13,6 +13,9 @@ from sync.log.model import Cursor, Event
 
 BREAKER_FAILURES: Final = 3  # one lost request is bad luck, three are an outage
 LONGEST_REST: Final = 30.0  # seconds; a person who waits for the network to return should not wait for us
+SHORT_OUTAGE: Final = 600.0  # seconds
+SHORT_PROBE: Final = 3.0
+LONG_PROBE: Final = 30.0
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 30.0  # seconds; a channel that is back that late has cost one poll
 SHORTEST_PAUSE: Final = 0.2
@@ -44,6 +47,16 @@ def rest_after(failures: int, asked: float | None) -> float:
     """Seconds to leave a server alone after so many rounds without an answer; what it asked for counts in any case."""
     breaker = 0.0 if failures < BREAKER_FAILURES else min(LONGEST_REST, 2.0 ** (failures - BREAKER_FAILURES))
     return max(breaker, asked or 0.0)
+
+
+def probe_pause(out_for: float, chance: float) -> float:
+    """Seconds before the next look whether the network is back, after so many without; `chance` from 0 to 1.
+
+    Short enough for ten minutes that nobody notices the way back; then rarer, since a server that is down for everybody
+    is looked at by everybody.
+    """
+    longest = SHORT_PROBE if out_for < SHORT_OUTAGE else LONG_PROBE
+    return longest * (0.5 + 0.5 * chance)
 
 
 def jittered_pause(failures: int, chance: float) -> float:

@@ -154,6 +154,9 @@ class Cloud(Protocol):
 
     async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:
         """This user's document of that device; None where there is none."""
+
+    async def reachable(self) -> bool:
+        """Whether a connection can be made, without sending anything."""
         ...
 
     async def close(self) -> None: ...

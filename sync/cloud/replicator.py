@@ -18,10 +18,18 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_ran
 from sync.clock import Clock
 from sync.cloud import store
 from sync.cloud.exchange import Exchange, Round
-from sync.cloud.plan import rest_after
+from sync.cloud.plan import probe_pause, rest_after
 from sync.cloud.progress import Pulls
 from sync.cloud.standing import ChannelState, Standing
-from sync.errors import CloudError, CloudUnavailable, DeviceRevoked, LoginRequired, StorageError, XiaobaiError
+from sync.errors import (
+    CloudError,
+    CloudUnavailable,
+    CloudUnreachable,
+    DeviceRevoked,
+    LoginRequired,
+    StorageError,
+    XiaobaiError,
+)
 from sync.log.log import Log
 from sync.log.model import Cursor
 from sync.settings import SyncSettings
@@ -69,6 +77,7 @@ class Replicator:
         self._round: asyncio.Task[Round] | None = None
         self._failures = 0  # rounds in a row without an answer
         self._not_before = 0.0  # monotonic seconds: `ask` rests until then
+        self._out_since = 0.0  # monotonic seconds: the first of the rounds in a row that met no server
         self._state = CloudState.CONNECTING
         self._error: XiaobaiError | None = None
         self.standing = Standing()
@@ -149,7 +158,7 @@ class Replicator:
             except StorageError as error:  # a full disk, a locked keychain: it may pass at any time
                 wakers = []
                 log.warning("a round could not be finished here: %s", error.kind)
-            jittered = waiting * (0.9 + 0.2 * self._clock.random_bytes(1)[0] / 255)  # devices must not poll in step
+            jittered = waiting * (0.9 + 0.2 * self._chance())  # devices must not poll in step
             await self._rest(jittered, *wakers, (self._wake, woken))
 
     async def stop(self) -> None:
@@ -173,15 +182,29 @@ class Replicator:
                 await self.sync_now()
 
     async def _sleep_between_attempts(self, seconds: float) -> None:
-        """A login or an explicit wish ends the wait; new events do not, or an offline burst would be a storm."""
-        await self._rest(seconds, (self._wake, self._wake.count))
+        """A login or an explicit wish ends the wait, and so does a network that is back.
 
-    async def _rest(self, seconds: float, *signals: tuple[Signal, int]) -> None:
+        New events do not, or an offline burst would be a storm. The network is only looked at where no connection could
+        be made: a server that answers badly is left alone for as long as it takes.
+        """
+        wishes = (self._wake, self._wake.count)
+        ends = self._clock.monotonic() + seconds
+        while isinstance(self._error, CloudUnreachable) and (left := ends - self._clock.monotonic()) > 0:
+            pause = probe_pause(self._clock.monotonic() - self._out_since, self._chance())
+            if await self._rest(min(pause, left), wishes) or await self._exchange.reachable():
+                return
+        await self._rest(max(0.0, ends - self._clock.monotonic()), wishes)
+
+    async def _rest(self, seconds: float, *signals: tuple[Signal, int]) -> bool:
+        """False when the time ran out."""
         self._resting = True
         try:
-            await wait_for_any(seconds, *signals)
+            return await wait_for_any(seconds, *signals)
         finally:
             self._resting = False
+
+    def _chance(self) -> float:
+        return self._clock.random_bytes(1)[0] / 255
 
     async def _one_round(self) -> Round:
         began = self.standing.round_begins()
@@ -193,6 +216,8 @@ class Replicator:
             raise
         except CloudUnavailable as error:
             self._failures += 1
+            if self._failures == 1:
+                self._out_since = self._clock.monotonic()
             self._not_before = self._clock.monotonic() + rest_after(self._failures, error.retry_after)
             self._note(CloudState.OFFLINE, error)
             raise

@@ -17,7 +17,7 @@ from postgrest.exceptions import APIError
 
 from sync.clock import Clock
 from sync.cloud import realtime, schema
-from sync.cloud.http import Wire
+from sync.cloud.http import Wire, connects
 from sync.cloud.logins import Session
 from sync.cloud.port import Channel, DeviceFacts, DeviceRow, StoredDocument, SyncAnswer, SyncRequest
 from sync.cloud.supabase_logins import SupabaseLogins, check_token
@@ -36,6 +36,7 @@ from sync.errors import (
 )
 from sync.log.envelope import from_wire, to_wire
 
+PROBE_SECONDS: Final = 3.0  # for a connection, when only that is asked
 FUNCTION_MISSING: Final = frozenset({"PGRST202", "PGRST204", "PGRST205", "42P01", "42883", "3F000"})
 # SQLSTATE classes that pass by themselves: connection, rollback, resources, lock, operator, system; and PostgREST's own
 TRY_LATER: Final = ("08", "40", "53", "55", "57", "58", "PGRST0")
@@ -146,6 +147,9 @@ class SupabaseCloud:
         except msgspec.ValidationError as error:
             raise CloudUnavailable("the answer is not a document") from error
         return rows[0] if rows else None
+
+    async def reachable(self) -> bool:
+        return await connects(self._url, min(PROBE_SECONDS, self._timeout))
 
     async def close(self) -> None:
         await self._wire.close()

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from sync.cloud.account import REFRESH_MARGIN
 from sync.cloud.logins import Session
 from sync.cloud.memory import MemoryServer
+from sync.cloud.memory_logins import TOKEN_SECONDS
 from sync.cloud.replicator import LONGEST_ASKED, LONGEST_WAIT, LOOK_AGAIN, CloudState
 from sync.errors import (
     CloudError,
@@ -102,6 +104,42 @@ def test_an_outage_of_hours_costs_few_calls_and_is_over_when_it_is_over(tmp_path
         await asyncio.sleep(LONGEST_WAIT + 1)
         assert (await device.log.outbox()).pending == 0
         assert state(device) is CloudState.SYNCED
+
+    living(tmp_path, story)
+
+
+@pytest.mark.parametrize("seconds", [25.0, 300.0])
+def test_after_a_cut_it_is_level_within_five_seconds_at_the_cost_of_one_refresh(tmp_path: Path, seconds: float) -> None:
+    """The token ends while the network is away; what was said meanwhile is on the server when it is back."""
+
+    async def story(device: Device, server: MemoryServer) -> None:
+        await asyncio.sleep(TOKEN_SECONDS - REFRESH_MARGIN - seconds / 2)
+        sessions, calls = len(device.tokens.saved), len(device.cloud.calls)
+        server.down = True
+        for number in range(5):
+            await device.note(f"{number}")
+            await asyncio.sleep(seconds / 5)
+        assert state(device) is CloudState.OFFLINE
+        assert len(device.cloud.calls) - calls < 40
+        server.down = False
+        await asyncio.sleep(5.0)
+        assert state(device) is CloudState.SYNCED
+        assert (await device.log.outbox()).pending == 0
+        assert len(server.memories["user-1"].events) == 5
+        assert len(device.tokens.saved) - sessions == 1
+
+    living(tmp_path, story)
+
+
+def test_a_server_that_answers_badly_is_not_probed(tmp_path: Path) -> None:
+    """It is reachable all the while: only the back-off counts, or everybody's return would be its next outage."""
+
+    async def story(device: Device, server: MemoryServer) -> None:
+        await asyncio.sleep(POLL)
+        device.cloud.always = CloudUnavailable("the server answered 503")
+        before = len(device.cloud.calls)
+        await asyncio.sleep(HOUR)
+        assert len(device.cloud.calls) - before <= 120
 
     living(tmp_path, story)
 

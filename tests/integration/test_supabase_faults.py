@@ -3,6 +3,7 @@
 import asyncio
 import gzip
 import json
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +20,8 @@ from sync.cloud.supabase import SupabaseCloud
 from sync.errors import (
     CloudError,
     CloudUnavailable,
+    CloudUnreachable,
+    DeviceRevoked,
     Forbidden,
     LoginRequired,
     RateLimited,
@@ -99,9 +102,31 @@ async def outcomes(cloud: Cloud, session: Session) -> list[object]:
 async def test_a_refused_connection_is_an_outage_and_passes(cloud: Cloud, session: Session, proxy: FaultProxy) -> None:
     await proxy.cut()
     for outcome in await outcomes(cloud, session):
-        assert type(outcome) is CloudUnavailable
+        assert type(outcome) is CloudUnreachable
     await proxy.restore()
     assert (await cloud.sync(session, ONE)).acked == ((ONE.events[0].event_id, 1),)
+
+
+async def test_where_nobody_listens_nothing_was_sent_and_the_way_back_is_seen(
+    local_cloud: LocalCloud, session: Session, unused_port: int
+) -> None:
+    nowhere = SupabaseCloud(
+        f"http://127.0.0.1:{unused_port}", local_cloud.publishable_key, timeout=5.0, clock=SystemClock()
+    )
+    for outcome in await outcomes(nowhere, session):
+        assert type(outcome) is CloudUnreachable
+    assert not await nowhere.reachable()
+    there = SupabaseCloud(local_cloud.url, local_cloud.publishable_key, timeout=5.0, clock=SystemClock())
+    assert await there.reachable()
+    await nowhere.close()
+    await there.close()
+
+
+@pytest.fixture
+def unused_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 async def test_a_silent_network_ends_at_the_deadline(
@@ -189,7 +214,12 @@ async def test_an_answer_that_was_lost_is_no_acknowledgement_and_sending_again_d
         (401, JSON, b'{"code": "42501", "message": "permission denied"}', LoginRequired),
         (404, JSON, b'{"code": "PGRST202", "message": "no function"}', SchemaMismatch),
         (500, JSON, b'{"code": "57014", "message": "timeout"}', CloudUnavailable),
-        (403, JSON, b'{"code": "42501", "message": "no", "details": "{\\"kind\\": \\"device_revoked\\"}"}', Forbidden),
+        (
+            403,
+            JSON,
+            b'{"code": "42501", "message": "no", "details": "{\\"kind\\": \\"device_revoked\\"}"}',
+            DeviceRevoked,
+        ),
         (403, JSON, b'{"code": "42501", "message": "x", "details": "{\\"kind\\": \\"account_gone\\"}"}', LoginRequired),
         (400, JSON, b'{"code": "22P05", "message": "unsupported Unicode"}', Rejected),
     ],
@@ -381,7 +411,7 @@ async def test_the_late_port_survives_an_outage_at_its_first_call(
     calls = await asyncio.gather(
         *(late.logins.sign_in(contact, user.password) for _ in range(3)), return_exceptions=True
     )
-    assert {type(outcome) for outcome in calls} == {CloudUnavailable}
+    assert {type(outcome) for outcome in calls} == {CloudUnreachable}
     await proxy.restore()
     assert (await late.logins.sign_in(contact, user.password)).user_id == user.user_id
     await late.close()
