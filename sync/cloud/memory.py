@@ -102,6 +102,7 @@ class MemoryServer:
         self.down = False
         self.lose_answers = 0  # so many answers get lost after the work was done
         self.refuses: set[str] = set()
+        self.tells_ready = True  # an older Realtime never says from when on it is fed
         self.deaf = False  # channels stay open and nothing comes through: a half-open connection
         self.memories: defaultdict[str, _Memory] = defaultdict(_Memory)
         self.accounts = MemoryAccounts(clock)
@@ -203,7 +204,8 @@ class MemoryCloud:
         self._server.check_reachable()
         channel = MemoryChannel(self._server, session)
         self._server.memory_of(session).channels.append(channel)
-        channel.tell(Heard(ready=True))
+        if self._server.tells_ready:
+            channel.tell(Heard(ready=True))
         return channel
 
     async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:

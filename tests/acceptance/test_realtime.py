@@ -105,6 +105,22 @@ def test_without_realtime_nothing_pokes_and_a_load_asks(home_a: Home, home_b: Ho
         b.until("memory/load", lambda told: word in told["digest"], waitMs=5000)
 
 
+def test_a_hurried_load_asks_nobody_and_a_patient_one_asks(home_b: Home, user: User, network: Network) -> None:
+    with listening(home_b, user) as b:
+        level(b)
+        vouched(b)
+        network.forget_requests()
+        for _ in range(20):
+            assert b.load(waitMs=150)["source"] == "cloud"
+        assert asked(network) == 0
+        assert b.load(waitMs=5000)["source"] == "cloud"
+        assert asked(network) == 1
+
+
+def asked(network: Network) -> int:
+    return sum("ai_memory_sync" in line for line, _ in network.requests)
+
+
 def test_a_cut_is_noticed_at_once_and_what_it_hid_is_there_after_it(
     home_a: Home, home_b: Home, user: User, network: Network
 ) -> None:

@@ -14,7 +14,7 @@ from sync.cloud.memory import MemoryCloud, MemoryServer
 from sync.cloud.plan import LONGEST_PAUSE
 from sync.cloud.port import DeviceFacts, SyncAnswer, SyncRequest
 from sync.cloud.standing import VOUCHES_FOR
-from sync.errors import CloudUnavailable, Forbidden
+from sync.errors import CloudUnavailable, Forbidden, LoginRequired
 from sync.settings import SyncSettings
 from tests.support import Device, LoopClock, event, gaps, in_virtual_time, new_server, open_device, running
 
@@ -129,6 +129,38 @@ def test_an_outage_of_25_seconds_is_survived_and_what_it_hid_is_fetched(tmp_path
     living(tmp_path, story)
 
 
+def test_an_older_server_pokes_but_is_never_taken_at_its_silence(tmp_path: Path) -> None:
+    async def story(device: Device, server: MemoryServer) -> None:
+        server.tells_ready = False
+        device.cloud.fail_next("sync", *(CloudUnavailable("the round at the loss gets no answer") for _ in range(3)))
+        server.cut_channels()
+        await elsewhere(server, device, 1)
+        await asyncio.sleep(LONGEST_PAUSE)
+        assert joined(device)
+        assert await arrived(device, 1), "a new channel is a poke as well"
+        await elsewhere(server, device, 2)
+        await asyncio.sleep(SOON)
+        assert await arrived(device, 2)
+        assert not device.replicator.vouches()
+
+    living(tmp_path, story)
+
+
+def test_a_new_channel_is_a_poke_although_nobody_says_that_it_is_fed(tmp_path: Path) -> None:
+    async def story(device: Device, server: MemoryServer) -> None:
+        server.tells_ready = False
+        rounds = device.cloud.count("sync")
+        device.cloud.hold()
+        server.cut_channels()
+        await device.cloud.arrival()
+        device.cloud.open.set()
+        await asyncio.sleep(LONGEST_PAUSE)
+        assert joined(device)
+        assert device.cloud.count("sync") >= rounds + 2, "one at the loss, one at the new channel"
+
+    living(tmp_path, story)
+
+
 def test_hours_without_a_server_are_no_storm(tmp_path: Path) -> None:
     async def story(device: Device, server: MemoryServer) -> None:
         device.cloud.failures["listen"].extend(CloudUnavailable("no") for _ in range(100_000))
@@ -200,6 +232,17 @@ def test_a_token_is_renewed_on_the_standing_channel_before_it_ends(tmp_path: Pat
 def test_a_token_that_the_channel_refuses_is_refreshed_once(tmp_path: Path) -> None:
     async def story(device: Device, server: MemoryServer) -> None:
         server.accounts.expire_tokens()
+        server.cut_channels()
+        await asyncio.sleep(5.0)
+        assert device.cloud.count("refresh") == 1
+        assert joined(device)
+
+    living(tmp_path, story)
+
+
+def test_a_token_that_only_the_channel_refuses_is_refreshed_once(tmp_path: Path) -> None:
+    async def story(device: Device, server: MemoryServer) -> None:
+        device.cloud.fail_next("listen", LoginRequired("the channel knows better"))
         server.cut_channels()
         await asyncio.sleep(5.0)
         assert device.cloud.count("refresh") == 1

@@ -220,7 +220,8 @@ async def test_a_network_that_lies_is_no_channel(
         if mood == "half open":
             await proxy.half_open()
         elif mood == "redirect":
-            await proxy.answer(307, {"location": f"{local_cloud.url}/realtime/v1/websocket?apikey=x"})
+            there = f"ws{local_cloud.url.removeprefix('http')}/realtime/v1/websocket"
+            await proxy.answer(307, {"location": f"{there}?apikey={local_cloud.publishable_key}"})
         else:
             status = {"503": 503, "portal": 200, "401": 401}[mood]
             await proxy.answer(status, {"content-type": "text/html"}, b"<html>please log in</html>")
