@@ -45,6 +45,7 @@ async def run(wanted: argparse.Namespace) -> None:
             "url": cloud.url,
             "publishable_key": cloud.publishable_key,
             "secret_key": cloud.secret_key,
+            "jwt_secret": cloud.jwt_secret,
             "database_url": cloud.database_url,
             "pids": cloud.pids,
         }

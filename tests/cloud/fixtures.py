@@ -34,6 +34,7 @@ class Cloud:
     url: str
     publishable_key: str
     secret_key: str
+    jwt_secret: str
     database_url: str
     """A DSN of the superuser, for psycopg."""
     pids: tuple[int, ...] = ()
@@ -83,11 +84,11 @@ def local_cloud() -> Iterator[Cloud]:
 
 
 @contextmanager
-def running_cloud() -> Iterator[Cloud]:
-    """The same for whoever is no test: the benchmarks."""
+def running_cloud(*arguments: str) -> Iterator[Cloud]:
+    """The same for whoever needs one of his own; `arguments` are those of `python -m tests.cloud`."""
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.cloud"],
+            [sys.executable, "-m", "tests.cloud", *arguments],
             cwd=REPOSITORY,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

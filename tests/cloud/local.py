@@ -76,6 +76,11 @@ class LocalCloud:
         return self._project.secret_key
 
     @property
+    def jwt_secret(self) -> str:
+        """What Auth signs tokens with (HS256): a test makes one that Auth would not hand out."""
+        return self._project.jwt_secret
+
+    @property
     def database_url(self) -> str | None:
         """Of the superuser; None for PGlite, which nobody can connect to."""
         return self._database.url

@@ -29,11 +29,16 @@ WAIT_SECONDS = 10.0
 def as_role(connection: Connection, role: str, claims: Json | None) -> Iterator[Cursor]:
     """One request: everything inside is one transaction of `role` with these claims of the token."""
     with connection.transaction(), connection.cursor() as cursor:
-        cursor.execute(
-            "select set_config('request.jwt.claims', %s, true), set_config('role', %s, true)",
-            [json.dumps(claims) if claims is not None else "", role],
-        )
+        become(cursor, role, claims)
         yield cursor
+
+
+def become(cursor: Cursor, role: str, claims: Json | None) -> None:
+    """For the rest of the transaction; `none` is the superuser again."""
+    cursor.execute(
+        "select set_config('request.jwt.claims', %s, true), set_config('role', %s, true)",
+        [json.dumps(claims) if claims is not None else "", role],
+    )
 
 
 def call(cursor: Cursor, function: str, **arguments: Any) -> Any:
