@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,16 +23,6 @@ from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import CallFailed, Home, Sidecar, eventually
 
 KILLS = 6  # of a switch, at moments spread over the time it takes
-
-
-@pytest.fixture
-def ann(new_user: Callable[[], User]) -> User:
-    return new_user()
-
-
-@pytest.fixture
-def ben(new_user: Callable[[], User]) -> User:
-    return new_user()
 
 
 @pytest.fixture

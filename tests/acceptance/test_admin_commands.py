@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import psycopg
@@ -11,16 +10,6 @@ import pytest
 from tests.acceptance.world import Server, exchanges, level, reaching, unique
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import Home, Sidecar, eventually
-
-
-@pytest.fixture
-def user(new_user: Callable[[], User]) -> User:
-    return new_user()
-
-
-@pytest.fixture
-def server(local_cloud: Cloud, user: User) -> Server:
-    return Server(local_cloud, user.user_id)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import json
 import random
 import sqlite3
 import string
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Final
@@ -50,11 +50,6 @@ def canaries() -> dict[str, tuple[str, str]]:
 @pytest.fixture
 def planted() -> dict[str, tuple[str, str]]:
     return canaries()
-
-
-@pytest.fixture
-def user(new_user: Callable[[], User]) -> User:
-    return new_user()
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Several devices of one account, sessions that outlive a restart, and where `load` says its words come from."""
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +21,6 @@ from tests.acceptance.world import (
 )
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import CallFailed, Home, Sidecar, eventually
-
-
-@pytest.fixture
-def user(new_user: Callable[[], User]) -> User:
-    return new_user()
-
-
-@pytest.fixture
-def server(local_cloud: Cloud, user: User) -> Server:
-    return Server(local_cloud, user.user_id)
-
-
-@pytest.fixture
-def network(local_cloud: Cloud) -> Iterator[Network]:
-    with Network(local_cloud) as network:
-        yield network
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,12 +27,6 @@ from tests.sidecar import Home, Sidecar, eventually
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "a")
-
-
-@pytest.fixture
-def network(local_cloud: Cloud) -> Iterator[Network]:
-    with Network(local_cloud) as network:
-        yield network
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """`forget`: what was said is gone from the log, the file, its versions, the server and the other devices."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,6 @@ import pytest
 from tests.acceptance.world import Server, exchanges, in_file, level, reaching, settled, unique
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import Home, Sidecar, eventually
-
-
-@pytest.fixture
-def user(new_user: Callable[[], User]) -> User:
-    return new_user()
 
 
 @pytest.fixture

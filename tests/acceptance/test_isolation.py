@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,16 +15,6 @@ from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import CallFailed, Home, Sidecar
 
 TABLES = ["ai_memory", "ai_memory_events", "ai_memory_heads", "ai_memory_devices"]
-
-
-@pytest.fixture
-def ann(new_user: Callable[[], User]) -> User:
-    return new_user()
-
-
-@pytest.fixture
-def ben(new_user: Callable[[], User]) -> User:
-    return new_user()
 
 
 @pytest.fixture

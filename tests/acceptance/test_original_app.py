@@ -1,6 +1,6 @@
 """The original app beside the sidecar: it upserts its text into the device's row, with the user's own token."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -20,22 +20,6 @@ from tests.acceptance.world import (
 )
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import Home, Sidecar, eventually
-
-
-@pytest.fixture
-def user(new_user: Callable[[], User]) -> User:
-    return new_user()
-
-
-@pytest.fixture
-def server(local_cloud: Cloud, user: User) -> Server:
-    return Server(local_cloud, user.user_id)
-
-
-@pytest.fixture
-def network(local_cloud: Cloud) -> Iterator[Network]:
-    with Network(local_cloud) as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -13,22 +12,6 @@ import pytest
 from tests.acceptance.world import Network, Server, events_of, in_file, level, reaching, rows, settled, unique
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import CallFailed, Home, Sidecar, eventually
-
-
-@pytest.fixture
-def user(new_user: Callable[[], User]) -> User:
-    return new_user()
-
-
-@pytest.fixture
-def server(local_cloud: Cloud, user: User) -> Server:
-    return Server(local_cloud, user.user_id)
-
-
-@pytest.fixture
-def network(local_cloud: Cloud) -> Iterator[Network]:
-    with Network(local_cloud) as network:
-        yield network
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """A change made on one device is soon in another's load, although it polls once an hour: it was poked."""
 
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +12,6 @@ from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import Home, Sidecar, eventually
 
 ONCE_AN_HOUR = {"SYNC__POLL_SECONDS": "3600"}
-
-
-@pytest.fixture
-def user(new_user: Callable[[], User]) -> User:
-    return new_user()
-
-
-@pytest.fixture
-def network(local_cloud: Cloud) -> Iterator[Network]:
-    with Network(local_cloud) as network:
-        yield network
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """`document.sharing = user`: one document for all devices of a person, real server, real files."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,17 +11,6 @@ from tests.sidecar import Home, Sidecar, eventually
 
 HABITS = "### 工作习惯\n"
 STYLE = "### 沟通风格\n"
-
-
-@pytest.fixture
-def user(new_user: Callable[[], User]) -> User:
-    return new_user()
-
-
-@pytest.fixture
-def network(local_cloud: Cloud) -> Iterator[Network]:
-    with Network(local_cloud) as network:
-        yield network
 
 
 @pytest.fixture
