@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import random
 import re
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -232,12 +231,10 @@ class TestData:
             error = await rejected(client.rpc("nobody_wrote_it", {}))
         assert error.code == "PGRST202"
 
-    async def test_a_statement_of_nobody_ends_after_three_seconds(self, scratch: Cloud) -> None:
+    async def test_a_statement_of_nobody_is_ended_by_the_server(self, scratch: Cloud) -> None:
         client = await connect(scratch.url, scratch.publishable_key)
-        began = time.monotonic()
         error = await rejected(client.rpc("scratch_wait", {"seconds": 30}))
         assert error.code == "57014"
-        assert 2.5 < time.monotonic() - began < 7
 
     async def test_an_expired_token_is_refused(self) -> None:
         async with LocalCloud.start(jwt_expiry=1) as cloud:

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -172,37 +171,36 @@ def test_a_client_that_does_not_read_cannot_stop_our_loop() -> None:
 # --- leaving -----------------------------------------------------------------------------------------------------
 
 
-def timed(command: list[str], data: bytes) -> tuple[int, list[Any], float]:
-    started = time.monotonic()
+def told(command: list[str], data: bytes) -> tuple[int, list[Any]]:
+    """Exit code and answers of a process that is given this input and no more; it must leave by itself."""
     done = subprocess.run(command, input=data, capture_output=True, cwd=ROOT, timeout=PATIENCE, check=False)
-    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], time.monotonic() - started
+    return done.returncode, [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def test_everything_asked_before_the_end_of_input_is_answered_while_the_application_still_opens() -> None:
     data = b"".join(request(n, "test/echo", value=n) for n in range(10))
-    code, answers, _ = timed([sys.executable, *ECHO, "--open-seconds", "0.3"], data)
+    code, answers = told([sys.executable, *ECHO, "--open-seconds", "0.3"], data)
     assert code == 0
     assert [answer["result"] for answer in answers] == list(range(10))
 
 
 def test_an_application_that_cannot_open_tells_every_caller_and_ends_with_one() -> None:
-    code, answers, _ = timed([sys.executable, *ECHO, "--fail-to-open"], request(1, "test/echo"))
+    code, answers = told([sys.executable, *ECHO, "--fail-to-open"], request(1, "test/echo"))
     assert code == 1
     assert [answer["error"]["data"]["kind"] for answer in answers] == ["storage_full"]
 
 
 def test_an_opening_that_nobody_waits_for_is_abandoned() -> None:
-    code, answers, seconds = timed([sys.executable, *ECHO, "--open-seconds", "60"], request(1, "test/echo"))
+    code, answers = told([sys.executable, *ECHO, "--open-seconds", "60"], request(1, "test/echo"))
     assert code == 0
     assert answers[0]["error"]["data"]["kind"] == "shutting_down"
-    assert seconds < 3.0
 
 
 def test_no_input_at_all_is_a_normal_end(tmp_path: Path) -> None:
-    assert timed([sys.executable, *ECHO], b"")[0] == 0
+    assert told([sys.executable, *ECHO], b"")[0] == 0
     for redirect in ("< /dev/null", "<&-", f"< {os.devnull} 2>&-"):
         command = ["sh", "-c", f"exec {sys.executable} {' '.join(ECHO)} {redirect} > {tmp_path / 'out'}"]
-        assert timed(command, b"")[0] == 0
+        assert told(command, b"")[0] == 0
         assert (tmp_path / "out").read_bytes() == b""
 
 
@@ -210,7 +208,7 @@ def test_no_input_at_all_is_a_normal_end(tmp_path: Path) -> None:
 def test_regular_files_work_as_input_and_output(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"".join(request(n, "test/echo", value="x" * 50_000) for n in range(50)))
     command = f"exec {sys.executable} {' '.join(ECHO)} < {tmp_path / 'in'} > {tmp_path / 'out'}"
-    assert timed(["sh", "-c", command], b"")[0] == 0
+    assert told(["sh", "-c", command], b"")[0] == 0
     answers = [json.loads(line) for line in (tmp_path / "out").read_bytes().splitlines()]
     assert [answer["id"] for answer in answers] == list(range(50))
 
@@ -227,7 +225,7 @@ def test_output_and_errors_in_one_pipe_still_work() -> None:
 
 def test_a_hang_up_does_not_cut_short_what_was_sent_before_and_still_moves() -> None:
     data = b"".join(request(n, "test/slow", seconds=0.15, label=str(n)) for n in range(2000))
-    code, answers, _ = timed([sys.executable, *ECHO], data)  # 64 at a time: the hang-up comes seconds before its turn
+    code, answers = told([sys.executable, *ECHO], data)  # 64 at a time: the hang-up comes seconds before its turn
     assert code == 0
     assert sorted(int(answer["result"]) for answer in answers) == list(range(2000))
 
@@ -242,14 +240,12 @@ async def test_a_client_that_is_gone_is_a_normal_end() -> None:
         assert "Traceback" not in await end.stderr()
 
 
-async def test_leaving_takes_less_than_two_seconds_with_a_call_that_never_ends() -> None:
+async def test_it_leaves_also_with_a_call_that_never_ends() -> None:
     async with process() as (peer, end):
         await peer.request("test/held")
         await peer.told("test/held")
-        started = time.monotonic()
         await peer.end.end()
         assert await end.left() == 0
-        assert time.monotonic() - started < 2.0
         assert "closed" in await end.stderr()
 
 
@@ -257,10 +253,8 @@ async def test_the_end_of_input_ends_even_a_process_whose_loop_is_stuck() -> Non
     async with process() as (peer, end):
         await peer.call("test/echo")
         await peer.request("test/block", seconds=60)
-        started = time.monotonic()
         await peer.end.end()
         await end.left()
-        assert time.monotonic() - started < 3.0
 
 
 def test_a_client_that_closed_its_end_and_does_not_read_does_not_keep_us() -> None:
@@ -291,9 +285,7 @@ async def test_a_signal_ends_even_a_process_whose_loop_is_stuck() -> None:
         await peer.call("test/echo")
         await peer.request("test/block", seconds=60)
         end.process.send_signal(signal.SIGTERM)
-        started = time.monotonic()
         await end.left()
-        assert time.monotonic() - started < 4.0
 
 
 PARENT = """
@@ -330,9 +322,7 @@ async def test_the_death_of_the_parent_is_noticed(busy: bool, leaked: bool, tmp_
         async with asyncio.timeout(PATIENCE):
             assert await parent.stdout.readline() == b"ready\n"
             parent.kill()
-            started = time.monotonic()
             await parent.stderr.read()  # ends when the last holder of the pipe, the sidecar, is gone
-        assert time.monotonic() - started < 5.0
         await parent.wait()
     finally:
         os.close(keeper)
