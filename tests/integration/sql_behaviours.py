@@ -183,6 +183,16 @@ def a_document_keeps_its_device(stage: Stage) -> None:
     refused("identity_fixed", lambda: stage.alice.rows(move, SHARED))
 
 
+def a_document_is_not_given_away_even_without_its_trigger(stage: Stage) -> None:
+    """Without a WHERE: what an UPDATE reads must be readable afterwards as well, and that would hide the policy."""
+    bob = stage.scene.bob.user_id
+    stage.do("alter table public.ai_memory disable trigger ai_memory_tend_document")
+    stage.do("grant update (user_id) on public.ai_memory to authenticated")
+    stage.do("delete from public.ai_memory where user_id = %s", bob)  # nothing but the policy is in the way
+    stage.do("insert into public.ai_memory_devices (user_id, device_id) values (%s, %s)", bob, stage.scene.alice.laptop)
+    refused("42501", lambda: stage.alice.rows("update public.ai_memory set user_id = %s", bob))
+
+
 # --- devices ------------------------------------------------------------------------------------------------
 
 
@@ -392,6 +402,7 @@ BEHAVIOURS: Final[tuple[Callable[[Stage], None], ...]] = (
     sizes_hold_where_the_functions_are_passed_by,
     text_that_nobody_has_read_is_not_written_over,
     a_document_keeps_its_device,
+    a_document_is_not_given_away_even_without_its_trigger,
     a_device_of_another_account_is_unknown,
     a_live_replica_keeps_its_device,
     a_key_belongs_to_one_device_and_dies_with_it,

@@ -106,11 +106,13 @@ POLICIES: Final = (
     ),
     Mutant(
         "documents can be given away",
-        "with check (true), and the trigger no longer minds",
-        (
-            "alter policy ai_memory_update on public.ai_memory with check (true)",
-            _private("tend_document", "is distinct from (old.id, old.user_id, old.device_id)", "is null"),
-        ),
+        "with check (true); seen once the trigger is gone that refuses it as well",
+        ("alter policy ai_memory_update on public.ai_memory with check (true)",),
+    ),
+    Mutant(
+        "the trigger lets documents move",
+        "a document under another device is nobody's that reads it",
+        (_private("tend_document", "is distinct from (old.id, old.user_id, old.device_id)", "is null"),),
     ),
     Mutant(
         "a revoked device writes its first document",
@@ -395,10 +397,10 @@ RULES: Final = (
         "a view shows content",
         "admins count, they do not read",
         (
-            """create or replace view public.ai_memory_admin_activity as
-            select a.day, a.user_id, a.device_id || (select max(content) from public.ai_memory as m
-                where m.user_id = a.user_id) as device_id, a.events, a.bytes
-            from public.ai_memory_activity as a""",
+            """create or replace view public.ai_memory_admin_legacy as
+            select legacy_id, id, device_id, user_id, octet_length(content) as content_bytes, created_at, updated_at,
+                kept_because, moved_at, claimed_by, content
+            from public.ai_memory_legacy""",
         ),
     ),
 )
