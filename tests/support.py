@@ -13,7 +13,7 @@ import sys
 import tempfile
 import textwrap
 from collections import defaultdict, deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -173,6 +173,9 @@ class WatchedCloud:
 
     async def revoke_device(self, session: Session, device_id: str) -> None:
         await self.through("revoke_device", lambda: self.inner.revoke_device(session, device_id))
+
+    async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
+        await self.through("report", lambda: self.inner.report(session, device_id, refused))
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         self.requests.append(request)

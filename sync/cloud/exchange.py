@@ -25,7 +25,7 @@ from sync.cloud.account import Account
 from sync.cloud.authorized import authorized
 from sync.cloud.device_key import DeviceKey
 from sync.cloud.logins import Session
-from sync.cloud.plan import Verdict, batch, halves, judge
+from sync.cloud.plan import Verdict, batch, by_code, halves, judge
 from sync.cloud.port import FOREIGN, DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.progress import Pulls
 from sync.errors import CloudUnavailable, DeviceForked, DeviceKeyInUse, Rejected
@@ -91,6 +91,7 @@ class Exchange:
         self._timeout = options.timeout_seconds
         self._push_events = options.push_events
         self._registered: set[tuple[str, str]] = set()  # (user, device)
+        self._reported: dict[str, int] = {}  # what the server was last told of the quarantine
         self.pulls = Pulls()
         self._settled_snapshot: str | None = None  # hash of the document the server has stored, or refused for good
         self._taken_in: str | None = None  # hash of the foreign document that ours has and goes over
@@ -111,7 +112,9 @@ class Exchange:
     async def until_level(self) -> Round:
         """One round. Raises a CloudError or StorageError; what was acknowledged and taken in by then stands."""
         try:
-            return await self._until_level()
+            done = await self._until_level()
+            await self._report()
+            return done
         finally:
             self.pulls.over()
 
@@ -149,6 +152,15 @@ class Exchange:
             if verdict.caught_up and not owed and (await self._log.outbox()).pending == 0:
                 return done
         raise CloudUnavailable("the server's answers lead nowhere")
+
+    async def _report(self) -> None:
+        """Tell the administrators what was set aside, when that has changed."""
+        refused = by_code(await self._log.quarantine.refusals())
+        if refused != self._reported:
+            session, device_id = await self._account.session(), self._log.device_id
+            await self._register(session, device_id)
+            await self._ask(session, lambda good: self._account.cloud.report(good, device_id, refused))
+            self._reported = refused
 
     async def _become_new_replica(self) -> None:
         """Number anew what was not sent; the server hears whom we replace. Twice in one round is no accident."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import importlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 from sync.clock import Clock
 from sync.cloud.contact import Contact
@@ -32,6 +32,9 @@ class LateCloud:
 
     async def revoke_device(self, session: Session, device_id: str) -> None:
         await (await self._cloud()).revoke_device(session, device_id)
+
+    async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
+        await (await self._cloud()).report(session, device_id, refused)
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         return await (await self._cloud()).sync(session, request)

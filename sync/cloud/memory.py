@@ -76,6 +76,7 @@ class _Device:
     app_version: str | None = None
     public_key: str | None = None
     revoked_at: float | None = None
+    refused: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -170,6 +171,10 @@ class MemoryCloud:
         if device is None:
             raise DeviceUnknown("this device is not registered")
         device.revoked_at = device.revoked_at or self._now()
+
+    async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
+        self._server.check_reachable()
+        _live(self._server.memory_of(session), device_id).refused = dict(refused)
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         self._server.check_reachable()

@@ -1,5 +1,6 @@
 """What to send and what an answer means: the decisions of replication, as functions of values."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -9,7 +10,7 @@ import msgspec
 from sync.cloud.port import SyncAnswer
 from sync.errors import CloudUnavailable
 from sync.log.envelope import to_wire
-from sync.log.model import Cursor, Event
+from sync.log.model import Cursor, Event, Refusal
 
 BREAKER_FAILURES: Final = 3  # one lost request is bad luck, three are an outage
 LONGEST_REST: Final = 30.0  # seconds; a person who waits for the network to return should not wait for us
@@ -19,6 +20,7 @@ LONG_PROBE: Final = 30.0
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 30.0  # seconds; a channel that is back that late has cost one poll
 SHORTEST_PAUSE: Final = 0.2
+REPORTED_CODES: Final = 50  # what the server takes in one report
 PUSH_BYTES: Final = 1024 * 1024  # half of what the server takes in one call
 
 
@@ -41,6 +43,12 @@ def halves(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[Event, ...
     """Two parts of a refused batch, the first not smaller: one of them holds the culprit."""
     middle = (len(events) + 1) // 2
     return tuple(events[:middle]), tuple(events[middle:])
+
+
+def by_code(refusals: Sequence[Refusal]) -> dict[str, int]:
+    """How many events stand in quarantine, by their code: what an administrator may know of them."""
+    counted = Counter(refusal.code if refusal.code.isalnum() else "other" for refusal in refusals)
+    return dict(counted.most_common(REPORTED_CODES))
 
 
 def rest_after(failures: int, asked: float | None) -> float:

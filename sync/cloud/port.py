@@ -4,6 +4,7 @@ Logging in is a port of its own (`logins.py`). Errors of every implementation: C
 again), RateLimited, LoginRequired, Forbidden, SchemaMismatch, Rejected (for good), DeviceForked, DeviceConflict.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -142,6 +143,10 @@ class Cloud(Protocol):
 
     async def revoke_device(self, session: Session, device_id: str) -> None:
         """For ever. Revoking again changes nothing. DeviceUnknown."""
+        ...
+
+    async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
+        """For administrators: how many events this device has set aside, by the code they were refused with."""
         ...
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:

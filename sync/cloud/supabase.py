@@ -6,7 +6,7 @@ token it was given, or is not sent.
 """
 
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any, Final
@@ -104,6 +104,9 @@ class SupabaseCloud:
 
     async def revoke_device(self, session: Session, device_id: str) -> None:
         await self._call(session, "ai_memory_revoke_device", {"p_device_id": device_id})
+
+    async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
+        await self._call(session, "ai_memory_report", {"p_device_id": device_id, "p_codes": dict(refused)})
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         snapshot = request.snapshot

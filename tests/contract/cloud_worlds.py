@@ -67,6 +67,10 @@ class World(Protocol):
         """As an administrator who folds everything into a checkpoint and prunes."""
         ...
 
+    def reported(self, person: Person, device_id: str) -> dict[str, int]:
+        """What an administrator sees of a device's quarantine."""
+        ...
+
     def document(self, person: Person, device_id: str) -> str | None: ...
     def write_document(self, person: Person, device_id: str, content: str) -> None:
         """As the original app does, past `sync`."""
@@ -100,6 +104,9 @@ class MemoryWorld(World):
 
     def fall_silent(self, person: Person, device_id: str) -> None:
         self._server.memories[person.user_id].devices[device_id].seen -= timedelta(hours=1).total_seconds()
+
+    def reported(self, person: Person, device_id: str) -> dict[str, int]:
+        return self._server.memories[person.user_id].devices[device_id].refused
 
     def fold(self, person: Person) -> None:
         """Nobody may notice, so the twin has nothing to do."""
@@ -154,6 +161,11 @@ class SupabaseWorld(World):
             person.user_id,
             device_id,
         )
+
+    def reported(self, person: Person, device_id: str) -> dict[str, int]:
+        query = "select code, events from ai_memory_admin_quarantine where (user_id, device_id) = (%s, %s)"
+        with psycopg.connect(self.local.database_url) as connection:
+            return dict(connection.execute(query, (person.user_id, device_id)).fetchall())
 
     def fold(self, person: Person) -> None:
         self._run(

@@ -230,6 +230,17 @@ async def test_a_device_that_fell_silent_goes_to_the_next_replica(client: Client
         await client.sync()
 
 
+async def test_a_device_reports_what_it_has_set_aside_and_nobody_elses(client: Client) -> None:
+    cloud, second = client.world.cloud, await client.other("device-b", "rep_b").register()
+    await cloud.report(client.session, client.device, {"22023": 2, "413": 1})
+    assert client.world.reported(client.person, client.device) == {"22023": 2, "413": 1}
+    assert client.world.reported(client.person, second.device) == {}
+    await cloud.report(client.session, client.device, {})
+    assert client.world.reported(client.person, client.device) == {}
+    with pytest.raises(Forbidden):
+        await cloud.report(client.session, "device-unknown", {"22023": 1})
+
+
 # --- push and pull ------------------------------------------------------------------------------------------
 
 

@@ -276,6 +276,21 @@ async def test_any_number_of_bad_events_is_found(device: Device, server: MemoryS
     assert held(server) == [ids[number] for number in range(10) if number not in bad]
 
 
+async def test_the_administrators_are_told_what_was_set_aside_and_when_it_is_gone(
+    device: Device, server: MemoryServer
+) -> None:
+    ids = await device.note("一", "二", "三")
+    server.refuses = set(ids[:2])
+    await device.replicator.sync_now()
+    (memory,) = [memory for memory in server.memories.values() if memory.devices]
+    told = memory.devices[device.log.device_id]
+    assert told.refused == {"22023": 2}
+    server.refuses = set()
+    await device.log.quarantine.release(None, "pending")
+    await device.replicator.sync_now()
+    assert told.refused == {}
+
+
 async def test_what_was_set_aside_does_not_come_back_into_the_way(device: Device, server: MemoryServer) -> None:
     (bad,) = await device.note("坏")
     server.refuses = {bad}
