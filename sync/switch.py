@@ -154,7 +154,7 @@ def _drafted(event: Event, redactor: Redactor) -> Draft:
         type=event.type,
         payload=redactor.payload(event.payload),
         project_id=event.project_id,
-        project_path=event.project_path,
+        project_path=None if event.project_path is None else redactor.clean(event.project_path),
         session_id=event.session_id,
         event_id=event.event_id,
         ts=event.ts,

@@ -1,8 +1,8 @@
 """What a conversation or a hand edit says, as drafts for the log. Pure."""
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ from sync.document.model import EntryAdded, EntryEdited, EntryRemoved, Operation
 from sync.document.summary import answer_summary, question_summary
 from sync.errors import InvalidInput
 from sync.log.model import EVENT_BYTES, Draft, Event, Origin, project_id_for
-from sync.redaction import CleanPayload, Redactor
+from sync.redaction import Redactor
 
 EXCHANGE: Final = "exchange_recorded"
 ADDED: Final = "entry_added"
@@ -59,15 +59,16 @@ def exchange_drafts(exchange: Exchange, redactor: Redactor, *, device_id: str, s
     }
     if exchange.importance is not None:
         payload["importance"] = exchange.importance
-    event_id = keyed_event_id(device_id, exchange.idempotency_key)
-    drafts = [_draft(exchange, EXCHANGE, redactor.payload(payload), Origin.MODEL, event_id)]
-    if store_messages:
-        sides = (("user", exchange.user_message, Origin.USER), ("assistant", exchange.ai_response, Origin.MODEL))
-        for role, text, origin in sides:
-            drafts.extend(
-                _originals(exchange, role, redactor.clean(text.replace("\0", "")), origin, redactor, event_id)
-            )
-    return drafts
+    told = Draft(
+        type=EXCHANGE,
+        payload=redactor.payload(payload),
+        project_id=project_id_for(exchange.project_path),
+        project_path=None if exchange.project_path is None else redactor.clean(exchange.project_path),
+        session_id=exchange.session_id,
+        event_id=keyed_event_id(device_id, exchange.idempotency_key),
+        origin=Origin.MODEL,
+    )
+    return [told, *(_originals(exchange, told, redactor) if store_messages else ())]
 
 
 def keyed_event_id(device_id: str, key: str | None) -> str | None:
@@ -77,26 +78,16 @@ def keyed_event_id(device_id: str, key: str | None) -> str | None:
     return "evt_" + hashlib.sha256(f"{device_id}\n{key}".encode()).hexdigest()[:32]
 
 
-def _originals(
-    exchange: Exchange, role: str, text: str, origin: Origin, redactor: Redactor, event_id: str | None
-) -> Iterable[Draft]:
-    parts = [text[start : start + MESSAGE_PART] for start in range(0, len(text), MESSAGE_PART)]
-    for number, part in enumerate(parts, start=1):
-        payload = redactor.payload({"role": role, "content": part, "part": number, "parts": len(parts)})
-        part_id = None if event_id is None else f"{event_id}.{role}.{number}"
-        yield _draft(exchange, "message", payload, origin, part_id)
-
-
-def _draft(exchange: Exchange, kind: str, payload: CleanPayload, origin: Origin, event_id: str | None) -> Draft:
-    return Draft(
-        type=kind,
-        payload=payload,
-        project_id=project_id_for(exchange.project_path),
-        project_path=exchange.project_path,
-        session_id=exchange.session_id,
-        event_id=event_id,
-        origin=origin,
-    )
+def _originals(exchange: Exchange, told: Draft, redactor: Redactor) -> Iterator[Draft]:
+    """What was said on either side, in parts that events can hold."""
+    sides = (("user", exchange.user_message, Origin.USER), ("assistant", exchange.ai_response, Origin.MODEL))
+    for role, said, origin in sides:
+        text = redactor.clean(said.replace("\0", ""))
+        parts = [text[start : start + MESSAGE_PART] for start in range(0, len(text), MESSAGE_PART)]
+        for number, part in enumerate(parts, start=1):
+            payload = redactor.payload({"role": role, "content": part, "part": number, "parts": len(parts)})
+            part_id = None if told.event_id is None else f"{told.event_id}.{role}.{number}"
+            yield replace(told, type="message", payload=payload, origin=origin, event_id=part_id)
 
 
 def _head(text: str, redactor: Redactor) -> str:

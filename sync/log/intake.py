@@ -21,7 +21,7 @@ from sync.log.model import (
     Query,
     project_id_for,
 )
-from sync.redaction import Redactor
+from sync.redaction import Clean, Redactor
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -83,7 +83,7 @@ class Intake:
                 type=foreign.type,
                 payload=self.redactor.payload(payload),
                 project_id=_name(foreign.project_id, "project_id") or project_id_for(foreign.project_path),
-                project_path=_name(foreign.project_path, "project_path", PATH_LENGTH),
+                project_path=self._path(foreign.project_path),
                 session_id=_name(foreign.session_id, "session_id"),
                 event_id=_name(foreign.event_id, "event_id", EVENT_ID_LENGTH),
                 ts=None if foreign.ts is None else _checked_time(foreign.ts),
@@ -113,6 +113,11 @@ class Intake:
         if payload.value["event_ids"] != list(event_ids):  # another program's id that looks like a secret
             raise InvalidInput("an event id cannot leave this device as it is", field="event_ids")
         return _bounded(Draft(type=FORGOTTEN, payload=payload))
+
+    def _path(self, path: str | None) -> Clean | None:
+        """A folder can be named after anything, so it is redacted as text is; the project's id is of the real one."""
+        checked = _name(path, "project_path", PATH_LENGTH)
+        return None if checked is None else self.redactor.clean(checked)
 
     def _message(self, payload: dict[str, Any]) -> dict[str, Any]:
         """A message's text is stored only where the user asked for it; otherwise its beginning and its length."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from sync.redaction import CleanPayload
+from sync.redaction import Clean, CleanPayload
 
 SCHEMA_VERSION: Final = 1
 EVENT_BYTES: Final = 60 * 1024  # an event as JSON; the server refuses 64 KiB, the rest is room for its own fields
@@ -59,7 +59,7 @@ class Draft:
     type: str
     payload: CleanPayload
     project_id: str = GLOBAL_PROJECT
-    project_path: str | None = None
+    project_path: Clean | None = None
     session_id: str | None = None
     event_id: str | None = None
     ts: str | None = None

@@ -35,6 +35,13 @@ def as_postgresql_writes_it(draft: Draft) -> int:
     return len(json.dumps(to_wire(full), ensure_ascii=False, separators=(", ", ": ")).encode())
 
 
+def test_a_folder_named_after_a_secret_is_redacted_and_its_project_stays_the_same() -> None:
+    path = "/home/我/备份 13812345678/项目"
+    found = INTAKE.draft({"type": "x", "project_path": path})
+    assert found.project_path == "/home/我/备份 [手机号]/项目"
+    assert found.project_id == project_id_for(path)
+
+
 def test_the_least_event_is_a_type() -> None:
     draft = INTAKE.draft({"type": "session_started"})
     assert (draft.type, draft.payload.value, draft.project_id) == ("session_started", {}, GLOBAL_PROJECT)
