@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint run bench format types lock
+.PHONY: help setup demo test fuzz lint run bench format types lock
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -16,6 +16,9 @@ demo: setup  ## two devices and a cloud on this machine, live (ONCE=1 ends by it
 test: setup  ## every test: Python in parallel and random order, then Node
 	@$(PY) -m pytest -n 2 --dist worksteal
 	@node --test --test-reporter=dot electron-snippets/test/*.test.js && echo "electron-snippets: passed"
+
+fuzz: setup  ## hostile input in full, minutes long: ONLY=frames,markdown… SEED=n AT=n COUNT=n
+	@$(PY) -m tests.hostile $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at $(AT)) $(if $(COUNT),--count $(COUNT))
 
 lint: setup  ## style, types, arrows, ceilings
 	@.venv/bin/ruff check .

@@ -119,7 +119,7 @@ else:
         def ended() -> bool:
             try:
                 os.kill(pid, 0)
-            except ProcessLookupError:
+            except (ProcessLookupError, OverflowError):  # the second: a number that no process can have
                 return True
             except OSError:
                 return False

@@ -185,6 +185,7 @@ def _recover_id(frame: bytes) -> bytes:
     """The id of a frame that is refused as a whole, where it has a usable one."""
     try:
         found = bytes(_decode_id(frame).id)
+        _decode(found)  # it may be what is wrong with the frame; echoed, it would make the answer unreadable
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return NULL
     return found if found[:1] in b'"-0123456789' else NULL

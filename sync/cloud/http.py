@@ -2,6 +2,8 @@
 
 Decisions
     Our deadline instead of a library's 120 s, no HTTP/2, no redirects (a token must not follow one to another host).
+    Bodies are unpacked here, piece by piece and never beyond what an answer may hold: httpx unpacks a whole piece at
+    once, and packings inside each other (gzip, gzip) would turn one of 64 KiB into gigabytes.
     What is not JSON of an API is no answer: a captive portal's page, a 5xx or a 429 is never taken for an
     acknowledgement. The two halves that use it (`supabase.py`, `supabase_logins.py`) turn their libraries' errors into
     ours.
@@ -11,6 +13,7 @@ import asyncio
 import json
 import logging
 import re
+import zlib
 from collections.abc import Awaitable
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
@@ -24,6 +27,7 @@ T = TypeVar("T")
 
 ANSWER_BYTES: Final = 16 * 1024 * 1024  # the server answers 1 MiB of events at most; more is not our server
 NO_CONNECTION: Final = (httpx.ConnectError, httpx.ConnectTimeout)  # nothing was sent
+GZIP: Final = 16 + zlib.MAX_WBITS  # zlib's way to ask for gzip's header and check
 WAIT_NAMED: Final = re.compile(rb"request this after (\d{1,6}) seconds")  # GoTrue names the wait in its sentence alone
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # its INFO lines hold addresses
@@ -39,6 +43,7 @@ class Wire:
             verify=self.tls,
             timeout=timeout,
             http2=False,
+            headers={"Accept-Encoding": "gzip"},
             follow_redirects=False,
             event_hooks={"response": [_inspect]},
             limits=httpx.Limits(max_connections=2),  # one request at a time, and room for a login beside it
@@ -53,7 +58,7 @@ class Wire:
             raise CloudUnavailable(f"no answer within {self._timeout:g} s") from error
         except NO_CONNECTION as error:
             raise CloudUnreachable(f"no connection ({type(error).__name__})") from error
-        except (httpx.HTTPError, httpx.InvalidURL, json.JSONDecodeError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, json.JSONDecodeError, RecursionError) as error:
             raise CloudUnavailable(f"no usable answer ({type(error).__name__})") from error
         except ValueError as error:  # pydantic's, for a body that is none of the API's
             raise CloudUnavailable("the answer is not one of Supabase") from error
@@ -87,7 +92,8 @@ async def _inspect(response: httpx.Response) -> None:
         raise CloudUnavailable(f"the server answered {status}", retry_after=_retry_after(response))
     if status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
         raise Rejected("the request is too large for the server", code="413")
-    empty = status == httpx.codes.NO_CONTENT or response.headers.get("content-length") == "0"
+    refused = status >= httpx.codes.BAD_REQUEST
+    empty = status == httpx.codes.NO_CONTENT or (refused and response.headers.get("content-length") == "0")
     if not empty and "json" not in response.headers.get("content-type", ""):
         raise CloudUnavailable("the answer is not JSON; a captive portal or a wrong address")
     await _bounded(response)
@@ -110,15 +116,26 @@ def _explain_unauthorized(response: httpx.Response) -> None:
 
 
 async def _bounded(response: httpx.Response) -> None:
-    """Read the body here, stopping where no answer of ours would go on; decompression is counted too."""
-    parts: list[bytes] = []
-    size = 0
-    async for part in response.aiter_bytes():
-        size += len(part)
-        if size > ANSWER_BYTES:
-            raise CloudUnavailable("the answer is larger than any of ours")
-        parts.append(part)
-    response._content = b"".join(parts)  # noqa: SLF001 - httpx has no public way to keep a body that was streamed
+    """Read the body here, stopping where no answer of ours would go on; what is unpacked counts."""
+    coding = response.headers.get("content-encoding", "identity").strip().lower()
+    if coding not in {"", "identity", "gzip"}:
+        raise CloudUnavailable("the answer is packed in a way that nobody asked for")
+    unpacking = zlib.decompressobj(GZIP) if coding == "gzip" else None
+    body = bytearray()
+    received = 0
+    try:
+        async for part in response.aiter_raw():
+            received += len(part)
+            body += part if unpacking is None else unpacking.decompress(part, ANSWER_BYTES + 1 - len(body))
+            if max(len(body), received) > ANSWER_BYTES:
+                raise CloudUnavailable("the answer is larger than any of ours")
+    except zlib.error as error:
+        raise CloudUnavailable("the answer cannot be unpacked") from error
+    if unpacking is not None and received and not unpacking.eof:
+        raise CloudUnavailable("the answer ends in the middle")
+    if not body and response.is_success:
+        body += b"null"  # PostgREST's client reads no body as [], which would be a list of no devices
+    response._content = bytes(body)  # noqa: SLF001 - httpx has no public way to keep a body that was streamed
 
 
 def _retry_after(response: httpx.Response) -> float | None:

@@ -100,10 +100,10 @@ class SupabaseCloud:
             raise CloudUnavailable("the answer is not one of ai_memory_list_devices") from error
 
     async def rename_device(self, session: Session, device_id: str, name: str) -> None:
-        await self._call(session, "ai_memory_rename_device", {"p_device_id": device_id, "p_name": name})
+        await self._done(session, "ai_memory_rename_device", {"p_device_id": device_id, "p_name": name})
 
     async def revoke_device(self, session: Session, device_id: str) -> None:
-        await self._call(session, "ai_memory_revoke_device", {"p_device_id": device_id})
+        await self._done(session, "ai_memory_revoke_device", {"p_device_id": device_id})
 
     async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
         await self._call(session, "ai_memory_report", {"p_device_id": device_id, "p_codes": dict(refused)})
@@ -156,6 +156,11 @@ class SupabaseCloud:
 
     async def close(self) -> None:
         await self._wire.close()
+
+    async def _done(self, session: Session, function: str, arguments: dict[str, Any]) -> None:
+        """A procedure that answers nothing: whoever says something is not the server, and nothing was done."""
+        if await self._call(session, function, arguments):
+            raise CloudUnavailable(f"the answer is not one of {function}")
 
     async def _call(self, session: Session, function: str, arguments: dict[str, Any]) -> object:
         """One remote procedure under the user's own token."""

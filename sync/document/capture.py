@@ -59,12 +59,13 @@ def exchange_drafts(exchange: Exchange, redactor: Redactor, *, device_id: str, s
     }
     if exchange.importance is not None:
         payload["importance"] = exchange.importance
+    path = _storable(exchange.project_path)
     told = Draft(
         type=EXCHANGE,
         payload=redactor.payload(payload),
-        project_id=project_id_for(exchange.project_path),
-        project_path=None if exchange.project_path is None else redactor.clean(exchange.project_path),
-        session_id=exchange.session_id,
+        project_id=project_id_for(path),
+        project_path=None if path is None else redactor.clean(path),
+        session_id=_storable(exchange.session_id),
         event_id=keyed_event_id(device_id, exchange.idempotency_key),
         origin=Origin.MODEL,
     )
@@ -88,6 +89,11 @@ def _originals(exchange: Exchange, told: Draft, redactor: Redactor) -> Iterator[
             payload = redactor.payload({"role": role, "content": part, "part": number, "parts": len(parts)})
             part_id = None if told.event_id is None else f"{told.event_id}.{role}.{number}"
             yield replace(told, type="message", payload=payload, origin=origin, event_id=part_id)
+
+
+def _storable(name: str | None) -> str | None:
+    """A name without NUL, which the server's columns cannot hold; None where nothing is left."""
+    return None if name is None else name.replace("\0", "") or None
 
 
 def _head(text: str, redactor: Redactor) -> str:
