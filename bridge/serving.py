@@ -166,6 +166,8 @@ def log_to_stderr_and_file(settings: "Settings") -> None:
     make_private_folder(folder)
     path = folder / "sidecar.log"
     with told(path):
+        if path.is_symlink():  # no link is written through, whoever laid it
+            path.unlink()
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
     os.umask(0o077)  # rotation makes new files, SQLite its own; none of them is anybody else's
     file = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")

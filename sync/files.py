@@ -71,14 +71,21 @@ def stamp(path: Path) -> Stamp | None:
 def probe(path: Path) -> Probe | None:
     """Read a file once, or None where there is none. Raises StorageError."""
     try:
-        with path.open("rb") as file:
+        with open(path, "rb", opener=_without_waiting) as file:
             found = os.fstat(file.fileno())
+            if not stat.S_ISREG(found.st_mode):
+                raise StorageError(f"{path} is no ordinary file", hint="Put a file in its place, or name another one.")
             data = file.read(MOST_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise _storage_error(error, path) from error
     return Probe(found.st_size, found.st_mtime_ns, found.st_ino, sha256(data), data)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open at once: a pipe would wait for somebody who writes into it, with everything that waits for us."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def write_private(path: Path, data: bytes) -> None:

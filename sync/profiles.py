@@ -175,7 +175,8 @@ def take_sidecar_role(data_dir: Path, *, patience: float) -> FileLock:
 def note_sidecar_pid(data_dir: Path) -> None:
     """Say who holds the role, for `doctor`; nothing depends on it."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(data_dir / SIDECAR_PID, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+        flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
+        descriptor = os.open(data_dir / SIDECAR_PID, flags, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(str(os.getpid()))
 

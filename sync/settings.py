@@ -98,7 +98,14 @@ class Settings(BaseSettings):
     @field_validator("memory_file", "data_dir", "app_db")
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
-        return None if value is None else Path(os.path.abspath(value.expanduser()))  # noqa: PTH100 - keeps symlinks
+        if value is None:
+            return None
+        if "\0" in str(value) or not _is_text(str(value)):
+            raise ValueError("must be a path in UTF-8 without NUL")
+        try:
+            return Path(os.path.abspath(value.expanduser()))  # noqa: PTH100 - keeps symlinks
+        except RuntimeError as error:
+            raise ValueError("names the home of somebody this machine does not know") from error
 
     @field_validator("log_level", mode="before")
     @classmethod
@@ -145,6 +152,7 @@ class Settings(BaseSettings):
         except NotJsonError as error:
             raise _not_json(error, os.environ) from None
         _refuse_service_key(settings.supabase_key)
+        _refuse_own_file(settings.memory_file, settings.data_dir)
         if (settings.supabase_url is None) != (settings.supabase_key is None):
             missing = "SUPABASE_KEY" if settings.supabase_key is None else "SUPABASE_URL"
             raise SettingsError(
@@ -161,8 +169,12 @@ class _ConfigFile(PydanticBaseSettingsSource):
 
     def __call__(self) -> dict[str, Any]:
         default = user_data_path("xiaobai-memory", appauthor=False)
-        folder = Path(self.current_state.get("data_dir") or default).expanduser()
-        path = folder / CONFIG_FILE
+        try:
+            path = Path(self.current_state.get("data_dir") or default).expanduser() / CONFIG_FILE
+        except (RuntimeError, ValueError):
+            return {}  # a folder that cannot be; the check of `data_dir` says so
+        if "\0" in str(path):
+            return {}
         try:
             return tomllib.loads(path.read_text("utf-8"))
         except FileNotFoundError:
@@ -210,6 +222,21 @@ def _is_acceptable(address: str) -> bool:
     except ValueError:
         return False
     return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in THIS_MACHINE))
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:  # bytes of a name that is not UTF-8
+        return False
+    return True
+
+
+def _refuse_own_file(memory_file: Path, data_dir: Path) -> None:
+    """The memory file is rewritten; a file of the program's own would not survive that."""
+    target = Path(os.path.realpath(memory_file))
+    if target.suffix.lower() != ".md" and target.is_relative_to(os.path.realpath(data_dir)):
+        raise SettingsError(f"{PREFIX}MEMORY_FILE names a file of the program's own; in its data directory use *.md")
 
 
 def _refuse_service_key(key: SecretStr | None) -> None:

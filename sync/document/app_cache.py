@@ -31,7 +31,7 @@ CONTENT: Final = "select content from ai_memory where id = 1"
 
 async def read_content(path: Path) -> bytes | None:
     """The cached document, or None where there is no database, table, row or content yet."""
-    if not path.exists():
+    if not path.is_file():
         return None
     async with _opened(path, "ro") as connection:
         if connection is None:
@@ -45,7 +45,7 @@ async def read_content(path: Path) -> bytes | None:
 
 async def swap_content(path: Path, expected: bytes, text: str) -> bool:
     """Write the document over `expected`, empty for nothing; False where something else stands there by now."""
-    if not path.exists():
+    if not path.is_file():
         return False
     async with _opened(path, "rw") as connection:
         if connection is None:

@@ -85,7 +85,7 @@ def record(
             event_id=draft.event_id or new_event_id(clock),
             schema_version=SCHEMA_VERSION,
             project_id=draft.project_id,
-            project_path=draft.project_path,
+            project_path=None if draft.project_path is None else str(draft.project_path),  # JSON knows no Clean
             session_id=draft.session_id or session_id,
             ts=draft.ts or timestamp(now),
             type=draft.type,

@@ -15,7 +15,13 @@ from bridge.methods.registry import TABLE
 
 PERSON: Final = {"email": "person@example.com", "password": "a long password"}
 SHA: Final = "0123456789abcdef" * 4
-EVENT: Final = {"type": "note_taken", "payload": {"text": "记住"}, "event_id": "evt_a", "ts": "2026-02-02T10:00:00Z"}
+EVENT: Final = {
+    "type": "note_taken",
+    "project_path": "/家",
+    "payload": {"text": "记住"},
+    "event_id": "evt_a",
+    "ts": "2026-02-02T10:00:00Z",
+}
 VALID: Final[Mapping[str, tuple[Mapping[str, Any], ...]]] = {
     "initialize": ({}, {"protocolVersion": 1, "clientInfo": {"name": "x"}, "parentPid": 1, "locale": "zh-CN"}),
     "memory/load": ({}, {"waitMs": 0, "scope": "device", "maxChars": 500}),

@@ -44,13 +44,18 @@ class Line:
 
     async def ask(self, method: str, **params: object) -> Any:
         """A good call; its result."""
-        name = f"good {next(self._numbers)}"
-        told = {"jsonrpc": "2.0", "id": name, "method": method, "params": params}
-        await self._end.send(encode_frame(msgspec.json.encode(told), self._framing))
-        answer = msgspec.json.decode(await self._answer())
-        assert answer["id"] == name, f"nobody asked for {answer}"
+        answer = await self.answer_to(method, **params)
         assert "error" not in answer, answer
         return answer["result"]
+
+    async def answer_to(self, method: str, **params: object) -> dict[str, Any]:
+        """One call; its answer, whatever it is."""
+        name = f"call {next(self._numbers)}"
+        told = {"jsonrpc": "2.0", "id": name, "method": method, "params": params}
+        await self._end.send(encode_frame(msgspec.json.encode(told), self._framing))
+        answer: dict[str, Any] = msgspec.json.decode(await self._answer())
+        assert answer["id"] == name, f"nobody asked for {answer}"
+        return answer
 
     async def attack(self, attacking: bytes, chance: random.Random) -> None:
         """Send in pieces; exactly the right answers come, and the next call is answered."""
