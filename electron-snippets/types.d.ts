@@ -45,6 +45,7 @@ export interface DevicesJson {
 
 export interface DigestLineJson {
   date: string;
+  origin: 'imported' | 'model-written' | 'peer' | 'tool' | 'user-typed';
   text: string;
 }
 

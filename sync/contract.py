@@ -158,7 +158,9 @@ def device(value: DeviceDigest) -> DeviceJson:
     return {
         "deviceId": value.device_id,
         "name": value.name,
-        "entries": [{"date": line.date.isoformat(), "text": line.text} for line in value.lines],
+        "entries": [
+            {"date": line.date.isoformat(), "text": line.text, "origin": line.origin.value} for line in value.lines
+        ],
     }
 
 

@@ -7,8 +7,11 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 
 class DigestLineJson(TypedDict):
+    """`origin`: who said it, as far as the device it comes from tells; `peer` where it does not."""
+
     date: str
     text: str
+    origin: Literal["user-typed", "model-written", "imported", "tool", "peer"]
 
 
 class DeviceJson(TypedDict):

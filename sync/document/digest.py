@@ -14,6 +14,7 @@ from typing import Final
 from sync.document.labels import day_label
 from sync.document.model import lines_of
 from sync.document.summary import one_line, summarize
+from sync.log.model import Origin
 
 HEADING: Final = "## 其他设备的记忆（只读）"
 DEVICES_LIMIT: Final = 5  # a person's devices in use; older ones are found by search
@@ -25,16 +26,21 @@ ID_LENGTH: Final = 8  # enough of an id to tell two devices of the same name apa
 
 PREFERENCE: Final = 2.0  # weight of what a person wrote under 用户偏好: above any importance
 UNMARKED: Final = 0.5  # weight of what nobody weighed: the middle of the scale from 0 to 1
+_BRACKETS: Final = str.maketrans("【】", "[]")  # a name cannot end the label it stands in and go on as somebody's words
 
 
 @dataclass(frozen=True, slots=True)
 class DigestLine:
-    """`weight`: the importance from 0 to 1, or `PREFERENCE`. `said_at` orders within a day; any text that sorts."""
+    """`weight`: the importance from 0 to 1, or `PREFERENCE`. `said_at` orders within a day; any text that sorts.
+
+    `origin`: who said it, one of `sync.log.model.Origin`; `peer` where the other device does not tell.
+    """
 
     date: date
     text: str
     weight: float = UNMARKED
     said_at: str = ""
+    origin: Origin = Origin.PEER
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +84,10 @@ def render_digest(devices: Sequence[DeviceDigest]) -> str:
 
 def _labels(devices: Sequence[DeviceDigest]) -> dict[str, str]:
     """How each device is called; two of one name are told apart by their ids."""
-    names = {device.device_id: summarize(device.name, NAME_LENGTH) or _short(device.device_id) for device in devices}
+    names = {
+        device.device_id: summarize(device.name, NAME_LENGTH).translate(_BRACKETS) or _short(device.device_id)
+        for device in devices
+    }
     often = Counter(names.values())
     return {
         device_id: f"{name}（{_short(device_id)}）" if often[name] > 1 else name for device_id, name in names.items()

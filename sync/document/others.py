@@ -12,7 +12,7 @@ from typing import Final
 from sync.document.capture import ADDED, EDITED, EXCHANGE, REMOVED, day_of, exchange_ids
 from sync.document.digest import ID_LENGTH, PREFERENCE, UNMARKED, DeviceDigest, DigestLine, chosen, in_use
 from sync.document.template import PREFERENCES
-from sync.log.model import Event
+from sync.log.model import Event, Origin
 
 REGISTERED: Final = "device_registered"
 RENAMED: Final = "device_renamed"
@@ -65,9 +65,9 @@ def digests(said: Sequence[Event], by_hand: Sequence[Event], about: Mapping[str,
     removed: set[str] = set()
     newest_first = sorted((*said, *by_hand), key=lambda event: (event.hlc, event.replica_id, event.replica_seq))
     for event in reversed(newest_first):
-        for entry_id, text in _entries(event, edited, removed):
+        for entry_id, text, origin in _entries(event, edited, removed):
             if entry_id not in removed:
-                line = DigestLine(day_of(event), edited.get(entry_id, text), _weight(event), _moment(event))
+                line = DigestLine(day_of(event), edited.get(entry_id, text), _weight(event), _moment(event), origin)
                 lines.setdefault(event.device_id, []).append(line)
     return in_use(
         DeviceDigest(device_id, about.get(device_id, About()).name or device_id[:ID_LENGTH], chosen(found))
@@ -109,17 +109,19 @@ def _moment(event: Event) -> str:
     return f"{event.hlc}/{event.replica_id}/{event.replica_seq:020d}"
 
 
-def _entries(event: Event, edited: dict[str, str], removed: set[str]) -> list[tuple[str, str]]:
-    """The entries an event brings; what it changes is noted for the older events to come."""
+def _entries(event: Event, edited: dict[str, str], removed: set[str]) -> list[tuple[str, str, Origin]]:
+    """The entries an event brings and who said them; what it changes is noted for the older events to come."""
     payload = event.payload
     if not payload:
         return []  # forgotten since
     if event.type == EXCHANGE:
         asked, answered = exchange_ids(event)
-        return [(asked, f"用户问：{payload.get('question', '')}"), (answered, f"AI 答：{payload.get('answer', '')}")]
+        question, answer = f"用户问：{payload.get('question', '')}", f"AI 答：{payload.get('answer', '')}"
+        return [(asked, question, Origin.USER), (answered, answer, Origin.MODEL)]
     entry_id = str(payload.get("entry_id", ""))
     if event.type == ADDED:
-        return [(entry_id, str(payload.get("text", "")))]
+        told = event.origin in set(Origin)  # another program may have written anything
+        return [(entry_id, str(payload.get("text", "")), Origin(event.origin) if told else Origin.PEER)]
     if event.type == EDITED:
         edited.setdefault(entry_id, str(payload.get("text", "")))
     elif event.type == REMOVED:

@@ -138,17 +138,27 @@ class _Direct:
         return 0
 
 
+def one_person() -> MemoryServer:
+    """A cloud that knows one person."""
+    server = MemoryServer(SystemClock())
+    server.add_user(PERSON["email"], PERSON["password"])
+    return server
+
+
 def _look_at(pid: int) -> None:
     """What the program does with a parent's number first."""
     Parent(pid).gone()
 
 
 @asynccontextmanager
-async def in_memory(folder: Path, framing: Framing = Framing.LINES) -> AsyncIterator[Line]:
-    """A sidecar with an account on the twin of the cloud, logged in."""
-    server = MemoryServer(SystemClock())
-    server.add_user(PERSON["email"], PERSON["password"])
-    settings = Settings(data_dir=folder / "data", memory_file=folder / "memory.md", token_store="file")
+async def in_memory(
+    folder: Path, *, server: MemoryServer | None = None, device: str | None = None
+) -> AsyncIterator[Line]:
+    """A sidecar with an account on the twin of the cloud, logged in. `server`: one that several devices share."""
+    server = server or one_person()
+    settings = Settings(
+        data_dir=folder / "data", memory_file=folder / "memory.md", token_store="file", device_id=device
+    )
 
     @asynccontextmanager
     async def opening(_: Notify) -> AsyncIterator[Door]:
@@ -159,7 +169,7 @@ async def in_memory(folder: Path, framing: Framing = Framing.LINES) -> AsyncIter
     dispatcher = Dispatcher(TABLE, wire, watch_parent=_look_at)
     serving = asyncio.create_task(attend(dispatcher, opening))
     end = _Direct(wire, serving)
-    line = Line(end, framing)
+    line = Line(end, Framing.LINES)
     try:
         await line.ask("auth/password", **PERSON)
         yield line
