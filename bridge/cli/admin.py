@@ -10,7 +10,7 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import typer
@@ -25,6 +25,17 @@ User = Annotated[str | None, typer.Option("--user", help="One user's id; all whe
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="At most so many rows.")]
 Days = Annotated[int, typer.Option(min=1, max=3650, help="How many days back.")]
 OneUser = Annotated[str | None, typer.Argument(help="The user's id; all users where it is missing.")]
+
+
+WIDE: Final = 200  # columns where nobody's terminal has a say: a file or a pipe folds nothing
+SHOWN: Final = {
+    "users": ("user_id", "devices", "revoked", "events", "folded", "quarantined", "document_bytes", "last_seen_at"),
+    "devices": ("user_id", "device_id", "name", "platform", "app_version", "behind", "quarantined", "last_seen_at"),
+    "activity": ("day", "user_id", "device_id", "events", "bytes"),
+    "growth": ("day", "users", "new_users", "devices", "events", "bytes", "events_in_all", "bytes_in_all"),
+    "stale": ("user_id", "device_id", "name", "why", "silent_days", "behind", "last_seen_at"),
+    "quarantine": ("user_id", "device_id", "name", "code", "events", "app_version", "reported_at"),
+}
 
 
 @app.command("users")
@@ -182,19 +193,29 @@ def _user_id(text: str) -> str:
         raise InvalidInput("a user's id is a UUID, as `admin users` shows it", field="user") from error
 
 
-def _table(title: str, rows: list[dict[str, Any]]) -> None:
+def _table(view: str, rows: list[dict[str, Any]]) -> None:
+    """What a person looks for; `--json` has every column. An id stands whole: it is to be copied."""
     from rich.console import Console  # noqa: PLC0415 - only for people
     from rich.table import Table  # noqa: PLC0415
 
     if not rows:
-        typer.echo(f"{title}: nothing")
+        typer.echo(f"{view}: nothing")
         return
-    table = Table(title=title, title_justify="left")
-    for name, value in rows[0].items():
-        table.add_column(name, justify="right" if isinstance(value, int) else "left", overflow="fold")
+    names = [name for name in SHOWN[view] if name in rows[0]]
+    table = Table(box=None, pad_edge=False)
+    for name in names:
+        numbers = isinstance(rows[0][name], int)
+        justify: Literal["left", "right"] = "right" if numbers else "left"
+        table.add_column(name.replace("_", " "), justify=justify, overflow="fold", no_wrap=name == "user_id")
     for row in rows:
-        table.add_row(*("" if value is None else str(value) for value in row.values()))
-    Console().print(table)
+        table.add_row(*(_cell(name, row[name]) for name in names))
+    Console(width=None if sys.stdout.isatty() else WIDE).print(table)
+
+
+def _cell(name: str, value: object) -> str:
+    if value is None:
+        return ""
+    return str(value)[:16].replace("T", " ") if name.endswith("_at") else str(value)
 
 
 def _sum(result: dict[str, Any], word: str) -> None:

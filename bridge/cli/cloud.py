@@ -41,11 +41,12 @@ def _show_status(result: dict[str, Any]) -> None:
     from rich.table import Table  # noqa: PLC0415
 
     cloud, document = result["cloud"], result["document"]
+    state = "not asked just now (`sync` asks)" if cloud["state"] == "connecting" else cloud["state"]
     table = Table(show_header=False, box=None, pad_edge=False)
     rows = {
         "account": result["account"]["label"] or result["account"]["state"],
         "device": f"{result['device']['name']} ({result['device']['deviceId']})",
-        "cloud": f"{cloud['state']}, read {cloud['cursor']} of {cloud['head']}, last {cloud['lastSyncAt'] or 'never'}",
+        "cloud": f"{state}, read {cloud['cursor']} of {cloud['head']}, last {cloud['lastSyncAt'] or 'never'}",
         "waiting": f"{result['pending']} to be sent, {result['quarantined']} set aside",
         "document": document["path"],
         "warnings": ", ".join(document["warnings"]) or "none",
