@@ -517,4 +517,5 @@ export type ErrorKind =
   | 'message_not_sent'
   | 'device_revoked'
   | 'device_key_in_use'
-  | 'device_unknown';
+  | 'device_unknown'
+  | 'not_synced';

@@ -8,7 +8,6 @@ import msgspec
 from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams, Params
 from sync import contract, published
-from sync.document import forgetting
 from sync.log import intake
 from sync.log.model import EVENT_ID_LENGTH, READ_LIMIT
 
@@ -58,6 +57,8 @@ async def append_batch(context: Context[Door], params: AppendBatch) -> published
 
 async def forget(context: Context[Door], params: Forget) -> published.ForgottenJson:
     app = await context.app.opened()
+    from sync.document import forgetting  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
+
     held = await forgetting.ask(app.log, app.intake, params.event_ids)
     if app.is_sidecar:
         await app.settle()  # else the running one carries it out

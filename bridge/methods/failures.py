@@ -65,6 +65,7 @@ CODES: Final[dict[str, int]] = {
     "device_revoked": -32045,
     "device_key_in_use": -32046,
     "device_unknown": -32047,
+    "not_synced": -32048,
 }
 
 EXIT_OK: Final = 0
