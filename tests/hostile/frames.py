@@ -212,4 +212,4 @@ async def attack_process(cases: Cases, folder: Path) -> None:
 
 
 FRAMES: Final = Campaign("frames", 20_000, 400, attack_dispatcher)
-PROCESS: Final = Campaign("process", 2_000, 60, attack_process)
+PROCESS: Final = Campaign("process", 2_000, 40, attack_process)

@@ -245,5 +245,5 @@ def too_large() -> bytes:
     return b"- x\n" * (MAX_BYTES // 4 + 1)
 
 
-MARKDOWN: Final = Campaign("markdown", 6_000, 300, attack_parser)
+MARKDOWN: Final = Campaign("markdown", 6_000, 200, attack_parser)
 DESK: Final = Campaign("desk", 400, 8, attack_desk)

@@ -37,7 +37,7 @@ def test_every_method_is_attacked_and_with_examples_that_pass_its_types() -> Non
 
 
 @given(st.randoms(use_true_random=False))
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_what_is_refused_as_a_frame_is_what_another_parser_refuses(chance: random.Random) -> None:
     attacking = frame(chance)
     refusals = [item for item in messages.decode(attacking).items if isinstance(item, Refusal)]
