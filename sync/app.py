@@ -271,6 +271,7 @@ async def _construct(
     events = parts.log(replica, settings, installation, clock)
     document = parts.memory_file(settings, profile, events, redactor, clock)
     if is_sidecar:
+        parts.tidy(settings, profile, clock)
         leaving = parts.leaving_file(settings, redactor, clock)
         rooms = switch.Rooms(settings.data_dir, profile, events, document, redactor, leaving)
         installation = await switch.complete(rooms, installation, clock)
@@ -279,7 +280,7 @@ async def _construct(
         stack.push_async_callback(cloud.close)
     tokens = parts.token_store(settings, profile)
     account = Account(replica.database, cloud, tokens, lock=profile.folder / "session.lock", clock=clock)
-    if replica.owner_lost:
+    if is_sidecar:
         await account.recognise_owner()
     replicator = None
     if cloud is not None:

@@ -5,9 +5,12 @@ documentation (`os.replace` is atomic on all three; Windows refuses it while ano
 without share-delete, so it is retried for a moment; folders cannot be fsynced there).
 """
 
+import contextlib
 import errno
 import hashlib
+import math
 import os
+import re
 import secrets
 import stat
 import time
@@ -134,6 +137,19 @@ def remove_unchanged(path: Path, expected_sha256: str) -> None:
         _check(probe(target), expected_sha256, path)
         target.unlink()
         _sync_folder(target.parent)
+
+
+def remove_leftovers(folder: Path, *, name: str | None = None, before: float = math.inf) -> None:
+    """Take away the temporary files that killed writers left: of the file `name`, or of every file in the folder.
+
+    `before`: only what was last written before this time, in seconds since 1970; a living writer's is younger.
+    What cannot be removed now is left to the next call.
+    """
+    pattern = re.compile(rf"\.{'.+' if name is None else re.escape(name)}\.[0-9a-f]{{8}}\.tmp")
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if pattern.fullmatch(path.name) and path.lstat().st_mtime < before:
+                path.unlink(missing_ok=True)
 
 
 def _check(found: Probe | None, expected_sha256: str | None, path: Path) -> None:

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Callable
 from functools import cache
+from typing import Final
 
 from sync import __version__, switch
 from sync.clock import Clock, milliseconds, uuid7
@@ -17,11 +18,25 @@ from sync.cloud.tokens import TokenStore, open_token_store
 from sync.devices import Devices
 from sync.document.memory_file import Beside, MemoryFile
 from sync.entrance import Entrance, Secrets
+from sync.files import real_target, remove_leftovers
 from sync.log.log import Log
 from sync.profiles import Installation, Profile
 from sync.redaction import Redactor
 from sync.replica import Replica
 from sync.settings import Settings
+
+LONGEST_WRITE: Final = 60.0  # seconds; whoever began to write a small file before that was killed
+
+
+def tidy(settings: Settings, profile: Profile, clock: Clock) -> None:
+    """Take away what killed processes left half written. Only for the holder of the sidecar role.
+
+    He alone writes the memory file; other processes may be writing tokens or `installation.json` at this moment.
+    """
+    target = real_target(settings.memory_file)
+    remove_leftovers(target.parent, name=target.name)
+    for folder in (settings.data_dir, profile.folder):
+        remove_leftovers(folder, before=clock.now().timestamp() - LONGEST_WRITE)
 
 
 def log(replica: Replica, settings: Settings, installation: Installation, clock: Clock) -> Log:

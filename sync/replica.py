@@ -5,8 +5,11 @@ log's numbers are no longer safe, the server has to hear whom we replace, and th
 """
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+
+from sqlalchemy import Connection
 
 from sync.clock import Clock
 from sync.cloud import store as cloud_store
@@ -16,6 +19,7 @@ from sync.document.ledger import FOLLOWER
 from sync.errors import StorageReadOnly
 from sync.log import store as log_store
 from sync.log.model import CLOUD
+from sync.profiles import change_installation
 from sync.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -23,17 +27,16 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """The opened database and, where it had to be salvaged, what became of it and of which replica it is the next."""
+    """The opened database and, where it had to be salvaged, what became of it."""
 
     database: Database
     replica_id: str
     salvage: Salvage | None = None
-    former: str | None = None
 
     @property
-    def owner_lost(self) -> bool:
-        """Whether the damage took the row that says whose memory this is."""
-        return self.salvage is not None and self.salvage.owner_lost
+    def former(self) -> str | None:
+        """The replica whose place this one takes since a salvage."""
+        return None if self.salvage is None else self.salvage.former
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -50,9 +53,10 @@ async def open_replica(path: Path, settings: Settings, clock: Clock, *, sidecar:
     `sidecar`: we hold the role, so a damaged database may be moved aside. `serving`: for long, so every page is looked
     at, and a database that may not be written is an error; a command still reads from one.
     """
+    succeed = partial(_succeed, settings, clock)
     try:
         database, salvage = await open_or_salvage(
-            path, sidecar=sidecar, thorough=serving, destination=CLOUD, now=clock.now()
+            path, sidecar=sidecar, thorough=serving, destination=CLOUD, now=clock.now(), succeed=succeed
         )
     except StorageReadOnly:
         if serving or not path.exists():
@@ -62,22 +66,24 @@ async def open_replica(path: Path, settings: Settings, clock: Clock, *, sidecar:
         if database.read_only:
             return Replica(database, await database.read(log_store.replica_id))
         replica_id = await database.write(lambda connection: log_store.open_replica(connection, clock))
-        if salvage is None:
-            return Replica(database, replica_id)
-        return await _next_replica(Replica(database, replica_id, salvage), settings, clock)
     except BaseException:
         await database.close()
         raise
+    if salvage is not None:
+        copied = ", ".join(f"{count} {table}" for table, count in salvage.copied.items())
+        kept = salvage.moved_to
+        log.error("the database was damaged and is kept at %s; saved: %s; lost: %s", kept, copied, salvage.lost)
+    return Replica(database, replica_id, salvage)
 
 
-async def _next_replica(salvaged: Replica, settings: Settings, clock: Clock) -> Replica:
-    """A salvaged database goes on as a new replica: the damaged one may have used numbers that nobody remembers."""
-    database, salvage = salvaged.database, salvaged.salvage
-    assert salvage is not None
-    copied = ", ".join(f"{count} {table}" for table, count in salvage.copied.items())
-    log.error("the database was damaged and is kept at %s; saved: %s; lost: %s", salvage.moved_to, copied, salvage.lost)
-    if salvage.marks_lost and settings.memory_file.exists():  # its lines came from the log: none is added twice
-        newest = await database.read(log_store.newest_position)
-        await database.write(lambda connection: log_store.set_watermark(connection, FOLLOWER, newest, clock))
-    new_id = await database.write(lambda connection: cloud_store.become_new_replica(connection, clock))
-    return Replica(database, new_id, salvage, former=salvaged.replica_id)
+def _succeed(settings: Settings, clock: Clock, connection: Connection, marks_lost: bool) -> str:
+    """Let a salvaged database go on as a new replica: the damaged one may have used numbers that nobody remembers.
+
+    Whom it replaces is noted before it is in place: the server may not be asked before another start.
+    """
+    former = log_store.open_replica(connection, clock)
+    if marks_lost and settings.memory_file.exists():  # its lines came from the log: none is added twice
+        log_store.set_watermark(connection, FOLLOWER, log_store.newest_position(connection), clock)
+    cloud_store.become_new_replica(connection, clock)
+    change_installation(settings.data_dir, lambda now: replace(now, former=former))
+    return former

@@ -185,7 +185,9 @@ class Account:
         return session.access_token == rejected or session.expires_at - REFRESH_MARGIN <= self._clock.now().timestamp()
 
     async def recognise_owner(self) -> None:
-        """After a salvage that lost the owner: whose session is stored here, his memory it is."""
+        """After a salvage, of this start or of one that was killed, that lost the owner: his whose session is here."""
+        if await self.owner_id() != UNKNOWN_OWNER:
+            return
         try:
             session = await asyncio.to_thread(lambda: self._tokens().load())
         except StorageError:

@@ -1,11 +1,12 @@
 """Reads what can still be read of a damaged database, row by row, from a copy that nobody else uses.
 
-A range of keys is read at once; where that fails it is halved, so one bad leaf costs only its own rows. A bad inner
-page costs all below it: pages are not searched for rows that no tree leads to. Page 1 holds
-the header and the names of the tables: where it is gone, that of a new database takes its place in the copy, because
-the migrations lay out the same tables on the same pages. What then does not fit shows: every row is checked for its
-types, its JSON and, where there is one, its hash. SQLite keeps no checksums: damage that leaves such a row plausible
-(a byte of text, or an overflow page with the end of another row larger than a page) is found by nobody.
+A range of keys is read at once; what is missing in it is asked for key by key, so one bad leaf costs only its own rows,
+and a number that became too large does not end the reading early. A bad inner page costs all below it: pages are not
+searched for rows that no tree leads to. Page 1 holds the header and the names of the tables: where it is gone, that of
+a new database takes its place in the copy, because the migrations lay out the same tables on the same pages. What then
+does not fit shows: every row is checked for its types, its JSON and, where there is one, its hash. SQLite keeps no
+checksums: damage that leaves such a row plausible (a byte of text, or an overflow page with the end of another row
+larger than a page) is found by nobody.
 """
 
 import sqlite3
@@ -68,14 +69,19 @@ class Damaged:
         return max(found)
 
     def rows(self, table: Table, key: str, newest: int, **fixed: str) -> Iterator[Row]:
-        """The sound rows with keys from 1 to `newest`, in order; `fixed` names a column that comes before the key."""
+        """The sound rows with keys from 1 to `newest`; `fixed` names a column that comes before the key."""
         columns = self._columns(table)
         if not columns:
             return
-        conditions = [*(f"{name} = :{name}" for name in fixed), f"{key} between :low and :high"]
-        query = f"select {', '.join(columns)} from {table} not indexed where {' and '.join(conditions)} order by {key}"  # noqa: S608 - names of ours
+        these = " and ".join((*(f"{name} = :{name}" for name in fixed), ""))
+        rows = f"select {', '.join(columns)} from {table} not indexed where {these}"  # noqa: S608 - names of ours
         for low in range(1, newest + 1, RANGE):
-            for values in self._read(table, query, fixed, low, min(low + RANGE - 1, newest)):
+            high = min(low + RANGE - 1, newest)
+            query = f"{rows}{key} between :low and :high order by {key}"
+            found = self._read(table, query, {**fixed, "low": low, "high": high})
+            for missing in set(range(low, high + 1)).difference(values[columns.index(key)] for values in found):
+                found += self._read_one(table, f"{rows}{key} = :key", {**fixed, "key": missing})
+            for values in found:
                 yield from self._sound(table, dict(zip(columns, values, strict=True)))
 
     def all_rows(self, table: Table) -> Iterator[Row]:
@@ -101,19 +107,23 @@ class Damaged:
             self.failed.add(table.name)
         return [column.name for column in table.columns if column.name in here]
 
-    def _read(self, table: Table, query: str, fixed: Mapping[str, str], low: int, high: int) -> Iterator[Values]:
-        ranges = [(low, high)]
-        while ranges:
-            low, high = ranges.pop()
-            try:
-                found = self._connection.execute(query, {**fixed, "low": low, "high": high}).fetchall()
-            except sqlite3.DatabaseError:
-                self.failed.add(table.name)
-                middle = (low + high) // 2
-                if low < high:
-                    ranges += [(middle + 1, high), (low, middle)]
-                continue
-            yield from found
+    def _read(self, table: Table, query: str, keys: Mapping[str, object]) -> list[Values]:
+        try:
+            return self._connection.execute(query, keys).fetchall()
+        except sqlite3.DatabaseError:
+            self.failed.add(table.name)
+            return []
+
+    def _read_one(self, table: Table, query: str, key: Mapping[str, object]) -> list[Values]:
+        """One row, also from a page on which another row's cell has an impossible size."""
+        try:
+            return self._connection.execute(query, key).fetchall()
+        except sqlite3.DatabaseError:
+            self._connection.execute("pragma cell_size_check = off")
+        try:
+            return self._read(table, query, key)
+        finally:
+            self._connection.execute("pragma cell_size_check = on")
 
     def _sound(self, table: Table, row: Row) -> Iterator[Row]:
         try:

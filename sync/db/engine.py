@@ -7,16 +7,21 @@ Decisions
     The executor is an argument, so that a simulator can run everything in one thread.
     Callers that arrive while a commit is under way share the next one: each runs in its own savepoint, one fsync
     (synchronous=FULL: NORMAL loses the last commits at power loss) serves them all.
+    A flush that failed is not tried again: the kernel may have marked the pages clean, and the next flush would succeed
+    without them. After an input/output error the connection is opened anew, everything that was ever committed is
+    written into the database file and flushed there, and its pages are checked, before anything is acknowledged again.
     Transactions begin IMMEDIATE: a deferred one that reads first fails with BUSY_SNAPSHOT whatever the timeout.
 """
 
 import asyncio
+import logging
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -24,10 +29,10 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
 
-from sync.db.failures import breaks_transaction, storage_error, translated
+from sync.db.failures import breaks_transaction, is_disk_failure, storage_error, translated
 from sync.db.migrate import migrate
 from sync.db.reading import engine_to_read
-from sync.errors import StorageError, StorageReadOnly
+from sync.errors import StorageBusy, StorageCorrupt, StorageError, StorageReadOnly
 from sync.files import PRIVATE_FILE, Stamp, stamp, told
 
 T = TypeVar("T")
@@ -37,6 +42,8 @@ BUSY_TIMEOUT_MS: Final = 5_000  # several processes may record; none holds the l
 PUBLISHED_AFTER_NS: Final = 1_000_000_000  # far longer than an fsync takes
 SYNCHRONOUS_FULL: Final = 2
 SHARED_COMMIT: Final = 64  # works in one commit: enough for any burst, short enough for the next reader of the lock
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,7 @@ class Database:
         self._commits = 0
         self._own_wal: Stamp | None = None
         self._inode: int | None = None
+        self._failed = False  # the disk did, and what it holds is not known
         self._wal = path.with_name(f"{path.name}-wal")
 
     @classmethod
@@ -195,6 +203,8 @@ class Database:
     def _commit(self, batch: list[_Waiting]) -> None:
         results: list[tuple[_Waiting, object, BaseException | None]] = []
         try:
+            if self._failed:
+                self._open_anew()
             with translated(), self._write_engine.begin() as connection:
                 self._check_in_place()
                 if len(batch) == 1:  # nobody to protect from its failure: the transaction is its savepoint
@@ -204,6 +214,9 @@ class Database:
             self._commits += 1
             self._own_wal = stamp(self._wal)
         except BaseException as error:  # noqa: BLE001 - every caller gets it; nothing was committed for any of them
+            if is_disk_failure(error):
+                self._failed = True
+                log.error("the disk failed (%s); nothing is acknowledged until it holds again", error)  # noqa: TRY400
             for waiting in batch:
                 waiting.fail(error)
             return
@@ -212,6 +225,19 @@ class Database:
                 waiting.succeed(value)
             else:
                 waiting.fail(failure)
+
+    def _open_anew(self) -> None:
+        """After the disk failed. Raises a StorageError for as long as it does not hold what was committed."""
+        self._write_engine.dispose()
+        with translated(), closing(self._write_engine.raw_connection()) as connection:
+            driver: Any = connection.driver_connection
+            busy, _, _ = driver.execute("pragma wal_checkpoint(truncate)").fetchone()
+            if busy:
+                raise StorageBusy("another process reads the database whose disk has just failed")
+            if driver.execute("pragma quick_check(1)").fetchone()[0] != "ok":
+                raise StorageCorrupt("the database was damaged when its disk failed")
+        self._failed = False
+        log.warning("the disk holds again")
 
     def _check_in_place(self) -> None:
         """Under the write lock: a salvage may have put another file here, and ours is kept for nobody to read."""

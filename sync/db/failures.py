@@ -27,6 +27,10 @@ BY_CODE: Final[dict[int, type[StorageError]]] = {
     sqlite3.SQLITE_NOTADB: StorageCorrupt,
 }
 
+NOT_TEXT: Final = (
+    "Could not decode to UTF-8"  # how Python's driver begins, without a code: SQLite itself would not mind
+)
+
 # One statement's own fault: the transaction around it is whole, and what else it holds may be committed.
 OF_ONE_STATEMENT: Final = frozenset(
     {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE}
@@ -40,11 +44,21 @@ def breaks_transaction(error: BaseException) -> bool:
     return storage_error(error) is not None and code not in OF_ONE_STATEMENT
 
 
+def is_disk_failure(error: BaseException) -> bool:
+    """Whether the disk itself refused to read, write or flush: then nobody knows what it holds."""
+    while error.__cause__ is not None and not isinstance(error, DBAPIError):
+        error = error.__cause__
+    cause = error.orig if isinstance(error, DBAPIError) else error
+    return isinstance(cause, sqlite3.Error) and getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR
+
+
 def storage_error(error: BaseException) -> StorageError | None:
     """The error of ours for one of SQLite's, or None where a constraint or a defect of ours is the cause."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if not isinstance(cause, sqlite3.Error):
         return None
+    if str(cause).startswith(NOT_TEXT):  # its message holds the text itself, so it must not get out
+        return StorageCorrupt("a text in the database is not UTF-8")
     code = getattr(cause, "sqlite_errorcode", None)
     if isinstance(cause, sqlite3.IntegrityError | sqlite3.ProgrammingError) or code is None:
         return None

@@ -3,7 +3,8 @@
 Decisions
     Only SQLite's own CORRUPT and NOTADB lead here; never BUSY, a newer schema, or another program's database. A start
     of the sidecar asks `quick_check` (1.3 ms per MB) of files up to `CHECKED_BYTES`, because opening alone reads no
-    page of the log. A WAL that was cut is not damage: SQLite takes its committed prefix.
+    page of the log, and reads every event of files up to `READ_BYTES`, because damage inside a text breaks no page. A
+    WAL that was cut is not damage: SQLite takes its committed prefix.
     Nothing is deleted. The new database is finished and synced beside the old one before anything is renamed, and a
     start that finds the renames half done ends them. Writers are locked out meanwhile where the file still lets us; a
     process that had it open is told at its next write (`Database`). A process that opens the file within the
@@ -11,7 +12,8 @@ Decisions
     Positions, event ids and versions stay what they were, and the numbers of lost ones are not used again. What is
     known nowhere else is rebuilt: own events that the server never numbered wait to be sent again, and it skips ids it
     knows. Cursors are left behind, so the server's whole log is read again and brings back what it has. The caller
-    makes the database a new replica, because the damaged one may have used numbers that nobody remembers.
+    makes the database a new replica (`Succeed`), because the damaged one may have used numbers that nobody remembers:
+    before it is put in place, or a start that is killed just then would leave one that goes on as the old.
     Whose memory this is stands in one row. Where it cannot be read, the new database belongs to `UNKNOWN_OWNER` from
     its first moment: nobody's login takes the memory for its own, and nothing is sent, until the stored session tells
     whose it was or a person says so (`Account.enter`, `accept`).
@@ -23,12 +25,12 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Connection, Table, create_engine
 from sqlalchemy.exc import DBAPIError
@@ -42,19 +44,31 @@ from sync.errors import StorageBusy, StorageCorrupt
 from sync.files import PRIVATE_FILE, told
 
 CHECKED_BYTES: Final = 256 * 1024 * 1024  # a third of a second; a larger file is checked when reading it fails
+READ_BYTES: Final = 16 * 1024 * 1024  # every row is read: 5 ms per MB
 PARTS: Final = ("", "-wal", "-shm")
+WORKSHOP: Final = ".salvage-"  # the beginning of the name of the folder in which a new database is made
 FINISHED: Final = "salvaged"  # the suffix of a new database that only has to be put in place
+
+
+_ALL_ROWS: Final = "select * from events"
+_NO_JSON: Final = "select 1 from events where not json_valid(payload) or not json_valid(extra) limit 1"
 
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """What became of a damaged database. `lost` says in one line what could not be read; never content."""
+    """What became of a damaged database. `lost` says in one line what could not be read; never content.
+
+    `former`: the replica that it was.
+    """
 
     moved_to: Path
     copied: Mapping[str, int]
     lost: str
-    owner_lost: bool
-    marks_lost: bool
+    former: str
+
+
+Succeed = Callable[[Connection, bool], str]
+"""Makes a salvaged database the next replica; told whether the followers' marks are lost; says whom it replaces."""
 
 
 class _Found(StorageCorrupt):
@@ -69,7 +83,7 @@ class _Saved:
 
 
 async def open_or_salvage(
-    path: Path, *, sidecar: bool, thorough: bool, destination: str, now: datetime
+    path: Path, *, sidecar: bool, thorough: bool, destination: str, now: datetime, succeed: Succeed
 ) -> tuple[Database, Salvage | None]:
     """Open the database; where it is damaged and this process holds the sidecar role, salvage it first.
 
@@ -83,7 +97,7 @@ async def open_or_salvage(
     except StorageCorrupt as error:
         if not isinstance(error, _Found) and not isinstance(error.__cause__, DBAPIError | sqlite3.Error):
             raise  # another program's database: SQLite has nothing to say against it
-    salvage = await asyncio.to_thread(_salvage, path, destination, now)
+    salvage = await asyncio.to_thread(_salvage, path, destination, now, succeed)
     return await Database.open(path), salvage
 
 
@@ -92,6 +106,8 @@ async def _opened(path: Path, *, thorough: bool) -> Database:
     try:
         if thorough and path.stat().st_size <= CHECKED_BYTES:
             await database.read(_check)
+        if thorough and path.stat().st_size <= READ_BYTES:
+            await database.read(_check_rows)
     except BaseException:
         await database.close()
         raise
@@ -103,9 +119,18 @@ def _check(connection: Connection) -> None:
         raise _Found("quick_check found damage")
 
 
-def _salvage(path: Path, destination: str, now: datetime) -> Salvage:
+def _check_rows(connection: Connection) -> None:
+    """SQLite minds neither text that is no text nor JSON that is none; one such row would fail every answer with it."""
+    driver: Any = connection.connection.driver_connection
+    for _ in driver.execute(_ALL_ROWS):
+        pass  # fetching decodes
+    if driver.execute(_NO_JSON).fetchone():
+        raise _Found("a payload is not JSON")
+
+
+def _salvage(path: Path, destination: str, now: datetime, succeed: Succeed) -> Salvage:
     refuse_newer(path)
-    with told(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=".salvage-") as folder, _writers_out(path):
+    with told(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=WORKSHOP) as folder, _writers_out(path):
         copy = Path(folder) / path.name
         for part in ("-wal", ""):  # in this order: a checkpoint in between moves pages from the first to the second
             if _part(path, part).exists():
@@ -113,13 +138,23 @@ def _salvage(path: Path, destination: str, now: datetime) -> Salvage:
         new = Path(folder) / "new.db"
         with translated():
             saved = _rebuilt(copy, new, destination)
+            former = _succeeding(new, saved, succeed)
         _synced(new)
         new.replace(_finished(path))
         if os.name != "nt":  # there an open file cannot be renamed: after the lock is gone
             moved_to = _put_in_place(path, now)
     if os.name == "nt":
         moved_to = _put_in_place(path, now)
-    return Salvage(moved_to, saved.copied, _lost(saved), accounts.name in saved.failed, watermarks.name in saved.failed)
+    return Salvage(moved_to, saved.copied, _lost(saved), former)
+
+
+def _succeeding(new: Path, saved: _Saved, succeed: Succeed) -> str:
+    engine = create_engine(f"sqlite:///{new}")
+    try:
+        with engine.begin() as connection:
+            return succeed(connection, watermarks.name in saved.failed)
+    finally:
+        engine.dispose()
 
 
 @contextmanager
@@ -176,6 +211,8 @@ def _follow(path: Path, aside: Path) -> None:
 
 def _finish(path: Path) -> None:
     """End what a start before this one was killed in. A new database beside a present one was not put in place."""
+    for workshop in path.parent.glob(f"{WORKSHOP}*"):
+        shutil.rmtree(workshop, ignore_errors=True)  # what cannot be removed now goes with the next start
     if path.exists() or not _finished(path).exists():
         return
     with told(path):
@@ -218,6 +255,8 @@ def _copy(damaged: Damaged, target: sqlite3.Connection, destination: str) -> dic
     copied = {events.name: _insert(target, events, damaged.rows(events, "position", last))}
     for table in (deliveries, quarantine):
         copied[table.name] = _insert(target, table, damaged.rows(table, "position", last, destination=destination))
+    if copied[events.name] < last:
+        damaged.failed.add(events.name)  # a page that is whole and in the wrong place costs rows without an error
     newest = damaged.newest_key(written, "version")
     copied[written.name] = _insert(target, written, damaged.rows(written, "version", newest))
     for table in (replica, accounts, watermarks):

@@ -20,6 +20,7 @@ from sync.db.migrate import known
 from sync.document.capture import Exchange
 from sync.errors import DifferentUser, SchemaTooNew, StorageBusy, StorageCorrupt, StorageError
 from sync.log.model import Event, Query
+from sync.profiles import open_installation
 from sync.settings import Settings
 from tests.support import EMAIL, PASSWORD, draft, new_server
 
@@ -224,6 +225,23 @@ async def test_one_bad_page_costs_its_own_rows_only(home: Home) -> None:
         assert MANY - 3 * rows <= len(await intact(app, before)) < MANY
 
 
+async def test_the_rows_next_to_a_bad_page_are_saved(home: Home) -> None:
+    before = await home.fill()
+    found = list(leaves(home.database, root_of(home.database, "events")))
+    bad = found[len(found) // 2]
+    garbage(home.database, bad)
+    lost = []
+    with closing(sqlite3.connect(home.database)) as connection:
+        for event in before.values():
+            try:
+                connection.execute("select payload from events where position = ?", [event.position]).fetchone()
+            except sqlite3.DatabaseError:
+                lost.append(event.event_id)
+    assert lost
+    async with home.app() as app:
+        assert await intact(app, before) == set(before) - set(lost)
+
+
 @pytest.mark.parametrize("seed", range(8))
 async def test_wherever_the_damage_is_nothing_is_invented(home: Home, seed: int) -> None:
     chance = random.Random(seed)
@@ -320,6 +338,47 @@ async def test_what_the_server_has_comes_back(home: Home) -> None:
 def stored(home: Home) -> list[Event]:
     (memory,) = home.server.memories.values()
     return list(memory.events)
+
+
+async def test_killed_right_after_the_new_one_was_put_in_place_the_next_start_goes_on_as_the_new_replica(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        """The process ended here."""
+
+    async with home.app() as app:
+        owner = (await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)).user_id
+        former = app.replica_id
+    before = await home.fill(60)
+    middle_of_events(home.database)
+    the_accounts(home.database)
+    follow = salvage._follow
+
+    def follow_and_die(path: Path, aside: Path) -> None:
+        follow(path, aside)
+        raise Killed
+
+    with monkeypatch.context() as process:
+        process.setattr(salvage, "_follow", follow_and_die)
+        with pytest.raises(Killed):
+            async with home.app():
+                pass
+    async with home.app() as app:
+        await intact(app, before)
+        assert app.replica_id != former
+        state = await app.account.state()
+        assert (state.state, state.user_id) == ("logged_in", owner)
+        assert open_installation(home.settings.data_dir, lambda: None).former == former
+
+
+@pytest.mark.parametrize("damage", [b"\xff", b'"'], ids=["no text", "no JSON"])
+async def test_damage_within_a_text_costs_that_row_alone(home: Home, damage: bytes) -> None:
+    before = await home.fill(20)
+    at = home.database.read_bytes().index("7 记".encode()) + 2
+    overwrite(home.database, at, damage * 2)
+    async with home.app() as app:
+        assert len(await intact(app, before)) == 19
+        assert any("lost: events" in warning for warning in app.start_warnings)
 
 
 # --- whose memory it is ------------------------------------------------------------------------------------

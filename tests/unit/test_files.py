@@ -8,7 +8,15 @@ from pathlib import Path
 import pytest
 
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
-from sync.files import compare_and_swap, make_private_folder, probe, sha256, stamp, write_private
+from sync.files import (
+    compare_and_swap,
+    make_private_folder,
+    probe,
+    remove_leftovers,
+    sha256,
+    stamp,
+    write_private,
+)
 
 
 def mode(path: Path) -> int:
@@ -169,3 +177,18 @@ def test_a_probe_tells_two_contents_of_one_size_apart(tmp_path: Path) -> None:
     assert second is not None
     assert (first.size, second.data) == (second.size, b"bbbb")
     assert first.sha256 != second.sha256
+
+
+def test_what_killed_writers_left_is_taken_away_and_nothing_else(tmp_path: Path) -> None:
+    ours = ".memory.md.0a1b2c3d.tmp"
+    theirs = [".memory.md.swp", ".memory.md.0a1b2c3d.tmp.bak", "memory.md.0a1b2c3d.tmp", ".memory.md.0a1b2c3.tmp"]
+    others = ".session.json.0a1b2c3d.tmp"
+    for name in (ours, *theirs, others):
+        (tmp_path / name).touch()
+    remove_leftovers(tmp_path, name="memory.md", before=1.0)
+    assert (tmp_path / ours).exists(), "a living writer's is younger"
+    remove_leftovers(tmp_path, name="memory.md")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([*theirs, others])
+    remove_leftovers(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(theirs)
+    remove_leftovers(tmp_path / "nowhere")
