@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz lint run bench format types lock
+.PHONY: help setup demo test fuzz lint run bench crash format types lock
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -34,6 +34,10 @@ run: setup  ## the plain sidecar on your own file, without a cloud
 
 bench: setup  ## speed, as ratios to floors measured in the same run
 	@$(PY) -m tests.bench
+
+crash: setup  ## every crash point, torn log and damaged database (an hour; JOBS=2, see tests/crash)
+	@$(PY) -m tests.crash --jobs $(or $(JOBS),2)
+	@KILL_ROUNDS=$(or $(KILL_ROUNDS),60) $(PY) -m pytest -n $(or $(JOBS),2) tests/acceptance/test_kills.py
 
 format: setup  ## write the style the linter asks for
 	@.venv/bin/ruff check -q --fix . ; .venv/bin/ruff format -q .

@@ -1,0 +1,233 @@
+"""Databases damaged every way a disk, a cable or a careless program can, opened by the program itself.
+
+Nothing may be deleted, invented or doubled; what SQLite can still read of the damaged file, row by row, must be in the
+new one; what had not been sent still waits; and whatever was lost is said.
+"""
+
+import asyncio
+import random
+import sqlite3
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from sync.cloud import store as cloud_store
+from sync.db.engine import Database
+from sync.db.salvage import Salvage, open_or_salvage
+from sync.errors import SchemaTooNew, StorageCorrupt
+from sync.log import outbox_store
+from sync.log import store as log_store
+from sync.log.log import Log
+from sync.log.model import CLOUD, Cursor, Event, Query, Refusal
+from tests.integration.document_desk import on_a_desk
+from tests.support import START, FixedClock, draft
+
+PAGE: Final = 4096
+SECTOR: Final = 512
+MANY: Final = 150
+SENT: Final = 60
+READ_AT_ONCE: Final = 10 * MANY
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Base:
+    """A memory in good order: events, some of them sent, one refused; versions of the document; an owner."""
+
+    database: bytes
+    events: Mapping[str, Event]
+    rows: Mapping[int, tuple[Any, ...]]
+    unsent: frozenset[str]
+
+
+@cache
+def base() -> Base:
+    return asyncio.run(_made())
+
+
+async def _made() -> Base:
+    chance = random.Random(7)
+    with tempfile.TemporaryDirectory(prefix="xiaobai-damage-") as folder:
+        async with on_a_desk(Path(folder) / "desk") as desk:
+            await desk.said(*(f"问题 {number}" for number in range(8)))
+            for _ in range(MANY - 8):
+                await desk.log.record([draft("记" * chance.choice([5, 60, 900]))])
+            events = {event.event_id: event for event in (await desk.log.read(Query(limit=READ_AT_ONCE))).events}
+            await desk.database.write(lambda connection: _half_sent(connection, list(events)))
+            path = desk.database.path
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("pragma wal_checkpoint(truncate)")
+            rows = {row[0]: row for row in connection.execute("select * from events")}
+            unsent = connection.execute("select event_id from events where server_seq is null").fetchall()
+        return Base(path.read_bytes(), events, rows, frozenset(row[0] for row in unsent))
+
+
+def _half_sent(connection: Connection, event_ids: list[str]) -> None:
+    numbered = [(event_id, number) for number, event_id in enumerate(event_ids[:SENT], start=1)]
+    outbox_store.acknowledge(connection, CLOUD, numbered)
+    outbox_store.refuse(connection, CLOUD, Refusal(event_ids[SENT], "23514", "refused", "2026-02-02T10:00:00.000Z"))
+    newest = Cursor(epoch="e", seq=SENT, event_id=event_ids[SENT - 1], head=SENT)
+    outbox_store.move_cursor(connection, CLOUD, newest)
+    cloud_store.claim(connection, "user-a", "a", "2026-02-02T10:00:00.000Z")
+
+
+# --- damage ------------------------------------------------------------------------------------------------
+
+
+def _pages(data: bytearray, chance: random.Random) -> None:
+    for _ in range(chance.choice([1, 2, 10])):
+        at = chance.randrange(len(data) // PAGE) * PAGE
+        data[at : at + PAGE] = chance.choice([bytes(PAGE), b"\xff" * PAGE, chance.randbytes(PAGE)])
+
+
+def _sectors(data: bytearray, chance: random.Random) -> None:
+    for _ in range(chance.choice([1, 4])):
+        at = chance.randrange(len(data) // SECTOR) * SECTOR
+        data[at : at + SECTOR] = chance.choice([bytes(SECTOR), chance.randbytes(SECTOR)])
+
+
+def _cut_short(data: bytearray, chance: random.Random) -> None:
+    del data[chance.choice([chance.randrange(1, len(data)), chance.randrange(1, len(data) // PAGE) * PAGE]) :]
+
+
+def _header(data: bytearray, chance: random.Random) -> None:
+    count = chance.choice([16, 100, PAGE])
+    data[:count] = chance.choice([bytes(count), chance.randbytes(count)])
+
+
+def _bytes(data: bytearray, chance: random.Random) -> None:
+    for _ in range(chance.choice([1, 5, 50])):
+        data[chance.randrange(len(data))] ^= chance.randint(1, 255)
+
+
+def _swapped(data: bytearray, chance: random.Random) -> None:
+    one, other = (PAGE * number for number in chance.sample(range(len(data) // PAGE), 2))
+    data[one : one + PAGE], data[other : other + PAGE] = data[other : other + PAGE], data[one : one + PAGE]
+
+
+def _repeated(data: bytearray, chance: random.Random) -> None:
+    one, other = (PAGE * number for number in chance.sample(range(len(data) // PAGE), 2))
+    data[one : one + PAGE] = data[other : other + PAGE]
+
+
+def _no_database(data: bytearray, chance: random.Random) -> None:
+    data[:] = chance.choice([b"this is a text\n" * 500, chance.randbytes(len(data)), bytes(len(data)), b"\0"])
+
+
+Damage = Callable[[bytearray, random.Random], None]
+DAMAGES: Final[tuple[Damage, ...]] = (
+    _pages,
+    _sectors,
+    _cut_short,
+    _header,
+    _bytes,
+    _swapped,
+    _repeated,
+    _no_database,
+)
+# What these leave can look like rows that were never written: SQLite keeps no checksums.
+PLAUSIBLE: Final = frozenset({_sectors, _bytes})
+
+
+def trial(seed: int) -> tuple[str, str]:
+    """What became of one damaged database, and the complaint where something was wrong."""
+    chance = random.Random(seed)
+    damage = DAMAGES[seed % len(DAMAGES)]
+    data = bytearray(base().database)
+    damage(data, chance)
+    try:
+        return asyncio.run(_opened(bytes(data), plausible=damage in PLAUSIBLE)), ""
+    except Exception as error:  # noqa: BLE001 - whatever it is, it is what became of this database
+        return "failed", f"seed {seed},{damage.__name__.replace('_', ' ')}: {type(error).__name__}: {error}"
+
+
+async def _opened(data: bytes, *, plausible: bool) -> str:
+    clock = FixedClock(seed=3)
+
+    def succeed(connection: Connection, _: bool) -> str:
+        former = log_store.open_replica(connection, clock)
+        cloud_store.become_new_replica(connection, clock)
+        return former
+
+    with tempfile.TemporaryDirectory(prefix="xiaobai-damage-") as folder:
+        path = Path(folder) / "memory.db"
+        path.write_bytes(data)
+        readable = _readable(Path(folder) / "look", data)
+        try:
+            database, salvage = await open_or_salvage(
+                path, sidecar=True, thorough=True, destination=CLOUD, now=START, succeed=succeed
+            )
+        except (SchemaTooNew, StorageCorrupt):
+            assert data[:100] != base().database[:100], "refused although the header is ours"
+            assert path.read_bytes() == data, "refused and yet touched"
+            return "refused and left as it was"
+        try:
+            survived = await _survived(database, plausible=plausible or salvage is None)
+            if salvage is None:
+                return "nothing that SQLite notices"
+            assert salvage.moved_to.read_bytes() == data, "the damaged file is kept as it was"
+            missing = readable - survived
+            assert not missing, f"{len(missing)} readable rows were not saved"
+            await _sound(database, salvage, survived)
+        finally:
+            await database.close()
+    return "salvaged whole" if survived >= set(base().events) else "salvaged in part" if survived else "nothing left"
+
+
+def _readable(path: Path, data: bytes) -> set[str]:
+    """The events that a plain reader finds, one by one, as they were."""
+    path.write_bytes(data)
+    found = set()
+    with closing(sqlite3.connect(path)) as connection:
+        for position, row in base().rows.items():
+            try:
+                same = connection.execute("select * from events where position = ?", [position]).fetchone() == row
+            except sqlite3.Error:
+                continue
+            if same:
+                found.add(str(row[1]))
+    return found
+
+
+async def _survived(database: Database, *, plausible: bool) -> set[str]:
+    """The ids that are there; that none is invented or changed, where the damage cannot look like a row."""
+    events = (await database.read(lambda to: log_store.read(to, Query(limit=READ_AT_ONCE)))).events
+    ids = [event.event_id for event in events]
+    assert len(ids) == len(set(ids)), "an event is there twice"
+    if not plausible:
+        before = base().events
+        assert set(ids) <= set(before), "an event was invented"
+        assert all(_said(event) == _said(before[event.event_id]) for event in events), "an event was changed"
+    return set(ids)
+
+
+def _said(event: Event) -> tuple[object, ...]:
+    return event.position, event.type, dict(event.payload), event.ts, event.hlc
+
+
+async def _sound(database: Database, salvage: Salvage, survived: set[str]) -> None:
+    """The new database is one to go on with."""
+    assert await database.read(lambda to: to.exec_driver_sql("pragma integrity_check").scalar()) == "ok"
+    assert await database.read(lambda to: to.exec_driver_sql("pragma foreign_key_check").all()) == []
+    waiting = await database.read(
+        lambda to: set(
+            to.exec_driver_sql(
+                "select event_id from events join deliveries using (position) where state in ('pending', 'quarantined')"
+            ).scalars()
+        )
+    )
+    unsent = base().unsent & survived
+    assert unsent <= waiting, f"{len(unsent - waiting)} that were never sent do not wait"
+    if lost := set(base().events) - survived:
+        assert "events" in salvage.lost, f"{len(lost)} events are lost and nobody says so: {salvage.lost}"
+    log = Log(database, FixedClock(seed=4), device_id="device-a", session_id="sess_20260202_002")
+    (recorded,) = await log.record([draft("然后")])
+    assert not recorded.duplicate
+    assert await log.verify() == []

@@ -1,0 +1,123 @@
+"""Points: where, and running one."""
+
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from signal import SIGKILL
+
+from tests.cloud.fixtures import Cloud, User
+from tests.crash.scenarios import BY_NAME, SCENARIOS, Scenario
+from tests.crash.steps import When
+from tests.crash.world import Died, World
+
+Passages = Counter[tuple[str, When]]
+SIDES: tuple[When, When] = ("before", "after")
+
+
+@dataclass(frozen=True, order=True)
+class Point:
+    """Die at the `number`-th passage of this side of a step."""
+
+    scenario: str
+    step: str
+    when: When
+    number: int = 1
+
+    def __str__(self) -> str:
+        return f"{self.scenario}: {self.when} {self.step} ({self.number})"
+
+
+class End(Enum):
+    """How the process of a point ended."""
+
+    AT_THE_POINT = "at the point"
+    NOT_REACHED = "not reached"  # a later passage that another run had and this one did not
+
+
+def first_points() -> list[Point]:
+    """Both sides of every promised step of every scenario, at the first passage."""
+    return [Point(scenario.name, step, when) for scenario in SCENARIOS for step in scenario.steps for when in SIDES]
+
+
+def sample(count: int, seed: int) -> list[Point]:
+    """So many first passages, as many of each scenario."""
+    chance = random.Random(seed)
+    by_scenario = {scenario.name: [] for scenario in SCENARIOS}  # type: dict[str, list[Point]]
+    for point in first_points():
+        by_scenario[point.scenario].append(point)
+    for points in by_scenario.values():
+        chance.shuffle(points)
+    turns = [points[turn] for turn in range(count) for points in by_scenario.values() if turn < len(points)]
+    return turns[:count]
+
+
+def later_points(scenario: Scenario, passages: Passages) -> Iterator[Point]:
+    """The second and the last passage, where a run had as many; and the steps that it passed without promising to."""
+    for (step, when), count in sorted(passages.items()):
+        numbers = {2, count} - {1} if step in scenario.steps else {1, count}
+        yield from (Point(scenario.name, step, when, number) for number in sorted(numbers) if number <= count)
+
+
+def passages_of(scenario: Scenario, cloud: Cloud | None, new_user: Callable[[], User] | None) -> Passages:
+    """What a run of the scenario passes when nothing happens. It is checked as the others are."""
+    with tempfile.TemporaryDirectory(prefix="xiaobai-crash-") as folder:
+        noted = Path(folder) / "passages"
+        world = _prepared(scenario, Path(folder), cloud, new_user)
+        with world.doomed("--note", str(noted)) as sidecar:
+            scenario.act(world, sidecar)
+        assert sidecar.process.returncode == 0
+        _check(scenario, world)
+        found: Passages = Counter()
+        for line in noted.read_text().splitlines():
+            step, _, when = line.rpartition(":")
+            found[step, "before" if when == "before" else "after"] += 1
+    return found
+
+
+def run(point: Point, cloud: Cloud | None, new_user: Callable[[], User] | None) -> End:
+    """Live until the point, die there, start again. AssertionError where something is wrong then."""
+    scenario = BY_NAME[point.scenario]
+    with tempfile.TemporaryDirectory(prefix="xiaobai-crash-") as folder:
+        world = _prepared(scenario, Path(folder), cloud, new_user)
+        end = live(scenario, world, f"{point.step}:{point.when}:{point.number}")
+        if end is End.NOT_REACHED and point.number == 1 and point.step in scenario.steps:
+            raise AssertionError(f"{point}: never passed")
+        _check(scenario, world)
+    return end
+
+
+def live(scenario: Scenario, world: World, at: str) -> End:
+    sidecar = world.doomed("--at", at)
+    try:
+        scenario.act(world, sidecar)
+    except Died:
+        pass
+    finally:
+        if sidecar.process.poll() is None and not sidecar._reader.is_alive():
+            sidecar.process.wait(10)
+        reached = sidecar.process.poll() == -SIGKILL
+        if sidecar.process.poll() is None:
+            sidecar.kill()
+    assert reached or sidecar.process.returncode == 0, f"ended by itself: {sidecar.process.returncode}"
+    return End.AT_THE_POINT if reached else End.NOT_REACHED
+
+
+def needs_cloud(points: Sequence[Point]) -> bool:
+    return any(BY_NAME[point.scenario].cloudy for point in points)
+
+
+def _prepared(scenario: Scenario, folder: Path, cloud: Cloud | None, new_user: Callable[[], User] | None) -> World:
+    world = World(folder, cloud if scenario.cloudy else None, new_user, scenario.ahead, dict(scenario.settings))
+    scenario.prepare(world)
+    return world
+
+
+def _check(scenario: Scenario, world: World) -> None:
+    world.an_hour_passes()
+    with world.sidecar() as sidecar:
+        scenario.check(world, sidecar)
+    world.check_closed()

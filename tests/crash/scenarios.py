@@ -1,0 +1,150 @@
+"""What a person does while the process dies under his hands, and what must hold afterwards.
+
+`steps` are those that every run of the scenario passes; the tests see to it that it does.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from tests.crash import accounts, at_home, online
+from tests.crash.world import Doomed, World
+from tests.sidecar import Sidecar
+
+STARTING: Final = ("migrate", "statement", "commit", "answer")
+SAYING: Final = (*STARTING, "mint a replica", "redact", "insert", "deliver")
+WRITING: Final = ("version", "watermark", "swap", "temporary file", "fsync", "rename", "note on disk")
+SENDING: Final = ("register", "snapshot", "send", "apply", "acknowledge", "move the cursor")
+EDITING: Final = ("take in an edit", "record an edit", "version", "watermark")
+LEAVING: Final = ("choose a profile", "leave", "installation", "complete", "change the installation")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    name: str
+    prepare: Callable[[World], None]
+    act: Callable[[World, Doomed], None]
+    check: Callable[[World, Sidecar], None]
+    steps: tuple[str, ...]
+    cloudy: bool = False
+    ahead: bool = False
+    settings: dict[str, str] = field(default_factory=dict)
+
+
+def _unique(*groups: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(step for group in groups for step in group))
+
+
+SCENARIOS: Final = (
+    Scenario(
+        "first start",
+        at_home.nothing,
+        at_home.first_words,
+        World.check,
+        _unique(("installation",), SAYING, WRITING),
+    ),
+    Scenario("stream of updates", at_home.some_memory, at_home.stream, World.check, _unique(SAYING, WRITING)),
+    Scenario("hand edits", at_home.some_memory, at_home.hand_edits, World.check, _unique(STARTING, EDITING)),
+    Scenario(
+        "update against hand edit", at_home.some_memory, at_home.race, World.check, _unique(SAYING, WRITING, EDITING)
+    ),
+    Scenario(
+        "save, restore, resolve",
+        at_home.some_memory,
+        at_home.settings_page,
+        at_home.check_settings_page,
+        _unique(STARTING, WRITING, ("save", "restore", "set aside", "record an edit")),
+    ),
+    Scenario(
+        "the app's cache",
+        at_home.an_app_cache,
+        at_home.with_the_cache,
+        at_home.check_cache,
+        _unique(SAYING, WRITING, ("take in the cache", "fill the cache", "note in the cache")),
+    ),
+    Scenario(
+        "a newer program",
+        at_home.an_older_database,
+        at_home.first_words,
+        at_home.check_upgraded,
+        _unique(SAYING, WRITING),
+        ahead=True,
+    ),
+    Scenario(
+        "salvage",
+        at_home.a_damaged_database,
+        at_home.first_words,
+        at_home.check_salvaged,
+        _unique(
+            SAYING,
+            WRITING,
+            ("copy the damaged", "rebuild", "copy rows", "repair", "sync the new", "put in place", "move aside"),
+            ("let the log follow", "renumber"),
+        ),
+    ),
+    Scenario(
+        "offline, then online",
+        online.said_offline,
+        online.come_online,
+        online.check_everything,
+        _unique(SAYING, WRITING, SENDING),
+        cloudy=True,
+    ),
+    Scenario(
+        "hear of another device",
+        online.said_elsewhere,
+        online.listen,
+        online.check_heard,
+        _unique(STARTING, ("register", "send", "apply", "add what others said", "move the cursor")),
+        cloudy=True,
+    ),
+    Scenario(
+        "first login",
+        online.said_as_a_guest,
+        online.first_login,
+        online.check_everything,
+        _unique(SAYING, WRITING, SENDING, ("claim", "save the session", "save the device key")),
+        cloudy=True,
+    ),
+    Scenario(
+        "token refresh",
+        online.an_expired_token,
+        online.come_online,
+        online.check_everything,
+        _unique(SAYING, WRITING, SENDING, ("refresh", "save the session")),
+        cloudy=True,
+    ),
+    Scenario(
+        "account switch",
+        accounts.fifty_waiting,
+        accounts.switch,
+        accounts.check_switched,
+        _unique(STARTING, LEAVING, ("claim", "save the session", "hand over", "take the file away", "mint a replica")),
+        cloudy=True,
+    ),
+    Scenario(
+        "a guest goes along",
+        accounts.a_guest_beside,
+        accounts.guest_logs_in,
+        accounts.check_went_along,
+        _unique(
+            STARTING,
+            LEAVING,
+            ("save the session", "hand over", "put the other document", "carry over", "insert", "remove a profile"),
+        ),
+        cloudy=True,
+    ),
+    Scenario(
+        "logout with removal",
+        accounts.all_sent,
+        accounts.log_out,
+        accounts.check_removed,
+        _unique(
+            STARTING,
+            ("leave", "installation", "complete", "drop the session", "replace the document", "remove a profile"),
+            ("unlink", "change the installation", "mint a replica", "take the file away"),
+        ),
+        cloudy=True,
+    ),
+)
+BY_NAME: Final = {scenario.name: scenario for scenario in SCENARIOS}

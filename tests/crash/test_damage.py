@@ -1,0 +1,18 @@
+"""A sample of the damaged databases; `make crash` opens a thousand. CRASH_SEED chooses another sample."""
+
+import os
+from typing import Final
+
+import pytest
+
+from tests.crash.damage import DAMAGES, trial
+
+SEED: Final = int(os.environ.get("CRASH_SEED", "0"))
+BATCH: Final = len(DAMAGES)
+
+
+@pytest.mark.parametrize("batch", range(8))
+def test_the_damaged_is_kept_what_can_be_read_lives_on_and_what_waited_waits(batch: int) -> None:
+    begin = SEED + batch * BATCH
+    outcomes = [trial(seed) for seed in range(begin, begin + BATCH)]
+    assert [complaint for _, complaint in outcomes if complaint] == []

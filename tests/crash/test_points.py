@@ -1,0 +1,35 @@
+"""A sample of the crash points; `make crash` runs them all. CRASH_SEED chooses another sample, CRASH_POINTS a size."""
+
+import os
+from collections.abc import Callable
+from typing import Final
+
+import pytest
+
+from tests.cloud.fixtures import Cloud, User
+from tests.crash.points import End, Point, run, sample
+from tests.crash.scenarios import BY_NAME, SCENARIOS
+from tests.crash.steps import STEPS, place_of
+
+POINTS: Final = sample(int(os.environ.get("CRASH_POINTS", "24")), int(os.environ.get("CRASH_SEED", "0")))
+
+
+@pytest.mark.parametrize("point", POINTS, ids=str)
+def test_killed_at_a_step_what_was_acknowledged_is_there_once_and_the_file_is_whole(
+    point: Point, request: pytest.FixtureRequest
+) -> None:
+    cloud: Cloud | None = None
+    new_user: Callable[[], User] | None = None
+    if BY_NAME[point.scenario].cloudy:
+        cloud, new_user = request.getfixturevalue("local_cloud"), request.getfixturevalue("new_user")
+    assert run(point, cloud, new_user) is End.AT_THE_POINT
+
+
+def test_every_step_is_on_the_way_of_some_scenario_and_every_promised_one_is_a_step() -> None:
+    assert {step for scenario in SCENARIOS for step in scenario.steps} == set(STEPS)
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_every_step_is_where_the_table_says(step: str) -> None:
+    owner, name = place_of(step)
+    assert callable(getattr(owner, name))
