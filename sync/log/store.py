@@ -12,7 +12,19 @@ from sync.db.tables import events, replica, watermarks
 from sync.errors import InvalidInput
 from sync.log import outbox_store
 from sync.log.envelope import event_ms, event_of_row
-from sync.log.model import CLOUD, FORGOTTEN, SCHEMA_VERSION, Draft, Event, Page, Query, Reach, Recorded, reach_of
+from sync.log.model import (
+    CLOUD,
+    FORGOTTEN,
+    SCHEMA_VERSION,
+    Draft,
+    Event,
+    Page,
+    Query,
+    Reach,
+    Recorded,
+    forgotten_by,
+    reach_of,
+)
 
 _REPLICA: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
 _ADVANCE: Final = update(replica).values(next_seq=bindparam("next"), hlc=bindparam("clock"))
@@ -78,7 +90,7 @@ def record(
     for draft in drafts:
         known = connection.execute(_BY_ID, {"id": draft.event_id}).mappings().first() if draft.event_id else None
         if known is not None:
-            recorded.append(Recorded(_same(event_of_row(known), draft), duplicate=True))
+            recorded.append(Recorded(_same(connection, event_of_row(known), draft), duplicate=True))
             continue
         hlc = next_hlc(hlc, milliseconds(now))
         event = Event(
@@ -109,16 +121,22 @@ def record(
     return recorded
 
 
-def _same(known: Event, draft: Draft) -> Event:
-    if known.type == draft.type and not known.payload:
-        return known  # forgotten since: sent again it stays forgotten
-    if known.type != draft.type or dict(known.payload) != dict(draft.payload.value):
-        raise InvalidInput(
-            f"event_id {known.event_id} is already recorded with another content",
-            field="event_id",
-            hint="Give a new fact a new event_id; recorded events never change.",
-        )
-    return known
+def _same(connection: Connection, known: Event, draft: Draft) -> Event:
+    """The event recorded before, where the draft says the same, or what was forgotten since: it stays so."""
+    if known.type == draft.type and (dict(known.payload) == draft.payload.value or _is_forgotten(connection, known)):
+        return known
+    raise InvalidInput(
+        f"event_id {known.event_id} is already recorded with another content",
+        field="event_id",
+        hint="Give a new fact a new event_id; recorded events never change.",
+    )
+
+
+def _is_forgotten(connection: Connection, event: Event) -> bool:
+    if event.payload:
+        return False
+    wishes = connection.execute(select(events).where(events.c.type == FORGOTTEN)).mappings()
+    return any(event.event_id in forgotten_by(event_of_row(row)) for row in wishes)
 
 
 def add(connection: Connection, event: Event) -> Event:
