@@ -12,6 +12,7 @@ from sync.db.tables import accounts
 from sync.errors import DeviceForked
 from sync.log import outbox_store
 from sync.log import store as log_store
+from sync.log.envelope import bounded_hlc
 from sync.log.model import CLOUD, Cursor, Event, Refusal
 
 
@@ -59,6 +60,7 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     """
     if verdict.reset:
         outbox_store.forget_numbers(connection)
+        log_store.note_reordered(connection, clock)
         outbox_store.move_cursor(connection, CLOUD, verdict.cursor)
         outbox_store.acknowledge(connection, CLOUD, answer.acked)
         return 0
@@ -68,9 +70,15 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     new = list({event.event_id: event for event in answer.events if event.event_id not in known}.values())
     if log_store.any_taken(connection, new):
         raise DeviceForked("an event of ours stands under a number that the server knows under another id")
+    outbox_store.drop_stale_numbers(connection, answer.events, beyond=answer.head if verdict.caught_up else None)
     outbox_store.number(connection, held)
+    if any(bounded_hlc(event) != event.hlc for event in held):
+        log_store.note_reordered(connection, clock)
     outbox_store.acknowledge(connection, CLOUD, [(event.event_id, event.server_seq or 0) for event in held])
     log_store.add_all(connection, new)
+    own = log_store.replica_id(connection)
+    returned = [event.event_id for event in new if event.replica_id == own]
+    outbox_store.note_delivered(connection, CLOUD, returned)
     log_store.witness(connection, answer.events, clock)
     outbox_store.move_cursor(connection, CLOUD, verdict.cursor)
     if verdict.caught_up:

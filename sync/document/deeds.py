@@ -4,16 +4,13 @@ An event of any writer comes through here; one that cannot be understood says no
 """
 
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import timedelta
 from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
 import msgspec
 
-from sync.clock import DRIFT_LIMIT, hlc_text
 from sync.document.capture import ADDED, EDITED, EXCHANGE, REMOVED, day_of, exchange_ids
 from sync.document.edit import entry_text
 from sync.document.labels import day_label, parse_day
@@ -22,8 +19,7 @@ from sync.document.parse import without_closing_marks
 from sync.document.places import DEEPEST
 from sync.document.summary import one_line
 from sync.document.template import ANSWER, QUESTION, RECORDS
-from sync.errors import InvalidInput
-from sync.log.envelope import instant_ms
+from sync.log.envelope import bounded_hlc
 from sync.log.model import Event
 
 MOVED: Final = "entry_moved"  # another place among the lines of its section; the text is as it was
@@ -31,7 +27,6 @@ SECTION_ADDED: Final = "section_added"
 SECTION_REMOVED: Final = "section_removed"
 FOLDED: Final = (EXCHANGE, ADDED, EDITED, REMOVED, MOVED, SECTION_ADDED, SECTION_REMOVED)
 
-_DRIFT_MS: Final = DRIFT_LIMIT // timedelta(milliseconds=1)
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 Order = tuple[str, str, int]
@@ -84,11 +79,7 @@ class Said(msgspec.Struct):
 
 def order_of(event: Event) -> Order:
     """The event's place in the total order of all devices."""
-    hlc = event.hlc
-    if event.server_ts is not None:
-        with suppress(InvalidInput):  # a server whose time nobody can read bounds nothing
-            hlc = min(hlc, hlc_text(instant_ms(event.server_ts) + _DRIFT_MS))
-    return hlc, event.replica_id, event.replica_seq
+    return bounded_hlc(event), event.replica_id, event.replica_seq
 
 
 @lru_cache(maxsize=1024)  # a document has few sections, and every event names one

@@ -81,20 +81,29 @@ def explaining(disk: Document, ring: Sequence[Version], *, distinctive: bool = F
     return current
 
 
-def is_suspicious(current: Version, disk: Document, base: Version | None = None) -> bool:
+def is_suspicious(
+    current: Version, disk: Document, base: Version | None = None, *, written: Sequence[Version] = ()
+) -> bool:
     """Whether the file looks lost rather than edited: emptied, mostly shrunk, or cut off.
 
     Give the `base` from `choose_base` where it is known: a stale buffer lacks what it never saw, and that is no loss.
+    And the versions `written` that the file may have been: one that was cut off has no label to tell which.
     """
     if disk.is_blank:
         return bool(current.snapshot.ids)
     seen = (base or current).snapshot
     before, after = len(seen.ids), len(disk.entries)
-    if before <= after:
-        return False
     if before - after >= SHRUNK_ENTRIES and before - after > before * SHRUNK_SHARE:
         return True
-    return seen.document.label is not None and disk.label is None and seen.document.text.startswith(disk.text)
+    return any(_is_cut_off(document, disk) for document in (seen.document, *(one.snapshot.document for one in written)))
+
+
+def _is_cut_off(seen: Document, disk: Document) -> bool:
+    """Whether the file is the beginning of what was seen, and what is missing is more than the footer."""
+    if seen.label is None or disk.label is not None or not seen.text.startswith(disk.text):
+        return False
+    whole = [entry.text for entry in seen.entries]
+    return [entry.text for entry in disk.entries] != whole
 
 
 def plan(base: Version | None, current: Version | None, disk: Document, new_id: Callable[[], str]) -> Plan:

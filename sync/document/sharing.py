@@ -14,19 +14,19 @@ from sqlalchemy import Connection
 
 from sync.clock import Clock
 from sync.document.canonical import canonical
-from sync.document.deeds import FOLDED, order_of
+from sync.document.deeds import FOLDED
 from sync.document.hand import shared_drafts
 from sync.document.labels import is_shared
 from sync.document.model import Plan, Snapshot, Version
 from sync.document.overlay import overlay
 from sync.document.shared import SharedFold
-from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.log import Log
-from sync.log.model import CLOUD, Draft, Origin
+from sync.log.model import Draft, Origin
 from sync.redaction import Redactor
 
 SHARED: Final = "document.shared"  # how far the log is in the newest version of a shared document
+ORDERED: Final = "document.shared.order"  # which order of the log the newest version follows
 REMEMBERED: Final = 4_096  # redacted forms of lines typed here; each costs a look through all rules
 
 
@@ -51,8 +51,7 @@ class Sharing:
         self._fold: SharedFold | None = None
         self._last: tuple[str | None, Snapshot | None, Snapshot] | None = None
         self._position = 0
-        self._epoch: str | None = None
-        self._seq = 0
+        self._order = 0
 
     def forget(self) -> None:
         """Fold from the start at the next question."""
@@ -60,12 +59,14 @@ class Sharing:
             self._fold = None
 
     def is_behind(self, connection: Connection, current: Version | None) -> bool:
-        """Whether the newest version lacks an event, or is the document of a device that did not share yet."""
+        """Whether the newest version lacks an event, has them in an older order, or is of the time before sharing."""
         newest = log_store.newest_of_types(connection, FOLDED)
         if newest == 0:
             return False
         level = current is not None and is_shared(current.label)
-        return not level or newest > log_store.watermark(connection, SHARED)
+        if not level or newest > log_store.watermark(connection, SHARED):
+            return True
+        return log_store.order(connection) != log_store.watermark(connection, ORDERED)
 
     def news(self, connection: Connection, current: Version | None) -> News | None:
         """The shared document where the newest version is behind it."""
@@ -83,6 +84,7 @@ class Sharing:
             if fold.label is None:
                 return None
             log_store.set_watermark(connection, SHARED, self._position, self._clock)
+            log_store.set_watermark(connection, ORDERED, self._order, self._clock)
             return self._shown(fold, local)
 
     def drafts(
@@ -101,21 +103,11 @@ class Sharing:
 
     def _level(self, connection: Connection) -> SharedFold:
         """The fold with all that this transaction sees."""
-        cursor = outbox_store.cursor(connection, CLOUD)
-        if self._fold is None or self._is_reordered(connection, cursor.epoch, cursor.seq):
-            self._fold, self._last, self._position = SharedFold(), None, 0
+        order = log_store.order(connection)
+        if self._fold is None or order != self._order:
+            self._fold, self._last, self._position, self._order = SharedFold(), None, 0, order
         fold = self._fold
-        self._epoch, self._seq = cursor.epoch, cursor.seq
         for event in log_store.of_types(connection, FOLDED, after=self._position):
             fold.add(event)
             self._position = event.position
         return fold
-
-    def _is_reordered(self, connection: Connection, epoch: str | None, seq: int) -> bool:
-        """Whether the server's time has moved an event that is folded, or may have: it begins to count anew."""
-        if self._epoch not in {None, epoch} or seq < self._seq:
-            return True
-        if seq == self._seq:
-            return False
-        numbered = log_store.numbered(connection, FOLDED, above=self._seq)
-        return any(event.position <= self._position and order_of(event)[0] != event.hlc for event in numbered)

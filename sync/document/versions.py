@@ -101,7 +101,7 @@ class Versions(Ledger):
                 return current is not None and not current.snapshot.document.is_blank
             ring = _loadable(connection, document_sha256, document)
             unknown = not ring or _older_than_all(document, ring)
-            return not unknown and is_suspicious(current, document, choose_base(document, ring))
+            return not unknown and is_suspicious(current, document, choose_base(document, ring), written=ring)
 
         document_sha256 = "" if document is None else sha256(encode(document))
         return await self._log.database.read(looking)
@@ -165,7 +165,7 @@ class Versions(Ledger):
         base = current if meant else None if unknown else choose_base(document, ring)
         if base is not None and base.sha256 == digest:
             return Edited((), 0, digest)  # an older version of ours: nothing was typed
-        if current is not None and not unknown and not meant and is_suspicious(current, document, base):
+        if current and not unknown and not meant and is_suspicious(current, document, base, written=ring):
             return None
         planned = plan(base, current, document, self._new_id)
         origin = Origin.IMPORTED if known is None else Origin.USER

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from sync.clock import EPOCH, hlc_parts, milliseconds
+from sync.clock import DRIFT_LIMIT, EPOCH, hlc_parts, hlc_text, milliseconds
 from sync.errors import InvalidInput
 from sync.log.model import GLOBAL_PROJECT, NAME_LENGTH, Event, Reach, reach_of
 
@@ -42,6 +42,8 @@ class Row(Protocol):
 
     def __getitem__(self, name: str, /) -> Any: ...
 
+
+_DRIFT_MS: Final = DRIFT_LIMIT // timedelta(milliseconds=1)
 
 # What our own vocabulary covers; `forgotten_at` is the server's word for a payload it has blanked.
 KNOWN: Final = frozenset(_Envelope.__struct_fields__) | {"reach", "position"}
@@ -110,6 +112,16 @@ def event_ms(event: Event) -> int:
         return instant_ms(event.ts)
     except InvalidInput:
         return hlc_parts(event.hlc)[0]
+
+
+def bounded_hlc(event: Event) -> str:
+    """An event's HLC as it counts in the order of all devices: at most a day ahead of the server that took it."""
+    if event.server_ts is None:
+        return event.hlc
+    try:
+        return min(event.hlc, hlc_text(instant_ms(event.server_ts) + _DRIFT_MS))
+    except InvalidInput:  # a server whose time nobody can read bounds nothing
+        return event.hlc
 
 
 def server_bytes(value: object) -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, func, insert, literal, select, update
 
 from sync.db.tables import cursors, deliveries, events, quarantine
 from sync.log.model import Cursor, Event, Refusal
@@ -38,12 +38,27 @@ _SET_NUMBER_AND_TIME: Final = (
     .where(events.c.event_id == bindparam("id"))
     .values(server_seq=bindparam("number"), server_ts=bindparam("time"))
 )
+_NUMBERED: Final = select(events.c.position, events.c.event_id, events.c.server_seq).where(
+    events.c.server_seq.between(bindparam("first"), bindparam("last"))
+)
+_BEYOND: Final = select(events.c.position).where(events.c.server_seq > bindparam("head"))
 _CURSOR: Final = select(cursors).where(cursors.c.destination == bindparam("to"))
 
 
 def deliver(connection: Connection, destination: str, position: int) -> None:
     """An event has to reach a destination. Call it in the transaction that inserts the event."""
     connection.execute(_DELIVER, {"destination": destination, "position": position})
+
+
+def note_delivered(connection: Connection, destination: str, event_ids: Sequence[str]) -> None:
+    """Events of ours that a destination gave back to a database restored from a backup: it has them, until it forgets.
+
+    Call it in the transaction that inserts them.
+    """
+    if event_ids:
+        columns = [deliveries.c.destination, deliveries.c.position, deliveries.c.state]
+        given_back = select(literal(destination), events.c.position, literal("acked"))
+        connection.execute(insert(deliveries).from_select(columns, given_back.where(events.c.event_id.in_(event_ids))))
 
 
 def pending_positions(connection: Connection, destination: str, limit: int) -> list[int]:
@@ -140,6 +155,22 @@ def move_cursor(connection: Connection, destination: str, to: Cursor) -> None:
 def forget_numbers(connection: Connection) -> None:
     """The remote log was replaced or restored: its numbers mean nothing now. What waits to be sent goes on waiting."""
     connection.execute(update(events).where(events.c.server_seq.is_not(None)).values(server_seq=None, server_ts=None))
+
+
+def drop_stale_numbers(connection: Connection, seen: Sequence[Event], *, beyond: int | None) -> None:
+    """Forget numbers that the destination has given to other events since, and those `beyond` its head.
+
+    They were acknowledged ahead of our cursor, by a server that went back to a backup before we had read that far.
+    """
+    stale: list[int] = []
+    if seen:
+        theirs = {event.server_seq or 0: event.event_id for event in seen}
+        ours = connection.execute(_NUMBERED, {"first": min(theirs), "last": max(theirs)})
+        stale += [row.position for row in ours if row.event_id != theirs.get(row.server_seq)]
+    if beyond is not None:
+        stale += connection.execute(_BEYOND, {"head": beyond}).scalars()
+    if stale:
+        connection.execute(_SET_NUMBER, [{"at": position, "number": None} for position in stale])
 
 
 def send_again_what_was_forgotten(connection: Connection, destination: str) -> int:

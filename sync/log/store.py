@@ -26,6 +26,8 @@ from sync.log.model import (
     reach_of,
 )
 
+ORDER: Final = "document.order"  # counts how often the events' order has changed
+
 _REPLICA: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
 _ADVANCE: Final = update(replica).values(next_seq=bindparam("next"), hlc=bindparam("clock"))
 _BY_ID: Final = select(events).where(events.c.event_id == bindparam("id"))
@@ -263,12 +265,6 @@ def newest_of_types(connection: Connection, types: Sequence[str]) -> int:
     return max(int(connection.execute(newest, {"kind": kind}).scalar() or 0) for kind in types)
 
 
-def numbered(connection: Connection, types: Sequence[str], *, above: int) -> Iterator[Event]:
-    """Events of the given types that the server has numbered since that number of its own."""
-    statement = select(events).where(events.c.server_seq > above, events.c.type.in_(types))
-    return (event_of_row(row) for row in connection.execute(statement).mappings())
-
-
 def at_positions(connection: Connection, positions: Sequence[int]) -> list[Event]:
     """The events at the given places, in log order."""
     statement = select(events).where(events.c.position.in_(positions)).order_by(events.c.position)
@@ -292,6 +288,16 @@ def set_watermark(connection: Connection, name: str, position: int, clock: Clock
     values = {"position": position, "updated_at": timestamp(clock.now())}
     if connection.execute(update(watermarks).where(watermarks.c.name == name).values(values)).rowcount == 0:
         connection.execute(insert(watermarks).values(name=name, **values))
+
+
+def order(connection: Connection) -> int:
+    """A number that changes whenever the server's time moves an event that we hold to another place in the order."""
+    return watermark(connection, ORDER)
+
+
+def note_reordered(connection: Connection, clock: Clock) -> None:
+    """Events have got another place in the order; call it in the transaction that numbers them."""
+    set_watermark(connection, ORDER, order(connection) + 1, clock)
 
 
 def _filtered(query: Query) -> Select[Any]:

@@ -2,12 +2,14 @@
 
 import shutil
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from sync.cloud.memory import LIVE_SECONDS, MemoryServer
-from sync.errors import DeviceConflict
+from sync.cloud.port import SyncAnswer
+from sync.errors import CloudUnavailable, DeviceConflict
 from sync.log.envelope import to_wire
 from tests.support import Device, FixedClock, draft, event, open_device
 
@@ -132,6 +134,49 @@ async def test_a_device_restored_from_a_backup_does_not_write_over_its_own_numbe
         assert four in held(server)
         numbers = [found.replica_seq for found in await restored.events()]
         assert len(set(numbers)) == 4
+
+
+async def test_what_came_back_to_a_restored_device_is_sent_again_by_it_when_the_server_forgets_it(
+    tmp_path: Path, server: MemoryServer, clock: FixedClock
+) -> None:
+    async with open_device(tmp_path / "a", server, clock=clock) as before:
+        await before.log_in()
+        tokens = before.tokens
+    shutil.copytree(tmp_path / "a", tmp_path / "backup")
+    async with open_device(tmp_path / "a", server, clock=clock, tokens=tokens) as lost:
+        await lost.replicator.sync_now()
+        ids = await lost.note("一", "二")
+        await lost.replicator.sync_now()
+    async with open_device(tmp_path / "backup", server, clock=clock, tokens=tokens) as restored:
+        await restored.replicator.sync_now()
+        assert await restored.log.verify() == []
+        server.restore(USER, 0)
+        await restored.replicator.sync_now()
+        assert set(ids) <= set(held(server))
+
+
+async def test_a_number_acknowledged_ahead_of_the_cursor_does_not_outlive_the_server_that_gave_it(
+    device: Device, second: Device, server: MemoryServer
+) -> None:
+    """The batch was taken apart, so its parts are acknowledged one by one; the pull that should follow got lost."""
+    bad, good = await device.note("一", "二")
+    server.refuses.add(bad)
+    answers = count(1)
+
+    def third_is_lost(answer: SyncAnswer) -> SyncAnswer:
+        if next(answers) == 3:
+            raise CloudUnavailable("lost")
+        return answer
+
+    device.cloud.change = third_is_lost
+    with pytest.raises(CloudUnavailable):
+        await device.replicator.sync_now()
+    assert held(server) == [good]
+    server.restore(USER, 0)
+    theirs = await second.note("三")
+    await second.replicator.sync_now()
+    await device.replicator.sync_now()
+    assert set(held(server)) == {good, *theirs}
 
 
 async def test_a_restored_device_that_went_on_by_itself_becomes_a_new_replica_and_loses_nothing(

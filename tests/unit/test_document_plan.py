@@ -238,6 +238,16 @@ def test_an_emptied_shrunk_or_cut_file_is_suspicious() -> None:
     assert is_suspicious(current, disk_of(" \r\n\n"))
     assert is_suspicious(current, disk_of(few))
     assert is_suspicious(current, disk_of(text[: text.index("- AI 答：可以缩短")]))
+    last = text.rindex("\n", 0, text.index("\n\n---", text.index("- AI 答")))
+    assert is_suspicious(current, disk_of(text[: last + 12])), "cut within its last line, and no line is missing"
+    assert not is_suspicious(current, disk_of(text[: text.index("**最后更新**")])), "only the footer is gone"
+
+
+def test_a_cut_file_that_has_no_label_is_recognised_by_any_version_it_may_have_been() -> None:
+    ring = ring_of(FULL, *(exchange(number) for number in range(1, 5)))
+    cut = disk_of(text_of(ring[2].snapshot)[: -len("- （待补充）\n\n---\n\n**最后更新**：2026/1/8 15:49:12\n") - 40])
+    base = choose_base(cut, ring)
+    assert is_suspicious(ring[-1], cut, base, written=ring)
 
 
 def test_daily_work_and_a_stale_buffer_are_not_suspicious() -> None:
