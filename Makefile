@@ -2,7 +2,7 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz lint run bench crash format types lock
+.PHONY: help setup demo test fuzz sim lint run bench crash format types lock
 
 help:  ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -28,6 +28,11 @@ lint: setup  ## style, types, arrows, ceilings
 	@$(PY) -m tests.ceilings sync bridge tests
 	@for file in electron-snippets/*.js electron-snippets/test/*.js electron-snippets/tools/*.mjs tests/demo/*.mjs tests/acceptance/*.mjs; do node --check $$file || exit 1; done
 	@echo "lint: passed"
+
+sim: setup  ## SEEDS=5000 simulated histories under faults; SEED=7 lives one again, SHRINK=1 TRACE=1
+	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500)) $(if $(FIRST),--first $(FIRST)) \
+	  $(if $(STEPS),--steps $(STEPS)) $(if $(KINDS),--kinds $(KINDS)) $(if $(FUSES),--fuses $(FUSES)) \
+	  $(if $(SHRINK),--shrink) $(if $(TRACE),--trace) $(if $(JSON),--json)
 
 run: setup  ## the plain sidecar on your own file, without a cloud
 	@.venv/bin/xiaobai-memory serve

@@ -1,0 +1,161 @@
+"""`make sim`: many histories on all cores, or one seed again, shrunk to what still fails."""
+
+import argparse
+import json
+import logging
+import multiprocessing
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from tests.simulation import original
+from tests.simulation.history import KINDS, Plan, planned
+from tests.simulation.shrink import command, replayed, shrunk, sort_of
+from tests.simulation.world import run
+
+WORKERS: Final = 2
+SHOWN: Final = 5  # failing seeds that are shrunk and shown; each takes a minute
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One seed: what was broken, what had to survive, and what the original algorithm lost in the same history."""
+
+    seed: int
+    defects: tuple[str, ...]
+    facts: int
+    events: int
+    kinds: tuple[str, ...]
+    original_lost: int
+    original_said: int
+
+
+def one(seed: int) -> Result:
+    logging.disable(logging.CRITICAL)  # what the program says of its faults is no news here
+    plan = planned(seed)
+    outcome = run(plan)
+    theirs = original.run(plan)
+    return Result(
+        seed, outcome.defects, outcome.facts, outcome.events, tuple(plan.kinds), theirs.lost, theirs.remembered
+    )
+
+
+def main() -> int:
+    arguments = _arguments()
+    logging.disable(logging.CRITICAL)
+    if arguments.seed is not None:
+        plan = replayed(planned(arguments.seed), steps=arguments.steps, kinds=arguments.kinds, fuses=arguments.fuses)
+        return _replay(plan, trace=arguments.trace, shrink=arguments.shrink)
+    began = time.monotonic()
+    results = list(_many(range(arguments.first, arguments.first + arguments.seeds), quiet=arguments.json))
+    return _report(results, time.monotonic() - began, as_json=arguments.json)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make sim")
+    parser.add_argument("--seeds", type=int, default=500, help="how many histories")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--seed", type=int, help="live this one again")
+    parser.add_argument("--steps", help="of it these steps alone: 3-7,9")
+    parser.add_argument("--kinds", help="of it these kinds of fault alone")
+    parser.add_argument("--fuses", help="of it these deaths alone, by step")
+    parser.add_argument("--trace", action="store_true", help="say everything that happened")
+    parser.add_argument("--shrink", action="store_true", help="find a shorter history that fails as well")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    return parser.parse_args()
+
+
+def _replay(plan: Plan, *, trace: bool, shrink: bool) -> int:
+    if shrink:
+        plan = _smallest(plan)
+        print(command(plan))
+    outcome = run(plan)
+    if trace:
+        print("\n".join(outcome.trace))
+    for defect in outcome.defects:
+        print(f"✗ {defect}")
+    print(f"seed {plan.seed}: {len(plan.steps)} steps, {len(outcome.defects)} broken promises, trace {outcome.digest}")
+    return 1 if outcome.defects else 0
+
+
+def _smallest(plan: Plan) -> Plan:
+    """The shortest history with the same sort of defect."""
+    found = run(plan).defects
+    if not found:
+        return plan
+    wanted = sort_of(found[0])
+    return shrunk(plan, lambda candidate: any(sort_of(defect) == wanted for defect in run(candidate).defects))
+
+
+def _many(seeds: range, *, quiet: bool) -> Iterator[Result]:
+    context = multiprocessing.get_context("spawn")
+    with _bar(quiet=quiet) as bar, ProcessPoolExecutor(WORKERS, mp_context=context) as pool:
+        task = bar.add_task("histories", total=len(seeds), lost=0)
+        failed = 0
+        for done in as_completed([pool.submit(one, seed) for seed in seeds]):
+            result = done.result()
+            failed += bool(result.defects)
+            bar.update(task, advance=1, lost=failed)
+            yield result
+
+
+@contextmanager
+def _bar(*, quiet: bool) -> Iterator[Progress]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[lost]} failed"),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, disable=quiet) as bar:
+        yield bar
+
+
+def _report(results: list[Result], seconds: float, *, as_json: bool) -> int:
+    failed = sorted(result.seed for result in results if result.defects)
+    kinds = Counter(kind for result in results for kind in result.kinds)
+    said = {
+        "histories": len(results),
+        "seconds": round(seconds, 1),
+        "failed_seeds": failed,
+        "bound": 3 / len(results) if not failed else None,
+        "facts": sum(result.facts for result in results),
+        "server_events": sum(result.events for result in results),
+        "original_remembered": sum(result.original_said for result in results),
+        "original_lost": sum(result.original_lost for result in results),
+        "original_histories_with_losses": sum(1 for result in results if result.original_lost),
+        "faults": {kind: kinds[kind] for kind in KINDS},
+    }
+    print(json.dumps(said, ensure_ascii=False) if as_json else _table(said))
+    for result in sorted(results, key=lambda result: result.seed):
+        if result.defects and result.seed in failed[:SHOWN]:
+            plan = _smallest(planned(result.seed))
+            print(f"✗ seed {result.seed}: {result.defects[0]}\n  {command(plan)}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _table(said: dict[str, Any]) -> str:
+    rate = 100 * said["original_lost"] / max(1, said["original_remembered"])
+    words = f"{said['original_lost']} of {said['original_remembered']} words lost ({rate:.1f} %)"
+    bound = f"below {said['bound']:.5f} a history (3/N, 95 %)" if said["bound"] else "-"
+    return "\n".join(
+        [
+            f"{said['histories']} histories in {said['seconds']} s, {said['facts']} facts that had to survive",
+            f"  this program            {len(said['failed_seeds'])} histories with a broken promise",
+            f"  the original algorithm  {words}, in {said['original_histories_with_losses']} histories",
+            f"  chance of a failure     {bound}",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

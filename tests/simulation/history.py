@@ -1,0 +1,129 @@
+"""A history before it happens: which devices and users, which faults at which rates, who does what, in what order.
+
+A seed makes a plan, a plan makes a run. Each step draws its details from a chance of its own, named by seed and number,
+so that steps can be taken out (shrinking) without changing the others.
+"""
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+# kind of fault: the most it is switched to (probability, or seconds for `delay`), as `docs/faults.md` promises
+RATES: Final[Mapping[str, float]] = {
+    "loss": 0.3,
+    "duplicates": 0.5,
+    "delay": 3.0,
+    "file": 0.1,
+    "database": 0.05,
+    "crash": 0.05,
+}
+# kinds of fault that are actions of their own: action and how often it comes among the others
+ACTS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
+    "partition": (("cut", 2), ("mend", 2)),
+    "outage": (("server down", 1), ("server up", 2)),
+    "power": (("power loss", 2),),
+    "clock": (("clock", 2),),
+    "expire": (("expire", 1), ("end sessions", 1)),
+    "switch": (("switch", 3),),
+    "logout": (("log out", 1),),
+    "revoke": (("revoke", 1),),
+    "clone": (("clone", 1),),
+    "rollback": (("back up", 2), ("roll back", 1)),
+    "restore": (("restore", 1), ("replace", 1)),
+    "poison": (("poison", 1),),
+    "trouble": (("empty", 1), ("delete", 1), ("cut off", 2)),
+    "stale": (("stale", 4),),
+    "torn": (("torn", 3),),
+    "helper": (("helper", 1),),
+    "full": (("full", 1),),
+}
+KINDS: Final = (*RATES, *ACTS)
+ORDINARY: Final[tuple[tuple[str, int], ...]] = (
+    ("say", 11),
+    ("edit", 6),
+    ("load", 2),
+    ("look", 4),
+    ("sync", 7),
+    ("wait", 2),
+    ("note", 1),
+    ("again", 1),
+    ("app save", 1),
+)
+ON: Final = 0.35  # how likely a kind of fault is switched on; five or six kinds at once tell more than all of them
+FEWEST, MOST = 50, 200
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that happens on one device; `fuse`: its program dies so many points later; `power`: with a loss."""
+
+    number: int
+    action: str
+    device: int
+    gap: float  # seconds until the next step
+    fuse: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    seed: int
+    rates: Mapping[str, float]
+    kinds: frozenset[str]
+    devices: int
+    users: int
+    sharing: Literal["device", "user"]
+    living: bool  # whether the program's own loops run, or only what the steps ask for
+    page: int
+    steps: tuple[Step, ...]
+
+    def rate(self, kind: str) -> float:
+        return self.rates.get(kind, 0.0)
+
+    def without(self, kinds: Iterable[str]) -> "Plan":
+        """The same history with some kinds of fault switched off."""
+        gone = frozenset(kinds)
+        acts = {action for kind in gone if kind in ACTS for action, _ in ACTS[kind]}
+        steps = tuple(
+            replace(step, fuse=None) if "crash" in gone else step for step in self.steps if step.action not in acts
+        )
+        rates = {kind: rate for kind, rate in self.rates.items() if kind not in gone}
+        return replace(self, rates=rates, kinds=self.kinds - gone, steps=steps)
+
+    def only(self, numbers: Iterable[int]) -> "Plan":
+        """The same history with these steps alone."""
+        kept = frozenset(numbers)
+        return replace(self, steps=tuple(step for step in self.steps if step.number in kept))
+
+
+def planned(seed: int) -> Plan:
+    chance = random.Random(f"plan {seed}")
+    kinds = frozenset(kind for kind in KINDS if chance.random() < ON)
+    if "restore" in kinds:  # what only a lost machine had sent, nobody can send again (see `network.py`)
+        kinds -= {"rollback", "revoke"}
+    rates = {kind: chance.uniform(0.0, most) for kind, most in RATES.items() if kind in kinds}
+    devices = chance.choice([3, 3, 3, 4, 5])
+    count = FEWEST + int((MOST - FEWEST) * chance.random() ** 6)  # mostly short: more seeds find more than longer ones
+    weighted = [*ORDINARY, *(act for kind, acts in ACTS.items() if kind in kinds for act in acts)]
+    actions = chance.choices([name for name, _ in weighted], [weight for _, weight in weighted], k=count)
+    steps = tuple(
+        Step(
+            number,
+            action,
+            chance.randrange(devices),
+            chance.choice([0.0, 0.1, chance.uniform(0.0, 3.0)]),
+            chance.choice([1, 2, 3, 5, 8, 13, 21]) if chance.random() < rates.get("crash", 0.0) else None,
+        )
+        for number, action in enumerate(actions)
+    )
+    return Plan(
+        seed=seed,
+        rates=rates,
+        kinds=kinds,
+        devices=devices,
+        users=2 if "switch" in kinds else chance.choice([1, 1, 2]),
+        sharing=chance.choice(["device", "user"]),
+        living=chance.random() < 0.2,
+        page=chance.choice([3, 10, 1_000]),
+        steps=steps,
+    )

@@ -1,0 +1,109 @@
+"""What was said, typed and taken away: the model that a history is held against.
+
+Every word is unique (`w17x`), so each can be looked for in any database, file or server row afterwards. A *fact* is
+words that somebody put somewhere; it belongs to the account that was logged in, or to the first one to log in where
+nobody was.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+WORD: Final = re.compile(r"w\d+x")
+
+
+def words_of(text: str) -> list[str]:
+    return WORD.findall(text)
+
+
+@dataclass
+class Fact:
+    """Words that must not be lost. `event_id`: of an acknowledged event; `step`: when it was."""
+
+    words: tuple[str, ...]
+    device: str
+    owner: str | None
+    step: int
+    event_id: str | None = None
+    stays_here: bool = False
+    must: bool = True
+    shown: bool = True  # whether the document shows them
+
+
+@dataclass
+class Save:
+    """One save of an editor: the hash of what it wrote, what it added and what it took away."""
+
+    digest: str = ""
+    facts: list[Fact] = field(default_factory=list)
+    taken: set[str] = field(default_factory=set)  # words
+    removed: set[str] = field(default_factory=set)  # lines, by their first word
+    changed: set[str] = field(default_factory=set)  # lines with other words now
+
+
+class Ledger:
+    """Everything that happened, for the oracle."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self.facts: list[Fact] = []
+        self.taken: set[str] = set()  # words that somebody took away, or may have
+        self.removed: dict[str, set[str]] = {}  # lines that were taken away for good, and by which devices
+        self.changed: dict[str, set[str]] = {}
+        self.loose: set[str] = set()  # lines whose removal may be undone: brought back by hand, or lost on the way
+        self.secrets: list[str] = []
+
+    def word(self) -> str:
+        self._count += 1
+        return f"w{self._count}x"
+
+    def sentence(self, count: int) -> str:
+        return " ".join(self.word() for _ in range(count))
+
+    def add(self, fact: Fact) -> Fact:
+        self.facts.append(fact)
+        return fact
+
+    def owned_by(self, device: str, user: str) -> None:
+        """The first to log in takes what a guest has said on that device."""
+        for fact in self.facts:
+            if fact.device == device and fact.owner is None:
+                fact.owner = user
+
+    def taken_in(self, device: str, save: Save) -> None:
+        """The program has seen a save: what it added must stay, what it took away must stay away."""
+        for line in save.removed:
+            self.removed.setdefault(line, set()).add(device)
+        for line in save.changed:
+            self.changed.setdefault(line, set()).add(device)
+
+    def never_seen(self, device: str, save: Save) -> None:
+        """A save that the next one replaced before the program looked: nobody can know its words."""
+        for fact in save.facts:
+            fact.must = False
+        self.loose |= save.removed
+        for line in save.changed:
+            self.changed.setdefault(line, set()).add(device)
+
+    def taken_off(self, device: str, owner: str | None) -> None:
+        """A person took an account's memory off a device: what never leaves a device is gone with it."""
+        for fact in self.facts:
+            if (fact.device, fact.owner, fact.stays_here) == (device, owner, True):
+                fact.must = False
+
+    def went_back(self, device: str, step: int, held: Iterable[str]) -> None:
+        """A device was restored from a backup of that step: what came later lives on only where `held` has it."""
+        elsewhere = set(held)
+        for fact in self.facts:
+            if fact.device == device and fact.step >= step:
+                fact.shown = False
+                fact.must = fact.must and elsewhere >= set(fact.words)
+        self.loose |= {line for line, by in self.removed.items() if device in by}
+
+    def owners(self) -> dict[str, str | None]:
+        """Whose each word is."""
+        return {word: fact.owner for fact in self.facts for word in fact.words}
+
+    def expected(self) -> Iterator[Fact]:
+        return (fact for fact in self.facts if fact.must)

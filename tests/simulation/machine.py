@@ -1,0 +1,313 @@
+"""The machine that a simulated program runs on: no threads, seeded names, a disk that can fail, a process that can die.
+
+What the program takes as arguments (clock, cloud, settings) is handed to it; what it takes from the machine is
+replaced here, for the time of one history and for the tasks of simulated processes alone: executors, `os.fsync`,
+`os.replace`, `os.open`, `open` of the memory file, `secrets.token_hex`, tenacity's chance.
+
+Decisions
+    A process dies at a *point*, where it is about to touch the world or has just done so: every commit, write, rename,
+    fsync and request is one. From then on each further touch raises `ProcessDied`, so that whatever its `finally`
+    blocks would like to do is not done, as after kill -9.
+    SQLite's own durability is proved elsewhere (WAL cuts, FULL read back); here a commit is whole or not there. Files
+    that the program writes itself are modelled: a rename that no fsync of the folder followed may be undone by a power
+    loss, bytes that no fsync followed may be cut.
+    The file system's clock ticks every few milliseconds and histories take less, so files get the simulated time.
+"""
+
+import asyncio
+import errno
+import io
+import os
+import random
+import secrets
+import sqlite3
+import stat
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from sqlalchemy import Connection, Engine, event
+from sqlalchemy.util import LRUCache
+
+import sync.app
+import sync.db.engine
+from sync.redaction import Redactor
+from tests.support import START, InlineExecutor
+
+T = TypeVar("T")
+
+CURRENT: ContextVar["Process | None"] = ContextVar("process", default=None)
+COMPILED: Final[LRUCache[Any, Any]] = LRUCache(4_000)  # SQL is compiled once, not once a device
+TORN: Final = ".tmp"  # what the program writes before it renames
+FILE_FAULTS: Final = (errno.EIO, errno.ENOSPC, errno.EACCES)
+DATABASE_FAULTS: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
+
+
+class ProcessDied(BaseException):
+    """kill -9 reached the process at this point. No `except Exception` may stop it."""
+
+
+class DeviceClock:
+    """A device's clock: the loop's time, and how wrong it is. Its chance is seeded."""
+
+    def __init__(self, seed: str, skew: float = 0.0) -> None:
+        self.skew = skew  # seconds
+        self._chance = random.Random(seed)
+
+    def now(self) -> datetime:
+        return START + timedelta(seconds=asyncio.get_running_loop().time() + self.skew)
+
+    def monotonic(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    def random_bytes(self, count: int) -> bytes:
+        return self._chance.randbytes(count)
+
+
+@dataclass
+class Disk:
+    """A device's disk, as far as the program's own files go: what a power loss would undo or cut."""
+
+    _synced: set[int] = field(default_factory=set)  # inodes whose bytes are down
+    _renamed: dict[Path, tuple[bytes | None, int]] = field(default_factory=dict)  # what stood there, what stands there
+    _cut: dict[Path, int] = field(default_factory=dict)  # renamed for good, with bytes that are not down
+
+    def synced(self, descriptor: int) -> None:
+        found = os.fstat(descriptor)
+        if not stat.S_ISDIR(found.st_mode):
+            self._synced.add(found.st_ino)
+            return
+        for path in [path for path in self._renamed if path.parent.stat().st_ino == found.st_ino]:
+            _, inode = self._renamed.pop(path)
+            if inode not in self._synced:
+                self._cut[path] = inode
+
+    def renamed(self, path: Path, before: bytes | None) -> None:
+        before = self._renamed[path][0] if path in self._renamed else before
+        self._renamed[path] = (before, path.stat().st_ino)
+        self._cut.pop(path, None)
+
+    def saved_by_hand(self, path: Path) -> None:
+        """Editors sync what they save; their losses are not ours."""
+        self._renamed.pop(path, None)
+        self._cut.pop(path, None)
+
+    def lose_power(self, chance: random.Random, touch: Callable[[Path], None]) -> list[Path]:
+        """What was not synced is gone or cut; the files this happened to."""
+        lost = []
+        for path, (before, inode) in self._renamed.items():
+            if not path.exists() or path.stat().st_ino != inode:
+                continue
+            data = path.read_bytes() if inode in self._synced else _cut(path.read_bytes(), chance)
+            outcome = chance.choice([before, data])
+            path.unlink()
+            if outcome is not None:
+                path.write_bytes(outcome)
+                touch(path)
+            lost.append(path)
+        for path, inode in self._cut.items():
+            if path.exists() and path.stat().st_ino == inode:
+                path.write_bytes(_cut(path.read_bytes(), chance))
+                touch(path)
+                lost.append(path)
+        self._renamed.clear()
+        self._cut.clear()
+        return lost
+
+
+def _cut(data: bytes, chance: random.Random) -> bytes:
+    return data[: chance.randrange(len(data))] if data else data
+
+
+@dataclass
+class Process:
+    """One life of one device's program. `fuse`: at how many points from now on it dies."""
+
+    device: str
+    chance: random.Random
+    disk: Disk
+    told: Callable[[str], None]
+    file_errors: float = 0.0
+    database_errors: float = 0.0
+    alive: bool = True
+    fuse: int | None = None
+    ended: Callable[[], None] = lambda: None
+
+    def point(self, label: str) -> None:
+        """A place where the process can die. Raises ProcessDied."""
+        if not self.alive:
+            raise ProcessDied(label)
+        if self.fuse is not None:
+            self.fuse -= 1
+            if self.fuse <= 0:
+                self.die(label)
+                raise ProcessDied(label)
+
+    def die(self, label: str) -> None:
+        if self.alive:
+            self.alive = False
+            self.told(f"{self.device} died at {label}")
+            self.ended()
+
+    def file_fault(self, what: str, path: Path) -> None:
+        """Raises OSError where this touch of the disk fails."""
+        if self.file_errors and self.chance.random() < self.file_errors:
+            code = self.chance.choice(FILE_FAULTS)
+            self.told(f"{self.device} {what} fails: {errno.errorcode[code]}")
+            raise OSError(code, os.strerror(code), str(path))
+
+    def database_fault(self) -> None:
+        """Raises SQLite's error where this commit fails."""
+        if self.database_errors and self.chance.random() < self.database_errors:
+            code = self.chance.choice(DATABASE_FAULTS)
+            self.told(f"{self.device} commit fails: {code}")
+            error = sqlite3.OperationalError("the disk failed, says the simulator")
+            error.sqlite_errorcode = code
+            error.sqlite_errorname = "SIMULATED"
+            raise error
+
+
+class _Executor(InlineExecutor):
+    """The process's thread for SQLite, in the process's own thread."""
+
+    def __init__(self, _workers: int, name: str) -> None:
+        super().__init__(1)
+        self._process = CURRENT.get()
+        self._writes = name.endswith("write")
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        process = self._process
+        if process is None or not self._writes:
+            return super().submit(fn if process is None else partial(_alive, process, fn), *args, **kwargs)
+        return super().submit(partial(_writing, process, fn), *args, **kwargs)
+
+
+def _alive(process: Process, fn: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    if not process.alive:
+        raise ProcessDied("read")
+    return fn(*args, **kwargs)
+
+
+def _writing(process: Process, fn: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    process.point("before the transaction")
+    done = fn(*args, **kwargs)
+    process.point("after the commit")
+    return done
+
+
+@event.listens_for(Engine, "commit")
+def _committing(connection: Connection) -> None:
+    process = CURRENT.get()
+    if process is not None and connection.engine.dialect.name == "sqlite" and "IMMEDIATE" in _begun(connection):
+        process.point("before the commit")
+        process.database_fault()
+
+
+def _begun(connection: Connection) -> str:
+    return str(connection.engine.get_execution_options().get("begins", ""))
+
+
+class Machine:
+    """Everything that devices share: the passing of file times, and the patches."""
+
+    def __init__(self, seed: int) -> None:
+        self._names = random.Random(f"names {seed}")
+        self._tick = 0
+        self._real: dict[str, Callable[..., Any]] = {
+            "fsync": os.fsync,
+            "replace": os.replace,
+            "open": os.open,
+            "io": io.open,
+        }
+        self.overwriting: Callable[[str, Path], None] = lambda _device, _path: None  # before a rename onto a file
+        self._seed = seed
+
+    def touch(self, path: Path | int) -> None:
+        """Give a file the simulated time, one of its own."""
+        self._tick += 1
+        at = int(START.timestamp() + asyncio.get_running_loop().time()) * 10**9 + self._tick
+        os.utime(path, ns=(at, at))
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Run simulated processes in this block."""
+        chance = random.getstate()
+        random.seed(self._seed)  # tenacity draws its jitter there
+        patches: list[tuple[Any, str, Any]] = [
+            (os, "fsync", self._fsync),
+            (os, "replace", self._replace),
+            (os, "open", self._open),
+            (io, "open", self._open_file),
+            (secrets, "token_hex", lambda count: self._names.randbytes(count).hex()),
+            (sync.db.engine, "ThreadPoolExecutor", _Executor),
+            (sync.db.engine, "_engine", _shared(sync.db.engine._engine)),
+            (sync.app, "Redactor", _redactor),
+        ]
+        before = [(place, name, getattr(place, name)) for place, name, _ in patches]
+        try:
+            for place, name, value in patches:
+                setattr(place, name, value)
+            yield
+        finally:
+            for place, name, value in before:
+                setattr(place, name, value)
+            random.setstate(chance)
+
+    def _fsync(self, descriptor: int) -> None:
+        process = CURRENT.get()
+        if process is not None:
+            process.point("before fsync")
+            process.disk.synced(descriptor)
+        if process is not None and not stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            self.touch(descriptor)
+
+    def _replace(self, source: Any, target: Any, **more: Any) -> None:
+        process = CURRENT.get()
+        path = Path(target)
+        if process is None:
+            self._real["replace"](source, target, **more)
+            return
+        process.point("before the rename")
+        process.file_fault("rename", path)
+        before = path.read_bytes() if path.exists() else None
+        self.overwriting(process.device, path)
+        self._real["replace"](source, target, **more)
+        process.disk.renamed(path, before)
+        process.point("after the rename")
+
+    def _open(self, path: Any, flags: int, *args: Any, **more: Any) -> int:
+        process = CURRENT.get()
+        if process is not None and str(path).endswith(TORN):
+            process.point("before the write")
+            process.file_fault("write", Path(path))
+        return int(self._real["open"](path, flags, *args, **more))
+
+    def _open_file(self, path: Any, *args: Any, **more: Any) -> Any:
+        process = CURRENT.get()
+        if process is not None and str(path).endswith(".md"):
+            process.file_fault("read", Path(path))
+        return self._real["io"](path, *args, **more)
+
+
+def _shared(make: Callable[..., Engine]) -> Callable[..., Engine]:
+    """Engines that say how they begin and share what they compile."""
+
+    def made(path: Path, *, begin: str) -> Engine:
+        engine = make(path, begin=begin)
+        engine._compiled_cache = COMPILED
+        engine.update_execution_options(begins=begin)
+        return engine
+
+    return made
+
+
+@cache
+def _redactor(extra_patterns: tuple[str, ...] = ()) -> Redactor:
+    """A redactor keeps nothing, so all devices can share one; making it takes longer than a short history."""
+    return Redactor(extra_patterns=extra_patterns)

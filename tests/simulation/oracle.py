@@ -1,0 +1,290 @@
+"""What must be true when the faults have stopped: the promises I1-I9, asked of databases, files and server as they lie.
+
+Everything is read with the standard library from what the programs left behind, so the oracle shares no code with what
+it judges but the questions of `events verify`.
+"""
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sync.log.audit_store import _QUESTIONS
+from sync.log.envelope import to_wire
+from tests.simulation.device import Device
+from tests.simulation.ledger import Fact, words_of
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+Views = Mapping[str, Mapping[str, tuple[Any, ...]]]
+COMPARED = ("type", "device_id", "hlc", "ts", "session_id", "origin", "local_date")
+NUMBERED = ("replica_id", "replica_seq")  # of two copies of one home each numbers anew what neither had sent
+
+
+@dataclass
+class Held:
+    """One profile's database at rest."""
+
+    device: Device
+    path: Path
+    owner: str | None
+    events: dict[str, dict[str, Any]]
+    states: Counter[str]
+    cursor: int
+    documents: str
+    problems: list[str]
+
+    @property
+    def name(self) -> str:
+        return f"{self.device.name}/{self.path.parent.name[:4]}"
+
+    def cloud(self) -> set[str]:
+        return {event_id for event_id, row in self.events.items() if row["reach"] == "cloud"}
+
+
+def defects(world: "World", views: Views) -> list[str]:
+    """Every promise that was broken, in words."""
+    held = [_read(device, path, owner) for device in world.devices for path, owner in device.profiles()]
+    found: list[str] = []
+    for profile in held:
+        found += [f"{profile.name}: {problem}" for problem in profile.problems]
+    for user in world.users:
+        found += _numbering(world, user)
+        for profile in held:
+            if profile.owner == user and not _revoked(world, user, profile.device):
+                found += _converged(world, user, profile)
+    found += _remembered(world, held)
+    found += _shown(world, held)
+    found += _resurrected(world)
+    found += _apart(world, held)
+    found += _secret(world)
+    found += _alike(world, views, {profile.device.name for profile in held if _refused(world, profile)})
+    if world.server.refreshed_at_once and not world.copied:
+        found.append("a session was refreshed by two requests at once")
+    return found
+
+
+def _read(device: Device, path: Path, owner: str | None) -> Held:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.row_factory = sqlite3.Row
+        events = {row["event_id"]: dict(row) for row in connection.execute("select * from events")}
+        states = Counter(row[0] for row in connection.execute("select state from deliveries"))
+        cursor = connection.execute("select seq from cursors").fetchone()
+        problems = [row[0] for row in connection.execute("pragma integrity_check") if row[0] != "ok"]
+        for what, question in _QUESTIONS.items():
+            if connection.execute(str(question)).fetchall():
+                problems.append(what)
+    documents = device.newest_document(path)
+    return Held(device, path, owner, events, states, cursor[0] if cursor else 0, documents, problems)
+
+
+def _revoked(world: "World", user: str, device: Device) -> bool:
+    """Whether the account has shut the device out, under its own id or by the key that a copied home has."""
+    known = world.server.memories[user].devices
+    ids = [f"device-{name}" for name in (device.name, device.copy_of) if name]
+    return any(known[device_id].revoked_at is not None for device_id in ids if device_id in known)
+
+
+def _numbering(world: "World", user: str) -> Iterator[str]:
+    """The server's log: dense numbers, each event and each number of a replica once (I2)."""
+    stored = world.server.memories[user].events
+    if [event.server_seq for event in stored] != list(range(1, len(stored) + 1)):
+        yield f"{user}: the server's numbers are not dense"
+    for what, keys in (
+        ("event", [event.event_id for event in stored]),
+        ("number of a replica", [(event.replica_id, event.replica_seq) for event in stored]),
+        ("exchange", [json.dumps(dict(event.payload)) for event in stored if event.type == "exchange_recorded"]),
+    ):
+        doubled = [key for key, count in Counter(keys).items() if count > 1]
+        if doubled:
+            yield f"{user}: the server holds one {what} twice: {doubled[0]}"
+
+
+def _converged(world: "World", user: str, profile: Held) -> Iterator[str]:
+    """A device of a user holds what the server holds, value for value, and nothing waits (I1-I3, I6)."""
+    memory = world.server.memories[user]
+    stored = {event.event_id: event for event in memory.events}
+    here = profile.cloud()
+    refused = here & world.server.refuses - stored.keys()
+    active = profile.device.last_owner == user  # another account's profile was level when it was left
+    if active and (lacking := stored.keys() - here):
+        yield f"{profile.name}: lacks {len(lacking)} events of {user}, among them {min(lacking)}"
+    if unsent := here - stored.keys() - refused:
+        yield f"{profile.name}: {len(unsent)} events never reached the server, among them {min(unsent)}"
+    if profile.states["pending"]:
+        yield f"{profile.name}: {profile.states['pending']} deliveries still wait"
+    if profile.states["quarantined"] != len(refused):
+        yield f"{profile.name}: {profile.states['quarantined']} events set aside, {len(refused)} were refused"
+    if active and profile.cursor != memory.head:
+        yield f"{profile.name}: its cursor is at {profile.cursor}, the server's head at {memory.head}"
+    for event_id in sorted(here & stored.keys()):
+        row, wire = profile.events[event_id], to_wire(stored[event_id])
+        if row["server_seq"] != stored[event_id].server_seq:
+            yield f"{profile.name}: {event_id} has number {row['server_seq']}, not {stored[event_id].server_seq}"
+        compared = COMPARED if world.copied else (*COMPARED, *NUMBERED)
+        different = [name for name in compared if row[name] != wire[name]]
+        if different or json.loads(row["payload"]) != wire["payload"]:
+            yield f"{profile.name}: {event_id} differs from the server's in {different or 'its payload'}"
+
+
+def _remembered(world: "World", held: list[Held]) -> Iterator[str]:
+    """What was acknowledged is in its device's log, and on the server of its owner if it may leave (I1)."""
+    stored = {user: _words(str(to_wire(event)) for event in memory.events) for user, memory in _memories(world)}
+    ids = {user: {event.event_id for event in memory.events} for user, memory in _memories(world)}
+    for fact in world.ledger.expected():
+        homes = [p for p in held if p.device.name == fact.device and p.owner == fact.owner]
+        words = set(fact.words) - world.ledger.taken if fact.event_id is None else set(fact.words)
+        if fact.owner is None:
+            yield f"{fact.device}: {fact.words} belongs to nobody although everybody has logged in"
+            continue
+        if homes and not any(_holds(home, fact, words) for home in homes):
+            yield f"{fact.device}: {_told(fact)} was acknowledged and is in no log of {fact.owner}"
+        if fact.stays_here:
+            if any(words & there for there in stored.values()):
+                yield f"{_told(fact)} must stay on {fact.device} and is on the server"
+        elif fact.event_id in world.server.refuses or any(_revoked(world, fact.owner, home.device) for home in homes):
+            continue
+        elif fact.event_id is not None and fact.event_id not in ids[fact.owner]:
+            yield f"{fact.device}: {_told(fact)} was acknowledged and never reached the server of {fact.owner}"
+        elif fact.event_id is None and not world.server.refuses and not words <= stored[fact.owner]:
+            yield f"{fact.device}: {_told(fact)} was typed and never reached the server of {fact.owner}"
+
+
+def _holds(home: Held, fact: Fact, words: set[str]) -> bool:
+    if fact.event_id is not None:
+        return fact.event_id in home.events
+    return words <= _words(row["payload"] for row in home.events.values())
+
+
+def _shown(world: "World", held: list[Held]) -> Iterator[str]:
+    """The file on disk shows what was said and typed, unless somebody took it away (I8)."""
+    for device in world.devices:
+        path, owner = device.settings.memory_file, device.last_owner
+        text = path.read_text("utf-8", "replace") if path.exists() else ""
+        seen = set(words_of(text))
+        sharing = world.plan.sharing == "user"
+        for fact in world.ledger.expected():
+            mine = fact.device == device.name or (
+                sharing and owner is not None and _arrived(world, owner, device, fact)
+            )
+            lost = set(fact.words) - world.ledger.taken - seen
+            if fact.owner == owner and fact.shown and mine and lost:
+                yield f"{device.name}: {sorted(lost)} of {_told(fact)} is not in the document"
+    yield from _snapshots(world, held)
+
+
+def _arrived(world: "World", owner: str, viewer: Device, fact: Fact) -> bool:
+    """Whether another device's fact can have reached this one."""
+    of = next(device for device in world.devices if device.name == fact.device)
+    if fact.event_id in world.server.refuses or (fact.event_id is None and world.server.refuses):
+        return False
+    return not _revoked(world, owner, of) and not _revoked(world, owner, viewer)
+
+
+def _snapshots(world: "World", held: list[Held]) -> Iterator[str]:
+    """The server's copy of a device's document holds all that this device itself said (I1)."""
+    for profile in held:
+        device = profile.device
+        if profile.owner is None or profile.owner != device.last_owner or _revoked(world, profile.owner, device):
+            continue
+        if device.began_anew:  # its own words of before come back without a new number of its own
+            continue
+        stored = world.server.memories[profile.owner].documents.get(str(device.settings.device_id))
+        seen = set(words_of(stored.content)) if stored else set()
+        for fact in world.ledger.expected():
+            lost = set(fact.words) - world.ledger.taken - seen
+            if fact.device == device.name and fact.owner == profile.owner and fact.shown and lost:
+                yield f"{device.name}: {sorted(lost)} of {_told(fact)} is not in the server's document"
+
+
+def _resurrected(world: "World") -> Iterator[str]:
+    """A line that was taken away stays away, unless somebody changed it meanwhile."""
+    ledger = world.ledger
+    for device in world.devices:
+        path = device.settings.memory_file
+        seen = set(words_of(path.read_text("utf-8", "replace"))) if path.exists() else set()
+        for line, by in ledger.removed.items():
+            gone = line not in ledger.loose and line not in ledger.changed
+            if gone and line in seen and (world.plan.sharing == "user" or device.name in by):
+                yield f"{device.name}: the line {line} was taken away and is back"
+
+
+def _apart(world: "World", held: list[Held]) -> Iterator[str]:
+    """Nothing of one user is with another: server rows, databases, the memory file (I4)."""
+    owners = world.ledger.owners()
+    places: list[tuple[str, str | None, set[str]]] = []
+    for user, memory in _memories(world):
+        rows = [str(to_wire(event)) for event in memory.events]
+        places.append((f"the server's memory of {user}", user, _words(rows)))
+        documents = [snapshot.content for snapshot in memory.documents.values()]
+        places.append((f"the server's documents of {user}", user, _words(documents)))
+    for profile in held:
+        texts = [profile.documents, *(row["payload"] for row in profile.events.values())]
+        places.append((f"the database {profile.name}", profile.owner, _words(texts)))
+    for device in world.devices:
+        path = device.settings.memory_file
+        if path.exists():
+            places.append(
+                (f"the file of {device.name}", device.last_owner, _words([path.read_text("utf-8", "replace")]))
+            )
+    for place, owner, words in places:
+        strange = sorted(word for word in words if owners.get(word) not in {None, owner})
+        if strange and owner is not None:
+            yield f"{place} holds {strange[0]} of {owners[strange[0]]}"
+
+
+def _secret(world: "World") -> Iterator[str]:
+    """No planted secret is found anywhere (I9)."""
+    if not world.ledger.secrets:
+        return
+    rows = [str(to_wire(event)) for _, memory in _memories(world) for event in memory.events]
+    rows += [row.content for _, memory in _memories(world) for row in memory.documents.values()]
+    files = [path for device in world.devices for path in device.folder.rglob("*") if path.is_file()]
+    everything = "\n".join(rows).encode() + b"\n".join(path.read_bytes() for path in files)
+    for secret in world.ledger.secrets:
+        if secret.encode() in everything:
+            yield f"the secret {secret} was kept"
+
+
+def _refused(world: "World", profile: Held) -> set[str]:
+    """Events that the server will never take: they stand on their device alone."""
+    stored = {event.event_id for _, memory in _memories(world) for event in memory.events}
+    return profile.cloud() & world.server.refuses - stored
+
+
+def _alike(world: "World", views: Views, apart: set[str]) -> Iterator[str]:
+    """One device looks the same wherever it is shown; a shared document is the same bytes everywhere (I3)."""
+    shown: defaultdict[tuple[str | None, str], dict[str, tuple[Any, ...]]] = defaultdict(dict)
+    shared: defaultdict[str | None, dict[str, bytes]] = defaultdict(dict)
+    for device in world.devices:
+        owner = device.last_owner
+        if owner is None or _revoked(world, owner, device):
+            continue
+        for other, lines in views[device.name].items() if device.name not in apart else ():
+            shown[owner, other][device.name] = lines
+        path = device.settings.memory_file
+        if path.exists() and world.plan.sharing == "user" and device.name not in apart:
+            shared[owner][device.name] = path.read_bytes()
+    for (_, other), by in shown.items():
+        if len(set(by.values())) > 1:
+            yield f"{other} does not look the same on {sorted(by)}"
+    for documents in shared.values():
+        if len(set(documents.values())) > 1:
+            yield f"the shared document differs between {sorted(documents)}"
+
+
+def _memories(world: "World") -> list[tuple[str, Any]]:
+    return [(user, world.server.memories[user]) for user in world.users]
+
+
+def _words(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in words_of(text)}
+
+
+def _told(fact: Fact) -> str:
+    return f"{' '.join(fact.words)} ({fact.event_id or 'by hand'}, step {fact.step})"

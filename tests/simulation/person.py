@@ -1,0 +1,130 @@
+"""Somebody with an editor: loads the memory file, types, takes away, rewords, saves in an editor's ways."""
+
+import asyncio
+import hashlib
+import os
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from sync.document.template import footer
+from tests.simulation.ledger import Fact, Ledger, Save, words_of
+
+TORN_PAUSE: Final = 0.02  # seconds between two parts of a save in place; below what a stable read waits
+FOOTER: Final = footer("")
+
+
+def digest_of(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+class Person:
+    """One device's person. `saved` is called with the path after each save."""
+
+    def __init__(self, device: str, path: Path, ledger: Ledger, saved: Callable[[Path], None]) -> None:
+        self.device = device
+        self.path = path
+        self._ledger = ledger
+        self._saved = saved
+        self.buffer = ""
+        self.whose: str | None = None  # the account whose document is in the buffer
+        self.saves: list[Save] = []
+        self.saving = False
+
+    def load(self, owner: str | None) -> bool:
+        """Open the file; nobody edits one that was cut off."""
+        with suppress(OSError, UnicodeDecodeError):
+            text = self.path.read_text("utf-8")
+            if FOOTER in text:
+                self.buffer, self.whose = text, owner
+                return True
+        return False
+
+    def change(self, chance: random.Random, step: int) -> Save | None:
+        """One change to the buffer; None where there is nothing to change."""
+        lines = self.buffer.split("\n")
+        places = [at for at, line in enumerate(lines) if line.startswith(("- ", "###"))]
+        items = [at for at, line in enumerate(lines) if line.startswith("- ") and words_of(line)]
+        if not places:
+            return None
+        save = Save()
+        kind = chance.choice(["add", "add", "add", "reword", "reword", "remove"])
+        if kind == "add" or not items:
+            text = self._ledger.sentence(chance.randint(4, 7))
+            lines.insert(chance.choice(places) + 1, f"- {text}")
+            self._typed(save, words_of(text), step)
+        elif kind == "remove":
+            gone = lines.pop(chance.choice(items))
+            save.taken |= set(words_of(gone))
+            save.removed.add(words_of(gone)[0])
+        else:
+            at = chance.choice(items)
+            lines[at] = self._reworded(lines[at], chance, save, step)
+        self.buffer = "\n".join(lines)
+        return save
+
+    def _reworded(self, line: str, chance: random.Random, save: Save, step: int) -> str:
+        """A line with a word replaced, put in or taken out; its first word stays, so that it can be named."""
+        save.changed.add(words_of(line)[0])
+        parts = line.split(" ")
+        first = next(at for at, part in enumerate(parts) if words_of(part)) + 1
+        at = chance.randrange(first, len(parts)) if len(parts) > first else len(parts)
+        gone = parts[at : at + 1]
+        kind = chance.choice(["replace", "insert", "drop"]) if len(parts) > first + 1 else "insert"
+        new = [] if kind == "drop" else [self._ledger.word()]
+        put = [*(gone if kind == "insert" else []), *new]
+        save.taken |= {word for part in set(gone) - set(put) for word in words_of(part)}
+        self._typed(save, new, step)
+        return " ".join([*parts[:at], *put, *parts[at + 1 :]])
+
+    def _typed(self, save: Save, words: list[str], step: int) -> None:
+        if words:
+            save.facts.append(self._ledger.add(Fact(tuple(words), self.device, self.whose, step)))
+
+    async def save(self, change: Save, known: Callable[[str], bool], how: str) -> None:
+        """Write the buffer. `known` tells whether the program has taken in a version of that hash."""
+        unseen = self.judge(known)
+        here = set(words_of(self.buffer))
+        for fact in unseen:  # what the program never saw and the buffer still holds is saved again now
+            if here >= set(fact.words):
+                fact.must = True
+                change.facts.append(fact)
+        data = self.buffer.encode()
+        change.digest = digest_of(data)
+        self.saves.append(change)
+        self._ledger.taken |= change.taken
+        self.saving = True
+        try:
+            if how == "atomic":
+                temporary = self.path.with_name(".editor.swp")
+                temporary.write_bytes(data)
+                os.replace(temporary, self.path)  # noqa: PTH105 - as any program does
+            elif how == "torn":
+                await self._in_parts(data)
+            else:
+                self.path.write_bytes(data)
+        finally:
+            self.saving = False
+        self._saved(self.path)
+
+    async def _in_parts(self, data: bytes) -> None:
+        middle = len(data) // 2
+        with self.path.open("wb", buffering=0) as file:
+            for part in (data[:middle], data[middle:]):
+                file.write(part)
+                self._saved(self.path)
+                await asyncio.sleep(TORN_PAUSE)
+
+    def judge(self, known: Callable[[str], bool]) -> list[Fact]:
+        """Which of the saves so far the program has seen; what the others brought."""
+        unseen: list[Fact] = []
+        for save in self.saves:
+            if known(save.digest):
+                self._ledger.taken_in(self.device, save)
+            else:
+                self._ledger.never_seen(self.device, save)
+                unseen += save.facts
+        self.saves.clear()
+        return unseen

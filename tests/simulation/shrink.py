@@ -1,0 +1,92 @@
+"""The shortest history that still breaks a promise: steps and kinds of fault are taken out as long as it fails."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from tests.simulation.history import Plan, Step
+
+MOST_RUNS: Final = 250  # a bound on patience, not on what could still be taken out
+
+
+def sort_of(defect: str) -> str:
+    """A defect without its names and numbers: what a shorter history has to show as well."""
+    return re.sub(r"\[.*?\]|\(.*?\)|\S*[\d:/]\S*|\b[a-e]\b", "", defect)[:60]
+
+
+def shrunk(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:
+    """A smaller plan that fails as well; the plan itself where nothing can be taken out."""
+    runs = 0
+
+    def still_fails(candidate: Plan) -> bool:
+        nonlocal runs
+        runs += 1
+        return runs <= MOST_RUNS and fails(candidate)
+
+    for kind in sorted(plan.kinds):
+        if still_fails(without := plan.without([kind])):
+            plan = without
+    size = max(1, len(plan.steps) // 2)
+    while size:
+        plan = _thinned(plan, size, still_fails)
+        size //= 2
+    for step in plan.steps:
+        calmer = replace(plan, steps=tuple(replace(one, fuse=None) if one is step else one for one in plan.steps))
+        if step.fuse is not None and still_fails(calmer):
+            plan = calmer
+    return plan
+
+
+def _thinned(plan: Plan, size: int, fails: Callable[[Plan], bool]) -> Plan:
+    """Without as many runs of `size` steps as can be missed, the last ones first."""
+    at = len(plan.steps)
+    while at > 0:
+        shorter = replace(plan, steps=plan.steps[: max(0, at - size)] + plan.steps[at:])
+        if fails(shorter):
+            plan = shorter
+        at -= size
+    return plan
+
+
+def command(plan: Plan) -> str:
+    """How to live this history again."""
+    parts = [f"make sim SEED={plan.seed}", f"STEPS={','.join(_ranges(plan.steps))}"]
+    parts.append(f"KINDS={','.join(sorted(plan.kinds)) or 'none'}")
+    fuses = ",".join(str(step.number) for step in plan.steps if step.fuse is not None)
+    return " ".join([*parts, f"FUSES={fuses or 'none'}"])
+
+
+def _ranges(steps: Sequence[Step]) -> Iterator[str]:
+    """`3-7`, `9`: the numbers of steps, short."""
+    numbers = [step.number for step in steps]
+    if not numbers:
+        yield "none"
+    while numbers:
+        first = last = numbers.pop(0)
+        while numbers and numbers[0] == last + 1:
+            last = numbers.pop(0)
+        yield str(first) if first == last else f"{first}-{last}"
+
+
+def replayed(plan: Plan, *, steps: str | None, kinds: str | None, fuses: str | None) -> Plan:
+    """The plan that `command` named: of the seed's own plan, these kinds, steps and deaths alone."""
+    if kinds is not None:
+        plan = plan.without(plan.kinds - set(kinds.split(",")))
+    if steps is not None:
+        plan = plan.only(_numbers(steps))
+    if fuses is not None:
+        kept = _numbers(fuses)
+        plan = replace(
+            plan, steps=tuple(step if step.number in kept else replace(step, fuse=None) for step in plan.steps)
+        )
+    return plan
+
+
+def _numbers(text: str) -> set[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        if part != "none":
+            first, _, last = part.partition("-")
+            found |= set(range(int(first), int(last or first) + 1))
+    return found

@@ -1,0 +1,238 @@
+"""One history: the plan's steps carried out on real devices, then the quiet tail, then the oracle.
+
+Steps run one after the other, but what they began may still be under way: an answer that travels, a save in two parts,
+a round that waits for the next one. The trace tells everything that anybody did, with its simulated time.
+"""
+
+import asyncio
+import hashlib
+import random
+import tempfile
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sync.errors import XiaobaiError
+from tests.simulation import acts, oracle
+from tests.simulation.device import Device, Surroundings
+from tests.simulation.history import Plan, Step, planned
+from tests.simulation.ledger import Ledger
+from tests.simulation.machine import DeviceClock, Machine, ProcessDied
+from tests.simulation.network import Line, SimulatedServer
+from tests.support import VirtualTimeLoop
+
+ROUNDS: Final = 4  # after the last fault: within so many rounds every device of a user holds the same
+LIVE: Final = 700.0  # seconds after which a replica that fell silent has lost its device to another
+PATIENCE: Final = 900.0  # seconds of simulated time that one act of the tail may take
+MEMORY: Final = Path("/dev/shm")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a history. `defects` is empty where every promise held."""
+
+    seed: int
+    defects: tuple[str, ...]
+    digest: str  # of the trace
+    trace: tuple[str, ...]
+    facts: int  # things that had to survive
+    events: int
+
+
+class World:
+    """Devices, users, a server, and everything that is known about what happened."""
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.ledger = Ledger()
+        self.machine = Machine(plan.seed)
+        self.machine.overwriting = self._overwriting
+        self.trace: list[str] = []
+        self.defects: list[str] = []
+        self.server_clock = DeviceClock(f"server {plan.seed}")
+        chance = random.Random(f"server work {plan.seed}")
+        self.server = SimulatedServer(self.server_clock, chance, work=min(plan.rate("delay"), 0.5), page=plan.page)
+        self.users: list[str] = []
+        self.around = Surroundings(
+            folder=folder,
+            machine=self.machine,
+            server=self.server,
+            ledger=self.ledger,
+            told=self.tell,
+            defect=self.blame,
+            sharing=plan.sharing,
+            living=plan.living,
+            push_events=chance.choice([2, 20, 200]),
+        )
+        self.devices: list[Device] = []
+        self.at = 0  # the number of the step that was begun last
+        self.copied = False  # whether two devices may have one session
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def tell(self, what: str) -> None:
+        self.trace.append(f"{asyncio.get_running_loop().time():.3f} {what}")
+
+    def blame(self, defect: str) -> None:
+        self.tell(f"DEFECT {defect}")
+        self.defects.append(defect)
+
+    def email(self, user: int) -> str:
+        return f"user{user}@example.com"
+
+    def add_device(self, name: str) -> Device:
+        plan, seed = self.plan, f"{self.plan.seed} {name}"
+        line = Line(
+            random.Random(f"line {seed}"),
+            loss=plan.rate("loss"),
+            duplicates=plan.rate("duplicates"),
+            delay=plan.rate("delay"),
+        )
+        device = Device(name, self.around, seed, line)
+        device.file_errors, device.database_errors = plan.rate("file"), plan.rate("database")
+        self.devices.append(device)
+        return device
+
+    # --- the history -----------------------------------------------------------------------------------------
+
+    async def live(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._unhandled)
+        for user in range(self.plan.users):
+            self.users.append(self.server.add_user(self.email(user), "a long password"))
+        chance = random.Random(f"beginning {self.plan.seed}")
+        for number in range(self.plan.devices):
+            device = self.add_device("abcde"[number])
+            if chance.random() < 0.75:
+                await self.acted(device, acts.log_in(self, device, number % self.plan.users), PATIENCE)
+        for step in self.plan.steps:
+            await self._step(step)
+        await self._quiet()
+
+    async def _step(self, step: Step) -> None:
+        device = self.devices[step.device]
+        chance = random.Random(f"{self.plan.seed} step {step.number}")
+        self.at = step.number
+        self.tell(f"step {step.number} {step.action} on {device.name}")
+        if step.fuse is not None and device.life is not None:
+            device.life.process.fuse = step.fuse
+        patience = chance.choice([0.0, 1.0, 10.0, 30.0])
+        await self.acted(device, acts.ACTS[step.action](self, device, step, chance), patience)
+        await asyncio.sleep(step.gap)
+
+    async def acted(self, device: Device, act: Coroutine[Any, Any, None], patience: float) -> None:
+        """Begin an act and wait for it so long; it goes on where it takes longer."""
+        task = asyncio.get_running_loop().create_task(self._guarded(device, act))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        await asyncio.wait({task}, timeout=patience)
+
+    async def _guarded(self, device: Device, act: Coroutine[Any, Any, None]) -> None:
+        try:
+            await act
+        except Exception:  # noqa: BLE001 - whatever it is, the oracle shows it with its place
+            self.blame(f"{device.name}: an act of the simulation failed: {traceback.format_exc()}")
+
+    async def within(self, device: Device, what: str, work: Callable[[], Awaitable[object]]) -> bool:
+        """Have the device's program do something; whether it was done. Errors of ours are outcomes, others defects."""
+        done = False
+
+        async def doing() -> None:
+            nonlocal done
+            try:
+                await work()
+            except XiaobaiError as error:
+                self.tell(f"{device.name} {what}: {error.kind}")
+            except (ProcessDied, asyncio.CancelledError):
+                return
+            except Exception:  # noqa: BLE001 - a program that raises anything else has a defect
+                self.blame(f"{device.name} {what} raised: {traceback.format_exc()}")
+            else:
+                done = life is not None and life.process.alive
+                self.tell(f"{device.name} {what}")
+
+        life = device.life
+        task = device.spawn(doing())
+        await asyncio.wait({task})
+        if life is not None and not life.process.alive:
+            await device.reaped()
+        return done
+
+    def pass_time(self, seconds: float) -> None:
+        """All clocks go on while every program sleeps, as when the lids are shut: cheaper than living through it."""
+        for clock in (self.server_clock, *(device.clock for device in self.devices)):
+            clock.skew += seconds
+
+    def stand(self) -> list[object]:
+        """What a round can change."""
+        heads: list[object] = [memory.head for memory in self.server.memories.values()]
+        return [*heads, *(device.stand() for device in self.devices)]
+
+    # --- the quiet tail --------------------------------------------------------------------------------------
+
+    async def _quiet(self) -> None:
+        """No faults any more: everybody logs in, sends again what got no answer, and syncs."""
+        self.tell("quiet")
+        self.server.down = False
+        for device in self.devices:
+            device.line.loss = device.line.duplicates = device.line.delay = 0.0
+            device.line.down = False
+            device.file_errors = device.database_errors = 0.0
+            if device.life is not None:
+                device.life.process.fuse = None
+                device.life.process.file_errors = device.life.process.database_errors = 0.0
+        while self._under_way:
+            await asyncio.wait(set(self._under_way))
+        await self.server.settled()
+        self.pass_time(LIVE)
+        for device in self.devices:
+            await self.acted(device, acts.calm(self, device), PATIENCE)
+        self.pass_time(LIVE)  # a copied home has sent for the device that it was copied from
+        for number in range(ROUNDS):
+            self.tell(f"round {number + 1}")
+            before = self.stand()
+            for device in self.devices:
+                await self.acted(device, acts.round_of(self, device), PATIENCE)
+            if self.stand() == before:
+                break  # nothing moved any more, so nothing will
+        views = {device.name: await acts.views(device) for device in self.devices}
+        for device in self.devices:
+            await device.left()
+        self.defects += oracle.defects(self, views)
+
+    def _overwriting(self, name: str, path: Path) -> None:
+        next(device for device in self.devices if device.name == name).overwritten(path)
+
+    def _unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if error is not None and not isinstance(error, ProcessDied):
+            shown = "".join(traceback.format_exception(error))
+            self.blame(f"nobody handled {context.get('message')}: {shown}")
+
+    def digest(self) -> str:
+        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
+
+
+def run(plan: Plan) -> Outcome:
+    """Live one history in a folder of its own."""
+    place = MEMORY if MEMORY.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=place, prefix="xiaobai-sim-") as folder:
+        world = World(plan, Path(folder))
+        with world.machine.running(), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            runner.run(_lived(world))
+        events = sum(memory.head for memory in world.server.memories.values())
+        facts = sum(1 for _ in world.ledger.expected())
+        return Outcome(plan.seed, tuple(world.defects), world.digest(), tuple(world.trace), facts, events)
+
+
+async def _lived(world: World) -> None:
+    try:
+        await world.live()
+    except Exception:  # noqa: BLE001 - a simulator that fails has found something too
+        world.blame(f"the simulation failed: {traceback.format_exc()}")
+
+
+def lived(seed: int) -> Outcome:
+    """The history of a seed."""
+    return run(planned(seed))
