@@ -19,6 +19,7 @@ import msgspec
 from sqlalchemy import Integer, LargeBinary, Table
 
 from sync.clock import hlc_parts
+from sync.db.failures import OF_DAMAGE
 from sync.db.migrate import known
 from sync.errors import SchemaTooNew
 from sync.files import sha256
@@ -50,7 +51,7 @@ class Damaged:
         """How much `integrity_check` finds; 100 stands for that or more."""
         try:
             found = self._connection.execute(f"pragma integrity_check({NOTABLE})").fetchall()
-        except sqlite3.DatabaseError:
+        except OF_DAMAGE:
             return NOTABLE
         return 0 if found == [(b"ok",)] else len(found)
 
@@ -61,7 +62,7 @@ class Damaged:
         for query in (noted, f"select max({key}) from {table}"):  # noqa: S608 - names of ours
             try:
                 row = self._connection.execute(query).fetchone()
-            except sqlite3.DatabaseError:
+            except OF_DAMAGE:
                 continue
             found.append(row[0] if row and isinstance(row[0], int) else 0)
         if len(found) < 2:
@@ -91,7 +92,7 @@ class Damaged:
             return
         try:
             found = self._connection.execute(f"select {', '.join(columns)} from {table}").fetchall()  # noqa: S608 - names of ours
-        except sqlite3.DatabaseError:
+        except OF_DAMAGE:
             self.failed.add(table.name)
             return
         for values in found:
@@ -101,7 +102,7 @@ class Damaged:
         """An older schema may lack some; the new database then has its own default."""
         try:
             here = {row[1].decode() for row in self._connection.execute(f"pragma table_info({table})")}
-        except (sqlite3.DatabaseError, UnicodeDecodeError):
+        except OF_DAMAGE:
             here = set()
         if not here:
             self.failed.add(table.name)
@@ -110,7 +111,7 @@ class Damaged:
     def _read(self, table: Table, query: str, keys: Mapping[str, object]) -> list[Values]:
         try:
             return self._connection.execute(query, keys).fetchall()
-        except sqlite3.DatabaseError:
+        except OF_DAMAGE:
             self.failed.add(table.name)
             return []
 
@@ -118,7 +119,7 @@ class Damaged:
         """One row, also from a page on which another row's cell has an impossible size."""
         try:
             return self._connection.execute(query, key).fetchall()
-        except sqlite3.DatabaseError:
+        except OF_DAMAGE:
             self._connection.execute("pragma cell_size_check = off")
         try:
             return self._read(table, query, key)
@@ -154,7 +155,7 @@ def open_damaged(copy: Path, page_one: bytes) -> Damaged | None:
             connection.execute("pragma cell_size_check = on")
             if connection.execute("select 1 from sqlite_master where name = 'events'").fetchone():
                 return Damaged(connection, pages)
-        except sqlite3.DatabaseError:
+        except OF_DAMAGE:
             pass
         connection.close()
     return None

@@ -96,6 +96,9 @@ class Database:
         try:
             await database._in(database._writer, lambda: _prepare(path, database._write_engine))
             database._inode = path.stat().st_ino
+        except UnicodeDecodeError as error:  # in SQLite's complaint about a schema (see OF_DAMAGE)
+            await database.close()
+            raise StorageCorrupt("the schema of the database is no text") from error
         except BaseException:
             await database.close()
             raise

@@ -31,6 +31,10 @@ NOT_TEXT: Final = (
     "Could not decode to UTF-8"  # how Python's driver begins, without a code: SQLite itself would not mind
 )
 
+# What a statement on a damaged file may raise. Where SQLite's message quotes a damaged schema, Python's driver fails on
+# the message, and no error of SQLite is seen.
+OF_DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
+
 # One statement's own fault: the transaction around it is whole, and what else it holds may be committed.
 OF_ONE_STATEMENT: Final = frozenset(
     {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE}

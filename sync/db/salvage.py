@@ -37,7 +37,7 @@ from sqlalchemy.exc import DBAPIError
 
 from sync.db.damaged import Damaged, Row, open_damaged, refuse_newer
 from sync.db.engine import BUSY_TIMEOUT_MS, Database
-from sync.db.failures import translated
+from sync.db.failures import OF_DAMAGE, translated
 from sync.db.migrate import migrate
 from sync.db.tables import UNKNOWN_OWNER, accounts, deliveries, events, quarantine, replica, watermarks, written
 from sync.errors import StorageBusy, StorageCorrupt
@@ -95,7 +95,7 @@ async def open_or_salvage(
     try:
         return await _opened(path, thorough=thorough), None
     except StorageCorrupt as error:
-        if not isinstance(error, _Found) and not isinstance(error.__cause__, DBAPIError | sqlite3.Error):
+        if not isinstance(error, _Found) and not isinstance(error.__cause__, (DBAPIError, *OF_DAMAGE)):
             raise  # another program's database: SQLite has nothing to say against it
     salvage = await asyncio.to_thread(_salvage, path, destination, now, succeed)
     return await Database.open(path), salvage
@@ -163,7 +163,7 @@ def _writers_out(path: Path) -> Iterator[None]:
     with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)) as connection:
         try:
             connection.execute("begin immediate")
-        except sqlite3.Error as error:
+        except OF_DAMAGE as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
                 raise StorageBusy("another process writes to the damaged database") from error
         yield
@@ -309,8 +309,8 @@ _DELIVER: Final = """
 insert or ignore into deliveries (destination, position, state)
 select :to, position, case when server_seq is not null then 'acked'
   when position in (select position from quarantine where destination = :to) then 'quarantined' else 'pending' end
-from events where reach = 'cloud' and replica_id = (select replica_id from replica)
-"""
+from events where reach = 'cloud' and (server_seq is null or replica_id = (select replica_id from replica))
+"""  # what no server numbered is our own, whatever became of its replica's id
 _TRY_AGAIN: Final = """
 update deliveries set state = 'pending' where destination = :to and state = 'quarantined'
 and position not in (select position from quarantine where destination = :to)

@@ -189,7 +189,7 @@ def _readable(path: Path, data: bytes) -> set[str]:
         for position, row in base().rows.items():
             try:
                 same = connection.execute("select * from events where position = ?", [position]).fetchone() == row
-            except sqlite3.Error:
+            except (sqlite3.Error, UnicodeDecodeError):  # the second: the words of the error are damaged themselves
                 continue
             if same:
                 found.add(str(row[1]))

@@ -9,6 +9,13 @@ from tests.crash.damage import DAMAGES, trial
 
 SEED: Final = int(os.environ.get("CRASH_SEED", "0"))
 BATCH: Final = len(DAMAGES)
+ONCE_FAILED: Final = (
+    20,
+    30,
+    84,
+    356,
+    932,
+)  # a number too large, a page twice, a schema that is no text, a lost replica
 
 
 @pytest.mark.parametrize("batch", range(8))
@@ -16,3 +23,8 @@ def test_the_damaged_is_kept_what_can_be_read_lives_on_and_what_waited_waits(bat
     begin = SEED + batch * BATCH
     outcomes = [trial(seed) for seed in range(begin, begin + BATCH)]
     assert [complaint for _, complaint in outcomes if complaint] == []
+
+
+@pytest.mark.parametrize("seed", ONCE_FAILED)
+def test_what_once_went_wrong_goes_well(seed: int) -> None:
+    assert trial(seed)[1] == ""

@@ -381,6 +381,17 @@ async def test_damage_within_a_text_costs_that_row_alone(home: Home, damage: byt
         assert any("lost: events" in warning for warning in app.start_warnings)
 
 
+async def test_a_schema_that_is_no_text_any_more_is_damage_like_another(home: Home) -> None:
+    before = await home.fill(20)
+    overwrite(home.database, home.database.read_bytes().index(b"CREATE TABLE deliveries") + 8, b"\xc4")
+    with pytest.raises(StorageCorrupt):
+        async with home.app(Role.GUEST):
+            pass
+    async with home.app() as app:
+        assert await intact(app, before) == set(before)
+        assert warned(app)
+
+
 # --- whose memory it is ------------------------------------------------------------------------------------
 
 
