@@ -18,50 +18,25 @@ from typing import Any, Final, Literal
 from urllib.parse import urlsplit
 
 from platformdirs import user_data_path
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 from pydantic_settings import SettingsError as NotJsonError
 
 from sync.errors import ServiceKeyRefused, SettingsError
+from sync.sections import (
+    DocumentSettings,
+    LoadSettings,
+    PrivacySettings,
+    RecordSettings,
+    RedactionSettings,
+    SyncSettings,
+)
 
 PREFIX: Final = "XIAOBAI_"
 NEST: Final = "__"
 ADMIN_KEYS: Final = (f"{PREFIX}ADMIN_KEY", "SUPABASE_SECRET_KEY")  # the first found; never settings
 CONFIG_FILE: Final = "config.toml"
 THIS_MACHINE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class LoadSettings(_Part):
-    other_devices: Literal["digest", "off"] = "digest"
-
-
-class PrivacySettings(_Part):
-    store_messages: bool = False
-
-
-class RecordSettings(_Part):
-    min_importance: float = Field(default=0.0, ge=0.0, le=1.0)
-
-
-class RedactionSettings(_Part):
-    patterns: tuple[str, ...] = ()
-
-
-class DocumentSettings(_Part):
-    sharing: Literal["device", "user"] = "device"  # whose document the file is: this device's, or one for all
-    poll_seconds: float = Field(default=3.0, gt=0.0, le=60.0)  # the floor below the watcher
-    keep_versions: int = Field(default=200, ge=20, le=10_000)  # an editor may hold a buffer this many writes old
-
-
-class SyncSettings(_Part):
-    poll_seconds: float = Field(default=30.0, ge=0.2, le=3600.0)
-    timeout_seconds: float = Field(default=12.0, gt=0.0, le=60.0)  # one request, as a whole
-    push_events: int = Field(default=200, ge=1, le=500)
-    realtime: bool = True  # hear of the other devices' changes at once; polling goes on below it
 
 
 class Settings(BaseSettings):

@@ -40,7 +40,7 @@ from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import Draft, Event, Query, Reach
 from sync.redaction import Redactor
-from sync.settings import SyncSettings
+from sync.sections import SyncSettings
 
 T = TypeVar("T")
 

@@ -31,7 +31,7 @@ from sync.cloud.progress import Pulls
 from sync.errors import CloudUnavailable, DeviceForked, DeviceKeyInUse, Rejected
 from sync.log.log import Log
 from sync.log.model import Cursor, Event, Refusal
-from sync.settings import SyncSettings
+from sync.sections import SyncSettings
 
 PULL_EVENTS: Final = 1_000  # the most that the server hands out in one answer; it cuts at 1 MiB as well
 MOST_REQUESTS: Final = 10_000  # in one round: a bound on a server that never says it is done

@@ -32,7 +32,7 @@ from sync.errors import (
 )
 from sync.log.log import Log
 from sync.log.model import Cursor
-from sync.settings import SyncSettings
+from sync.sections import SyncSettings
 from sync.signals import Signal, wait_for_any
 
 LONGEST_WAIT: Final = 300.0  # seconds between attempts while nothing answers

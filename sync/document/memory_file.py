@@ -33,7 +33,7 @@ from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, Stor
 from sync.files import Probe, Stamp, compare_and_swap, remove_unchanged, sha256, stamp
 from sync.log.log import Log
 from sync.redaction import Redactor
-from sync.settings import DocumentSettings
+from sync.sections import DocumentSettings
 
 ATTEMPTS: Final = 5  # rounds against an editor that saves at the same moment; the next event starts over
 

@@ -21,7 +21,7 @@ from sync.log import store as log_store
 from sync.log.log import Log
 from sync.log.model import Event, Page, Query
 from sync.redaction import Redactor
-from sync.settings import DocumentSettings
+from sync.sections import DocumentSettings
 
 MORNING = datetime(2026, 1, 8, 9, 0, 0, tzinfo=timezone(timedelta(hours=8)))
 KEPT_VERSIONS = 200

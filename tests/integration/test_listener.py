@@ -15,7 +15,7 @@ from sync.cloud.plan import LONGEST_PAUSE
 from sync.cloud.port import DeviceFacts, SyncAnswer, SyncRequest
 from sync.cloud.standing import VOUCHES_FOR
 from sync.errors import CloudUnavailable, Forbidden, LoginRequired
-from sync.settings import SyncSettings
+from sync.sections import SyncSettings
 from tests.support import Device, LoopClock, event, gaps, in_virtual_time, new_server, open_device, running
 
 POLL = 3600.0

@@ -28,7 +28,7 @@ from sync.errors import (
     StorageFull,
 )
 from sync.log.envelope import to_wire
-from sync.settings import SyncSettings
+from sync.sections import SyncSettings
 from sync.signals import wait_for_any
 from tests.support import BROKEN_AFTER, PASSWORD, REDACTOR, Device, FixedClock, draft, open_device
 

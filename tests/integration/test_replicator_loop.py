@@ -26,7 +26,7 @@ from sync.errors import (
     SchemaMismatch,
     StorageError,
 )
-from sync.settings import SyncSettings
+from sync.sections import SyncSettings
 from tests.support import Device, LoopClock, gaps, in_virtual_time, new_server, open_device, running
 
 HOUR = 3600.0

@@ -17,7 +17,7 @@ from sync.document.labels import is_shared
 from sync.document.model import Version
 from sync.errors import StorageError
 from sync.log.model import Cursor, Query
-from sync.settings import DocumentSettings
+from sync.sections import DocumentSettings
 from tests.integration.document_desk import Desk, on_a_desk
 from tests.support import REDACTOR
 

@@ -20,7 +20,8 @@ from sync.app import App, Role, open_app, sidecar_role
 from sync.document.capture import Exchange
 from sync.errors import XiaobaiError
 from sync.jobs import kept_up, running
-from sync.settings import DocumentSettings, Settings, SyncSettings
+from sync.sections import DocumentSettings, SyncSettings
+from sync.settings import Settings
 from tests.simulation.home import Home
 from tests.simulation.ledger import Ledger
 from tests.simulation.machine import CURRENT, DeviceClock, Disk, Machine, Process, ProcessDied

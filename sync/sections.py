@@ -1,0 +1,40 @@
+"""The groups of settings, one for each room. What is read from where, and what is refused, stands in `settings.py`."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Section(BaseModel):
+    """A group of settings of one room: `XIAOBAI_<GROUP>__<NAME>`."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LoadSettings(Section):
+    other_devices: Literal["digest", "off"] = "digest"
+
+
+class PrivacySettings(Section):
+    store_messages: bool = False
+
+
+class RecordSettings(Section):
+    min_importance: float = Field(default=0.0, ge=0.0, le=1.0)
+
+
+class RedactionSettings(Section):
+    patterns: tuple[str, ...] = ()
+
+
+class DocumentSettings(Section):
+    sharing: Literal["device", "user"] = "device"  # whose document the file is: this device's, or one for all
+    poll_seconds: float = Field(default=3.0, gt=0.0, le=60.0)  # the floor below the watcher
+    keep_versions: int = Field(default=200, ge=20, le=10_000)  # an editor may hold a buffer this many writes old
+
+
+class SyncSettings(Section):
+    poll_seconds: float = Field(default=30.0, ge=0.2, le=3600.0)
+    timeout_seconds: float = Field(default=12.0, gt=0.0, le=60.0)  # one request, as a whole
+    push_events: int = Field(default=200, ge=1, le=500)
+    realtime: bool = True  # hear of the other devices' changes at once; polling goes on below it
