@@ -1,6 +1,7 @@
 """The SQL of replication: what to push, what was answered, whose profile this is."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from sqlalchemy import Connection, insert, select
@@ -70,7 +71,8 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     new = list({event.event_id: event for event in answer.events if event.event_id not in known}.values())
     if log_store.any_taken(connection, new):
         raise DeviceForked("an event of ours stands under a number that the server knows under another id")
-    outbox_store.drop_stale_numbers(connection, answer.events, beyond=answer.head if verdict.caught_up else None)
+    beyond = answer.head if verdict.caught_up else None
+    may_lack = outbox_store.drop_stale_numbers(connection, answer.events, beyond=beyond) or cursor(connection).may_lack
     outbox_store.number(connection, held)
     if any(bounded_hlc(event) != event.hlc for event in held):
         log_store.note_reordered(connection, clock)
@@ -80,9 +82,9 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     returned = [event.event_id for event in new if event.replica_id == own]
     outbox_store.note_delivered(connection, CLOUD, returned)
     log_store.witness(connection, answer.events, clock)
-    outbox_store.move_cursor(connection, CLOUD, verdict.cursor)
-    if verdict.caught_up:
+    if may_lack and verdict.caught_up:
         outbox_store.send_again_what_was_forgotten(connection, CLOUD)
+    outbox_store.move_cursor(connection, CLOUD, replace(verdict.cursor, may_lack=may_lack and not verdict.caught_up))
     return len(new)
 
 

@@ -2,11 +2,11 @@
 
 A range of keys is read at once; what is missing in it is asked for key by key, so one bad leaf costs only its own rows,
 and a number that became too large does not end the reading early. A bad inner page costs all below it: pages are not
-searched for rows that no tree leads to. Page 1 holds the header and the names of the tables: where it is gone, that of
-a new database takes its place in the copy, because the migrations lay out the same tables on the same pages. What then
-does not fit shows: every row is checked for its types, its JSON and, where there is one, its hash. SQLite keeps no
-checksums: damage that leaves such a row plausible (a byte of text, or an overflow page with the end of another row
-larger than a page) is found by nobody.
+searched for rows that no tree leads to. Page 1 holds the header and the names of the tables: where it is gone, or a
+page that it goes on to, that of a database of the first schema takes its place in the copy: every database was made
+with those tables on those pages, whatever was added later. What then does not fit shows: every row is checked for its
+types, its JSON and, where there is one, its hash. SQLite keeps no checksums: damage that leaves such a row plausible
+(a byte of text, or an overflow page with the end of another row larger than a page) is found by nobody.
 """
 
 import sqlite3

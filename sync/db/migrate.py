@@ -1,5 +1,6 @@
 """Brings a database to the schema this program knows, or refuses one that a newer program has written."""
 
+import sqlite3
 from importlib import resources
 from typing import Final, NamedTuple
 
@@ -27,8 +28,15 @@ def known() -> list[Migration]:
 
 
 def _statements(script: str) -> tuple[str, ...]:
-    without_comments = "\n".join(line for line in script.splitlines() if not line.lstrip().startswith("--"))
-    return tuple(part.strip() for part in without_comments.split(";") if part.strip())
+    """One by one; a trigger's own semicolons do not end it."""
+    found, held = [], ""
+    for line in script.splitlines(keepends=True):
+        if not line.lstrip().startswith("--"):
+            held += line
+        if sqlite3.complete_statement(held):
+            found.append(held.strip())
+            held = ""
+    return tuple(statement for statement in (*found, held.strip()) if statement)
 
 
 def migrate(connection: Connection) -> int:

@@ -38,7 +38,7 @@ from sqlalchemy.exc import DBAPIError
 from sync.db.damaged import Damaged, Row, open_damaged, refuse_newer
 from sync.db.engine import BUSY_TIMEOUT_MS, Database
 from sync.db.failures import OF_DAMAGE, translated
-from sync.db.migrate import migrate
+from sync.db.migrate import known, migrate
 from sync.db.tables import UNKNOWN_OWNER, accounts, deliveries, events, quarantine, replica, watermarks, written
 from sync.errors import StorageBusy, StorageCorrupt
 from sync.files import PRIVATE_FILE, told
@@ -231,8 +231,7 @@ def _rebuilt(copy: Path, new: Path, destination: str) -> _Saved:
         migrate(connection)
     engine.dispose()
     with closing(sqlite3.connect(new, isolation_level=None)) as target:
-        page_bytes = int(target.execute("pragma page_size").fetchone()[0])
-        damaged = open_damaged(copy, new.read_bytes()[:page_bytes])
+        damaged = open_damaged(copy, _page_one(new.with_name("first.db")))
         target.execute("pragma foreign_keys = on")
         target.execute("begin")
         if damaged is None:
@@ -248,6 +247,19 @@ def _rebuilt(copy: Path, new: Path, destination: str) -> _Saved:
         _repair(target, destination)
         target.execute("commit")
     return _Saved(copied, failed, findings)
+
+
+def _page_one(path: Path) -> bytes:
+    """Page 1 of a database of the first schema: every later one has these tables on the same pages.
+
+    That of a newer schema does not fit one page, and the pages that it goes on to lie elsewhere in every database.
+    """
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("begin")
+        for statement in known()[0].statements:
+            connection.execute(statement)
+        connection.execute("commit")
+        return path.read_bytes()[: int(connection.execute("pragma page_size").fetchone()[0])]
 
 
 def _copy(damaged: Damaged, target: sqlite3.Connection, destination: str) -> dict[str, int]:

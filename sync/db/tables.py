@@ -40,6 +40,14 @@ deliveries = Table(
     Column("state", Text, nullable=False),
 )
 
+delivery_counts = Table(  # kept by triggers
+    "delivery_counts",
+    metadata,
+    Column("destination", Text, primary_key=True),
+    Column("state", Text, primary_key=True),
+    Column("count", Integer, nullable=False),
+)
+
 quarantine = Table(
     "quarantine",
     metadata,
@@ -76,6 +84,7 @@ cursors = Table(
     Column("event_id", Text),
     Column("head", Integer, nullable=False),
     Column("synced_at", Text),
+    Column("may_lack", Integer, nullable=False),
 )
 
 accounts = Table(

@@ -34,8 +34,9 @@ from sync.document.prompt import compose
 from sync.files import probe, sha256
 from sync.log.envelope import event_of_row
 from sync.log.model import Event
+from sync.log.newest import NEWEST, newest_asked
 
-SCHEMA: Final = 1  # of the tables read here
+SCHEMA: Final = 2  # of the tables read here
 PATIENCE: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
 
 _NEWEST: Final = "select * from written where surface = 'file' order by version desc limit 1"
@@ -43,12 +44,9 @@ _PENDING: Final = (
     "select * from events where device_id = ? and type = ? and position >"
     " coalesce((select position from watermarks where name = 'document'), 0) order by position"
 )
-_OF_DEVICES: Final = (
-    "select * from events where type in (select value from json_each(?))"
-    " and device_id not in (select value from json_each(?))"
-    " order by hlc desc, replica_id desc, replica_seq desc limit ?"
+_WAITING: Final = (
+    "select coalesce(sum(count), 0) from delivery_counts where destination = 'cloud' and state = 'pending'"
 )
-_WAITING: Final = "select count(*) from deliveries where destination = 'cloud' and state = 'pending'"
 _CURSOR: Final = "select coalesce(max(seq), 0) from cursors where destination = 'cloud'"
 
 
@@ -110,5 +108,5 @@ class Glimpse:
 
 
 def _newest(connection: sqlite3.Connection, types: tuple[str, ...], besides: tuple[str, ...]) -> list[Event]:
-    given = (msgspec.json.encode(types).decode(), msgspec.json.encode(besides).decode(), MOST_EVENTS)
-    return [event_of_row(row) for row in connection.execute(_OF_DEVICES, given)]
+    rows = connection.execute(NEWEST, newest_asked(types, besides, MOST_EVENTS))
+    return [event_of_row(row) for row in rows]

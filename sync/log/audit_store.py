@@ -12,10 +12,16 @@ MOST_SHOWN: Final = 20  # problems of one kind that are named; the count tells t
 _QUESTIONS: Final = {
     "an event that may leave has no delivery": text(
         "select event_id from events where reach = 'cloud' and replica_id = (select replica_id from replica)"
-        " and not exists (select 1 from deliveries where deliveries.position = events.position)"
+        " and position not in (select position from deliveries)"
     ),
     "an event that must stay has a delivery": text(
         "select event_id from events join deliveries using (position) where reach = 'local'"
+    ),
+    "the deliveries are not as many as were counted": text(
+        "select destination || ' ' || state from ("
+        "select destination, state, count(*) as count from deliveries group by destination, state"
+        " union all select destination, state, -count from delivery_counts)"
+        " group by destination, state having sum(count) <> 0"
     ),
     "a payload is not a JSON object": text(
         "select event_id from events where not json_valid(payload) or json_type(payload) <> 'object'"

@@ -130,13 +130,18 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """How far we have read a remote log: its epoch, the number and id of the last event, and its head as last heard."""
+    """How far we have read a remote log: its epoch, the number and id of the last event, and its head as last heard.
+
+    `may_lack`: it may lack what it once acknowledged, since it is read from its start or has given a number of ours to
+    another event; until we are level with it.
+    """
 
     epoch: str | None = None
     seq: int = 0
     event_id: str | None = None
     head: int = 0
     synced_at: str | None = None
+    may_lack: bool = True
 
 
 @dataclass(frozen=True, slots=True)

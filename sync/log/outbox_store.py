@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, literal, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, literal, select, update
 
-from sync.db.tables import cursors, deliveries, events, quarantine
+from sync.db.tables import cursors, deliveries, delivery_counts, events, quarantine
 from sync.log.model import Cursor, Event, Refusal
 
 _DELIVER: Final = insert(deliveries).values(state="pending")
@@ -14,10 +14,8 @@ _SET_STATE: Final = (
     .where(deliveries.c.destination == bindparam("to"), deliveries.c.position == bindparam("at"))
     .values(state=bindparam("now"))
 )
-_COUNT: Final = (
-    select(func.count())
-    .select_from(deliveries)
-    .where(deliveries.c.destination == bindparam("to"), deliveries.c.state == bindparam("now"))
+_COUNT: Final = select(delivery_counts.c.count).where(
+    delivery_counts.c.destination == bindparam("to"), delivery_counts.c.state == bindparam("now")
 )
 _PENDING: Final = (
     select(deliveries.c.position)
@@ -82,7 +80,8 @@ def unsent_positions(connection: Connection, destination: str, replica_id: str) 
 
 
 def count(connection: Connection, destination: str, state: str) -> int:
-    return int(connection.execute(_COUNT, {"to": destination, "now": state}).scalar_one())
+    """How many deliveries are in a state: one row, whatever waits."""
+    return int(connection.execute(_COUNT, {"to": destination, "now": state}).scalar() or 0)
 
 
 def acknowledge(connection: Connection, destination: str, acked: Sequence[tuple[str, int]]) -> None:
@@ -135,7 +134,9 @@ def refusals(connection: Connection, destination: str) -> list[Refusal]:
 
 def cursor(connection: Connection, destination: str) -> Cursor:
     row = connection.execute(_CURSOR, {"to": destination}).first()
-    return Cursor() if row is None else Cursor(row.epoch, row.seq, row.event_id, row.head, row.synced_at)
+    if row is None:
+        return Cursor()
+    return Cursor(row.epoch, row.seq, row.event_id, row.head, row.synced_at, may_lack=bool(row.may_lack))
 
 
 def move_cursor(connection: Connection, destination: str, to: Cursor) -> None:
@@ -148,6 +149,7 @@ def move_cursor(connection: Connection, destination: str, to: Cursor) -> None:
             "event_id": to.event_id,
             "head": to.head,
             "synced_at": to.synced_at,
+            "may_lack": to.may_lack,
         },
     )
 
@@ -157,8 +159,8 @@ def forget_numbers(connection: Connection) -> None:
     connection.execute(update(events).where(events.c.server_seq.is_not(None)).values(server_seq=None, server_ts=None))
 
 
-def drop_stale_numbers(connection: Connection, seen: Sequence[Event], *, beyond: int | None) -> None:
-    """Forget numbers that the destination has given to other events since, and those `beyond` its head.
+def drop_stale_numbers(connection: Connection, seen: Sequence[Event], *, beyond: int | None) -> bool:
+    """Forget numbers that the destination has given to other events since, and those `beyond` its head; whether any.
 
     They were acknowledged ahead of our cursor, by a server that went back to a backup before we had read that far.
     """
@@ -171,10 +173,14 @@ def drop_stale_numbers(connection: Connection, seen: Sequence[Event], *, beyond:
         stale += connection.execute(_BEYOND, {"head": beyond}).scalars()
     if stale:
         connection.execute(_SET_NUMBER, [{"at": position, "number": None} for position in stale])
+    return bool(stale)
 
 
 def send_again_what_was_forgotten(connection: Connection, destination: str) -> int:
-    """After a complete refetch: events that were acknowledged once and that the server no longer has."""
+    """Once level with a log that `may_lack` something: events that it acknowledged once and no longer has.
+
+    This reads the whole log, so it is never asked for after an ordinary round.
+    """
     forgotten = select(events.c.position).where(events.c.server_seq.is_(None))
     statement = (
         update(deliveries)

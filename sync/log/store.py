@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Select, bindparam, func, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, func, insert, select, text, update
 
 from sync.clock import Clock, merge_hlc, milliseconds, new_event_id, next_hlc, timestamp, utc_offset_minutes, uuid7
 from sync.db.tables import events, replica, watermarks
@@ -25,6 +25,7 @@ from sync.log.model import (
     forgotten_by,
     reach_of,
 )
+from sync.log.newest import NEWEST, newest_asked
 
 ORDER: Final = "document.order"  # counts how often the events' order has changed
 
@@ -43,6 +44,7 @@ _BLANK: Final = (
 )
 _INSERT: Final = insert(events)
 _NEWEST: Final = select(func.coalesce(func.max(events.c.position), 0))
+_NEWEST_OF: Final = text(NEWEST)
 _WATERMARK: Final = select(watermarks.c.position).where(watermarks.c.name == bindparam("follower"))
 
 
@@ -243,13 +245,8 @@ def of_device(connection: Connection, device_id: str, *, after: int, types: Sequ
 
 def newest(connection: Connection, types: Sequence[str], *, limit: int, besides: Collection[str] = ()) -> list[Event]:
     """Events of all devices but some, newest first in the log's own order (HLC, replica, number)."""
-    statement = (
-        select(events)
-        .where(events.c.device_id.not_in(besides), events.c.type.in_(types))
-        .order_by(events.c.hlc.desc(), events.c.replica_id.desc(), events.c.replica_seq.desc())
-        .limit(limit)
-    )
-    return [event_of_row(row) for row in connection.execute(statement).mappings()]
+    rows = connection.execute(_NEWEST_OF, newest_asked(types, besides, limit)).mappings()
+    return [event_of_row(row) for row in rows]
 
 
 def of_types(connection: Connection, types: Sequence[str], *, after: int) -> Iterator[Event]:

@@ -16,13 +16,15 @@ from sync.app import App, Role, open_app
 from sync.cloud.contact import contact_of
 from sync.cloud.memory import MemoryCloud, MemoryServer
 from sync.db import salvage
-from sync.db.migrate import known
+from sync.db.engine import Database
+from sync.db.migrate import APPLICATION_ID, known
 from sync.document.capture import Exchange
 from sync.errors import DifferentUser, SchemaTooNew, StorageBusy, StorageCorrupt, StorageError
 from sync.log.model import Event, Query
 from sync.profiles import open_installation
 from sync.settings import Settings
-from tests.support import EMAIL, PASSWORD, draft, new_server
+from tests.history import fill_log
+from tests.support import EMAIL, PASSWORD, START, draft, new_server
 
 PAGE: Final = 4096
 MANY: Final = 300
@@ -113,13 +115,14 @@ def root_of(path: Path, name: str) -> int:
 def leaves(path: Path, root: int) -> Iterator[int]:
     """The leaf pages of a tree, in order (https://www.sqlite.org/fileformat2.html#b_tree_pages)."""
     page = path.read_bytes()[(root - 1) * PAGE : root * PAGE]
-    if page[0] not in {2, 5}:
+    head = page[100:] if root == 1 else page
+    if head[0] not in {2, 5}:
         yield root
         return
-    for cell in range(int.from_bytes(page[3:5], "big")):
-        at = int.from_bytes(page[12 + 2 * cell : 14 + 2 * cell], "big")
+    for cell in range(int.from_bytes(head[3:5], "big")):
+        at = int.from_bytes(head[12 + 2 * cell : 14 + 2 * cell], "big")
         yield from leaves(path, int.from_bytes(page[at : at + 4], "big"))
-    yield from leaves(path, int.from_bytes(page[8:12], "big"))
+    yield from leaves(path, int.from_bytes(head[8:12], "big"))
 
 
 def no_database(path: Path) -> None:
@@ -179,7 +182,41 @@ def cut_short(path: Path) -> None:
     os.truncate(path, path.stat().st_size // PAGE // 2 * PAGE)
 
 
+def names_gone(path: Path) -> None:
+    """A page of table names that page 1 goes on to; it lies after the tables of the first schema."""
+    garbage(path, next(iter(leaves(path, 1))))
+
+
+def first_page_and_names_gone(path: Path) -> None:
+    names_gone(path)
+    first_page_gone(path)
+
+
 # --- what survives -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("damage", [first_page_gone, names_gone, first_page_and_names_gone])
+async def test_a_database_of_an_earlier_schema_is_saved_without_its_first_page(tmp_path: Path, damage: Damage) -> None:
+    """It grew before it was upgraded: what the upgrade added lies on other pages than in a new database."""
+    path = tmp_path / "memory.db"
+    with closing(sqlite3.connect(path)) as connection:
+        for statement in (
+            *known()[0].statements,
+            f"pragma application_id = {APPLICATION_ID}",
+            "pragma user_version = 1",
+        ):
+            connection.execute(statement)
+        connection.execute("insert into replica (one, replica_id, next_seq) values (1, 'rep_old', 1)")
+        connection.commit()
+    fill_log(path, "device-a", MANY)
+    await (await Database.open(path)).close()
+    damage(path)
+    opened, saved = await salvage.open_or_salvage(
+        path, sidecar=True, thorough=True, destination="cloud", now=START, succeed=lambda *_: ""
+    )
+    assert saved is not None
+    assert saved.copied["events"] == MANY
+    await opened.close()
 
 
 @pytest.mark.parametrize(
@@ -187,6 +224,7 @@ def cut_short(path: Path) -> None:
     [
         (header_gone, MANY),
         (first_page_gone, MANY),
+        (names_gone, MANY),
         (middle_of_events, MANY - 20),
         (last_of_events, MANY - 20),
         (an_index, MANY),

@@ -25,6 +25,7 @@ from sync.errors import (
     StorageFull,
     StorageReadOnly,
 )
+from sync.log.outbox_store import count, cursor
 from tests.support import unprivileged
 
 INSERT = "insert into watermarks (name, position, updated_at) values ('{}', {}, 'now')"
@@ -414,6 +415,29 @@ def test_the_migrations_make_the_tables_that_the_program_knows() -> None:
     }
     engine.dispose()
     assert made == known_here
+
+
+def test_what_waited_before_the_counts_were_kept_is_counted() -> None:
+    """A database of the first schema, with deliveries in two states, brought up to date."""
+    engine = create_engine("sqlite://")
+    with engine.begin() as connection:
+        for statement in known()[0].statements:
+            connection.exec_driver_sql(statement)
+        connection.exec_driver_sql(f"pragma application_id = {APPLICATION_ID}")
+        connection.exec_driver_sql("pragma user_version = 1")
+        for position, state in enumerate(("pending", "pending", "acked")):
+            connection.exec_driver_sql(f"insert into deliveries values ('cloud', {position}, '{state}')")
+        connection.exec_driver_sql("insert into cursors values ('cloud', 'e', 7, 'evt', 7, null)")
+        migrate(connection)
+        assert [count(connection, "cloud", state) for state in ("pending", "acked", "dropped")] == [2, 1, 0]
+        assert cursor(connection, "cloud").may_lack, "it may have been on its way through a restored server's log"
+        connection.exec_driver_sql("update deliveries set state = 'dropped' where position = 0")
+        connection.exec_driver_sql("delete from deliveries where position = 2")
+        connection.exec_driver_sql(
+            "insert or ignore into deliveries values ('cloud', 1, 'acked'), ('cloud', 9, 'acked')"
+        )
+        assert [count(connection, "cloud", state) for state in ("pending", "acked", "dropped")] == [1, 1, 1]
+    engine.dispose()
 
 
 async def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
