@@ -267,7 +267,7 @@ async def _construct(
     profile = open_profile(settings.data_dir, installation)
     replica = await open_replica(profile.database, settings, clock, sidecar=is_sidecar, serving=role is Role.SIDECAR)
     stack.push_async_callback(replica.database.close)
-    redactor = Redactor(extra_patterns=settings.redaction.patterns)
+    redactor = Redactor(extra_patterns=settings.redaction.patterns, enabled=settings.redaction.enabled)
     events = parts.log(replica, settings, installation, clock)
     document = parts.memory_file(settings, profile, events, redactor, clock)
     if is_sidecar:
@@ -295,7 +295,7 @@ async def _construct(
         replica_id=replica.replica_id,
         profile=profile,
         log=events,
-        intake=Intake(redactor.for_leaving(), store_messages=settings.privacy.store_messages),
+        intake=Intake(redactor.for_leaving(), settings.privacy.store_messages, local=redactor),
         document=document,
         conversation=Conversation(events, document, replicator, redactor, clock=clock, settings=settings),
         account=account,

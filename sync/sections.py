@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 
 class Section(BaseModel):
@@ -17,6 +17,14 @@ class LoadSettings(Section):
 
 class PrivacySettings(Section):
     store_messages: bool = False
+    retention_days: int = -1  # days that events are kept; -1: for ever
+
+    @field_validator("retention_days")
+    @classmethod
+    def _days(cls, value: int) -> int:
+        if value == 0 or value < -1:  # 0 would keep nothing, which nobody asks for by accident twice
+            raise ValueError("must be -1 (keep for ever) or at least 1")
+        return value
 
 
 class RecordSettings(Section):
@@ -24,6 +32,9 @@ class RecordSettings(Section):
 
 
 class RedactionSettings(Section):
+    enabled: bool = (
+        True  # false: what stays on this device is kept as it was said; what leaves is redacted all the same
+    )
     patterns: tuple[str, ...] = ()
 
 

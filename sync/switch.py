@@ -25,7 +25,7 @@ from sync.document.neighbours import Neighbour, Neighbours
 from sync.errors import StorageError
 from sync.files import make_private_folder
 from sync.log.log import Log
-from sync.log.model import Draft, Event, Origin, Query
+from sync.log.model import Draft, Event, Origin, Query, Reach
 from sync.profiles import (
     Installation,
     Profile,
@@ -150,6 +150,7 @@ async def _carry_over(guest: Log, rooms: Rooms) -> None:
 
 
 def _drafted(event: Event, redactor: Redactor) -> Draft:
+    redactor = redactor if event.reach is Reach.LOCAL else redactor.for_leaving()
     return Draft(
         type=event.type,
         payload=redactor.payload(event.payload),

@@ -19,9 +19,12 @@ from sync.log.model import (
     Draft,
     Origin,
     Query,
+    Reach,
     project_id_for,
+    reach_of,
 )
-from sync.redaction import Clean, Redactor
+from sync.log.payloads import MESSAGE, check_payload
+from sync.redaction import Redactor
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -63,10 +66,15 @@ class _Filter(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """Turns foreign JSON into drafts. `store_messages`: keep the text of `message` events whole (redacted)."""
+    """Turns foreign JSON into drafts. `store_messages`: keep the text of `message` events whole (redacted).
+
+    `redactor` is one for what leaves. `local` is that of events whose type stays on this device, where the user has
+    turned redaction of those off.
+    """
 
     redactor: Redactor
     store_messages: bool = False
+    local: Redactor | None = None
 
     def draft(self, value: object) -> Draft:
         """One event object. Raises InvalidInput naming the field, TooLarge, RedactionFailed."""
@@ -77,18 +85,22 @@ class Intake:
             raise InvalidInput(f"schema_version {foreign.schema_version} is not known here", field="schema_version")
         extra = {key: item for key, item in value.items() if key not in _Foreign.__struct_fields__ and key not in OURS}
         check_name(foreign.type, field="type", limit=TYPE_LENGTH)
-        payload = foreign.payload if foreign.type != "message" else self._message(foreign.payload)
+        check_payload(foreign.type, foreign.payload)
+        payload = foreign.payload if foreign.type != MESSAGE else self._message(foreign.payload)
+        redactor = self._redactor_for(foreign.type)
+        path = _name(foreign.project_path, "project_path", PATH_LENGTH)
         return _bounded(
             Draft(
                 type=foreign.type,
-                payload=self.redactor.payload(payload),
-                project_id=_name(foreign.project_id, "project_id") or project_id_for(foreign.project_path),
-                project_path=self._path(foreign.project_path),
+                payload=redactor.payload(payload),
+                project_id=_name(foreign.project_id, "project_id") or project_id_for(path),
+                # A folder can be named after anything, so it is redacted as text is; the id is of the real one.
+                project_path=None if path is None else redactor.clean(path),
                 session_id=_name(foreign.session_id, "session_id"),
                 event_id=_name(foreign.event_id, "event_id", EVENT_ID_LENGTH),
                 ts=None if foreign.ts is None else _checked_time(foreign.ts),
                 origin=foreign.origin,
-                extra=self.redactor.payload(extra) if extra else None,
+                extra=redactor.payload(extra) if extra else None,
             )
         )
 
@@ -114,10 +126,8 @@ class Intake:
             raise InvalidInput("an event id cannot leave this device as it is", field="event_ids")
         return _bounded(Draft(type=FORGOTTEN, payload=payload))
 
-    def _path(self, path: str | None) -> Clean | None:
-        """A folder can be named after anything, so it is redacted as text is; the project's id is of the real one."""
-        checked = _name(path, "project_path", PATH_LENGTH)
-        return None if checked is None else self.redactor.clean(checked)
+    def _redactor_for(self, kind: str) -> Redactor:
+        return self.local if self.local is not None and reach_of(kind) is Reach.LOCAL else self.redactor
 
     def _message(self, payload: dict[str, Any]) -> dict[str, Any]:
         """A message's text is stored only where the user asked for it; otherwise its beginning and its length."""
