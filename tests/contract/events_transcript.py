@@ -47,6 +47,8 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+_TOOL_CALLS: Final = _json({"project_id": PLACE["project_id"], "types": ["tool_call"], "limit": 1000})
+
 # (arguments, standard input)
 STEPS: Final[list[tuple[list[str], str]]] = [
     (["--json", "events", "append", _json(STARTED)], ""),
