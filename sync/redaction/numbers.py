@@ -13,7 +13,7 @@ from sync.redaction.checksums import is_bank_card, is_identity, is_mobile
 from sync.redaction.engine import Pattern
 from sync.redaction.model import BANK_CARD, IDENTITY, PHONE, Span
 
-_CHAIN: Final = Pattern(r"[0-9](?:(?:[.·]| ?- ?| {1,2}|[)）] ?)?[0-9]){9,}(?:[ \-]?[xX])?")
+_CHAIN: Final = Pattern(r"[0-9](?:(?:[.·/_]| ?- ?| {1,2}|[)）] ?)?[0-9]){9,}(?:[ \-]?[xX])?")
 _NUMERALS: Final = {
     ord(char): str(digit)
     for digit, chars in enumerate(("〇零", "一幺壹", "二贰", "三叁", "四肆", "五伍", "六陆", "七柒", "八捌", "九玖"))
@@ -27,11 +27,13 @@ _COUNTRY: Final = ("0086", "86")
 _LONGEST: Final = 19
 _MOST_GROUPS: Final = 13  # digits one by one, with a country code
 _TOTALS: Final = frozenset((11, 13, 15, 16, 17, 18, 19))
-# How people write a mobile number; dots are stricter, as addresses and versions are dotted too.
+# How people write a mobile number; dots, slashes and underscores are stricter: addresses, versions, paths and names
+# have them too.
 _PHONE_GROUPS: Final = frozenset(
     {(11,), (3, 4, 4), (3, 3, 5), (3, 8), (4, 4, 3), (4, 3, 4), (5, 6), (7, 4), (3, 4, 2, 2), (3, 2, 2, 4), (1,) * 11}
 )
 _DOTTED_GROUPS: Final = frozenset({(11,), (3, 4, 4), (3, 3, 5), (4, 4, 3)})
+_DOTS: Final = (".", "/", "_")
 _CARD_GROUPS: Final = frozenset({(4, 6, 5), (6, 10), (6, 11), (6, 12), (6, 13)})
 # Words that are written right before a number without a space: tel13800138000, wx13800138000.
 _GLUED_WORDS: Final = frozenset(
@@ -147,7 +149,7 @@ def _is_phone(digits: str, lengths: list[int], separator: str) -> bool:
         if len(rest) + len(country) == len(digits) and is_mobile(rest):
             own = [lengths[0] - len(country), *lengths[1:]]
             grouping = tuple(own if own[0] else own[1:])
-            return grouping in (_DOTTED_GROUPS if separator == "." else _PHONE_GROUPS)
+            return grouping in (_DOTTED_GROUPS if separator in _DOTS else _PHONE_GROUPS)
     return False
 
 
@@ -159,7 +161,7 @@ def _is_card_grouping(lengths: list[int]) -> bool:
 def _open_left(text: str, group: _Group) -> bool:
     """Nothing that a number grows out of stands before this group."""
     if group.before:
-        return group.before.isspace()
+        return _is_break(group.before)
     before = text[max(0, group.start - 12) : group.start]
     if not before or not _is_word(before[-1]):
         return True
@@ -171,9 +173,14 @@ def _open_left(text: str, group: _Group) -> bool:
 
 def _closed_right(text: str, groups: list[_Group], last: int) -> bool:
     if last + 1 < len(groups):
-        return groups[last + 1].before.isspace()
+        return _is_break(groups[last + 1].before)
     after = text[groups[last].end : groups[last].end + 1]
     return not _is_word(after)
+
+
+def _is_break(separator: str) -> bool:
+    """Two numbers may stand on either side of it."""
+    return separator.isspace() or separator in ("/", "_")
 
 
 def _apart(kind: str, lengths: list[int], separator: str, *, alone: bool, unionpay: bool) -> bool:

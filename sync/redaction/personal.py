@@ -8,7 +8,7 @@ from sync.redaction.edges import after_escape, closes, opens
 from sync.redaction.engine import Pattern
 from sync.redaction.model import BANK_CARD, COMPANY, EMAIL, IDENTITY, LANDLINE, Span
 
-_COMPANY: Final = Pattern(r"[0-9A-Ya-y][0-9A-Ya-y][0-9]{6}[0-9A-Ya-y]{10}")
+_COMPANY: Final = Pattern(r"[0-9A-Ya-y]{2}(?:[0-9]{6}|[ \-][0-9]{6}[ \-])[0-9A-Ya-y]{10}")
 # RFC 5321 lengths; the local part as providers give it out. The domain's last label has letters only.
 _EMAIL: Final = Pattern(
     r"[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@(?:[A-Za-z0-9](?:[A-Za-z0-9\-]{0,62})\.){1,8}[A-Za-z]{2,24}"
@@ -16,6 +16,11 @@ _EMAIL: Final = Pattern(
 _SPOKEN_EMAIL: Final = Pattern(
     r"(?i)[a-z0-9_][a-z0-9._%+\-]{0,63} ?[\[({] ?at ?[\])}] ?[a-z0-9\-]{1,63}"
     r"(?:(?: ?[\[({] ?dot ?[\])}] ?|\.)[a-z0-9\-]{2,63}){1,4}"
+)
+# Spaces around the sign are an address's only where what stands before it is no word: zhang_san @ qq.com, not me @ home.
+_WIDE_EMAIL: Final = Pattern(
+    r"[A-Za-z0-9]+(?:[._+\-][A-Za-z0-9]+|[0-9]+)[A-Za-z0-9._+\-]{0,40} {1,2}@ {1,2}"
+    r"(?:[A-Za-z0-9][A-Za-z0-9\-]{0,62}\.){1,4}[A-Za-z]{2,24}"
 )
 # name@2x.png is a picture for dense screens, git@host: is a way to write a repository.
 _FILE_ENDINGS: Final = frozenset(
@@ -47,7 +52,8 @@ def introduced(text: str) -> Iterator[Span]:
 def company_codes(text: str) -> Iterator[Span]:
     """Unified social credit codes (GB 32100-2015), upper or lower case."""
     for (start, end), *_ in _COMPANY.every(text):
-        if opens(text, start) and closes(text, end) and is_company(text[start:end]):
+        code = text[start:end].replace(" ", "").replace("-", "")
+        if opens(text, start) and closes(text, end) and is_company(code):
             yield Span(start, end, COMPANY)
 
 
@@ -61,6 +67,8 @@ def emails(text: str) -> Iterator[Span]:
                 continue
             if local in _SERVICE_USERS and text[end : end + 1] in (":", "/"):
                 continue
+            yield Span(start, end, EMAIL)
+        for (start, end), *_ in _WIDE_EMAIL.every(text):
             yield Span(start, end, EMAIL)
     for (start, end), *_ in _SPOKEN_EMAIL.every(text):
         yield Span(start, end, EMAIL)

@@ -52,6 +52,8 @@ PHONE_FORMS: dict[str, Callable[[str], str]] = {
     "dashes": lambda n: grouped(n, "-", 3, 4, 4),
     "blanks": lambda n: grouped(n, " ", 3, 4, 4),
     "dots": lambda n: grouped(n, ".", 3, 4, 4),
+    "slashes": lambda n: grouped(n, "/", 3, 4, 4),
+    "underscores": lambda n: grouped(n, "_", 3, 4, 4),
     "no-break": lambda n: grouped(n, "\u00a0", 3, 4, 4),
     "335": lambda n: grouped(n, " ", 3, 3, 5),
     "+86": lambda n: "+86" + n,
@@ -120,7 +122,8 @@ def test_a_bank_card_is_found_in_every_form(length: int, sentence: str) -> None:
 @pytest.mark.parametrize("sentence", SENTENCES)
 def test_a_company_code_is_found_in_both_cases(sentence: str) -> None:
     for seed in range(10):
-        for written in (company(seed), company(seed).lower()):
+        code = company(seed)
+        for written in (code, code.lower(), f"{code[:2]} {code[2:8]} {code[8:]}"):
             assert REDACTOR.clean(sentence.format(written)) == sentence.format("[统一社会信用代码]")
 
 
@@ -142,6 +145,8 @@ def test_an_address_is_found(address: str, sentence: str) -> None:
 
 def test_a_spoken_address_is_found() -> None:
     assert REDACTOR.clean("写信到 zhang (at) example (dot) com 吧") == "写信到 [邮箱] 吧"
+    assert REDACTOR.clean("写信到zhang_san @ example.com吧") == "写信到[邮箱]吧"
+    assert REDACTOR.clean("meet me @ example.com") == "meet me @ example.com"
 
 
 def test_neighbours_are_two_numbers_and_both_go() -> None:

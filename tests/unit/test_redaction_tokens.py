@@ -47,6 +47,18 @@ SHAPES: dict[str, tuple[Piece, ...]] = {
     "Docker Hub": ("dckr", "_pat_", (WORD, 27)),
     "Notion": ("ntn", "_", (string.digits, 11), (WORD, 35)),
     "Shopify": ("shp", "at_", (HEX, 32)),
+    "Kimi": ("sk-", "kimi-", (WORD, 48)),
+    "Volcengine Ark": ("ark", "-", (HEX, 8), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 12)),
+    "Klaviyo": ("pk", "_", (HEX, 34)),
+    "ClickUp": ("pk", "_", (string.digits, 8), "_", (UPPER, 32)),
+    "Trello": ("AT", "TA", (WORD, 72)),
+    "HubSpot": ("pat", "-ap1-", (HEX, 8), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 12)),
+    "Cursor": ("key", "_", (HEX, 64)),
+    "Honeycomb": ("hca", "ik_", (string.ascii_lowercase + string.digits, 58)),
+    "Infisical": ("st", ".", (HEX, 24), ".", (HEX, 32), ".", (HEX, 32)),
+    "PASETO": ("v4", ".local.", (URLSAFE, 80), "x"),
+    "fal": ((HEX, 8), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 12), ":", (HEX, 32)),
+    "Vercel": ("vc", "p_", (WORD, 56)),
     "JWT": ("ey", "J", (WORD, 33), ".ey", "J", (WORD, 60), ".", (URLSAFE, 42), "x"),
 }
 SENTENCES = (
