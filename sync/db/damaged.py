@@ -187,6 +187,8 @@ def _check(table: str, row: Row) -> None:
         msgspec.json.decode(row["payload"], type=dict[str, Any])
         msgspec.json.decode(row["extra"], type=dict[str, Any])
         hlc_parts(row["hlc"])
+    elif table == "replica" and row["hlc"] is not None:
+        hlc_parts(row["hlc"])
     elif table == "written":
         msgspec.json.decode(row["entry_ids"], type=list[str])
         if sha256(zlib.decompress(row["bytes"])) != row["sha256"]:

@@ -108,6 +108,9 @@ async def _opened(path: Path, *, thorough: bool) -> Database:
             await database.read(_check)
         if thorough and path.stat().st_size <= READ_BYTES:
             await database.read(_check_rows)
+    except UnicodeDecodeError as error:  # in SQLite's complaint (see OF_DAMAGE)
+        await database.close()
+        raise _Found("the schema or a text is none") from error
     except BaseException:
         await database.close()
         raise

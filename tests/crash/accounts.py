@@ -121,4 +121,4 @@ def check_removed(world: World, sidecar: Sidecar) -> None:
     eventually(lambda: len(exchanges(sidecar)) == len(world.sent))
     level(sidecar)
     assert Counter(world.server("ann").ids()) == ids
-    assert world.leftovers() == []
+    world.check_tidy()

@@ -151,7 +151,7 @@ def check_salvaged(world: World, sidecar: Sidecar) -> None:
     survived = {event["event_id"] for event in _all_exchanges(sidecar)}
     assert world.notes["readable"] <= survived, "what could be read is there"
     assert set(world.acknowledged.values()) <= survived, "what was acknowledged afterwards is there"
-    assert sidecar.call("events/verify")["problems"] == []
+    world.check_sound(sidecar)
     kept = world.home.database.parent.glob("memory.db.damaged-*Z")
     assert world.notes["damaged"] in [path.read_bytes() for path in kept], "the damaged file is kept as it was"
     pending = rows(world.home, "select count(*) from deliveries where state = 'pending'")
@@ -160,7 +160,7 @@ def check_salvaged(world: World, sidecar: Sidecar) -> None:
         answered = sidecar.update(word, "好", idempotencyKey=word)["eventId"]
         assert answered == world.acknowledged.get(word, answered)
     eventually(lambda: all(word in world.text for word in world.sent), within=20)
-    assert world.leftovers() == []
+    world.check_tidy()
 
 
 def _all_exchanges(sidecar: Sidecar) -> list[dict[str, str]]:

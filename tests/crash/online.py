@@ -70,7 +70,7 @@ def check_heard(world: World, sidecar: Sidecar) -> None:
     heard = [event["event_id"] for event in events_of(sidecar, "exchange_recorded")]
     assert sorted(heard) == sorted(world.server("ann").ids())
     assert len(set(heard)) == len(heard) == 5
-    assert sidecar.call("events/verify")["problems"] == []
+    world.check_sound(sidecar)
     world.check_document(sidecar)
 
 

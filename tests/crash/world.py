@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from tests.acceptance.world import Server, exchanges, integrity, level, questions, reaching, reaching_nobody
 from tests.cloud.fixtures import Cloud, User
-from tests.sidecar import ANSWER_WITHIN, Home, Sidecar
+from tests.sidecar import ANSWER_WITHIN, Home, Sidecar, eventually
 
 CHILD: Final = (sys.executable, "-m", "tests.crash.child")
 LOOK_EVERY: Final = 0.02  # seconds between looks whether the process is still there
@@ -161,21 +161,31 @@ class World:
         assert max(survived.values(), default=0) <= 1
         lost = set(self.acknowledged.values()) - set(survived)
         assert not lost, f"acknowledged and lost: {lost}"
-        assert sidecar.call("events/verify")["problems"] == []
+        self.check_sound(sidecar)
         for word in self.sent:
             again = sidecar.update(word, "好", idempotencyKey=word)["eventId"]
             assert again == self.acknowledged.get(word, again)
         self.check_document(sidecar)
-        assert len(exchanges(sidecar)) == len(self.sent)
+        assert len(exchanges(sidecar)) == len(self.sent), "said again, it is there twice"
+
+    @staticmethod
+    def check_sound(sidecar: Sidecar) -> None:
+        problems = sidecar.call("events/verify")["problems"]
+        assert not problems, f"the log is not sound: {problems}"
 
     def check_document(self, sidecar: Sidecar) -> None:
         """Every word once, in the answer and, soon, in the file; nothing of ours lies beside it."""
         document = sidecar.load(waitMs=0)["document"]
-        assert questions(document) == dict.fromkeys(self.sent, 1)
+        asked = questions(document)
+        assert asked == dict.fromkeys(self.sent, 1), f"the document has {asked}"
         for line in self.typed:
             assert document.splitlines().count(f"- {line}") == 1, line
         sidecar.until("memory/load", lambda loaded: loaded["document"] == self.text, waitMs=0)
-        assert self.leftovers() == []
+        self.check_tidy()
+
+    def check_tidy(self) -> None:
+        """Nothing half written stays; what is being written at this moment is soon done."""
+        eventually(lambda: not self.leftovers())
 
     def leftovers(self) -> list[str]:
         """Temporary files that a killed process could not take away itself."""
@@ -189,9 +199,9 @@ class World:
         """Everything that was said here is on the server, once, in this order of numbers without a gap."""
         level(sidecar)
         ids = self.server(name).ids()
-        assert Counter(ids) == Counter(event["event_id"] for event in exchanges(sidecar))
+        assert Counter(ids) == Counter(event["event_id"] for event in exchanges(sidecar)), "the server has others"
         numbers = [row["seq"] for row in self.server(name).events]
-        assert numbers == list(range(1, len(numbers) + 1))
+        assert numbers == list(range(1, len(numbers) + 1)), f"numbered with a gap: {numbers}"
 
     def check_closed(self) -> None:
         """After the last one has left."""
