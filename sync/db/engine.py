@@ -29,7 +29,7 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
 
-from sync.db.failures import breaks_transaction, is_disk_failure, storage_error, translated
+from sync.db.failures import breaks_transaction, is_disk_failure, legible, storage_error, translated
 from sync.db.migrate import migrate
 from sync.db.reading import engine_to_read
 from sync.errors import StorageBusy, StorageCorrupt, StorageError, StorageReadOnly
@@ -94,11 +94,9 @@ class Database:
             reader or ThreadPoolExecutor(1, "xiaobai-read"),
         )
         try:
-            await database._in(database._writer, lambda: _prepare(path, database._write_engine))
+            with legible():
+                await database._in(database._writer, lambda: _prepare(path, database._write_engine))
             database._inode = path.stat().st_ino
-        except UnicodeDecodeError as error:  # in SQLite's complaint about a schema (see OF_DAMAGE)
-            await database.close()
-            raise StorageCorrupt("the schema of the database is no text") from error
         except BaseException:
             await database.close()
             raise
@@ -110,7 +108,8 @@ class Database:
         executors = ThreadPoolExecutor(1, "xiaobai-write"), ThreadPoolExecutor(1, "xiaobai-read")
         database = cls(path, *executors, read_only=True)
         try:
-            await database.read(migrate)  # an older schema cannot be brought up to date, and is refused as that
+            with legible():
+                await database.read(migrate)  # an older schema cannot be brought up to date, and is refused as that
         except BaseException:
             await database.close()
             raise

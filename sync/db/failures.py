@@ -80,3 +80,12 @@ def translated() -> Iterator[None]:
         if ours is None:
             raise
         raise ours from error
+
+
+@contextmanager
+def legible() -> Iterator[None]:
+    """Raise as damage that SQLite's complaint about a schema quotes what is no text (see OF_DAMAGE)."""
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise StorageCorrupt("the schema of the database is no text") from error

@@ -37,7 +37,7 @@ from sqlalchemy.exc import DBAPIError
 
 from sync.db.damaged import Damaged, Row, open_damaged, refuse_newer
 from sync.db.engine import BUSY_TIMEOUT_MS, Database
-from sync.db.failures import OF_DAMAGE, translated
+from sync.db.failures import OF_DAMAGE, legible, translated
 from sync.db.migrate import known, migrate
 from sync.db.tables import UNKNOWN_OWNER, accounts, deliveries, events, quarantine, replica, watermarks, written
 from sync.errors import StorageBusy, StorageCorrupt
@@ -104,13 +104,11 @@ async def open_or_salvage(
 async def _opened(path: Path, *, thorough: bool) -> Database:
     database = await Database.open(path)
     try:
-        if thorough and path.stat().st_size <= CHECKED_BYTES:
-            await database.read(_check)
-        if thorough and path.stat().st_size <= READ_BYTES:
-            await database.read(_check_rows)
-    except UnicodeDecodeError as error:  # in SQLite's complaint (see OF_DAMAGE)
-        await database.close()
-        raise _Found("the schema or a text is none") from error
+        with legible():
+            if thorough and path.stat().st_size <= CHECKED_BYTES:
+                await database.read(_check)
+            if thorough and path.stat().st_size <= READ_BYTES:
+                await database.read(_check_rows)
     except BaseException:
         await database.close()
         raise

@@ -430,6 +430,26 @@ async def test_a_schema_that_is_no_text_any_more_is_damage_like_another(home: Ho
         assert warned(app)
 
 
+async def test_a_reader_of_a_schema_that_is_no_text_is_told_of_damage(home: Home) -> None:
+    await home.fill(1)
+    overwrite(home.database, home.database.read_bytes().index(b"CREATE TABLE deliveries") + 8, b"\xc4")
+    with pytest.raises(StorageCorrupt):
+        await Database.open_to_read(home.database)
+
+
+async def test_what_stands_in_the_replicas_place_and_is_none_is_not_carried_over(home: Home) -> None:
+    """Its own numbers come from the events then; a clock that is no time would stop every later start."""
+    before = await home.fill(20)
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        connection.execute("update replica set replica_id = 'another table''s', hlc = 'and its words'")
+    an_index(home.database)
+    async with home.app() as app:
+        assert await intact(app, before) == set(before)
+        assert app.replica_id != "another table's"
+        (recorded,) = await app.log.record([draft("然后")])
+        assert not recorded.duplicate
+
+
 # --- whose memory it is ------------------------------------------------------------------------------------
 
 
