@@ -40,9 +40,8 @@ run: setup  ## the plain sidecar on your own file, without a cloud
 bench: setup  ## speed, as ratios to floors measured in the same run
 	@$(PY) -m tests.bench
 
-crash: setup  ## every crash point, torn log and damaged database (an hour; JOBS=2, see tests/crash)
-	@$(PY) -m tests.crash --jobs $(or $(JOBS),2)
-	@KILL_ROUNDS=$(or $(KILL_ROUNDS),60) $(PY) -m pytest -n $(or $(JOBS),2) tests/acceptance/test_kills.py
+crash: setup  ## every crash point, torn log, damaged database and broken disk (an hour): ONLY=word RESUME=1 JOBS=2
+	@$(PY) -m tests.crash --jobs $(or $(JOBS),2) $(if $(ONLY),--only "$(ONLY)") $(if $(RESUME),--resume)
 
 format: setup  ## write the style the linter asks for
 	@.venv/bin/ruff check -q --fix . ; .venv/bin/ruff format -q .

@@ -1,89 +1,124 @@
-"""python -m tests.crash: every crash point, torn log and damaged database; a summary that goes into RESULTS.md.
+"""python -m tests.crash: every crash point, torn log, damaged database and broken disk, noted in RESULTS.md.
 
-`--jobs` processes at once; `--points`, `--wal`, `--damaged` bound a part (0 leaves it out); `--only` one scenario.
+`--only` chooses parts by a word of their name, `--resume` leaves out those that went well with this commit, `--jobs` is
+how many processes work at once. With `--most` a part is only tried, with so many trials, and nothing is noted.
 """
 
 import argparse
-import random
+import os
+import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Final
 from uuid import uuid4
+from xml.etree import ElementTree as ET
 
+from rich.console import Console
 from rich.progress import Progress
 
 from tests.cloud.fixtures import Cloud, User, running_cloud
 from tests.crash import damage, wal
-from tests.crash.points import End, Passages, Point, first_points, later_points, passages_of, run
-from tests.crash.scenarios import BY_NAME, SCENARIOS
+from tests.crash.points import End, Point, later_points, passages_of, points_of, run
+from tests.crash.scenarios import BY_NAME
+from tests.record import REPOSITORY, Record, Row
 
 TELL_EVERY: Final = 50  # trials, where no bar can be shown
 LONGEST_COMPLAINT: Final = 400  # characters
+FAILED: Final = "failed"
+DAMAGED: Final = 1_000  # databases
+
 Outcome = tuple[str, str]  # what became of one trial; the complaint where something was wrong
+
+KILLED: Final = {f"killed: {name}": name for name in BY_NAME}
+LATER: Final = {f"killed later: {name}": name for name in BY_NAME}  # at second and last passages
+TRIALS: Final[Mapping[str, tuple[Callable[[int], Outcome], int]]] = {
+    "torn logs": (wal.trial, wal.FULL_RUN),
+    "damaged databases": (damage.trial, DAMAGED),
+}
+# What is a test already; the numbers are for these only.
+TESTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "killed at random": ("tests/acceptance/test_kills.py",),
+    "states of the document after a power cut": ("tests/crash/test_document_states.py",),
+    "EIO, full disk": ("tests/crash/test_broken_disk.py",),
+    "read-only": ("tests/acceptance/test_read_only.py",),
+}
+MORE: Final = {"KILL_ROUNDS": "60"}
+PARTS: Final = (*KILLED, *TRIALS, *TESTS, *LATER)
+RECORD: Final = Record(Path(__file__).with_name("RESULTS.md"), "The last full run of `make crash`", PARTS)
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--points", type=int, default=10_000)
-    parser.add_argument("--wal", type=int, default=wal.FULL_RUN)
-    parser.add_argument("--damaged", type=int, default=1_000)
-    parser.add_argument("--only", action="append", choices=sorted(BY_NAME))
+    parser.add_argument("--only", action="append", help="a word of the parts' names")
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--most", type=int, help="trials of a part")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 
 
 def main() -> int:
     told = arguments()
-    with ProcessPoolExecutor(told.jobs) as pool:
-        failed = sum(
-            (
-                _crash_points(pool, told) if told.points else 0,
-                _trials(pool, "torn logs", wal.trial, range(told.seed, told.seed + told.wal)),
-                _trials(pool, "damaged databases", damage.trial, range(told.seed, told.seed + told.damaged)),
-            )
-        )
-    return min(failed, 1)
+    done = RECORD.done() if told.resume else set()
+    chosen = [part for part in PARTS if part not in done and (not told.only or any(word in part for word in told.only))]
+    if not chosen:
+        print("nothing to do" if done else f"there is no such part; there are: {'; '.join(PARTS)}")
+        return 0 if done else 2
+    with ProcessPoolExecutor(told.jobs) as pool, _cloud(chosen) as cloud:
+        failed = [part for part in chosen if not _went_well(part, _trials(part, pool, cloud, told), told)]
+    if failed:
+        print(f"failed: {'; '.join(failed)}", flush=True)
+    return min(len(failed), 1)
+
+
+def _trials(part: str, pool: ProcessPoolExecutor, cloud: Cloud | None, told: argparse.Namespace) -> Iterator[Outcome]:
+    if part in TESTS:
+        return _tested(TESTS[part], told.jobs)
+    if part in TRIALS:
+        trial, count = TRIALS[part]
+        return _all(part, pool, trial, range(told.seed, told.seed + (told.most or count)))
+    if part in KILLED:
+        points = points_of(BY_NAME[KILLED[part]])
+    else:
+        try:
+            points = pool.submit(_later_points, LATER[part], cloud).result()
+        except Exception as error:  # noqa: BLE001 - it went wrong without a kill
+            return iter([(FAILED, f"{part}, without a kill: {_said(error)}")])
+    return _all(part, pool, partial(_point, cloud=cloud), points[: told.most])
+
+
+def _went_well(part: str, trials: Iterator[Outcome], told: argparse.Namespace) -> bool:
+    """Live through all trials of a part, say what became of them, and note it where none was left out."""
+    begun = time.monotonic()
+    outcomes: Counter[str] = Counter()
+    complaints = []
+    for outcome, complaint in trials:
+        outcomes[outcome] += 1
+        if complaint:
+            complaints.append(complaint)
+            print(complaint, file=sys.stderr, flush=True)
+    seconds = time.monotonic() - begun
+    print(f"{part}: {dict(outcomes)} in {seconds:.0f} s", flush=True)
+    if told.most is None:
+        RECORD.write(Row.of(part, outcomes, complaints, seed=told.seed, seconds=seconds, when=datetime.now(UTC)))
+    return not outcomes[FAILED]
 
 
 # --- crash points ------------------------------------------------------------------------------------------
 
 
-def _crash_points(pool: ProcessPoolExecutor, told: argparse.Namespace) -> int:
-    names = told.only or [scenario.name for scenario in SCENARIOS]
-    with _cloud(names) as cloud:
-        counting = {pool.submit(_passages, name, cloud): name for name in names}
-        with Progress() as progress:
-            ended = progress.track(as_completed(counting), total=len(counting), description="passages")
-            passages = {counting[done]: done.result() for done in ended}
-        _check_promises(passages)
-        points = _chosen(passages, told.points, told.seed)
-        return _trials(pool, "crash points", partial(_point, cloud=cloud), points)
-
-
-def _check_promises(passages: dict[str, Passages]) -> None:
-    for name, found in passages.items():
-        missing = [step for step in BY_NAME[name].steps if not found[step, "before"]]
-        if missing:
-            sys.exit(f"{name} promises steps that it does not pass: {missing}")
-
-
-def _chosen(passages: dict[str, Passages], most: int, seed: int) -> list[Point]:
-    """All first passages, then as many later ones as are wanted."""
-    first = [point for point in first_points() if point.scenario in passages]
-    later = [point for name, found in passages.items() for point in later_points(BY_NAME[name], found)]
-    random.Random(seed).shuffle(later)
-    return [*first, *later][:most]
-
-
 @contextmanager
-def _cloud(names: Sequence[str]) -> Iterator[Cloud | None]:
-    if any(BY_NAME[name].cloudy for name in names):
+def _cloud(parts: Sequence[str]) -> Iterator[Cloud | None]:
+    points = KILLED | LATER
+    if any(part in points and BY_NAME[points[part]].cloudy for part in parts):
         with running_cloud() as cloud:
             yield cloud
     else:
@@ -95,38 +130,59 @@ def _new_user(cloud: Cloud) -> User:
     return User(email, password, cloud.sign_up(email, password))
 
 
-def _passages(name: str, cloud: Cloud | None) -> Passages:
-    return passages_of(BY_NAME[name], cloud, None if cloud is None else partial(_new_user, cloud))
+def _later_points(name: str, cloud: Cloud | None) -> list[Point]:
+    found = passages_of(BY_NAME[name], cloud, None if cloud is None else partial(_new_user, cloud))
+    return list(later_points(BY_NAME[name], found))
 
 
 def _point(point: Point, cloud: Cloud | None) -> Outcome:
     try:
         end = run(point, cloud, None if cloud is None else partial(_new_user, cloud))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what became of this point
-        return "failed", f"{point}: {type(error).__name__}: {' '.join(str(error).split())[:LONGEST_COMPLAINT]}"
-    return (f"killed {end.value}" if end is End.AT_THE_POINT else f"{end.value}: killed or left at the end"), ""
+        return FAILED, f"{point}: {_said(error)}"
+    return ("killed at the point" if end is End.AT_THE_POINT else "left or killed at the end, point not reached"), ""
 
 
-# --- trials ------------------------------------------------------------------------------------------------
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:LONGEST_COMPLAINT]}"
 
 
-def _trials(pool: ProcessPoolExecutor, name: str, trial: Callable[..., Outcome], given: Iterable[object]) -> int:
-    """Run them all, with a bar; print what became of them; how many failed."""
-    begun = time.monotonic()
+# --- trials and tests --------------------------------------------------------------------------------------
+
+
+def _all(
+    name: str, pool: ProcessPoolExecutor, trial: Callable[..., Outcome], given: Iterable[object]
+) -> Iterator[Outcome]:
+    """Run them all, with a bar."""
     running = [pool.submit(trial, one) for one in given]
-    outcomes: Counter[str] = Counter()
-    with Progress() as progress:
-        for done in progress.track(as_completed(running), total=len(running), description=name):
-            outcome, complaint = done.result()
-            outcomes[outcome] += 1
-            if outcomes.total() % TELL_EVERY == 0 and not progress.console.is_terminal:
-                print(f"{name}: {outcomes.total()} of {len(running)}", file=sys.stderr, flush=True)
-            if complaint:
-                print(complaint, file=sys.stderr, flush=True)
-    if running:
-        bound = "" if outcomes["failed"] else f"; none failed of {len(running)}: at most 3/N = {3 / len(running):.2%}"
-        print(f"{name}: {dict(outcomes)} in {time.monotonic() - begun:.0f} s{bound}", flush=True)
-    return outcomes["failed"]
+    try:
+        with Progress(console=Console(stderr=True)) as progress:
+            ended = progress.track(as_completed(running), total=len(running), description=name)
+            for number, done in enumerate(ended, start=1):
+                if number % TELL_EVERY == 0 and not progress.console.is_terminal:
+                    print(f"{name}: {number} of {len(running)}", file=sys.stderr, flush=True)
+                yield done.result()
+    finally:  # interrupted
+        for one in running:
+            one.cancel()
+
+
+def _tested(files: Sequence[str], jobs: int) -> Iterator[Outcome]:
+    """The tests of these files, by the report that pytest writes."""
+    with tempfile.TemporaryDirectory(prefix="xiaobai-crash-") as folder:
+        report = Path(folder) / "report.xml"
+        command = (sys.executable, "-m", "pytest", "-n", str(jobs), f"--junitxml={report}", *files)
+        subprocess.run(command, cwd=REPOSITORY, env={**MORE, **os.environ}, stdout=sys.stderr, check=False)
+        if not report.exists():
+            yield FAILED, f"{' '.join(files)}: pytest did not get as far as a report"
+            return
+        for case in ET.parse(report).iter("testcase"):
+            name = f"{case.get('classname')}::{case.get('name')}"
+            unlucky = next((found for found in case if found.tag in {"failure", "error"}), None)
+            if unlucky is not None:
+                yield FAILED, f"{name}: {' '.join((unlucky.get('message') or '').split())[:LONGEST_COMPLAINT]}"
+            else:
+                yield ("passed" if case.find("skipped") is None else "skipped"), ""
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -38,20 +38,16 @@ class End(Enum):
     NOT_REACHED = "not reached"  # a later passage that another run had and this one did not
 
 
-def first_points() -> list[Point]:
-    """Both sides of every promised step of every scenario, at the first passage."""
-    return [Point(scenario.name, step, when) for scenario in SCENARIOS for step in scenario.steps for when in SIDES]
+def points_of(scenario: Scenario) -> list[Point]:
+    """Both sides of every promised step, at the first passage."""
+    return [Point(scenario.name, step, when) for step in scenario.steps for when in SIDES]
 
 
 def sample(count: int, seed: int) -> list[Point]:
     """So many first passages, as many of each scenario."""
     chance = random.Random(seed)
-    by_scenario = {scenario.name: [] for scenario in SCENARIOS}  # type: dict[str, list[Point]]
-    for point in first_points():
-        by_scenario[point.scenario].append(point)
-    for points in by_scenario.values():
-        chance.shuffle(points)
-    turns = [points[turn] for turn in range(count) for points in by_scenario.values() if turn < len(points)]
+    shuffled = [chance.sample(points, len(points)) for points in map(points_of, SCENARIOS)]
+    turns = [points[turn] for turn in range(count) for points in shuffled if turn < len(points)]
     return turns[:count]
 
 
@@ -104,10 +100,6 @@ def live(scenario: Scenario, world: World, at: str) -> End:
             sidecar.kill()
     assert reached or sidecar.process.returncode == 0, f"ended by itself: {sidecar.process.returncode}"
     return End.AT_THE_POINT if reached else End.NOT_REACHED
-
-
-def needs_cloud(points: Sequence[Point]) -> bool:
-    return any(BY_NAME[point.scenario].cloudy for point in points)
 
 
 def _prepared(scenario: Scenario, folder: Path, cloud: Cloud | None, new_user: Callable[[], User] | None) -> World:

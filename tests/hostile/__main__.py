@@ -1,21 +1,33 @@
 """`make fuzz`: every campaign in full. ONLY=name,… SEED=n AT=n COUNT=n choose; without a seed, another one each time.
 
-Exit code 1 where something was not withstood; the campaigns after it run all the same.
+Exit code 1 where something was not withstood; the campaigns after it run all the same. A campaign that ran in full is
+noted in RESULTS.md, with its seed.
 """
 
 import argparse
 import asyncio
+import itertools
 import secrets
 import sys
 import tempfile
+import time
 import traceback
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Final
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from tests.hostile.campaign import Campaign
 from tests.hostile.campaigns import CAMPAIGNS
+from tests.record import Record, Row
+
+RECORD: Final = Record(
+    Path(__file__).with_name("RESULTS.md"),
+    "The last full run of `make fuzz`",
+    [campaign.name for campaign in CAMPAIGNS],
+)
 
 
 def main() -> int:
@@ -31,7 +43,11 @@ def main() -> int:
     withstood = True
     with Progress(*columns, console=console) as progress, tempfile.TemporaryDirectory(prefix="xiaobai-fuzz-") as folder:
         for campaign in chosen:
-            withstood &= _run(campaign, seed, _numbers(campaign, given), Path(folder), progress)
+            begun = time.monotonic()
+            count, complaint = _run(campaign, seed, _numbers(campaign, given), Path(folder), progress)
+            withstood &= not complaint
+            if given.at is None and given.count is None:
+                _note(campaign, count, complaint, seed, time.monotonic() - begun)
     return 0 if withstood else 1
 
 
@@ -50,18 +66,33 @@ def _numbers(campaign: Campaign, given: argparse.Namespace) -> range:
     return range(given.count or campaign.full)
 
 
-def _run(campaign: Campaign, seed: int, numbers: range, folder: Path, progress: Progress) -> bool:
+def _run(campaign: Campaign, seed: int, numbers: range, folder: Path, progress: Progress) -> tuple[int, str]:
+    """How many cases were withstood, and how to see again the one that was not."""
     task = progress.add_task(campaign.name, total=len(numbers))
     home = folder / campaign.name
     home.mkdir()
+    withstood = itertools.count()
+
+    def tick() -> None:
+        next(withstood)
+        progress.advance(task)
+
+    complaint = ""
     try:
-        asyncio.run(campaign.run(seed, numbers, home, lambda: progress.advance(task)))
-    except Exception:  # noqa: BLE001 - told with its trace, and the next campaign has its turn
+        asyncio.run(campaign.run(seed, numbers, home, tick))
+    except Exception as error:  # noqa: BLE001 - told with its trace, and the next campaign has its turn
         progress.console.print(traceback.format_exc(), markup=False, highlight=False)
-        return False
+        complaint = f"{type(error).__name__}, {error.__notes__[-1]}"
+    count = next(withstood)
     if not progress.console.is_terminal:
-        progress.console.print(f"{campaign.name}: {len(numbers)} withstood")
-    return True
+        progress.console.print(f"{campaign.name}: {count} withstood")
+    return count, complaint
+
+
+def _note(campaign: Campaign, withstood: int, complaint: str, seed: int, seconds: float) -> None:
+    outcomes = {"withstood": withstood} | ({"failed": 1} if complaint else {})
+    complaints = [complaint] if complaint else []
+    RECORD.write(Row.of(campaign.name, outcomes, complaints, seed=seed, seconds=seconds, when=datetime.now(UTC)))
 
 
 if __name__ == "__main__":
