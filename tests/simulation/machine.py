@@ -308,6 +308,6 @@ def _shared(make: Callable[..., Engine]) -> Callable[..., Engine]:
 
 
 @cache
-def _redactor(extra_patterns: tuple[str, ...] = ()) -> Redactor:
+def _redactor(**rules: Any) -> Redactor:
     """A redactor keeps nothing, so all devices can share one; making it takes longer than a short history."""
-    return Redactor(extra_patterns=extra_patterns)
+    return Redactor(**rules)
