@@ -15,6 +15,7 @@ from bridge.cli import (
     login,
     memory,
     quarantine,
+    redact,
     serve,
     watermarks,
 )
@@ -55,6 +56,7 @@ app.command("login")(login.login)
 app.command("logout")(login.logout)
 app.add_typer(devices.app, name="devices")
 app.command("doctor")(doctor.doctor)
+app.command("redact")(redact.redact)
 app.command("config")(config.config)
 app.add_typer(events.app, name="events")
 app.add_typer(watermarks.app, name="watermarks")

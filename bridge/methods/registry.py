@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from bridge.methods import auth, cloud, devices, document, events, health, memory, watermarks
+from bridge.methods import auth, cloud, devices, document, events, health, memory, redaction, watermarks
 from bridge.methods.door import Door
 from bridge.methods.table import Table
 
@@ -15,6 +15,7 @@ TABLE: Final[Table[Door]] = Table(
         *devices.METHODS,
         *events.METHODS,
         *watermarks.METHODS,
+        *redaction.METHODS,
         *health.METHODS,
     ]
 )

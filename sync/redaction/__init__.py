@@ -6,7 +6,7 @@ stripped of invisible characters, with what is already replaced as a barrier. A 
 spans.
 """
 
-from sync.redaction.model import KINDS, Clean, CleanPayload, Span, placeholder
+from sync.redaction.model import KINDS, Clean, CleanPayload, Examined, Span, placeholder
 from sync.redaction.redactor import Redactor
 
-__all__ = ["KINDS", "Clean", "CleanPayload", "Redactor", "Span", "placeholder"]
+__all__ = ["KINDS", "Clean", "CleanPayload", "Examined", "Redactor", "Span", "placeholder"]

@@ -36,6 +36,14 @@ class Span:
     kind: str
 
 
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A text as it may be kept, and how often each kind was found in it, the most frequent first."""
+
+    text: "Clean"
+    counts: dict[str, int]
+
+
 def placeholder(kind: str) -> str:
     """What stands in the text instead of a value: the kind in brackets, and nothing of the value."""
     return f"[{kind}]"

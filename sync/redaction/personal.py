@@ -17,7 +17,7 @@ _SPOKEN_EMAIL: Final = Pattern(
     r"(?i)[a-z0-9_][a-z0-9._%+\-]{0,63} ?[\[({] ?at ?[\])}] ?[a-z0-9\-]{1,63}"
     r"(?:(?: ?[\[({] ?dot ?[\])}] ?|\.)[a-z0-9\-]{2,63}){1,4}"
 )
-# Spaces around the sign are an address's only where what stands before it is no word: zhang_san @ qq.com, not me @ home.
+# Spaces around the sign make an address only of what is no plain word: zhang_san @ qq.com, but not me @ home.com.
 _WIDE_EMAIL: Final = Pattern(
     r"[A-Za-z0-9]+(?:[._+\-][A-Za-z0-9]+|[0-9]+)[A-Za-z0-9._+\-]{0,40} {1,2}@ {1,2}"
     r"(?:[A-Za-z0-9][A-Za-z0-9\-]{0,62}\.){1,4}[A-Za-z]{2,24}"

@@ -5,6 +5,7 @@ cleaning twice is cleaning once. Replacing a value may uncover a neighbour that 
 more than one round; each round costs one pass, and a text that has not settled after `_ROUNDS` is refused.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from sync.redaction.model import (
     SECRETS,
     Clean,
     CleanPayload,
+    Examined,
     Span,
     placeholder,
     sealed_payload,
@@ -92,6 +94,12 @@ class Redactor:
             raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
         return placeholder(kind) if kind else self._replaced(text)
 
+    def examine(self, text: str) -> Examined:
+        """What the rules make of `text`, whatever the setting for local capture. Raises RedactionFailed."""
+        spans = self.find(text)
+        counts = Counter(span.kind for span in spans)
+        return Examined(sealed_text(_put(spans, text)), dict(counts.most_common()))
+
     def find(self, text: str) -> list[Span]:
         """What `clean` would replace: disjoint spans from left to right, in characters of `text`."""
         try:
@@ -103,12 +111,7 @@ class Redactor:
             raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
 
     def _replaced(self, text: str) -> str:
-        pieces: list[str] = []
-        done = 0
-        for span in self.find(text):
-            pieces += (text[done : span.start], placeholder(span.kind))
-            done = span.end
-        return "".join((*pieces, text[done:]))
+        return _put(self.find(text), text)
 
     def _settled(self, view: View) -> list[Span]:
         found: list[Span] = []
@@ -126,6 +129,16 @@ class Redactor:
         hits += [(-1, hit) for pattern in self._extra for hit in _custom(pattern, view.text)]
         trimmed = ((rank, _trimmed(view.text, hit)) for rank, hit in hits)
         return [(rank, view.whole(hit)) for rank, hit in trimmed if hit]
+
+
+def _put(spans: Sequence[Span], text: str) -> str:
+    """The text with the name of its kind in the place of each span."""
+    pieces: list[str] = []
+    done = 0
+    for span in spans:
+        pieces += (text[done : span.start], placeholder(span.kind))
+        done = span.end
+    return "".join((*pieces, text[done:]))
 
 
 def _custom(pattern: Pattern, text: str) -> Iterable[Span]:

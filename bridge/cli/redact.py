@@ -1,0 +1,91 @@
+"""`redact`: what the rules find in a file or on standard input, and the text without it."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bridge.cli.running import STDIN, Invocation, JsonFlag, fail, print_json
+from sync.contract import redaction as contract
+from sync.errors import InvalidInput, TooLarge, XiaobaiError
+from sync.files import MOST_BYTES, Probe, compare_and_swap, probe
+from sync.published.redaction import RedactedFileJson
+from sync.redaction import Examined, Redactor
+from sync.settings import Settings
+
+
+def redact(
+    context: typer.Context,
+    file: Annotated[str, typer.Argument(help="A text file; - reads standard input and writes standard output.")],
+    *,
+    write: Annotated[Path | None, typer.Option("--write", help="Write the redacted text into this file.")] = None,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Write it over the file itself.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Count what would be redacted, by kind; changes nothing without --write or --in-place."""
+    invocation = context.ensure_object(Invocation)
+    as_json = json or invocation.json
+    try:
+        redactor = Redactor(extra_patterns=Settings.gather(**invocation.flags).redaction.patterns)
+        if file == STDIN:
+            _filter(redactor, write, as_json=as_json)
+            return
+        path = Path(file)
+        before = _read(path)
+        found = redactor.examine(_text(before.data, file))
+        target = path if in_place else write
+        if target is not None:
+            _write(target, found, before if target.resolve() == path.resolve() else _probed(target))
+    except XiaobaiError as error:
+        fail(error, as_json=as_json)
+    _show(contract.redacted_file(file, found, None if target is None else str(target)), as_json=as_json)
+
+
+def _filter(redactor: Redactor, write: Path | None, *, as_json: bool) -> None:
+    """Standard input to standard output, or with --write into a file; the counts go where the text does not."""
+    found = redactor.examine(_text(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input"))
+    if write is not None:
+        _write(write, found, _probed(write))
+        _show(contract.redacted_file(STDIN, found, str(write)), as_json=as_json)
+    elif as_json:
+        print_json(contract.checked(found))
+    else:
+        sys.stdout.buffer.write(found.text.encode())
+        sys.stderr.write("".join(f"{kind} {count}\n" for kind, count in found.counts.items()))
+
+
+def _show(told: RedactedFileJson, *, as_json: bool) -> None:
+    if as_json:
+        print_json(told)
+        return
+    for kind, count in told["counts"].items():
+        typer.echo(f"{count:>6}  {kind}")
+    done = "nothing was changed" if told["written"] is None else f"written to {told['written']}"
+    typer.echo(f"{told['total']:>6}  found in {told['source']}; {done}")
+
+
+def _read(path: Path) -> Probe:
+    found = probe(path)
+    if found is None:
+        raise InvalidInput(f"there is no file {path}", field="file")
+    return found
+
+
+def _probed(target: Path) -> Probe | None:
+    if target.is_dir():
+        raise InvalidInput(f"{target} is a folder", field="write")
+    return probe(target)
+
+
+def _text(data: bytes, source: str) -> str:
+    if len(data) > MOST_BYTES:
+        raise TooLarge(f"{source} is larger than {MOST_BYTES >> 20} MiB", field="file")
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise InvalidInput(f"{source} is not text in UTF-8", field="file") from None  # the cause holds the text
+
+
+def _write(target: Path, found: Examined, before: Probe | None) -> None:
+    compare_and_swap(target, None if before is None else before.sha256, found.text.encode())
