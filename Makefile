@@ -37,8 +37,9 @@ sim: setup  ## SEEDS=5000 simulated histories under faults; SEED=7 lives one aga
 run: setup  ## the plain sidecar on your own file, without a cloud
 	@.venv/bin/xiaobai-memory serve
 
-bench: setup  ## speed, as ratios to floors measured in the same run
-	@$(PY) -m tests.bench
+bench: setup  ## speed beside floors and peers: RECORD=1 keeps it (quiet machine!), PEERS=1 or a Python 3.12, GROWTH=n
+	@bash tests/bench/setup $(PEERS)
+	@$(PY) -m tests.bench $(if $(RECORD),--record) $(if $(GROWTH),--growth $(GROWTH))
 
 crash: setup  ## every crash point, torn log, damaged database and broken disk (an hour): ONLY=word RESUME=1 JOBS=2
 	@$(PY) -m tests.crash --jobs $(or $(JOBS),2) $(if $(ONLY),--only "$(ONLY)") $(if $(RESUME),--resume)
@@ -52,3 +53,7 @@ types: setup  ## the TypeScript types of the methods, from the methods table
 lock:  ## pin the newest versions that fit, with hashes and without addresses
 	@uv pip compile -q pyproject.toml --group dev --universal --python-version 3.11 --upgrade \
 	  --generate-hashes --no-emit-index-url --no-header -o requirements.lock
+	@uv pip compile -q --group bench --universal --python-version 3.11 --upgrade \
+	  --generate-hashes --no-emit-index-url --no-header -o requirements-bench.lock
+	@uv pip compile -q --group peers --python-version 3.12 --upgrade \
+	  --generate-hashes --no-emit-index-url --no-header -o requirements-peers.lock

@@ -50,7 +50,10 @@ _CURSOR: Final = """
 update cursors set seq = seq + :count, head = head + :count, may_lack = 0,
   event_id = (select event_id from events order by position desc limit 1)
 """
-_WATERMARKS: Final = "update watermarks set position = (select max(position) from events)"
+_WATERMARKS: Final = """
+update watermarks set position = (select max(position) from events)
+where name <> 'document.order' and name not like '%.rules'
+"""  # those two are no places in the log
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,20 +1,25 @@
-"""`make bench`: speed as ratios to floors measured in the same run. `--json` for machines."""
+"""`make bench`: speed as ratios to floors measured in the same run, and to peers; one page.
 
+`--record` keeps the run in docs/bench/ and in the README, which only a quiet machine should. `--json` is for machines.
+`--growth N` leaves out the logs of more than N events. `--publish` measures nothing and writes the page again.
+"""
+
+import argparse
 import json
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import measures, with_cloud
-from tests.bench.measures import Row
+from tests.bench import growth, measures, notes, with_cloud
+from tests.bench.record import Record, figure, page
+from tests.bench.row import Row
 
 
 def rows(folder: Path) -> Iterator[Row]:
     """Everything, one after another: measuring two things at once measures neither."""
-    yield from measures.cold_start(folder)
-    yield from measures.warm_load(folder)
+    yield from measures.calls(folder)
     yield from measures.update_latency(folder)
     yield from measures.edit_to_event(folder)
     yield from measures.idle(folder)
@@ -22,17 +27,46 @@ def rows(folder: Path) -> Iterator[Row]:
 
 
 def main() -> int:
-    """Print one line a number; 0 whatever they are: a slow machine is no defect, a reader judges."""
-    as_json = "--json" in sys.argv[1:]
-    with tempfile.TemporaryDirectory(prefix="xiaobai-bench-") as folder:
-        for row in rows(Path(folder)):
-            if as_json:
-                print(json.dumps({**asdict(row), "ratio": row.ratio}), flush=True)
-                continue
-            floor = f"floor {row.floor:.2f}, ratio {row.ratio:.2f}" if row.floor else ""
-            verdict = "met" if row.met else "MISSED"
-            print(f"{row.name:<38} {row.value:>9.2f} {row.unit:<8} {floor:<32} {row.target:<36} {verdict}", flush=True)
+    """Print one line a number, as it is known; 0 whatever they are: a slow machine is no defect, a reader judges."""
+    parser = argparse.ArgumentParser(prog="make bench")
+    parser.add_argument("--record", action="store_true")
+    parser.add_argument("--publish", action="store_true")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--growth", type=int, default=growth.SIZES[-1])
+    asked = parser.parse_args()
+    if asked.publish:
+        Record.read().publish()
+        return 0
+    record = Record.begin()
+    with tempfile.TemporaryDirectory(prefix="xiaobai-bench-") as name:
+        folder = Path(name)
+        record = replace(record, rows=list(_told(rows(folder))))
+        points = []
+        for point in growth.points(folder / "growth", asked.growth):
+            print(
+                f"{point.events:>9,} events",
+                *(f"{k} {figure(v)}" for k, v in asdict(point).items() if k != "events"),
+                file=sys.stderr,
+            )
+            points.append(point)
+        record = replace(record, growth=points, notes=notes.compare(folder / "notes"))
+    print(json.dumps(asdict(record), ensure_ascii=False) if asked.json else "\n" + page(record))
+    if asked.record:
+        record.write()
     return 0
+
+
+def _told(found: Iterator[Row]) -> Iterator[Row]:
+    for row in found:
+        ratio = f"floor {figure(row.floor)}, ratio {row.ratio:.2f}" if row.floor and row.ratio else ""
+        others = ", ".join(f"{name} {figure(value)}" for name, value in row.peers.items())
+        verdict = "met" if row.met else "MISSED"
+        print(
+            f"{row.name:<36} {figure(row.value):>8} {row.unit:<8} {ratio:<28} {others:<24} {row.target:<36} {verdict}",
+            file=sys.stderr,
+            flush=True,
+        )
+        yield row
 
 
 if __name__ == "__main__":

@@ -1,106 +1,178 @@
-"""What is measured against a local cloud: a first pull of a long history, and a sidecar at rest beside a server.
+"""What is measured against a local cloud: push, a first pull of a long history, a sidecar at rest beside a server.
 
-The cloud runs on the same machine and shares its processors, so the first pull is given beside two floors of the same
-run: the same pages asked for by a bare HTTP client, and the same rows put into the same tables by bare `executemany`.
+The cloud runs on the same machine and shares its processors, so push and pull are given beside what a bare client needs
+for the same events through the same server: bulk upserts into, and selects from, a plain table that belongs to its
+user. The floor of the pull also holds the same rows put into the same SQLite tables by bare `executemany`.
 """
 
 import json
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import uuid4
 
 import httpx
 import psycopg
 
 from sync.cloud.exchange import PULL_EVENTS
+from sync.sections import SyncSettings
 from tests.bench import measures
-from tests.bench.measures import Row
+from tests.bench.row import Row
 from tests.cloud.fixtures import Cloud, running_cloud
 from tests.cloud.history import write_history
 from tests.sidecar import Home, Sidecar
 
 HISTORY: Final = 100_000  # events; some years of a person who talks a lot
+PUSHED: Final = 5_000
+APPENDED: Final = 100  # at once
+PUSH_EVENTS: Final = int(SyncSettings().push_events)
 PATIENCE_MS: Final = 600_000
 EVENTS_PER_SECOND: Final = 5_000
+ASKED_ONLY: Final = {"SYNC__REALTIME": "false", "SYNC__POLL_SECONDS": "3600"}  # the cloud is asked when we say so
+
+_PLAIN: Final = """
+create table public.bench_events (
+  user_id uuid not null default auth.uid(),
+  seq bigint not null,
+  event jsonb not null,
+  primary key (user_id, seq)
+);
+alter table public.bench_events enable row level security;
+create policy own on public.bench_events to authenticated
+  using (user_id = (select auth.uid())) with check (user_id = (select auth.uid()));
+revoke all on public.bench_events from anon, authenticated;
+grant select, insert, update on public.bench_events to authenticated;
+"""
+_SAME: Final = """
+insert into public.bench_events (user_id, seq, event)
+select user_id, seq, to_jsonb(one) - 'user_id' from public.ai_memory_events as one
+where user_id = %(user)s and seq > %(after)s
+"""
+
+
+class User(NamedTuple):
+    email: str
+    password: str
+    user_id: str
 
 
 def rows(folder: Path) -> Iterator[Row]:
     """Everything that needs a cloud, one after another on one cloud."""
     with running_cloud() as cloud:
+        with psycopg.connect(cloud.database_url) as connection:
+            connection.execute(_PLAIN)
+        cloud.reload_schema()
+        yield from push(folder, cloud)
         yield from first_pull(folder, cloud)
         yield from idle(folder, cloud)
 
 
 def idle(folder: Path, cloud: Cloud) -> Iterator[Row]:
     """A sidecar that is logged in and level, and that nobody asks anything, at the usual pace of polling."""
-    email, password, _ = _user(cloud)
-    with Sidecar(_home(folder / "idle-cloud", cloud)) as sidecar:
-        sidecar.log_in(email, password)
+    user = new_user(cloud)
+    with Sidecar(home_of(folder / "idle-cloud", cloud)) as sidecar:
+        sidecar.log_in(user.email, user.password)
         sidecar.update("你好", "好的")
         sidecar.call("sync/now")
         yield from measures.at_rest(sidecar, "with cloud", most_mb=90)
 
 
+def push(folder: Path, cloud: Cloud, count: int = PUSHED) -> Iterator[Row]:
+    """What was recorded before the first login, until the server holds all of it."""
+    user = new_user(cloud)
+    home = home_of(folder / "push", cloud, **ASKED_ONLY)
+    events = [
+        {"type": "memory_fact", "payload": {"text": f"第 {number} 件事" + "回答" * 30}} for number in range(count)
+    ]
+    with Sidecar(home) as sidecar:
+        for start in range(0, count, APPENDED):
+            sidecar.call("events/appendBatch", events=events[start : start + APPENDED])
+        began = time.perf_counter()
+        sidecar.log_in(user.email, user.password)
+        sidecar.wait(sidecar.send("sync/now", timeoutMs=PATIENCE_MS), within=PATIENCE_MS / 1000)
+        ours = time.perf_counter() - began
+        assert sidecar.call("sync/status")["pending"] == 0
+    held = _held(cloud, user, after=0)
+    with bare_client(cloud, user) as http:
+        floor = _upserts(http, held)
+    rate = count / ours
+    yield Row(f"push of {count:,} events", rate, "events/s", len(held) / floor, "reported", met=True)
+
+
 def first_pull(folder: Path, cloud: Cloud, count: int = HISTORY) -> Iterator[Row]:
     """A device that joins an account with a long history, until it holds all of it."""
-    email, password, user_id = _user(cloud)
-    home = _home(folder / "first-pull", cloud)
+    user = new_user(cloud)
+    home = home_of(folder / "first-pull", cloud, **ASKED_ONLY)
     with Sidecar(home) as sidecar:
-        sidecar.log_in(email, password)
+        sidecar.log_in(user.email, user.password)
         sidecar.call("sync/now")
-        write_history(cloud, user_id, count)
+        after = sidecar.call("sync/status")["cloud"]["head"]
+        write_history(cloud, user.user_id, count)
         began = time.perf_counter()
         pulled = sidecar.wait(sidecar.send("sync/now", timeoutMs=PATIENCE_MS), within=PATIENCE_MS / 1000)["pulled"]
         ours = time.perf_counter() - began
     assert pulled == count, f"{pulled} of {count} events arrived"
-    floor = _raw_pages(cloud, email, password, count) + _raw_inserts(home, folder / "raw-inserts.db", count)
+    with psycopg.connect(cloud.database_url) as connection:
+        connection.execute(_SAME, {"user": user.user_id, "after": after})
+    with bare_client(cloud, user) as http:
+        floor = _selects(http, after, after + count) + _inserts(home, folder / "raw-inserts.db", count)
     rate = count / ours
     target = f">= {EVENTS_PER_SECOND}"
     yield Row(f"first pull of {count:,} events", rate, "events/s", count / floor, target, rate >= EVENTS_PER_SECOND)
 
 
-def _user(cloud: Cloud) -> tuple[str, str, str]:
+def new_user(cloud: Cloud) -> User:
     email, password = f"{uuid4().hex}@example.com", uuid4().hex
-    return email, password, cloud.sign_up(email, password)
+    return User(email, password, cloud.sign_up(email, password))
 
 
-def _home(folder: Path, cloud: Cloud) -> Home:
-    return Home(folder, SUPABASE_URL=cloud.url, SUPABASE_KEY=cloud.publishable_key)
+def home_of(folder: Path, cloud: Cloud, **settings: str) -> Home:
+    return Home(folder, SUPABASE_URL=cloud.url, SUPABASE_KEY=cloud.publishable_key, **settings)
 
 
-def _raw_pages(cloud: Cloud, email: str, password: str, count: int) -> float:
-    """Seconds that a bare client needs for the same pages, read as JSON and thrown away."""
+@contextmanager
+def bare_client(cloud: Cloud, user: User) -> Iterator[httpx.Client]:
+    """A client that speaks as this user and does nothing else."""
     headers = {"apikey": cloud.publishable_key}
     with httpx.Client(base_url=cloud.url, headers=headers, trust_env=False, timeout=30) as http:
-        login = http.post("/auth/v1/token?grant_type=password", json={"email": email, "password": password}).json()
+        said = {"email": user.email, "password": user.password}
+        login = http.post("/auth/v1/token?grant_type=password", json=said).raise_for_status().json()
         http.headers["Authorization"] = f"Bearer {login['access_token']}"
-        asked: dict[str, Any] = {
-            "p_device_id": "device-a",
-            "p_replica_id": _replica_of(cloud, login["user"]["id"]),
-            "p_limit": PULL_EVENTS,
-            "p_after": 0,
-        }
-        began = time.perf_counter()
-        while asked["p_after"] < count:
-            answer = json.loads(http.post("/rest/v1/rpc/ai_memory_sync", json=asked).content)
-            last = answer["events"][-1]
-            asked |= {"p_after": last["seq"], "p_after_event": last["event_id"], "p_epoch": answer["epoch"]}
-        return time.perf_counter() - began
+        yield http
 
 
-def _replica_of(cloud: Cloud, user_id: str) -> str:
+def _held(cloud: Cloud, user: User, after: int) -> list[Mapping[str, Any]]:
+    """The events of a user as rows of the plain table."""
+    question = (
+        "select seq, to_jsonb(one) - 'user_id' from public.ai_memory_events as one where user_id = %s and seq > %s"
+    )
     with psycopg.connect(cloud.database_url) as connection:
-        found = connection.execute(
-            "select replica_id from public.ai_memory_devices where user_id = %s and device_id = 'device-a'", [user_id]
-        ).fetchone()
-    assert found is not None
-    return str(found[0])
+        return [{"seq": seq, "event": event} for seq, event in connection.execute(question, [user.user_id, after])]
 
 
-def _raw_inserts(home: Home, path: Path, count: int) -> float:
+def _upserts(http: httpx.Client, held: Sequence[Mapping[str, Any]]) -> float:
+    """Seconds for the same events in batches of the same size."""
+    prefer = {"Prefer": "resolution=merge-duplicates,return=minimal"}
+    began = time.perf_counter()
+    for start in range(0, len(held), PUSH_EVENTS):
+        batch = held[start : start + PUSH_EVENTS]
+        http.post("/rest/v1/bench_events?on_conflict=user_id,seq", json=batch, headers=prefer).raise_for_status()
+    return time.perf_counter() - began
+
+
+def _selects(http: httpx.Client, after: int, last: int) -> float:
+    """Seconds for the same events in pages of the same size, read as JSON and thrown away."""
+    began = time.perf_counter()
+    while after < last:
+        asked = f"/rest/v1/bench_events?select=seq,event&order=seq&seq=gt.{after}&limit={PULL_EVENTS}"
+        after = json.loads(http.get(asked).raise_for_status().content)[-1]["seq"]
+    return time.perf_counter() - began
+
+
+def _inserts(home: Home, path: Path, count: int) -> float:
     """Seconds for the same rows in the same tables, a page a durable commit."""
     source = sqlite3.connect(home.database)
     target = sqlite3.connect(path, isolation_level=None)
