@@ -123,7 +123,7 @@ def _machine(record: Record) -> Iterable[str]:
     )
     if not machine.quiet:
         yield ""
-        yield "**Provisional**: the machine had other work to do, which no ratio takes out. One on a quiet machine follows."
+        yield "**Provisional**: the machine had other work to do, which no ratio takes out."
 
 
 def _rows(rows: Sequence[Row]) -> Iterable[str]:
