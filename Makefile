@@ -41,7 +41,7 @@ bench: setup  ## speed beside floors and peers: RECORD=1 keeps it (quiet machine
 	@bash tests/bench/setup $(PEERS)
 	@$(PY) -m tests.bench $(if $(RECORD),--record) $(if $(GROWTH),--growth $(GROWTH))
 
-crash: setup  ## every crash point, torn log, damaged database and broken disk (an hour): ONLY=word RESUME=1 JOBS=2
+crash: setup  ## every crash point, torn log, damaged database and broken disk (half an hour): ONLY=word RESUME=1 JOBS=2
 	@$(PY) -m tests.crash --jobs $(or $(JOBS),2) $(if $(ONLY),--only "$(ONLY)") $(if $(RESUME),--resume)
 
 format: setup  ## write the style the linter asks for

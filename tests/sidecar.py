@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 COMMAND: Final = [sys.executable, "-m", "bridge.cli.main"]
 ANSWER_WITHIN: Final = 60.0  # seconds; a bound for a broken program on a busy machine, not a time anybody expects
@@ -82,13 +82,15 @@ class Home:
 class Sidecar:
     """`xiaobai-memory serve` as a child. `with Sidecar(home) as sidecar: sidecar.call("memory/load")`."""
 
+    popen: ClassVar[Any] = subprocess.Popen  # tests.crash.forked has another
+
     def __init__(self, home: Home, *, command: Sequence[str] = (*COMMAND, "serve")) -> None:
         self.home = home
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
         self._guard = threading.Lock()
         self.notifications: list[tuple[str, Any]] = []
-        self.process = subprocess.Popen(
+        self.process: subprocess.Popen[bytes] = self.popen(
             command,
             env=home.environment,
             cwd=REPOSITORY,
