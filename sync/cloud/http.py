@@ -60,7 +60,10 @@ class Wire:
             raise CloudUnreachable(f"no connection ({type(error).__name__})") from error
         except (httpx.HTTPError, httpx.InvalidURL, json.JSONDecodeError, RecursionError) as error:
             raise CloudUnavailable(f"no usable answer ({type(error).__name__})") from error
-        except ValueError as error:  # pydantic's, for a body that is none of the API's
+        except (
+            ValueError,
+            OverflowError,
+        ) as error:  # pydantic's, or of the library's sums: no body of the API's
             raise CloudUnavailable("the answer is not one of Supabase") from error
 
     async def close(self) -> None:

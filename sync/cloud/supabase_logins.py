@@ -33,6 +33,8 @@ from sync.errors import (
 
 T = TypeVar("T")
 
+LONGEST_TOKEN: Final = 604_800  # seconds; no project can grant more, so whatever an answer says, no more is believed
+
 TURN_ON: Final = "Turn it on in the project (Authentication → Sign In / Providers), or log in the other way."
 ASK: Final = "Ask whoever runs the Supabase project."
 CONFIRM: Final = "Log in with a code instead of the password: that confirms it."
@@ -137,7 +139,8 @@ class SupabaseLogins:
         if answer.session is None:
             raise CloudUnavailable("the server signed nobody in")
         found = answer.session
-        expires_at = self._clock.now().timestamp() + found.expires_in
+        seconds = min(max(found.expires_in, 0), LONGEST_TOKEN)
+        expires_at = self._clock.now().timestamp() + seconds
         return Session(found.user.id, label, found.access_token, found.refresh_token, expires_at)
 
     async def _asked(self, contact: Contact, call: Awaitable[T]) -> T:

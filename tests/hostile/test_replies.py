@@ -1,12 +1,15 @@
 """A sample of the hostile answers, and what fuzzing has found; `make fuzz` has them all."""
 
 import gzip
+import json
+import time
 from pathlib import Path
 
 import pytest
 
+from sync.cloud.supabase_logins import LONGEST_TOKEN
 from sync.errors import CloudUnavailable
-from tests.hostile.replies import CALLS, REPLIES, Manner, Reply, stage
+from tests.hostile.replies import CALLS, LATE, REPLIES, SESSION, SIGNED_IN, Manner, Reply, stage
 
 
 async def test_no_answer_is_taken_for_an_acknowledgement_that_is_none_and_the_next_good_one_is_understood(
@@ -20,6 +23,10 @@ def json_reply(body: bytes, *headers: str) -> Reply:
     return Reply("\r\n".join(lines).encode(), body, Manner.WHOLE, 0)
 
 
+def lasting(seconds: int) -> Reply:
+    return json_reply(json.dumps({**SIGNED_IN, "expires_in": seconds}).encode())
+
+
 PACKED = gzip.compress(b"[]")
 
 
@@ -31,14 +38,31 @@ PACKED = gzip.compress(b"[]")
         ("devices", json_reply(PACKED[:-4], "content-encoding: gzip")),
         ("revoke", json_reply(b'{"status": "success"}')),
         ("rename", json_reply(b"true")),
+        ("refresh", lasting(-(10**400))),
     ],
-    ids=["too deep", "packed twice", "packed and cut", "a portal's yes to a revocation", "a portal's yes to a name"],
+    ids=[
+        "too deep",
+        "packed twice",
+        "packed and cut",
+        "a portal's yes to a revocation",
+        "a portal's yes to a name",
+        "a session of before the world",
+    ],
 )
 async def test_is_an_outage_and_nothing_else(call: str, reply: Reply) -> None:
     async with stage() as (stranger, _, _, clients):
         stranger.reply = reply
         with pytest.raises(CloudUnavailable):
             await CALLS[call].make(clients[False])
+
+
+@pytest.mark.parametrize("seconds", [10**400, 2**63, 0, -1])
+async def test_a_session_of_any_length_is_kept_and_asked_for_again_within_a_week(seconds: int) -> None:
+    async with stage() as (stranger, _, _, clients):
+        stranger.reply = lasting(seconds)
+        session = await clients[False].logins.refresh(SESSION)
+    assert (session.access_token, session.refresh_token) == ("new", "newer")
+    assert -LATE < session.expires_at - time.time() <= LONGEST_TOKEN
 
 
 async def test_an_answer_packed_as_we_asked_for_is_understood() -> None:
