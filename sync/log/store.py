@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 import msgspec
@@ -257,9 +258,14 @@ def of_types(connection: Connection, types: Sequence[str], *, after: int) -> Ite
 
 def newest_of_types(connection: Connection, types: Sequence[str]) -> int:
     """The position of the newest event of the given types; 0 where there is none."""
-    # one look into the index for each type; an aggregate over all of them would read them all
-    newest = select(func.max(events.c.position)).where(events.c.type == bindparam("kind"))
-    return max(int(connection.execute(newest, {"kind": kind}).scalar() or 0) for kind in types)
+    return int(connection.execute(_newest_of(tuple(types))).scalar_one())
+
+
+@cache
+def _newest_of(types: tuple[str, ...]) -> Select[Any]:
+    """One look into the index for each type; an aggregate over all of them would read them all."""
+    looks = (select(func.max(events.c.position)).where(events.c.type == kind).scalar_subquery() for kind in types)
+    return select(func.max(0, *(func.coalesce(look, 0) for look in looks)))
 
 
 def at_positions(connection: Connection, positions: Sequence[int]) -> list[Event]:

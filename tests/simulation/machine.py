@@ -43,10 +43,22 @@ from tests.support import START, InlineExecutor
 T = TypeVar("T")
 
 CURRENT: ContextVar["Process | None"] = ContextVar("process", default=None)
-COMPILED: Final[LRUCache[Any, Any]] = LRUCache(4_000)  # SQL is compiled once, not once a device
 TORN: Final = ".tmp"  # what the program writes before it renames
 FILE_FAULTS: Final = (errno.EIO, errno.ENOSPC, errno.EACCES)
 DATABASE_FAULTS: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
+
+
+class _Compiled(LRUCache[Any, Any]):
+    """SQL is compiled once, not once a database: a key begins with the dialect, of which every engine has its own."""
+
+    def get(self, key: Any, default: Any = None) -> Any:
+        return super().get(key[1:], default)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key[1:], value)
+
+
+COMPILED: Final = _Compiled(4_000)
 
 
 class ProcessDied(BaseException):
