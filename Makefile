@@ -2,10 +2,10 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz sim lint run bench crash format types lock
+.PHONY: help setup demo test fuzz sim sim-bugs lint run bench crash format types lock
 
 help:  ## what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
 
 setup:  ## virtual environment, locked dependencies, the local Supabase
 	@bash .ci/setup
@@ -33,6 +33,9 @@ sim: setup  ## SEEDS=5000 simulated histories under faults; SEED=7 lives one aga
 	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500)) $(if $(FIRST),--first $(FIRST)) \
 	  $(if $(STEPS),--steps $(STEPS)) $(if $(KINDS),--kinds $(KINDS)) $(if $(FUSES),--fuses $(FUSES)) \
 	  $(if $(SHRINK),--shrink) $(if $(TRACE),--trace) $(if $(JSON),--json)
+
+sim-bugs: setup  ## plants bugs on purpose and lives histories until each is found
+	@$(PY) -m tests.simulation.planted $(if $(MOST),--most $(MOST))
 
 run: setup  ## the plain sidecar on your own file, without a cloud
 	@.venv/bin/xiaobai-memory serve

@@ -10,41 +10,17 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Final
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tests.simulation import original
 from tests.simulation.history import KINDS, Plan, planned
+from tests.simulation.one import Result, one
 from tests.simulation.shrink import command, replayed, shrunk, sort_of
 from tests.simulation.world import run
 
 WORKERS: Final = 2
 SHOWN: Final = 5  # failing seeds that are shrunk and shown; each takes a minute
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """One seed: what was broken, what had to survive, and what the original algorithm lost in the same history."""
-
-    seed: int
-    defects: tuple[str, ...]
-    facts: int
-    events: int
-    kinds: tuple[str, ...]
-    original_lost: int
-    original_said: int
-
-
-def one(seed: int) -> Result:
-    logging.disable(logging.CRITICAL)  # what the program says of its faults is no news here
-    plan = planned(seed)
-    outcome = run(plan)
-    theirs = original.run(plan)
-    return Result(
-        seed, outcome.defects, outcome.facts, outcome.events, tuple(plan.kinds), theirs.lost, theirs.remembered
-    )
 
 
 def main() -> int:

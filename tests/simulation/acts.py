@@ -321,6 +321,7 @@ async def log_out(world: "World", device: Device, _: Step, chance: random.Random
         owner = device.owner
         if await world.within(device, f"log out {remove}", lambda: app.entrance.log_out(remove=remove)) and remove:
             world.ledger.taken_off(device.name, owner)
+            device.person.buffer = ""  # a buffer of a memory that is gone would be a document without a past
 
 
 async def revoke(world: "World", device: Device, _: Step, chance: random.Random) -> None:

@@ -27,12 +27,15 @@ FOUND: Final = {
     91: "a shared document kept the order that the server's time had changed",
     184: "a number acknowledged ahead of the cursor outlived the server that gave it",
     211: "a file cut off while newer lines waited was compared with the wrong version",
+    # the program was right in these, and the simulation was not
+    1_005: "an editor saved the buffer of a memory that had been taken off the device, removed line and all",
+    1_117: "copies of one home speak for its device by turns, ten minutes apart; the tail was too short for three",
+    1_119: "a profile that nobody was logged in to could not know the new number of what others sent again",
 }
 # seeds whose defect is known and not mended yet; whoever mends one is told by the test
 OPEN: Final = {
-    1_005: "a line taken away by hand comes back to a shared document (a stale and a torn save near each other)",
-    1_117: "a device that was restored twice stays two events behind the server's head after the quiet tail",
-    1_119: "two events of a device bear no number although the server gave them one",
+    2_005: "lines saved by hand are missing in the document of a device whose memory was taken off it",
+    2_010: "the same, and a line that was removed by hand is back: its document is made anew from exchanges alone",
 }
 
 
@@ -42,8 +45,7 @@ def share(number: int) -> range:
 
 @pytest.mark.parametrize("number", range(SHARES))
 def test_nothing_is_lost_doubled_or_leaked_and_everybody_agrees(number: int) -> None:
-    seeds = (seed for seed in share(number) if seed not in OPEN)
-    broken = {seed: outcome.defects for seed in seeds if (outcome := lived(seed)).defects}
+    broken = {seed: outcome.defects for seed in share(number) if (outcome := lived(seed)).defects}
     assert broken == {}, f"make sim SEED={min(broken)} SHRINK=1"
 
 

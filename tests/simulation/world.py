@@ -188,9 +188,9 @@ class World:
         self.pass_time(LIVE)
         for device in self.devices:
             await self.acted(device, acts.calm(self, device), PATIENCE)
-        self.pass_time(LIVE)  # a copied home has sent for the device that it was copied from
         for number in range(ROUNDS):
             self.tell(f"round {number + 1}")
+            self.pass_time(LIVE if number == 0 or self.copied else 0.0)  # copies of a home speak for one device in turn
             before = self.stand()
             for device in self.devices:
                 await self.acted(device, acts.round_of(self, device), PATIENCE)
@@ -220,7 +220,10 @@ def run(plan: Plan) -> Outcome:
     with tempfile.TemporaryDirectory(dir=place, prefix="xiaobai-sim-") as folder:
         world = World(plan, Path(folder))
         with world.machine.running(), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-            runner.run(_lived(world))
+            try:
+                runner.run(_lived(world))
+            except RuntimeError as error:  # the loop of virtual time has nothing left to wait for
+                world.defects.append(f"everything stands still: {error}")
         events = sum(memory.head for memory in world.server.memories.values())
         facts = sum(1 for _ in world.ledger.expected())
         return Outcome(plan.seed, tuple(world.defects), world.digest(), tuple(world.trace), facts, events)

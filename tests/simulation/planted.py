@@ -1,0 +1,57 @@
+"""`make sim-bugs`: looks for every planted bug from seed 0 on, and says after how many histories each was found."""
+
+import argparse
+import logging
+import multiprocessing
+import sys
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from statistics import median
+from typing import Final
+
+from rich.progress import track
+
+from tests.simulation.history import planned
+from tests.simulation.sabotage import BUGS
+from tests.simulation.world import run
+
+WORKERS: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The first history that showed a bug, and what it said; None where none did."""
+
+    bug: int
+    seed: int | None
+    defect: str
+
+
+def first(bug: int, most: int) -> Finding:
+    logging.disable(logging.CRITICAL)
+    with BUGS[bug].planted():
+        for seed in range(most):
+            defects = run(planned(seed)).defects
+            if defects:
+                return Finding(bug, seed, defects[0].splitlines()[0][:120])
+    return Finding(bug, None, "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="make sim-bugs")
+    parser.add_argument("--most", type=int, default=500, help="histories at most for each")
+    most = parser.parse_args().most
+    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
+        jobs = as_completed([pool.submit(first, bug, most) for bug in range(len(BUGS))])
+        found = sorted((job.result() for job in track(jobs, "planted bugs", total=len(BUGS))), key=lambda one: one.bug)
+    for one in found:
+        bug = BUGS[one.bug]
+        moved = "" if one.seed == bug.seed else f" (the table says {bug.seed})"
+        print(f"{'✓' if one.seed is not None else '✗'} {bug.name}: seed {one.seed}{moved}: {one.defect}")
+    seeds = [one.seed + 1 for one in found if one.seed is not None]
+    print(f"{len(seeds)} of {len(BUGS)} found, half of them within {median(seeds):.0f} histories")
+    return 0 if len(seeds) == len(BUGS) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

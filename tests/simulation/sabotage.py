@@ -1,0 +1,309 @@
+"""Bugs planted on purpose, one line each where it lives: a simulator that finds none of them is broken.
+
+Each replaces one function or attribute in memory for the time of a block. `seed` is the first history, counted from 0,
+that shows it; `make sim-bugs` looks for all of them anew.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+from sqlalchemy import Connection, text
+
+import sync.cloud.account
+import sync.cloud.exchange
+import sync.cloud.memory
+import sync.cloud.plan
+import sync.document.capture
+import sync.document.deeds
+import sync.document.memory_file
+import sync.document.plan
+import sync.document.versions
+import sync.files
+import sync.log.store
+import sync.switch
+from sync.clock import hlc_text, timestamp
+from sync.cloud import store as cloud_store
+from sync.cloud.exchange import Exchange
+from sync.cloud.memory import MemoryCloud
+from sync.cloud.memory_documents import Document
+from sync.cloud.plan import Verdict
+from sync.cloud.port import SyncAnswer, SyncRequest
+from sync.document.memory_file import MemoryFile
+from sync.log import outbox_store
+from sync.log import store as log_store
+from sync.log.log import Log
+from sync.log.model import CLOUD, Draft, Event, Reach, Recorded, Refusal
+from sync.redaction import Redactor
+from tests.simulation.machine import CURRENT
+from tests.simulation.network import SimulatedServer
+from tests.support import event
+
+Patch = tuple[Any, str, Any]  # where, which name, what instead
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """What is broken, how it is put in, and the first history that shows it."""
+
+    name: str
+    patches: tuple[Patch, ...]
+    seed: int
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for place, name, value in self.patches:
+                before = place.__dict__[name] if isinstance(place, type) else getattr(place, name)
+                setattr(place, name, value)
+                stack.callback(setattr, place, name, before)
+            yield
+
+
+# --- capture ------------------------------------------------------------------------------------------------------
+
+_record_and_count = Log.record_and_count
+
+
+async def _acknowledged_early(
+    log: Log, drafts: Sequence[Draft], destination: str = CLOUD
+) -> tuple[list[Recorded], int]:
+    """Answers first and commits a second later."""
+
+    async def later() -> None:
+        await asyncio.sleep(1.0)
+        await _record_and_count(log, drafts, destination)
+
+    task = asyncio.get_running_loop().create_task(later())
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    answered = event(1, event_id=drafts[0].event_id or "evt_early", device=log.device_id, reach=Reach.CLOUD)
+    return [Recorded(answered, duplicate=False)], 0
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def _in_place(temporary: Path, path: Path) -> None:
+    """Writes into the file itself, as the original does."""
+    data = temporary.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    process = CURRENT.get()
+    if process is not None:
+        process.point("in the middle of a write in place")
+    path.write_bytes(data)
+    temporary.unlink()
+
+
+_take_in = MemoryFile._take_in
+_write = MemoryFile._write
+_BLIND: Final = 2.0  # seconds: what somebody saves so soon after us is taken for our own
+_last_write: dict[Path, float] = {}
+
+
+async def _write_noted(file: MemoryFile, *given: Any) -> None:
+    await _write(file, *given)
+    _last_write[file.path] = asyncio.get_running_loop().time()
+
+
+async def _blind_after_own_write(file: MemoryFile, disk: Any) -> Any:
+    if asyncio.get_running_loop().time() - _last_write.get(file.path, -_BLIND) < _BLIND:
+        return sync.document.memory_file._May.WRITE
+    return await _take_in(file, disk)
+
+
+# --- replication --------------------------------------------------------------------------------------------------
+
+_judge = sync.cloud.plan.judge
+_apply = cloud_store.apply
+_send = Exchange._send
+
+
+def _cursor_by_head(cursor: Any, answer: SyncAnswer) -> Verdict:
+    verdict = _judge(cursor, answer)
+    return (
+        verdict if verdict.reset else replace(verdict, cursor=replace(verdict.cursor, seq=answer.head), caught_up=True)
+    )
+
+
+async def _dropped(exchange: Exchange, event: Event, why: Any) -> None:
+    def drop(connection: Connection) -> None:
+        outbox_store.refuse(connection, CLOUD, Refusal(event.event_id, why.code, "dropped", "2026-02-02T10:00:00.000Z"))
+        outbox_store.release(connection, CLOUD, [event.event_id], "dropped")
+
+    await exchange._log.database.write(drop)
+
+
+async def _blocked(exchange: Exchange, session: Any, request: SyncRequest, why: Exception) -> Any:
+    del exchange, session, request
+    raise why
+
+
+def _emptied_by_the_server(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: Any) -> int:
+    if verdict.reset:
+        for table in ("quarantine", "deliveries", "events", "written"):
+            connection.execute(text(f"delete from {table}"))
+    return _apply(connection, answer, verdict, clock)
+
+
+async def _acknowledged_when_sent(exchange: Exchange, session: Any, request: SyncRequest) -> SyncAnswer:
+    pairs = [(event.event_id, 0) for event in request.events]
+    await exchange._log.database.write(lambda connection: outbox_store.acknowledge(connection, CLOUD, pairs))
+    return await _send(exchange, session, request)
+
+
+async def _cursor_first(exchange: Exchange, answer: SyncAnswer, verdict: Verdict) -> int:
+    """The cursor in a transaction of its own, before the events that it passes."""
+    database = exchange._log.database
+    await database.write(lambda connection: outbox_store.move_cursor(connection, CLOUD, verdict.cursor))
+    new = await database.write(lambda connection: _apply(connection, answer, verdict, exchange._clock))
+    exchange._log.changed.set()
+    return new
+
+
+def _unsent_dropped(connection: Connection, clock: Any) -> str:
+    connection.execute(text("delete from deliveries where state = 'pending'"))
+    return log_store.renumber(connection, [], clock)
+
+
+@asynccontextmanager
+async def _not_alone(_: Any) -> AsyncIterator[None]:
+    await asyncio.sleep(0)
+    yield
+
+
+# --- the server ---------------------------------------------------------------------------------------------------
+
+
+def _pushed_again(memory: Any, request: SyncRequest, server_ts: str) -> tuple[tuple[str, int], ...]:
+    """Neither ids nor numbers are looked up."""
+    for one in request.events:
+        memory.events.append(replace(one, server_seq=memory.head + 1, server_ts=server_ts, position=0))
+    return tuple((one.event_id, one.server_seq or 0) for one in memory.events[-len(request.events) :] if request.events)
+
+
+def _pushed_over(memory: Any, request: SyncRequest, server_ts: str) -> tuple[tuple[str, int], ...]:
+    """Ids are looked up, numbers of a replica are not: a copied home is never told."""
+    known = {one.event_id for one in memory.events}
+    for one in request.events:
+        if one.event_id not in known:
+            memory.events.append(replace(one, server_seq=memory.head + 1, server_ts=server_ts, position=0))
+    numbers = {one.event_id: one.server_seq or 0 for one in memory.events}
+    return tuple((one.event_id, numbers[one.event_id]) for one in request.events)
+
+
+async def _unlocked(server: SimulatedServer, inner: MemoryCloud, session: Any, request: SyncRequest) -> SyncAnswer:
+    """Numbers are taken when a transaction begins, and nobody waits for its end."""
+    memory = server.memory_of(session)
+    begun = memory.head
+    await asyncio.sleep(server._chance.uniform(0.0, server._work))
+    before = len(memory.events)
+    answer = await inner.sync(session, replace(request, limit=min(request.limit, server.page)))
+    memory.events[before:] = [
+        replace(one, server_seq=begun + number) for number, one in enumerate(memory.events[before:], start=1)
+    ]
+    return answer
+
+
+def _any_document(documents: dict[str, Document], request: SyncRequest) -> str | None:
+    """Whatever comes last is the newest."""
+    sent = request.snapshot
+    if sent is None:
+        return None
+    through = sent.through_replica_seq
+    documents[request.device_id] = Document(sent.content, sent.content_sha256, request.replica_id, through)
+    return "written"
+
+
+# --- accounts -----------------------------------------------------------------------------------------------------
+
+
+async def _at_home_everywhere(*_: Any) -> None:
+    return None
+
+
+def _claimed_by_anybody(account: Any, connection: Connection, session: Any, **_: Any) -> None:
+    cloud_store.claim(connection, session.user_id, session.label, timestamp(account._clock.now()))
+
+
+async def _nothing(*_: Any, **__: Any) -> None:
+    return
+
+
+def _does_nothing(*_: Any, **__: Any) -> Any:
+    return None
+
+
+def _always(answer: Any) -> Callable[..., Any]:
+    return lambda *_, **__: answer
+
+
+def _without_sync(module: Any) -> SimpleNamespace:
+    """The module `os` with an fsync that does nothing."""
+    return SimpleNamespace(**{**vars(module), "fsync": _does_nothing})
+
+
+BUGS: Final = (
+    Bug("an update is acknowledged before it is committed", ((Log, "record_and_count", _acknowledged_early),), 1),
+    Bug("files are not synced before the rename", ((sync.files, "os", _without_sync(os)),), 7),
+    Bug("files are written in place", ((sync.files, "_replace", _in_place),), 9),
+    Bug(
+        "what is saved soon after our own write is taken for it",
+        ((MemoryFile, "_write", _write_noted), (MemoryFile, "_take_in", _blind_after_own_write)),
+        15,
+    ),
+    Bug("a file is written without comparing it again", ((sync.files, "_check", _does_nothing),), 19),
+    Bug(
+        "every buffer is compared with the newest version",
+        ((sync.document.versions, "choose_base", lambda _, ring: ring[-1] if ring else None),),
+        7,
+    ),
+    Bug("a lost file is a mass delete", ((sync.document.versions, "is_suspicious", _always(answer=False)),), 10),
+    Bug("a cut file is an edit", ((sync.document.plan, "_is_cut_off", _always(answer=False)),), 10),
+    Bug("a clock that goes back takes the order along", ((sync.log.store, "next_hlc", lambda _, ms: hlc_text(ms)),), 0),
+    Bug("the order that the server's time changes is not noted", ((log_store, "note_reordered", _does_nothing),), 17),
+    Bug("a key given again makes another event", ((sync.document.capture, "keyed_event_id", _always(answer=None)),), 8),
+    Bug(
+        "text is kept as it came",
+        ((Redactor, "_replaced", lambda _, text: text), (Redactor, "_under", lambda _, __, text: text)),
+        39,
+    ),
+    Bug("events are recorded without a delivery", ((outbox_store, "deliver", _does_nothing),), 0),
+    Bug("what is sent counts as acknowledged", ((Exchange, "_send", _acknowledged_when_sent),), 0),
+    Bug("the cursor moves to the server's head", ((sync.cloud.exchange, "judge", _cursor_by_head),), 0),
+    Bug("the cursor moves before its events are stored", ((Exchange, "_apply", _cursor_first),), 1),
+    Bug("what was pulled before is not recognised", ((log_store, "known_ids", _always(answer=set())),), 0),
+    Bug("a refused event is dropped", ((Exchange, "_set_aside", _dropped),), 2),
+    Bug("a refused event blocks the others", ((Exchange, "_without_culprit", _blocked),), 2),
+    Bug("an emptied server empties the device", ((cloud_store, "apply", _emptied_by_the_server),), 4),
+    Bug(
+        "what a restored server forgot is not sent again",
+        ((outbox_store, "send_again_what_was_forgotten", _always(answer=0)),),
+        4,
+    ),
+    Bug("numbers of before a restore stay", ((outbox_store, "drop_stale_numbers", _does_nothing),), 184),
+    Bug("a copied home forgets what it has not sent", ((cloud_store, "become_new_replica", _unsent_dropped),), 1),
+    Bug("a session is refreshed by whoever comes", ((sync.cloud.account.Account, "_alone", _not_alone),), 12),
+    Bug("the server doubles what is sent again", ((sync.cloud.memory, "_push", _pushed_again),), 1),
+    Bug(
+        "copies of a home share their numbers",
+        ((sync.cloud.memory, "_push", _pushed_over), (log_store, "any_taken", _always(answer=False))),
+        1,
+    ),
+    Bug("the server numbers without a lock", ((SimulatedServer, "sync", _unlocked),), 13),
+    Bug(
+        "the server does not notice that it was restored",
+        ((sync.cloud.memory, "_must_reset", _always(answer=False)),),
+        4,
+    ),
+    Bug(
+        "whoever logs in takes the memory that is there",
+        ((sync.switch, "other_home", _at_home_everywhere), (sync.cloud.account.Account, "_claim", _claimed_by_anybody)),
+        4,
+    ),
+    Bug("the file stays another account's", ((sync.switch, "_take_over", _nothing),), 149),
+)

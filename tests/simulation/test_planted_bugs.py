@@ -1,0 +1,24 @@
+"""Every bug that is planted on purpose is found, and soon: otherwise the histories would prove little."""
+
+from statistics import median
+from typing import Final
+
+import pytest
+
+from tests.simulation.history import planned
+from tests.simulation.sabotage import BUGS, Bug
+from tests.simulation.world import run
+
+FEWEST: Final = 20
+WITHIN: Final = 50  # histories, for one half of them
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=[bug.name for bug in BUGS])
+def test_it_is_found(bug: Bug) -> None:
+    with bug.planted():
+        assert run(planned(bug.seed)).defects, f"seed {bug.seed} shows it no longer: make sim-bugs looks for another"
+
+
+def test_half_of_them_are_found_within_fifty_histories() -> None:
+    assert len(BUGS) >= FEWEST
+    assert median(bug.seed + 1 for bug in BUGS) <= WITHIN
