@@ -17,7 +17,7 @@ from typing import Final
 from tests.bench import child
 from tests.bench.child import request, running, timed_ms
 from tests.bench.measures import serve, updates_ms
-from tests.bench.with_cloud import ASKED_ONLY, home_of, new_user
+from tests.bench.with_cloud import ASKED_ONLY, home_of, new_user, sync_now, until_level
 from tests.cloud.fixtures import Cloud, running_cloud
 from tests.cloud.history import write_history
 from tests.history import fill_log
@@ -69,7 +69,8 @@ def _point(folder: Path, cloud: Cloud, count: int) -> Point:
         update = statistics.median(updates_ms(sidecar_alone, UPDATES))
         rss = child.rss_mb(sidecar_alone.pid)
     with Sidecar(online) as sidecar:
-        sidecar.call("sync/now")  # what was recorded meanwhile goes out
+        while sidecar.call("sync/status")["pending"]:  # what was recorded meanwhile goes out
+            sync_now(sidecar)
         pull = statistics.median([_pull_ms(sidecar, cloud, user.user_id) for _ in range(PULLS)])
     with closing(sqlite3.connect(online.database)) as connection:
         (held,) = connection.execute("select count(*) from events").fetchone()
@@ -78,9 +79,7 @@ def _point(folder: Path, cloud: Cloud, count: int) -> Point:
 
 
 def _pull_ms(sidecar: Sidecar, cloud: Cloud, user_id: str) -> float:
+    sync_now(sidecar)
+    head = sidecar.call("sync/status")["cloud"]["head"] + PULLED
     write_history(cloud, user_id, PULLED)
-    return timed_ms(partial(_pulled, sidecar))
-
-
-def _pulled(sidecar: Sidecar) -> None:
-    assert sidecar.call("sync/now")["pulled"] == PULLED
+    return timed_ms(partial(until_level, sidecar, head))

@@ -92,9 +92,9 @@ def push(folder: Path, cloud: Cloud, count: int = PUSHED) -> Iterator[Row]:
             sidecar.call("events/appendBatch", events=events[start : start + APPENDED])
         began = time.perf_counter()
         sidecar.log_in(user.email, user.password)
-        sidecar.wait(sidecar.send("sync/now", timeoutMs=PATIENCE_MS), within=PATIENCE_MS / 1000)
+        while sidecar.call("sync/status")["pending"]:
+            sync_now(sidecar)
         ours = time.perf_counter() - began
-        assert sidecar.call("sync/status")["pending"] == 0
     held = _held(cloud, user, after=0)
     with bare_client(cloud, user) as http:
         floor = _upserts(http, held)
@@ -112,9 +112,8 @@ def first_pull(folder: Path, cloud: Cloud, count: int = HISTORY) -> Iterator[Row
         after = sidecar.call("sync/status")["cloud"]["head"]
         write_history(cloud, user.user_id, count)
         began = time.perf_counter()
-        pulled = sidecar.wait(sidecar.send("sync/now", timeoutMs=PATIENCE_MS), within=PATIENCE_MS / 1000)["pulled"]
+        until_level(sidecar, after + count)
         ours = time.perf_counter() - began
-    assert pulled == count, f"{pulled} of {count} events arrived"
     with psycopg.connect(cloud.database_url) as connection:
         connection.execute(_SAME, {"user": user.user_id, "after": after})
     with bare_client(cloud, user) as http:
@@ -122,6 +121,16 @@ def first_pull(folder: Path, cloud: Cloud, count: int = HISTORY) -> Iterator[Row
     rate = count / ours
     target = f">= {EVENTS_PER_SECOND}"
     yield Row(f"first pull of {count:,} events", rate, "events/s", count / floor, target, rate >= EVENTS_PER_SECOND)
+
+
+def until_level(sidecar: Sidecar, head: int) -> None:
+    """Rounds until the log is held up to `head`; the first may join one that began before there was so much."""
+    while sidecar.call("sync/status")["cloud"]["cursor"] < head:
+        sync_now(sidecar)
+
+
+def sync_now(sidecar: Sidecar) -> None:
+    sidecar.wait(sidecar.send("sync/now", timeoutMs=PATIENCE_MS), within=PATIENCE_MS / 1000)
 
 
 def new_user(cloud: Cloud) -> User:
