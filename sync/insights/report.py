@@ -1,0 +1,95 @@
+"""The analysis report of seed 000: what the last days were about, when, and what was asked again. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Final
+
+from sync.clock import milliseconds
+from sync.insights import views
+from sync.insights.state import Counted, State
+from sync.insights.views import Judged, Profile
+
+TOPICS: Final = 20
+QUESTIONS: Final = 15
+REPEATED: Final = 2  # times, and a question was asked again
+SHORTEST: Final = 4  # characters of a question that can repeat; 继续 and ok are none
+AT_LEAST: Final = 2  # events that speak of a topic
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question that came again; `evidence`: the newest events in which it did."""
+
+    text: str
+    count: int
+    evidence: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`days` and `hours` are of the local calendar and clock; `total` counts events of all time."""
+
+    made_at: datetime
+    source_watermark: int
+    total: int
+    days: tuple[tuple[date, int], ...]
+    kinds: tuple[tuple[str, int], ...]
+    hours: tuple[tuple[int, int], ...]
+    topics: tuple[tuple[str, int], ...]
+    tags: tuple[tuple[str, int], ...]
+    projects: tuple[tuple[str, int], ...]
+    questions: tuple[Asked, ...]
+    profile: Profile
+    instincts: tuple[Judged, ...]
+
+
+def report_of(state: State, now: datetime, *, days: int) -> Report:
+    """The report of so many days up to today; topics, questions and projects are of all time."""
+    shown = [now.date() - timedelta(days=back) for back in range(days - 1, -1, -1)]
+    counts = [state.days.get(day.isoformat(), {}) for day in shown]
+    kinds: dict[str, int] = {}
+    for day in counts:
+        for kind, count in day.items():
+            kinds[kind] = kinds.get(kind, 0) + count
+    judged = views.instincts(state, milliseconds(now))
+    return Report(
+        made_at=now,
+        source_watermark=state.source_watermark,
+        total=sum(item.count for item in state.projects.values()),
+        days=tuple((day, sum(found.values())) for day, found in zip(shown, counts, strict=True)),
+        kinds=_most(kinds, TOPICS),
+        hours=tuple((hour, state.hours.get(str(hour), 0)) for hour in range(24)),
+        topics=_topics(state.topics),
+        tags=_most({name: item.count for name, item in state.tags.items()}, TOPICS),
+        projects=_most({item.text or name: item.count for name, item in state.projects.items()}, TOPICS),
+        questions=_repeated(state.questions),
+        profile=views.profile(state, project_id=None, limit=8),
+        instincts=tuple(item for item in judged if item.status == "promoted")[:TOPICS],
+    )
+
+
+def _most(counts: Mapping[str, int], limit: int) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:limit])
+
+
+def _topics(found: Mapping[str, Counted]) -> tuple[tuple[str, int], ...]:
+    """The terms that were seen most; of two of which one is a part of the other and no more common, the longer."""
+    ranked = sorted(
+        ((item.count, term) for term, item in found.items() if item.count >= AT_LEAST),
+        key=lambda pair: (-pair[0], -len(pair[1]), pair[1]),
+    )
+    chosen: list[tuple[str, int]] = []
+    for count, term in ranked:
+        if not any(term in longer and count <= other for longer, other in chosen):
+            chosen = [(known, other) for known, other in chosen if not (known in term and other <= count)]
+            chosen.append((term, count))
+        if len(chosen) >= TOPICS:
+            break
+    return tuple(chosen)
+
+
+def _repeated(found: Mapping[str, Counted]) -> tuple[Asked, ...]:
+    again = [item for name, item in found.items() if item.count >= REPEATED and len(name) >= SHORTEST]
+    again.sort(key=lambda item: (-item.count, -item.last))
+    return tuple(Asked(item.text, item.count, tuple(reversed(item.events))) for item in again[:QUESTIONS])

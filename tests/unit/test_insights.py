@@ -1,0 +1,287 @@
+"""What events say about the work, as a pure fold: steps, profile, instincts, report."""
+
+import random
+from itertools import count
+from typing import Any
+
+import pytest
+
+from sync.clock import milliseconds, timestamp
+from sync.insights import paper, views
+from sync.insights.reading import action_of, normal, outcome_of, stage_of, terms_of
+from sync.insights.report import report_of
+from sync.insights.state import DAY_MS, MOST_SESSIONS, State, decode, encode, instinct_id
+from sync.log.model import Event
+from tests.support import START, event
+
+NOW = milliseconds(START)
+
+
+class Story:
+    """Events one after the other, in one session unless told."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.events: list[Event] = []
+        self._numbers = count(1)
+
+    def tell(self, kind: str, *, session: str = "s1", **more: Any) -> str:
+        number = next(self._numbers)
+        given: dict[str, Any] = {
+            name: more.pop(name) for name in ("project_id", "origin", "local_date") if name in more
+        }
+        given |= {"session_id": session, "ts": timestamp(START), "position": number}
+        told = event(number, type=kind, payload=more, event_id=f"evt_{number}", **given)
+        self.events.append(told)
+        self.state.take(told)
+        return told.event_id
+
+    def tool(self, stage: str | None = None, **more: Any) -> str:
+        if stage is not None:
+            more["stage"] = stage
+        return self.tell("tool_call", **more)
+
+    def one(self, days_later: float = 0.0) -> views.Judged:
+        (found,) = views.instincts(self.state, NOW + int(days_later * DAY_MS))
+        return found
+
+
+@pytest.fixture
+def story() -> Story:
+    return Story()
+
+
+class TestReading:
+    @pytest.mark.parametrize(
+        ("payload", "stage"),
+        [
+            ({"stage": "Design "}, "design"),
+            ({"tool": "Shell", "details": {"command": "make test"}}, "test"),
+            ({"tool": "Shell", "details": {"command": "cd x && pytest -q"}}, "test"),
+            ({"tool": "Shell", "details": {"command": "ls tests"}}, None),
+            ({"tool": "Write", "details": {"file_path": "src/app.py"}}, "implement"),
+            ({"tool": "Write", "details": {"file_path": "tests\\unit\\a.py"}}, "test"),
+            ({"tool": "ApplyPatch", "details": {"file_path": "a.spec.ts"}}, "test"),
+            ({"tool": "Edit", "details": {"file_path": "README.md"}}, "document"),
+            ({"tool": "Read", "details": {"file_path": "README.md"}}, None),
+            ({"tool": 5, "details": [], "stage": {}}, None),
+        ],
+    )
+    def test_a_stage_is_named_or_shown_by_the_tool(self, payload: dict[str, Any], stage: str | None) -> None:
+        assert stage_of(event(1, type="tool_call", payload=payload)) == stage
+
+    @pytest.mark.parametrize(
+        ("payload", "went_well"),
+        [
+            ({"details": {"exit_code": 0}}, True),
+            ({"details": {"exit_code": 2}}, False),
+            ({"exit_code": 1}, False),
+            ({"success": False}, False),
+            ({"error": "boom"}, False),
+            ({"status": "ok"}, True),
+            ({"details": {"exit_code": "1"}}, None),
+            ({}, None),
+        ],
+    )
+    def test_an_outcome_is_told_or_unknown(self, payload: dict[str, Any], went_well: bool | None) -> None:
+        assert outcome_of(event(1, type="tool_call", payload=payload)) is went_well
+
+    def test_an_action_is_what_was_done_without_what_it_was_done_to(self) -> None:
+        command = {"tool": "Shell", "details": {"command": "npm test --grep 打给张三"}}
+        assert action_of(event(1, type="tool_call", payload=command)) == "Shell npm test"
+
+    def test_the_same_words_in_other_clothes_are_the_same(self) -> None:
+        assert normal("Ｕse  FastAPI！") == normal("use fastapi")
+        assert {"fastapi", "接口", "重构"} <= set(terms_of("用 FastAPI 做接口重构"))
+
+
+class TestNextStep:
+    def test_it_is_what_came_most_often_with_the_events_that_were_it(self, story: Story) -> None:
+        tests = []
+        for _ in range(3):
+            story.tool("implement")
+            tests.append(story.tool("test"))
+        story.tool("implement")
+        story.tool("document")
+        story.tool("implement")
+        found = views.following(story.state, project_id=None, session_id="s1", stage=None, limit=5)
+        assert (found.stage, found.scope) == ("implement", "proj_abcd1234")
+        assert [(step.step, step.share, step.count) for step in found.stages] == [
+            ("test", 0.75, 3),
+            ("document", 0.25, 1),
+        ]
+        assert found.stages[0].evidence == tuple(reversed(tests))
+
+    def test_types_of_events_are_predicted_too(self, story: Story) -> None:
+        for _ in range(3):
+            story.tell("message", role="user", content="做这个")
+            story.tool("implement")
+        story.tell("message", role="user", content="做那个")
+        found = views.following(story.state, project_id=None, session_id=None, stage=None, limit=5)
+        assert [step.step for step in found.types] == ["tool_call"]
+
+    def test_sessions_do_not_run_into_each_other(self, story: Story) -> None:
+        for number in range(4):
+            story.tool("design", session=f"a{number}")
+            story.tool("test", session=f"b{number}")
+        found = views.following(story.state, project_id=None, session_id=None, stage="design", limit=5)
+        assert found.stages == ()
+
+    def test_a_project_that_has_seen_little_learns_from_all(self, story: Story) -> None:
+        for number in range(4):
+            story.tool("design", session=f"s{number}", project_id="proj_old")
+            story.tool("implement", session=f"s{number}", project_id="proj_old")
+        story.tool("design", session="n", project_id="proj_new")
+        found = views.following(story.state, project_id="proj_new", session_id=None, stage=None, limit=5)
+        assert (found.scope, found.stages[0].step) == ("", "implement")
+
+    def test_without_anything_there_is_nothing_to_say(self, story: Story) -> None:
+        found = views.following(story.state, project_id=None, session_id=None, stage=None, limit=5)
+        assert (found.stages, found.types) == ((), ())
+
+
+class TestInstincts:
+    def test_confidence_rises_with_each_correction_and_is_promoted_by_several_sessions(self, story: Story) -> None:
+        seen = []
+        for number in range(3):
+            story.tool("implement", session=f"s{number}")
+            proof = story.tell(
+                "user_feedback", feedback_type="correction", content=f"先写测试{'！' * number}", session=f"s{number}"
+            )
+            seen.append((story.one().confidence, story.one().status))
+            assert proof in story.one().speak_for
+        assert [confidence for confidence, _ in seen] == [0.5, 0.6667, 0.75]
+        assert [status for _, status in seen] == ["candidate", "promoted", "promoted"]
+        assert (story.one().stage, story.one().kind) == ("implement", "correct")
+
+    def test_one_session_alone_promotes_nothing(self, story: Story) -> None:
+        for _ in range(5):
+            story.tell("user_feedback", feedback_type="correction", content="先写测试")
+        assert (story.one().confidence > 0.8, story.one().status) == (True, "candidate")
+
+    def test_it_falls_with_what_speaks_against_it(self, story: Story) -> None:
+        for number in range(3):
+            story.tell("user_feedback", feedback_type="rejection", content="用单例", session=f"s{number}")
+        before = story.one().confidence
+        against = story.tell("user_feedback", feedback_type="approval", content="用单例")
+        rejected = next(item for item in views.instincts(story.state, NOW) if item.kind == "correct")
+        assert rejected.confidence < before
+        assert rejected.speak_against == (against,)
+
+    def test_it_decays_as_its_events_grow_old_until_it_retires(self, story: Story) -> None:
+        for number in range(3):
+            story.tell("user_feedback", feedback_type="correction", content="先写测试", session=f"s{number}")
+        confidences = [story.one(days).confidence for days in (0, 60, 120, 400)]
+        assert confidences == sorted(confidences, reverse=True)
+        assert [story.one(days).status for days in (0, 80, 400)] == ["promoted", "candidate", "retired"]
+
+    def test_a_call_that_fails_is_learnt_and_unlearnt_when_it_goes_well(self, story: Story) -> None:
+        def shell(code: int, session: str) -> str:
+            return story.tool(tool="Shell", details={"command": "npm test", "exit_code": code}, session=session)
+
+        proofs = [shell(1, f"s{number}") for number in range(4)]
+        assert (story.one().kind, story.one().text, story.one().speak_for) == ("fails", "Shell npm test", tuple(proofs))
+        assert story.one().status == "promoted"
+        well = [shell(0, "s9") for _ in range(12)]
+        assert story.one().speak_against == tuple(well)
+        assert story.one().status == "retired"
+
+    def test_a_person_judges_one_by_its_id(self, story: Story) -> None:
+        story.tell("user_feedback", feedback_type="correction", content="先写测试")
+        named = story.one().instinct_id
+        assert named == instinct_id("correct:先写测试")
+        story.tell("user_feedback", feedback_type="approval", instinct_id=named, session="s2")
+        assert story.one().status == "promoted"
+        for _ in range(4):
+            story.tell("user_feedback", feedback_type="rejection", instinct_id=named, session="s3")
+        assert story.one().status == "retired"
+
+    @pytest.mark.parametrize("origin", ["model-written", "peer"])
+    def test_words_that_are_not_the_user_s_promote_nothing(self, story: Story, origin: str) -> None:
+        for number in range(9):
+            story.tell("user_feedback", feedback_type="correction", content="删掉", session=f"s{number}", origin=origin)
+        assert story.one().status == "candidate"
+
+
+class TestState:
+    def test_it_is_a_fold_whose_bytes_depend_on_the_events_alone(self) -> None:
+        chance = random.Random(7)
+        story = Story()
+        kinds = ("design", "implement", "test", None)
+        for number in range(1_500):
+            session = f"s{chance.randrange(2 * MOST_SESSIONS)}"
+            story.tool(chance.choice(kinds), session=session, tool="Shell", details={"exit_code": number % 2})
+            story.tell("memory_fact", fact_type="preference", content=f"喜欢{chance.random()}", session=session)
+        kept = State()
+        for told in story.events:  # saved and read between any two
+            kept.take(told)
+            if chance.random() < 0.01:
+                kept = decode(encode(kept)) or State()
+        assert encode(kept) == encode(story.state)
+        assert len(kept.sessions) == MOST_SESSIONS
+
+    def test_what_is_forgotten_says_nothing_whether_it_was_blanked_yet_or_not(self) -> None:
+        told = event(1, type="user_feedback", position=1, payload={"feedback_type": "correction", "content": "忘掉"})
+        blank = event(1, type="user_feedback", position=1, payload={}, event_id=told.event_id)
+        one, other = State(), State()
+        one.take(told, forgotten=True)
+        other.take(blank)
+        assert encode(one) == encode(other)
+        assert "忘掉".encode() not in encode(one)
+
+    @pytest.mark.parametrize("junk", [b"", b"{", b"[]", b'{"format": 99}', b'{"sessions": 5}'])
+    def test_a_cache_that_is_none_is_not_read(self, junk: bytes) -> None:
+        assert decode(junk) is None
+
+    @pytest.mark.parametrize(
+        "payload",
+        [{"tags": [1, None], "details": 7, "tool": {}}, {"content": ["x"], "feedback_type": []}, {"question": 5}],
+    )
+    @pytest.mark.parametrize(
+        "kind", ["tool_call", "memory_fact", "user_feedback", "message", "exchange_recorded", "session_started"]
+    )
+    def test_what_other_programs_write_stops_nothing(self, story: Story, kind: str, payload: dict[str, Any]) -> None:
+        story.tell(kind, **payload)
+        assert decode(encode(story.state)) == story.state
+
+
+class TestReport:
+    def told(self) -> Story:
+        story = Story()
+        for number in range(3):
+            story.tell("exchange_recorded", question="火锅店几点开门？<script>alert(1)</script>", session=f"s{number}")
+        story.tell("exchange_recorded", question="明天天气")
+        story.tell("memory_fact", fact_type="preference", content="喜欢 | 绿茶 # 加糖", tags=["饮料<b>"])
+        story.tool("test", tool="Shell", details={"file_path": "a.py"})
+        return story
+
+    def test_it_tells_what_was_asked_again_and_what_it_was_about(self) -> None:
+        report = report_of(self.told().state, START, days=7)
+        assert [(asked.count, asked.text[:7]) for asked in report.questions] == [(3, "火锅店几点开门")]
+        assert "火锅店" in "".join(term for term, _ in report.topics)
+        assert dict(report.tags) == {"饮料<b>": 1}
+        assert (len(report.days), report.days[-1][1]) == (7, 6)
+        assert sum(count for _, count in report.hours) == report.total == 6
+
+    def test_the_page_is_one_file_in_which_nothing_runs_or_loads(self) -> None:
+        page = paper.page(report_of(self.told().state, START, days=30))
+        assert "<script" not in page
+        assert "&lt;script&gt;" in page
+        assert page.count("<svg") == 4
+        assert "default-src 'none'" in page
+        assert not [word for word in ("http://", "https://", "src=", "href=", "url(") if word in page]
+        assert page.count("<rect") >= 54
+
+    def test_in_the_markdown_nobody_s_words_make_a_heading_or_a_link(self) -> None:
+        text = paper.markdown(report_of(self.told().state, START, days=7))
+        assert text.startswith("# 记忆分析报告\n")
+        assert "喜欢 \\| 绿茶 \\# 加糖" in text
+        assert "<script>" not in text
+        assert [line for line in text.splitlines() if line.startswith("## ")] == [
+            f"## {name}" for name in paper.SECTIONS
+        ]
+
+    def test_without_a_word_it_says_so(self) -> None:
+        report = report_of(State(), START, days=3)
+        assert paper.markdown(report).count(paper.NOTHING) == len(paper.SECTIONS)
+        assert paper.page(report).count(paper.NOTHING) == len(paper.SECTIONS)
