@@ -33,6 +33,7 @@ from sync.document.watcher import Watcher
 from sync.entrance import Entrance
 from sync.errors import AlreadyRunning, InvalidInput, StorageError, StorageReadOnly
 from sync.files import make_private_folder
+from sync.insights.room import Insights
 from sync.jobs import kept_up, running
 from sync.log.intake import Intake
 from sync.log.log import Log
@@ -49,6 +50,7 @@ from sync.redaction import Redactor
 from sync.replica import open_replica
 from sync.settings import Settings
 from sync.signals import Signal, wait_for_any
+from sync.tree.room import EventStore
 
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
 BETWEEN_WRITES: Final = 0.6  # seconds at least between two renderings of the file caused by new events
@@ -80,6 +82,8 @@ class App:
     entrance: Entrance
     replicator: Replicator | None
     devices: Devices
+    events: EventStore
+    insights: Insights
     clock: Clock
     is_sidecar: bool
     start_warnings: tuple[str, ...] = ()
@@ -151,7 +155,7 @@ class App:
         """What a sidecar does besides answering."""
         self._watcher = Watcher(self.settings.memory_file, self._file_touched)
         jobs = [kept_up("file", partial(self._keep_file, self._watcher))]
-        jobs.append(kept_up("other processes", self._notice_other_processes))
+        jobs += [kept_up("other processes", self._notice_other_processes), *self.events.jobs()]
         if self.replicator is not None:
             jobs.append(kept_up("cloud", self.replicator.run))
             if self.settings.sync.realtime:
@@ -246,6 +250,7 @@ async def open_app(
         yield app
         if app.is_sidecar:
             await app.settle()
+            await app.events.settle()
 
 
 @contextmanager
@@ -273,7 +278,7 @@ async def _construct(
     if is_sidecar:
         parts.tidy(settings, profile, clock)
         leaving = parts.leaving_file(settings, redactor, clock)
-        rooms = switch.Rooms(settings.data_dir, profile, events, document, redactor, leaving)
+        rooms = switch.Rooms(settings.data_dir, profile, events, document, redactor, leaving, parts.tree_base(settings))
         installation = await switch.complete(rooms, installation, clock)
     cloud = cloud or parts.cloud(settings, clock)
     if cloud is not None:
@@ -290,18 +295,21 @@ async def _construct(
             replica, profile, events, account, copy, former=former, clock=clock, settings=settings
         )
     devices = Devices(events, account, redactor, kept=profile.folder / "devices.json", clock=clock, settings=settings)
+    intake = Intake(redactor.for_leaving(), settings.privacy.store_messages, local=redactor)
     return App(
         settings=settings,
         replica_id=replica.replica_id,
         profile=profile,
         log=events,
-        intake=Intake(redactor.for_leaving(), settings.privacy.store_messages, local=redactor),
+        intake=intake,
         document=document,
         conversation=Conversation(events, document, replicator, redactor, clock=clock, settings=settings),
         account=account,
         entrance=parts.entrance(settings, profile, account, events, devices, replicator, clock),
         replicator=replicator,
         devices=devices,
+        events=parts.event_store(settings, profile, events, intake, redactor, clock),
+        insights=parts.insights(profile, events, clock, writes=is_sidecar),
         clock=clock,
         is_sidecar=is_sidecar,
         start_warnings=(*replica.warnings, *switch.parked(profile)),

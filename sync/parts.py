@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from typing import Final
 
 from sync import __version__, switch
@@ -19,12 +20,19 @@ from sync.devices import Devices
 from sync.document.memory_file import Beside, MemoryFile
 from sync.entrance import Entrance, Secrets
 from sync.files import real_target, remove_leftovers
+from sync.insights.room import Insights
+from sync.log.ending import Sessions
+from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.profiles import Installation, Profile
 from sync.redaction import Redactor
 from sync.replica import Replica
 from sync.settings import Settings
+from sync.tree.importing import Importer
+from sync.tree.room import EventStore
+from sync.tree.tree import Tree
 
+MEMORY_DATA: Final = "memory-data"  # the folder of seed 002 §3
 LONGEST_WRITE: Final = 60.0  # seconds; whoever began to write a small file before that was killed
 
 
@@ -65,6 +73,29 @@ def leaving_file(settings: Settings, redactor: Redactor, clock: Clock) -> Callab
         return MemoryFile(settings.memory_file, events, redactor, clock=clock, options=settings.document)
 
     return of
+
+
+def event_store(
+    settings: Settings, profile: Profile, events: Log, intake: Intake, redactor: Redactor, clock: Clock
+) -> EventStore:
+    """The event store of seed 002; its files lie in a folder of the profile's own, so that accounts never mix."""
+    base = tree_base(settings)
+    idle, noted = settings.sessions.idle_minutes, profile.folder / "sessions.json"
+    return EventStore(
+        tree=Tree(base / profile.name, events, clock=clock),
+        sessions=Sessions(events, intake, redactor, noted=noted, clock=clock, idle_minutes=idle),
+        importer=Importer(events, intake, data_dir=settings.data_dir),
+        earlier=list(dict.fromkeys((base, settings.data_dir / MEMORY_DATA))),
+    )
+
+
+def insights(profile: Profile, events: Log, clock: Clock, *, writes: bool) -> Insights:
+    return Insights(events, profile.folder / "insights.json", clock=clock, writes=writes)
+
+
+def tree_base(settings: Settings) -> Path:
+    """Below it lies a folder for each profile."""
+    return settings.events_dir or settings.data_dir / MEMORY_DATA
 
 
 def replicator(

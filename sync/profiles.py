@@ -199,6 +199,15 @@ def remove_profile(data_dir: Path, name: str) -> None:
             shutil.rmtree(folder)
 
 
+def remove_tree(folder: Path) -> None:
+    """Delete what a profile keeps elsewhere, with all that is in it. No link is followed."""
+    if not PROFILE_ID.fullmatch(folder.name):
+        raise StorageCorrupt(f"{folder.name!r} is no profile")
+    with told(folder):
+        if folder.is_dir() and not folder.is_symlink():
+            shutil.rmtree(folder)
+
+
 @contextlib.contextmanager
 def _alone(data_dir: Path) -> Iterator[None]:
     """The right to write `installation.json`, among processes."""

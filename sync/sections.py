@@ -38,6 +38,10 @@ class RedactionSettings(Section):
     patterns: tuple[str, ...] = ()
 
 
+class SessionSettings(Section):
+    idle_minutes: float = Field(default=30.0, gt=0.0, le=10_080.0)  # without a word, and a session is over
+
+
 class DocumentSettings(Section):
     sharing: Literal["device", "user"] = "device"  # whose document the file is: this device's, or one for all
     poll_seconds: float = Field(default=3.0, gt=0.0, le=60.0)  # the floor below the watcher

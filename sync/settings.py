@@ -29,6 +29,7 @@ from sync.sections import (
     PrivacySettings,
     RecordSettings,
     RedactionSettings,
+    SessionSettings,
     SyncSettings,
 )
 
@@ -48,6 +49,7 @@ class Settings(BaseSettings):
 
     memory_file: Path = Path("~/xiaobai-ai-memory.md")
     data_dir: Path = Field(default_factory=lambda: user_data_path("xiaobai-memory", appauthor=False))
+    events_dir: Path | None = None  # where the JSONL tree lies; none: `memory-data/` in the data directory
     app_db: Path | None = None
     app_db_write_back: bool = False  # the app may rewrite its cache from memory, so it is asked for
     supabase_url: str | None = None
@@ -60,17 +62,18 @@ class Settings(BaseSettings):
     privacy: PrivacySettings = Field(default_factory=PrivacySettings)
     record: RecordSettings = Field(default_factory=RecordSettings)
     redaction: RedactionSettings = Field(default_factory=RedactionSettings)
+    sessions: SessionSettings = Field(default_factory=SessionSettings)
     document: DocumentSettings = Field(default_factory=DocumentSettings)
     sync: SyncSettings = Field(default_factory=SyncSettings)
 
-    @field_validator("memory_file", "data_dir", "app_db", mode="before")
+    @field_validator("memory_file", "data_dir", "events_dir", "app_db", mode="before")
     @classmethod
     def _named(cls, value: object) -> object:
         if value == "":  # which a path would take for the current folder
             raise ValueError("must not be empty")
         return value
 
-    @field_validator("memory_file", "data_dir", "app_db")
+    @field_validator("memory_file", "data_dir", "events_dir", "app_db")
     @classmethod
     def _absolute(cls, value: Path | None) -> Path | None:
         if value is None:

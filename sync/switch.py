@@ -32,6 +32,7 @@ from sync.profiles import (
     change_installation,
     new_profile_id,
     remove_profile,
+    remove_tree,
 )
 from sync.redaction import Redactor
 
@@ -87,6 +88,7 @@ class Rooms:
     document: MemoryFile
     redactor: Redactor
     document_of: Callable[[Log], MemoryFile]
+    trees: Path  # where each profile has the files of its events
 
 
 async def complete(rooms: Rooms, installation: Installation, clock: Clock) -> Installation:
@@ -101,16 +103,17 @@ async def complete(rooms: Rooms, installation: Installation, clock: Clock) -> In
         installation = change_installation(rooms.data_dir, lambda now: replace(now, document_of=None))
         log.info("the memory file was handed over from profile %s to %s", former.name, rooms.profile.name)
     if installation.removing is not None:
-        installation = _remove(rooms.data_dir, rooms.profile.folder.with_name(installation.removing))
+        installation = _remove(rooms.data_dir, rooms.trees, rooms.profile.folder.with_name(installation.removing))
     return installation
 
 
-def _remove(data_dir: Path, folder: Path) -> Installation:
+def _remove(data_dir: Path, trees: Path, folder: Path) -> Installation:
     """Delete a profile; the server is told whom the next one replaces, or it would keep the device for the old one."""
     former = Profile(folder).replica()
     installation = change_installation(data_dir, lambda now: replace(now, former=former or now.former))
     try:
         remove_profile(data_dir, folder.name)
+        remove_tree(trees / folder.name)
     except StorageError as error:  # another process still has it open; Windows then deletes nothing
         log.warning("profile %s could not be removed yet (%s)", folder.name, error.kind)
         return installation

@@ -11,7 +11,9 @@ from bridge.cli import (
     devices,
     doctor,
     document,
+    event_files,
     events,
+    insights,
     login,
     memory,
     quarantine,
@@ -59,5 +61,7 @@ app.command("doctor")(doctor.doctor)
 app.command("redact")(redact.redact)
 app.command("config")(config.config)
 app.add_typer(events.app, name="events")
+app.add_typer(event_files.session_meta, name="session-meta")
+app.add_typer(insights.app, name="insights")
 app.add_typer(watermarks.app, name="watermarks")
 app.add_typer(admin.app, name="admin")

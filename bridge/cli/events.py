@@ -25,14 +25,14 @@ Json = Annotated[str, typer.Argument(help="JSON; - reads standard input.")]
 @app.command("append")
 def append(context: typer.Context, event: Json, *, json: JsonFlag = False) -> None:
     """Record one event. The same event_id again records nothing new."""
-    value = _parsed(context, event, "event", as_json=json)
+    value = parsed(context, event, "event", as_json=json)
     call(context, "events/append", {"event": value}, _show_recorded, as_json=json)
 
 
 @app.command("append-batch")
 def append_batch(context: typer.Context, events: Json, *, json: JsonFlag = False) -> None:
     """Record all events of a JSON array, or none."""
-    value = _parsed(context, events, "events", as_json=json)
+    value = parsed(context, events, "events", as_json=json)
     call(context, "events/appendBatch", {"events": value}, _show_recorded, as_json=json)
 
 
@@ -89,14 +89,15 @@ def verify(context: typer.Context, *, json: JsonFlag = False) -> None:
 
 
 def _filter(context: typer.Context, text: str, *, as_json: bool) -> dict[str, Any]:
-    value = _parsed(context, text, "filter", as_json=as_json)
+    value = parsed(context, text, "filter", as_json=as_json)
     if not isinstance(value, dict):
         error = InvalidInput("a filter is a JSON object", field="filter")
         fail(error, as_json=as_json or context.ensure_object(Invocation).json)
     return value
 
 
-def _parsed(context: typer.Context, text: str, name: str, *, as_json: bool) -> Any:
+def parsed(context: typer.Context, text: str, name: str, *, as_json: bool) -> Any:
+    """A JSON argument; where it is none, the command ends with what is wrong."""
     try:
         return json_argument(text, name=name)
     except InvalidInput as error:

@@ -21,13 +21,14 @@ def get(context: typer.Context, name: Name, *, json: JsonFlag = False) -> None:
 def put(
     context: typer.Context,
     name: Name,
-    position: Annotated[int, typer.Argument(help="A `nextOffset` of events read.")],
+    place: Annotated[str, typer.Argument(help="A `nextOffset` of events read, or the id of the last event taken.")],
     *,
     json: JsonFlag = False,
 ) -> None:
-    """Note a position."""
-    call(context, "watermarks/set", {"name": name, "position": position}, _show, as_json=json)
+    """Note a place."""
+    given: dict[str, Any] = {"position": int(place)} if place.isascii() and place.isdigit() else {"eventId": place}
+    call(context, "watermarks/set", {"name": name, **given}, _show, as_json=json)
 
 
 def _show(result: dict[str, Any]) -> None:
-    typer.echo(f"{result['name']} {result['position']}")
+    typer.echo(f"{result['name']} {result['position']} {result['eventId'] or ''}".rstrip())

@@ -1,7 +1,8 @@
 """`events/*`: the event store for other programs, with the JSON of seed 002 §4-5."""
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
@@ -9,7 +10,11 @@ from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams, Params
 from sync import contract, published
 from sync.log import intake
-from sync.log.model import EVENT_ID_LENGTH, READ_LIMIT
+from sync.log.intake import Intake
+from sync.log.model import EVENT_ID_LENGTH, READ_LIMIT, Draft
+
+if TYPE_CHECKING:  # importing it is what a starting sidecar has not done yet
+    from sync.app import App
 
 EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=EVENT_ID_LENGTH)]
 Limit = Annotated[int, msgspec.Meta(ge=1)]
@@ -46,13 +51,18 @@ class Tail(Read, frozen=True):
 
 
 async def append(context: Context[Door], params: Append) -> published.RecordedJson:
-    app = await context.app.opened()
-    return contract.recorded(await app.log.record([app.intake.draft(params.event)]))
+    return await _record(await context.app.opened(), lambda intake: [intake.draft(params.event)])
 
 
 async def append_batch(context: Context[Door], params: AppendBatch) -> published.RecordedJson:
-    app = await context.app.opened()
-    return contract.recorded(await app.log.record(app.intake.drafts(params.events)))
+    return await _record(await context.app.opened(), lambda intake: intake.drafts(params.events))
+
+
+async def _record(app: "App", drafts: Callable[[Intake], list[Draft]]) -> published.RecordedJson:
+    recorded = await app.log.record(drafts(app.intake))
+    if app.is_sidecar:  # which has to end what begins through it
+        await app.events.sessions.heard(recorded)
+    return contract.recorded(recorded)
 
 
 async def forget(context: Context[Door], params: Forget) -> published.ForgottenJson:

@@ -2,7 +2,19 @@
 
 from typing import Final
 
-from bridge.methods import auth, cloud, devices, document, events, health, memory, redaction, watermarks
+from bridge.methods import (
+    auth,
+    cloud,
+    devices,
+    document,
+    event_files,
+    events,
+    health,
+    insights,
+    memory,
+    redaction,
+    watermarks,
+)
 from bridge.methods.door import Door
 from bridge.methods.table import Table
 
@@ -14,6 +26,8 @@ TABLE: Final[Table[Door]] = Table(
         *auth.METHODS,
         *devices.METHODS,
         *events.METHODS,
+        *event_files.METHODS,
+        *insights.METHODS,
         *watermarks.METHODS,
         *redaction.METHODS,
         *health.METHODS,

@@ -1,13 +1,19 @@
 """`watermarks/*` and `events/verify`: how far other programs have come, and whether the log is sound."""
 
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
 from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams, Params
 from sync import contract, published
+from sync.errors import InvalidInput
+from sync.log.model import EVENT_ID_LENGTH, Query
 
+if TYPE_CHECKING:  # importing it is what a starting sidecar has not done yet
+    from sync.app import App
+
+EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=EVENT_ID_LENGTH)]
 Name = Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")]
 
 
@@ -16,19 +22,32 @@ class Get(Params, frozen=True):
 
 
 class Set(Params, frozen=True):
+    """One of the two: a `nextOffset` of events read, or the id of the last event that was taken."""
+
     name: Name
-    position: Annotated[int, msgspec.Meta(ge=0)]
+    position: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    event_id: EventId | None = None
 
 
 async def get(context: Context[Door], params: Get) -> published.WatermarkJson:
     app = await context.app.opened()
-    return {"name": params.name, "position": await app.log.watermark(params.name)}
+    return await _told(app, params.name)
 
 
 async def put(context: Context[Door], params: Set) -> published.WatermarkJson:
+    place = params.event_id if params.position is None else params.position
+    if place is None or (params.position is not None and params.event_id is not None):
+        raise InvalidInput("watermarks/set takes a position or an eventId", field="position")
     app = await context.app.opened()
-    await app.log.set_watermark(params.name, params.position)
-    return {"name": params.name, "position": params.position}
+    await app.log.set_watermark(params.name, place)
+    return await _told(app, params.name)
+
+
+async def _told(app: "App", name: str) -> published.WatermarkJson:
+    position = await app.log.watermark(name)
+    page = await app.log.read(Query(after=max(0, position - 1), limit=1))
+    at = page.events[0] if page.events and page.events[0].position == position else None
+    return {"name": name, "position": position, "eventId": None if at is None else at.event_id}
 
 
 async def verify(context: Context[Door], params: NoParams) -> published.VerifyJson:  # noqa: ARG001 - every row has params

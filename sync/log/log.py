@@ -75,11 +75,23 @@ class Log:
         """How far a follower has come; 0 where it is unknown."""
         return await self.database.read(lambda connection: store.watermark(connection, follower))
 
-    async def set_watermark(self, follower: str, position: int) -> None:
-        """Note how far another program has come. Our own followers move theirs with what they write: InvalidInput."""
+    async def set_watermark(self, follower: str, place: int | str) -> int:
+        """Note how far another program has come, as a position or as the id of the last event it took; the position.
+
+        Our own followers move theirs with what they write: InvalidInput, as for an event that is not here.
+        """
         if follower.partition(".")[0] in OUR_FOLLOWERS:
             raise InvalidInput(f"{follower} is a follower of this program itself", field="name")
-        await self.database.write(lambda connection: store.set_watermark(connection, follower, position, self._clock))
+
+        def setting(connection: Connection) -> int:
+            event = store.find(connection, place) if isinstance(place, str) else None
+            if isinstance(place, str) and event is None:
+                raise InvalidInput("no event has this id", field="eventId", hint="Give the id of an event read here.")
+            position = event.position if event is not None else int(place)
+            store.set_watermark(connection, follower, position, self._clock)
+            return position
+
+        return await self.database.write(setting)
 
     async def verify(self) -> list[Problem]:
         """What is wrong with the log; nothing where it is sound."""

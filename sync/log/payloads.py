@@ -22,6 +22,8 @@ TOOL_CALL: Final = "tool_call"
 FACT: Final = "memory_fact"
 FEEDBACK: Final = "user_feedback"
 
+TAGGED: Final = (FACT, STARTED, *ENDED, SESSION_META)  # whose payloads have tags
+
 
 class _Message(msgspec.Struct):
     role: Literal["user", "assistant"] | None = None

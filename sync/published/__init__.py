@@ -240,8 +240,11 @@ class QuarantineJson(TypedDict):
 
 
 class WatermarkJson(TypedDict):
+    """`eventId`: the event at that position; null where there is none, as before the first."""
+
     name: str
     position: int
+    eventId: str | None
 
 
 class ProblemJson(TypedDict):

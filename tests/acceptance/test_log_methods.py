@@ -85,12 +85,22 @@ class TestQuarantine:
 
 class TestWatermarks:
     def test_a_follower_keeps_its_place(self, home: Home) -> None:
-        assert home.json("watermarks", "get", "my-exporter") == {"name": "my-exporter", "position": 0}
+        unknown = {"name": "my-exporter", "position": 0, "eventId": None}
+        assert home.json("watermarks", "get", "my-exporter") == unknown
         home.json("watermarks", "set", "my-exporter", "7")
         with Sidecar(home) as sidecar:
             assert sidecar.call("watermarks/get", name="my-exporter")["position"] == 7
             sidecar.call("watermarks/set", name="my-exporter", position=3)
         assert home.run("watermarks", "get", "my-exporter").stdout == "my-exporter 3\n"
+
+    def test_a_place_is_kept_by_the_id_of_an_event_too(self, home: Home) -> None:
+        batch = [{"type": "x", "event_id": f"evt_{number}"} for number in range(3)]
+        home.json("events", "append-batch", json.dumps(batch))
+        kept = {"name": "mine", "position": 2, "eventId": "evt_1"}
+        assert home.json("watermarks", "set", "mine", "evt_1") == kept
+        assert home.json("watermarks", "get", "mine") == kept
+        refused = home.run("watermarks", "set", "mine", "evt_unknown", check=False)
+        assert (refused.returncode, "no event has this id" in refused.stderr) == (2, True)
 
     @pytest.mark.parametrize("name", ["document", "document.on_disk", "recall"])
     def test_a_place_of_our_own_is_not_anybody_else_s_to_move(self, home: Home, name: str) -> None:

@@ -54,8 +54,17 @@ VALID: Final[Mapping[str, tuple[Mapping[str, Any], ...]]] = {
     "events/unfollow": ({},),
     "events/forget": ({"eventIds": ["evt_a"]},),
     "events/verify": ({},),
+    "events/files": ({},),
+    "events/rebuildFiles": ({},),
+    "events/import": ({"paths": ["/nowhere/events.jsonl"]},),
+    "sessionMeta/upsert": ({"meta": {"session_id": "sess_1", "title": "题目", "tags": ["api"]}},),
+    "sessionMeta/list": ({"project_id": "proj_global", "days": 90, "limit": 5},),
+    "insights/next": ({"projectId": "proj_global", "stage": "test", "limit": 3},),
+    "insights/profile": ({"limit": 3},),
+    "insights/instincts": ({"status": "promoted", "limit": 3},),
+    "insights/report": ({"format": "html", "days": 7},),
     "watermarks/get": ({"name": "mine"},),
-    "watermarks/set": ({"name": "mine", "position": 3},),
+    "watermarks/set": ({"name": "mine", "position": 3}, {"name": "mine", "eventId": "evt_a"}),
     "doctor": ({},),
 }
 

@@ -1,0 +1,112 @@
+"""`events files | rebuild-files | import` and `session-meta upsert | list`."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bridge.cli.events import Json, app, parsed
+from bridge.cli.running import JsonFlag, call, run
+from bridge.methods.door import Door, OpenDoor
+from bridge.methods.registry import TABLE
+from bridge.methods.table import Context, Notify, nobody
+from sync.app import App, Role
+
+session_meta = typer.Typer(help="What is said of a session as a whole (seed 002 §5.3).", no_args_is_help=True)
+
+
+@app.command("files")
+def files(context: typer.Context, *, json: JsonFlag = False) -> None:
+    """Where the JSONL files of the log lie, and how far they have come."""
+    call(context, "events/files", {}, _show_files, as_json=json, role=Role.HELPER)
+
+
+@app.command("rebuild-files")
+def rebuild_files(context: typer.Context, *, json: JsonFlag = False) -> None:
+    """Make the JSONL files, their indexes and everything beside them what the log says."""
+    _with_bar(context, "events/rebuildFiles", {}, _show_rebuilt, as_json=json)
+
+
+@app.command("import")
+def take(
+    context: typer.Context,
+    paths: Annotated[list[str], typer.Argument(help="Files of JSON lines, or folders in which to look for *.jsonl.")],
+    *,
+    json: JsonFlag = False,
+) -> None:
+    """Record the events of JSONL files, of another installation for example. Again, it records nothing new."""
+    absolute = [os.path.abspath(Path(path).expanduser()) for path in paths]  # noqa: PTH100 - as the shell means it
+    _with_bar(context, "events/import", {"paths": absolute}, _show_imported, as_json=json)
+
+
+@session_meta.command("upsert")
+def upsert(context: typer.Context, meta: Json, *, json: JsonFlag = False) -> None:
+    """Say something of a session: '{"session_id", "title", "tags", …}'. The same again records nothing new."""
+    value = parsed(context, meta, "meta", as_json=json)
+    call(context, "sessionMeta/upsert", {"meta": value}, _show_session, as_json=json)
+
+
+@session_meta.command("list")
+def listed(context: typer.Context, query: Json = "{}", *, json: JsonFlag = False) -> None:
+    """Sessions, newest first: '{"project_id", "days", "limit"}'."""
+    value = parsed(context, query, "filter", as_json=json)
+    call(context, "sessionMeta/list", value, _show_sessions, as_json=json)
+
+
+def _with_bar(context: typer.Context, method: str, params: dict[str, Any], show: Any, *, as_json: bool) -> None:
+    async def working(opened: App) -> Any:
+        with _bar() as told:
+            return await TABLE.call(method, Context[Door](OpenDoor(opened), told), params)
+
+    run(context, working, show, as_json=as_json, role=Role.HELPER)
+
+
+@contextmanager
+def _bar() -> Iterator[Notify]:
+    """Hears `$/progress` and draws it on stderr, for a person at a terminal; nothing for a pipe."""
+    if not sys.stderr.isatty():
+        yield nobody
+        return
+    from rich.console import Console  # noqa: PLC0415 - only for people
+    from rich.progress import Progress  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as bars:
+        row = bars.add_task("", total=None)
+
+        def told(method: str, params: object = None, /) -> None:
+            value = params.get("value") if method == "$/progress" and isinstance(params, dict) else None
+            if isinstance(value, dict):
+                bars.update(row, description=value["title"], completed=value["done"], total=value["total"])
+
+        yield told
+
+
+def _show_files(result: dict[str, Any]) -> None:
+    typer.echo(f"{result['root']}\n{result['position']} of {result['head']} events")
+
+
+def _show_rebuilt(result: dict[str, Any]) -> None:
+    typer.echo(f"{result['root']}")
+    typer.echo("{events} events in {files} files; {written} written anew, {removed} removed".format(**result))
+
+
+def _show_imported(result: dict[str, Any]) -> None:
+    for file in result["files"]:
+        typer.echo("{path}: {recorded} recorded, {known} known already, {refused} refused".format(**file))
+        for refused in file["refusals"]:
+            typer.echo(f"  line {refused['line']}: {refused['problem']}")
+
+
+def _show_session(result: dict[str, Any]) -> None:
+    _show_sessions({"sessions": [result["session"]]})
+
+
+def _show_sessions(result: dict[str, Any]) -> None:
+    for session in result["sessions"]:
+        ended = session["ended_at"] or "open"
+        title = session.get("title") or ""
+        typer.echo(f"{session['session_id']}  {session['started_at'] or '?'} - {ended}  {title}".rstrip())

@@ -1,0 +1,117 @@
+"""What a session is: the events of one `session_id`, begun and ended by events (seed 002 §2.2). Pure.
+
+Decisions
+    A session is over where nothing but words about it (`session_meta`) came after its last end. One that goes on after
+    an end is open again, and ends again: an end that was written for a session cut off too early costs nothing.
+    Only a session that an event began is ended by us: a single `events append` is no conversation that could end.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sync.log.model import Draft, Event, Origin
+from sync.log.payloads import ENDED, SESSION_META, STARTED
+from sync.redaction import Redactor
+
+ABOUT: Final = (STARTED, *ENDED, SESSION_META)  # the events that say something of a session as a whole
+CUT_OFF: Final = "cut_off"  # the sidecar it ran in is gone
+IDLE: Final = "idle"
+
+# What a session's meta tells itself; a caller's value for them is not believed.
+OURS: Final = frozenset(
+    {"session_id", "project_id", "project_path", "device_id", "started_at", "ended_at", "end_reason"}
+    | {"events", "last_at"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Where a session stands in the log. The last event is the last one that is more than words about it.
+
+    Times are Unix milliseconds; `device_id` and the project are those of its first event, `events` counts all.
+    """
+
+    session_id: str
+    device_id: str
+    project_id: str
+    project_path: str | None
+    first_ms: int
+    last_ms: int
+    last_position: int
+    last_event_id: str
+    events: int
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session as its events tell it. `meta`: title, tags, summary and whatever else was said; the newest wins."""
+
+    span: Span
+    started_at: str | None
+    ended_at: str | None
+    reason: str | None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def announced(self) -> bool:
+        """Whether an event said anything of it as a whole."""
+        return bool(self.started_at or self.ended_at or self.meta)
+
+    @property
+    def is_open(self) -> bool:
+        return self.started_at is not None and self.ended_at is None
+
+
+def session_of(span: Span, about: Iterable[Event]) -> Session:
+    """A session from its span and the events about it, in log order."""
+    started: str | None = None
+    ended: str | None = None
+    reason: str | None = None
+    meta: dict[str, Any] = {}
+    for event in about:
+        said = {name: value for name, value in event.payload.items() if value is not None and name not in OURS}
+        if event.type == STARTED:
+            started = started or event.ts
+        elif event.type in ENDED:
+            told = said.pop("reason", None)
+            if event.position >= span.last_position:
+                ended, reason = event.ts, told if isinstance(told, str) else None
+        meta |= said
+    return Session(span, started, ended, reason, meta)
+
+
+def to_json(session: Session) -> dict[str, Any]:
+    """The small object that stands in `<id>.meta.json` and is what `session-meta` answers."""
+    span = session.span
+    return {
+        "session_id": span.session_id,
+        "project_id": span.project_id,
+        "project_path": span.project_path,
+        "device_id": span.device_id,
+        "started_at": session.started_at,
+        "ended_at": session.ended_at,
+        "end_reason": session.reason,
+        **{name: session.meta[name] for name in sorted(session.meta)},
+    }
+
+
+def end_of(session: Session, reason: str, redactor: Redactor) -> Draft:
+    """The event that ends a session which was cut off, in its own project, at the time of its last word."""
+    span = session.span
+    path = None if span.project_path is None else redactor.clean(span.project_path)
+    return Draft(
+        type=ENDED[0],
+        payload=redactor.payload({"reason": reason}),
+        project_id=span.project_id,
+        project_path=path,
+        session_id=span.session_id,
+        event_id=end_id(span),
+        origin=Origin.TOOL,
+    )
+
+
+def end_id(span: Span) -> str:
+    """One end for one last word, however often it is noticed."""
+    return "evt_" + hashlib.sha256(f"end\n{span.session_id}\n{span.last_event_id}".encode()).hexdigest()[:32]

@@ -1,0 +1,190 @@
+"""Events that lie in files: JSONL of another installation, and what an earlier one left unfinished (seed 002 §6.1).
+
+Decisions
+    Every line comes in through the same door as an event of another program: checked, redacted, bounded. What another
+    installation says about its device, its replica and its order is its own and is not believed.
+    A line without an id gets one from its bytes, so that the same file imported twice records nothing new.
+    A line that cannot be taken is told with its number and does not stop the others. What a person decided about the
+    devices of another account (`device_…`) stays there.
+    A file of an earlier installation is read once for all profiles: the hashes of those read are kept in the data
+    directory, so no second account finds what the first one took. The files themselves stay as they are.
+"""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from sync.errors import InvalidInput, RedactionFailed, StorageError
+from sync.files import probe, told, write_private
+from sync.log.intake import Intake
+from sync.log.log import Log
+from sync.log.model import Draft, Origin, Recorded
+from sync.tree.earlier import events_of
+from sync.tree.tree import Told
+
+AT_ONCE: Final = 500  # lines in one transaction
+LONGEST_LINE: Final = 4 * 1024 * 1024  # bytes; no event is as long
+MOST_REFUSED: Final = 20  # refusals of one file that are told; the count tells the rest
+TAKEN: Final = "taken-in.json"  # hashes of what an earlier installation left and we have read
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    line: int
+    problem: str
+
+
+@dataclass(slots=True)
+class Imported:
+    """What became of one file's lines."""
+
+    path: Path
+    recorded: int = 0
+    known: int = 0
+    refused: int = 0
+    refusals: list[Refused] = field(default_factory=list)
+
+    def refuse(self, line: int, problem: str) -> None:
+        self.refused += 1
+        if len(self.refusals) < MOST_REFUSED:
+            self.refusals.append(Refused(line, problem))
+
+
+class Importer:
+    """Brings files into one profile's log."""
+
+    def __init__(self, events: Log, intake: Intake, *, data_dir: Path) -> None:
+        self._log = events
+        self._intake = intake
+        self._taken = data_dir / TAKEN
+
+    async def take(self, paths: Sequence[Path], heard: Told | None = None) -> list[Imported]:
+        """Import files, and every `*.jsonl` below folders. `heard`: bytes read of bytes in all. Raises StorageError."""
+        files = await asyncio.to_thread(lambda: [file for path in paths for file in _files(path)])
+        total = sum(size for _, size in files)
+        done, found = 0, []
+        for path, size in files:
+            imported = Imported(path)
+            async for read in self._take_file(path, imported):
+                if heard is not None:
+                    heard(done + read, total)
+            done += size
+            imported.refusals.sort(key=lambda refused: refused.line)
+            found.append(imported)
+        return found
+
+    async def take_earlier(self, folders: Sequence[Path]) -> int:
+        """Read once what an earlier installation left in `temp/` and `pending_session.json`; how many events it was."""
+        recorded = 0
+        taken = await asyncio.to_thread(self._already)
+        for folder in folders:
+            for path in await asyncio.to_thread(_left, folder):
+                data = await asyncio.to_thread(_bytes, path)
+                mark = hashlib.sha256(data).hexdigest()
+                if mark in taken:
+                    continue
+                imported = Imported(path)
+                await self._record(list(enumerate(events_of(data, path.stat().st_mtime), 1)), imported)
+                recorded += imported.recorded
+                taken.add(mark)
+                await asyncio.to_thread(self._note, taken)
+        return recorded
+
+    async def _take_file(self, path: Path, imported: Imported) -> AsyncIterator[int]:
+        """Import one file; yields how many bytes of it were read, after each batch."""
+        with told(path):
+            file = path.open("rb")
+        with file:
+            number = read = 0
+            while lines := await asyncio.to_thread(_next_lines, file):
+                numbered = [(number + place, line) for place, line in enumerate(lines, 1)]
+                await self._record(list(_decoded(numbered, imported)), imported)
+                number += len(lines)
+                read += sum(map(len, lines))
+                yield read
+
+    async def _record(self, values: Sequence[tuple[int, Mapping[str, Any]]], imported: Imported) -> None:
+        drafts: list[tuple[int, Draft]] = []
+        for number, value in values:
+            try:
+                drafts.append((number, self._intake.draft(value)))
+            except (InvalidInput, RedactionFailed) as error:
+                imported.refuse(number, error.message)
+        try:
+            _count(await self._log.record([draft for _, draft in drafts]) if drafts else [], imported)
+        except InvalidInput:  # one of them is known with another content: all but that one
+            for number, draft in drafts:
+                try:
+                    _count(await self._log.record([draft]), imported)
+                except InvalidInput as error:
+                    imported.refuse(number, error.message)
+
+    def _already(self) -> set[str]:
+        try:
+            found = probe(self._taken)
+            return set(json.loads(found.data)) if found else set()
+        except (StorageError, ValueError, TypeError):
+            return set()
+
+    def _note(self, taken: set[str]) -> None:
+        write_private(self._taken, json.dumps(sorted(taken)).encode() + b"\n")
+
+
+def _files(path: Path) -> Iterator[tuple[Path, int]]:
+    with told(path):
+        if not path.exists():
+            raise InvalidInput(f"there is no {path}", field="paths", hint="Name a file, or a folder with *.jsonl.")
+        found = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+        yield from ((file, file.stat().st_size) for file in found)
+
+
+def _left(folder: Path) -> list[Path]:
+    """What an earlier installation left unfinished."""
+    found = [folder / "pending_session.json", *sorted((folder / "temp").glob("*.json"))]
+    return [path for path in found if path.is_file()]
+
+
+def _bytes(path: Path) -> bytes:
+    found = probe(path)
+    return b"" if found is None else found.data
+
+
+def _next_lines(file: BinaryIO) -> list[bytes]:
+    return list(islice(iter(lambda: file.readline(LONGEST_LINE), b""), AT_ONCE))
+
+
+def _decoded(lines: Sequence[tuple[int, bytes]], imported: Imported) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in lines:
+        if not line.strip():
+            continue
+        try:
+            value = msgspec.json.decode(line)
+        except msgspec.DecodeError:
+            imported.refuse(number, "this is no whole line of JSON")
+            continue
+        if not isinstance(value, dict):
+            imported.refuse(number, "an event is a JSON object")
+        elif not str(value.get("type", "")).startswith("device_"):
+            yield number, _with_id(value, line)
+
+
+def _with_id(value: dict[str, Any], line: bytes) -> dict[str, Any]:
+    origin = value.get("origin")
+    known = isinstance(origin, str) and origin in set(Origin)
+    minted = "evt_" + hashlib.sha256(line.strip()).hexdigest()[:32]
+    return {"event_id": minted, **value, "origin": origin if known else str(Origin.IMPORTED)}
+
+
+def _count(recorded: Sequence[Recorded], imported: Imported) -> None:
+    for item in recorded:
+        if item.duplicate:
+            imported.known += 1
+        else:
+            imported.recorded += 1

@@ -1,0 +1,83 @@
+"""`index/projects.json`, `sessions_by_project.json` and `tags.json`: what stands in them. Pure.
+
+Each is an object with sorted names, so that the same log gives the same bytes whether it was read at once or event by
+event. They grow by union; where something was forgotten they are made anew.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sync.log.model import Event
+from sync.log.payloads import TAGGED
+
+FILES: Final = ("projects", "sessions_by_project", "tags")
+
+
+@dataclass(slots=True)
+class Index:
+    """Projects with their last path, projects with their sessions, tags with their events in log order."""
+
+    projects: dict[str, str | None] = field(default_factory=dict)
+    sessions: dict[str, set[str]] = field(default_factory=dict)
+    tags: dict[str, list[str]] = field(default_factory=dict)
+
+    def note(self, events: Iterable[Event], forgotten: Collection[str] = ()) -> bool:
+        """Take in events, in log order; whether they said anything new."""
+        found = [self._note(event, has_tags=event.event_id not in forgotten) for event in events]
+        return any(found)
+
+    def note_tags(self, event: Event) -> bool:
+        new = [tag for tag in tags_of(event) if event.event_id not in self.tags.setdefault(tag, [])]
+        for tag in dict.fromkeys(new):
+            self.tags[tag].append(event.event_id)
+        return bool(new)
+
+    def _note(self, event: Event, *, has_tags: bool) -> bool:
+        path = event.project_path or self.projects.get(event.project_id)
+        known = self.sessions.setdefault(event.project_id, set())
+        new = event.project_id not in self.projects or path != self.projects[event.project_id]
+        new = new or bool(event.session_id and event.session_id not in known)
+        self.projects[event.project_id] = path
+        if event.session_id:
+            known.add(event.session_id)
+        return (has_tags and self.note_tags(event)) or new
+
+    def files(self) -> dict[str, bytes]:
+        """The three files by their names without `.json`."""
+        projects = {name: {"path": path, "name": _name(path)} for name, path in self.projects.items()}
+        sessions = {project: sorted(ids) for project, ids in self.sessions.items() if ids}
+        values: tuple[Mapping[str, Any], ...] = (projects, sessions, self.tags)
+        return {name: text(value) for name, value in zip(FILES, values, strict=True)}
+
+
+def read(files: Mapping[str, bytes]) -> Index | None:
+    """The index that was written; None where one of the files is not what we write."""
+    try:
+        projects, sessions, tags = (json.loads(files[name]) for name in FILES)
+        return Index(
+            projects={name: value["path"] for name, value in projects.items()},
+            sessions={name: set(ids) for name, ids in sessions.items()},
+            tags={tag: list(ids) for tag, ids in tags.items()},
+        )
+    except (KeyError, ValueError, TypeError, AttributeError):
+        return None
+
+
+def tags_of(event: Event) -> list[str]:
+    """The tags that an event gives; other programs may have written anything."""
+    tags = event.payload.get("tags") if event.type in TAGGED else None
+    return [tag for tag in tags if isinstance(tag, str) and tag] if isinstance(tags, list) else []
+
+
+def _name(path: str | None) -> str | None:
+    """The last part of a path of any operating system."""
+    parts = [part for part in re.split(r"[/\\]", path or "") if part]
+    return parts[-1] if parts else None
+
+
+def text(value: Mapping[str, Any]) -> bytes:
+    """A small file: JSON for people too."""
+    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True).encode("utf-8", "replace") + b"\n"

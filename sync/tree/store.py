@@ -1,0 +1,96 @@
+"""The SQL of the tree: it reads the log and stores nothing but its watermark."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, func, select
+
+from sync.db.tables import events
+from sync.log import store as log_store
+from sync.log.envelope import event_of_row
+from sync.log.model import FORGOTTEN, Event, forgotten_by
+from sync.log.payloads import TAGGED
+from sync.log.sessions import ABOUT
+from sync.tree.model import FileKey, month_of
+
+FOLLOWER: Final = "jsonl"
+RULES: Final = "jsonl.rules"
+
+_PLACE: Final = select(events.c.position, events.c.event_id, events.c.project_id, events.c.ts_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an event stands in the tree."""
+
+    key: FileKey
+    position: int
+    event_id: str
+
+
+def of_file(connection: Connection, key: FileKey, *, after: int, upto: int, limit: int) -> list[Event]:
+    """The events of one file, in log order."""
+    first, past = key.bounds_ms()
+    statement = (
+        select(events)
+        .where(events.c.project_id == key.project_id, events.c.position > after, events.c.position <= upto)
+        .where(events.c.ts_ms >= first, events.c.ts_ms < past)
+        .order_by(events.c.position)
+        .limit(limit)
+    )
+    return [event_of_row(row) for row in connection.execute(statement).mappings()]
+
+
+def places(connection: Connection, *, after: int, upto: int, limit: int) -> list[Place]:
+    """Where the next events stand, in log order."""
+    statement = _PLACE.where(events.c.position > after, events.c.position <= upto)
+    rows = connection.execute(statement.order_by(events.c.position).limit(limit)).mappings()
+    return [_place(row) for row in rows]
+
+
+def places_of(connection: Connection, event_ids: Sequence[str], *, upto: int) -> list[Place]:
+    """Where these events stand, of those that the log holds up to a position."""
+    statement = _PLACE.where(events.c.event_id.in_(event_ids), events.c.position <= upto)
+    return [_place(row) for row in connection.execute(statement).mappings()]
+
+
+def place_at(connection: Connection, position: int) -> Place | None:
+    row = connection.execute(_PLACE.where(events.c.position == position)).mappings().first()
+    return None if row is None else _place(row)
+
+
+def wishes(connection: Connection, *, after: int) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Each wish to forget: its position, and the events it names."""
+    for event in log_store.of_types(connection, (FORGOTTEN,), after=after):
+        yield event.position, forgotten_by(event)
+
+
+def projects(connection: Connection) -> dict[str, str | None]:
+    """Every project with the path that was last given for it."""
+    found: dict[str, str | None] = dict.fromkeys(connection.execute(select(events.c.project_id).distinct()).scalars())
+    newest = select(events.c.project_id, func.max(events.c.position).label("at"))
+    last = newest.where(events.c.project_path.is_not(None)).group_by(events.c.project_id).subquery()
+    paths = select(events.c.project_id, events.c.project_path).join(last, events.c.position == last.c.at)
+    found |= {row.project_id: row.project_path for row in connection.execute(paths)}
+    return found
+
+
+def sessions_by_project(connection: Connection) -> list[tuple[str, str]]:
+    pairs = select(events.c.project_id, events.c.session_id).where(events.c.session_id != "").distinct()
+    return [(row.project_id, row.session_id) for row in connection.execute(pairs)]
+
+
+def tagged(connection: Connection) -> Iterator[Event]:
+    """The events whose payloads may have tags, in log order."""
+    return log_store.of_types(connection, TAGGED, after=0)
+
+
+def session_ids_of(connection: Connection, event_ids: Sequence[str]) -> list[str]:
+    """The sessions about which these events say something."""
+    statement = select(events.c.session_id).where(events.c.event_id.in_(event_ids), events.c.type.in_(ABOUT))
+    return list(connection.execute(statement.distinct()).scalars())
+
+
+def _place(row: Any) -> Place:
+    return Place(FileKey(month_of(row["ts_ms"]), row["project_id"]), row["position"], row["event_id"])

@@ -1,0 +1,156 @@
+"""The event store as other programs meet it: files to follow, sessions that end, twenty of them at once."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.world import files_below, level, reaching
+from tests.cloud.fixtures import Cloud, User
+from tests.sidecar import COMMAND, Home, Sidecar, eventually
+from tests.support import REPOSITORY
+
+# 20 × 500 in `make crash`; enough here to have every process meet every other
+PROCESSES = int(os.environ.get("STORE_PROCESSES", "4"))
+EACH = int(os.environ.get("STORE_EVENTS", "25"))
+AT_ONCE = int(os.environ.get("STORE_AT_ONCE", "5"))  # events in one call
+APPENDING = 'while read -r line; do printf %s "$line" | "$@" events append-batch - || exit 1; done'
+PATIENCE = 60.0 + PROCESSES * EACH / 4  # seconds
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def tree(home: Home) -> Path:
+    return home.data / "memory-data" / home.installation["profile"]
+
+
+def in_files(home: Home) -> list[dict[str, Any]]:
+    """Every event that stands in the files, in log order; AssertionError where a line is not whole."""
+    found = []
+    for path in sorted(tree(home).glob("events/*/*.jsonl")):
+        text = path.read_bytes()
+        assert text.endswith(b"\n"), path
+        found += [json.loads(line) for line in text.split(b"\n")[:-1]]
+    return sorted(found, key=lambda event: int(event["position"]))
+
+
+def in_log(sidecar: Sidecar) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    while page := sidecar.call("events/read", after=found[-1]["position"] if found else 0)["events"]:
+        found += page
+    return found
+
+
+def agree(home: Home, sidecar: Sidecar) -> list[dict[str, Any]]:
+    """Wait until the files have come as far as the log; then each line says what its event says."""
+    sidecar.until("events/files", lambda told: told["position"] == told["head"], within=PATIENCE)
+    lines, events = in_files(home), in_log(sidecar)
+    assert [line["event_id"] for line in lines] == [event["event_id"] for event in events]
+    for line, event in zip(lines, events, strict=True):
+        assert line == {name: event[name] for name in line}
+    return lines
+
+
+def test_programs_that_append_at_once_lose_nothing_and_leave_no_half_line(home: Home) -> None:
+    def batch(writer: int, start: int) -> str:
+        numbers = range(start, min(start + AT_ONCE, EACH))
+        place = {"type": "tool_call", "project_path": f"/家/{writer % 3}", "session_id": f"sess_{writer}"}
+        return json.dumps([{**place, "event_id": f"evt_{writer}_{n}", "payload": {"tool": "Read"}} for n in numbers])
+
+    with Sidecar(home) as sidecar:
+        sidecar.load(waitMs=0)
+        writers = {
+            number: subprocess.Popen(
+                ["sh", "-c", APPENDING, "sh", *COMMAND],
+                env=home.environment,
+                cwd=REPOSITORY,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+            )
+            for number in range(PROCESSES)
+        }
+        for number, writer in writers.items():
+            assert writer.stdin is not None
+            writer.stdin.write("".join(batch(number, at) + "\n" for at in range(0, EACH, AT_ONCE)).encode())
+            writer.stdin.close()
+        assert [writer.wait(PATIENCE) for writer in writers.values()] == [0] * PROCESSES
+        lines = agree(home, sidecar)
+        assert {line["event_id"] for line in lines} == {f"evt_{w}_{n}" for w in range(PROCESSES) for n in range(EACH)}
+        rebuilt = sidecar.call("events/rebuildFiles")
+        assert (rebuilt["written"], rebuilt["removed"]) == (0, 0)
+
+
+def test_killed_at_any_moment_the_files_are_whole_and_complete_after_the_next_start(home: Home) -> None:
+    for round_ in range(3):
+        with Sidecar(home) as sidecar:
+            sidecar.load(waitMs=0)
+            for number in range(20):
+                sidecar.send("events/append", event={"type": "x", "payload": {"text": f"{round_}-{number}" * 200}})
+            eventually(lambda: len(list(tree(home).glob("events/*/*.jsonl"))) > 0)
+            sidecar.kill()
+    with Sidecar(home) as sidecar:
+        agree(home, sidecar)
+        assert sidecar.call("events/rebuildFiles")["written"] == 0
+
+
+def test_an_outside_tail_hears_what_is_said(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        sidecar.update("第一句")
+        (path,) = eventually(lambda: list(tree(home).glob("events/*/*.jsonl")))
+        with path.open(encoding="utf-8") as reader:
+            eventually(lambda: "第一句" in reader.read())
+            sidecar.update("第二句")
+            eventually(lambda: "第二句" in reader.read())
+
+
+def test_a_session_whose_sidecar_was_killed_is_ended_by_the_next(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        started = {"type": "session_started", "session_id": "sess_of_the_app", "project_path": "/家/项目"}
+        sidecar.call("events/append", event=started)
+        sidecar.kill()
+    with Sidecar(home) as sidecar:
+        listed = sidecar.until(
+            "sessionMeta/list", lambda told: told["sessions"] and told["sessions"][0]["ended_at"] is not None
+        )
+        assert listed["sessions"][0]["end_reason"] == "cut_off"
+        (path,) = eventually(lambda: list(tree(home).glob("sessions/*/sess_of_the_app.meta.json")))
+        eventually(lambda: json.loads(path.read_text("utf-8"))["end_reason"] == "cut_off")
+
+
+def test_what_is_forgotten_leaves_the_files(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        event_id = sidecar.update("忘掉这一句")["eventId"]
+        eventually(lambda: any("忘掉" in path.read_text("utf-8") for path in tree(home).glob("events/*/*.jsonl")))
+        sidecar.call("events/forget", eventIds=[event_id])
+        eventually(lambda: not any("忘掉".encode() in path.read_bytes() for path in files_below(tree(home))))
+        agree(home, sidecar)
+
+
+def test_the_files_lie_where_the_setting_says_and_what_lay_there_before_is_taken_in(tmp_path: Path) -> None:
+    (tmp_path / "memory-data" / "temp").mkdir(parents=True)
+    (tmp_path / "memory-data" / "pending_session.json").write_text('{"session_id": "sess_left"}')
+    home = Home(tmp_path / "home", EVENTS_DIR=str(tmp_path / "memory-data"))
+    with Sidecar(home) as sidecar:
+        sidecar.until("events/read", lambda told: len(told["events"]) == 2)
+        root = Path(sidecar.call("events/files")["root"])
+        assert root == tmp_path / "memory-data" / home.installation["profile"]
+        eventually(lambda: list(root.glob("sessions/*/sess_left.meta.json")))
+    assert not (home.data / "memory-data").exists()
+
+
+def test_removing_a_memory_removes_its_files(tmp_path: Path, local_cloud: Cloud, user: User) -> None:
+    home = Home(tmp_path, **reaching(local_cloud))
+    with Sidecar(home) as sidecar:
+        sidecar.log_in(user.email, user.password)
+        sidecar.update("第一句")
+        eventually(lambda: list(tree(home).glob("events/*/*.jsonl")))
+        former = tree(home)
+        level(sidecar)
+        sidecar.call("auth/logout", localCopy="remove")
+        eventually(lambda: not former.exists())

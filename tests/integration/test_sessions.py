@@ -1,0 +1,263 @@
+"""Sessions: what is said of them, how they end by themselves, and what an earlier installation left of them."""
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sync.errors import InvalidInput
+from sync.log.ending import LOOK_EVERY, Sessions
+from sync.log.model import Query
+from sync.tree.importing import Importer
+from sync.tree.tree import Tree
+from tests.support import (
+    REDACTOR,
+    START,
+    Device,
+    LoopClock,
+    in_virtual_time,
+    new_server,
+    open_device,
+    running,
+)
+
+HALF_AN_HOUR = 30.0
+
+
+def sessions_of(device: Device, *, idle_minutes: float = HALF_AN_HOUR) -> Sessions:
+    noted = device.folder / "sessions.json"
+    return Sessions(device.log, device.intake, REDACTOR, noted=noted, clock=device.clock, idle_minutes=idle_minutes)
+
+
+async def record(device: Device, *given: dict[str, Any]) -> Any:
+    return await device.log.record(device.intake.drafts(list(given)))
+
+
+def said(kind: str, session: str = "s1", **more: Any) -> dict[str, Any]:
+    return {"type": kind, "session_id": session, "payload": {}, "project_path": "/家/项目", **more}
+
+
+async def ends(device: Device) -> list[tuple[str, Any]]:
+    return [
+        (event.session_id, event.payload.get("reason"))
+        for event in await device.events()
+        if event.type == "session_finalized"
+    ]
+
+
+class TestMeta:
+    async def test_what_is_said_of_a_session_adds_up_and_is_said_once(self, tmp_path: Path) -> None:
+        async with open_device(tmp_path, new_server(), inline=True) as device:
+            sessions = sessions_of(device)
+            await record(device, said("session_started", payload={"title": "重构"}))
+            first = await sessions.upsert({"session_id": "s1", "tags": ["api"], "mood": {"of": "tomorrow"}})
+            assert first.recorded
+            assert first.session.meta == {"title": "重构", "tags": ["api"], "mood": {"of": "tomorrow"}}
+            assert first.session.span.project_path == "/家/项目", "the session's own project, where none is given"
+            assert not (await sessions.upsert({"session_id": "s1", "tags": ["api"]})).recorded
+            assert (await sessions.upsert({"session_id": "s1", "title": "别的"})).session.meta["title"] == "别的"
+            assert len(await device.events()) == 3
+
+    async def test_secrets_in_it_are_redacted_and_the_same_again_is_known(self, tmp_path: Path) -> None:
+        async with open_device(tmp_path, new_server(), inline=True) as device:
+            sessions = sessions_of(device)
+            told = {"session_id": "s9", "summary": "打给 13812345678"}
+            assert (await sessions.upsert(told)).session.meta == {"summary": "打给 [手机号]"}
+            assert not (await sessions.upsert(told)).recorded
+
+    @pytest.mark.parametrize(
+        ("wrong", "field"),
+        [
+            ([], "meta"),
+            ({}, "session_id"),
+            ({"session_id": 1}, "session_id"),
+            ({"session_id": "a\nb"}, "session_id"),
+            ({"session_id": "s", "tags": "x"}, "payload.tags"),
+            ({"session_id": "s", "title": 1}, "payload.title"),
+        ],
+    )
+    async def test_what_is_wrong_is_named(self, tmp_path: Path, wrong: Any, field: str) -> None:
+        async with open_device(tmp_path, new_server(), inline=True) as device:
+            with pytest.raises(InvalidInput) as caught:
+                await sessions_of(device).upsert(wrong)
+            assert caught.value.field == field
+            assert await device.events() == []
+
+    async def test_the_list_is_newest_first_of_a_project_and_of_so_many_days(self, tmp_path: Path) -> None:
+        async with open_device(tmp_path, new_server(), inline=True) as device:
+            sessions = sessions_of(device)
+            await record(device, said("session_started", "old", ts="2025-10-01T00:00:00.000Z"))
+            await record(device, said("session_started", "s1"), said("session_ended", "s1"), said("x", "s1"))
+            device.clock.advance(60)
+            await record(device, {**said("session_started", "s2"), "project_path": "/别的"})
+
+            async def listed(**asked: Any) -> list[str]:
+                return [found.span.session_id for found in await sessions.listed(asked)]
+
+            assert await listed() == ["s2", "s1", "old"]
+            assert await listed(days=90) == ["s2", "s1"]
+            project = (await sessions.listed({"limit": 1}))[0].span.project_id
+            assert await listed(project_id=project) == ["s2"]
+            with pytest.raises(InvalidInput, match="days"):
+                await listed(days=0)
+
+
+class TestEnding:
+    def test_one_in_which_nothing_is_said_any_more_ends_and_ends_again_when_it_went_on(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            async with open_device(tmp_path, new_server(), clock=LoopClock(), inline=True) as device:
+                sessions = sessions_of(device)
+                with running(sessions.keep_ending()):
+                    await record(device, said("session_started"), said("x", "nobody began me"))
+                    await asyncio.sleep(HALF_AN_HOUR * 60 - 2 * LOOK_EVERY)
+                    assert await ends(device) == []
+                    await asyncio.sleep(4 * LOOK_EVERY)
+                    assert await ends(device) == [("s1", "idle")]
+                    await record(device, said("message", ts=None))
+                    await asyncio.sleep(HALF_AN_HOUR * 60 + 4 * LOOK_EVERY)
+                    assert await ends(device) == [("s1", "idle")] * 2
+                    await asyncio.sleep(24 * 3600)
+                    assert len(await ends(device)) == 2
+
+        in_virtual_time(main())
+
+    def test_one_that_ran_through_a_sidecar_that_is_gone_ends_at_the_next_start(self, tmp_path: Path) -> None:
+        async def main() -> None:
+            async with open_device(tmp_path, new_server(), clock=LoopClock(), inline=True) as device:
+                killed = sessions_of(device)
+                begun = [said("session_started", name) for name in ("cut", "done")]
+                await killed.heard(await record(device, *begun))
+                await killed.heard(await record(device, said("session_ended", "done")))
+                await record(device, said("session_started", "of a hook"))  # not through the sidecar
+                for _ in range(2):  # and killed again before anything
+                    with running(sessions_of(device).keep_ending()):
+                        await asyncio.sleep(2)
+                assert await ends(device) == [("cut", "cut_off")]
+
+        in_virtual_time(main())
+
+    async def test_another_device_s_session_is_its_own(self, tmp_path: Path) -> None:
+        async with open_device(tmp_path, new_server(), inline=True) as device:
+            await record(device, said("session_started"))
+            device.log.device_id = "device-b"
+            device.clock.advance(365 * 24 * 3600)
+            assert await sessions_of(device).end_idle() == []
+
+    async def test_what_is_noted_is_not_trusted(self, tmp_path: Path) -> None:
+        async with open_device(tmp_path, new_server(), inline=True) as device:
+            await record(device, said("session_started"))
+            for junk in (b"", b"{", b"{}", b'["unknown", 5]', b"\xff"):
+                (device.folder / "sessions.json").write_bytes(junk)
+                assert await sessions_of(device).end(sessions_of(device)._read(), "cut_off") == []
+
+
+def write(path: Path, value: object) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, ensure_ascii=False), "utf-8")
+    os.utime(path, (START.timestamp(), START.timestamp()))
+    return path
+
+
+class TestAnEarlierInstallation:
+    async def test_what_it_left_unfinished_becomes_a_beginning_and_an_end_once(self, tmp_path: Path) -> None:
+        async with open_device(tmp_path / "device", new_server(), inline=True) as device:
+            left = tmp_path / "memory-data"
+            pending = {
+                "session_id": "sess_20260101_001",
+                "project_path": "/家/项目",
+                "start_time": "2026-01-01T10:00:00",
+                "topics": ["API 重构"],
+                "note": "打给 13812345678",
+            }
+            write(left / "pending_session.json", pending)
+            write(left / "temp" / "a.json", [{"id": "t1", "started_at": 1767261600}, {"id": "t2", "summary": ["x"]}])
+            write(left / "temp" / "junk.json", "no session")
+            (left / "temp" / "half.json").write_text('{"id": "t3"')
+            importer = Importer(device.log, device.intake, data_dir=tmp_path)
+            assert await importer.take_earlier([left]) == 6
+            events = await device.events()
+            assert [event.type for event in events] == ["session_started", "session_finalized"] * 3
+            begun, end = events[:2]
+            assert (begun.session_id, begun.ts) == ("sess_20260101_001", "2026-01-01T10:00:00.000Z")
+            assert end.ts == "2026-02-02T10:00:00.000Z", "when the file was last written"
+            assert end.payload["topics"] == ["API 重构"]
+            assert end.payload["note"] == "打给 [手机号]"
+            assert events[2].ts == "2026-01-01T10:00:00.000Z"
+            again = Importer(device.log, device.intake, data_dir=tmp_path)
+            assert await again.take_earlier([left]) == 0
+            (tmp_path / "taken-in.json").unlink()  # killed before it was noted
+            assert await again.take_earlier([left]) == 0
+            assert len(await device.events()) == 6
+            assert (left / "pending_session.json").exists(), "it is not ours to take away"
+
+    async def test_a_second_account_does_not_find_what_the_first_took(self, tmp_path: Path) -> None:
+        write(tmp_path / "memory-data" / "pending_session.json", {"session_id": "s1"})
+        taken = []
+        for name in ("a", "b"):
+            async with open_device(tmp_path / name, new_server(), inline=True) as device:
+                importer = Importer(device.log, device.intake, data_dir=tmp_path)
+                taken.append(await importer.take_earlier([tmp_path / "memory-data"]))
+        assert taken == [2, 0]
+
+    async def test_a_conversation_in_full_is_not_kept_in_the_end(self, tmp_path: Path) -> None:
+        async with open_device(tmp_path / "device", new_server(), inline=True) as device:
+            long = {"session_id": "s1", "messages": ["很长的话" * 10_000], "title": "题目"}
+            write(tmp_path / "memory-data" / "pending_session.json", long)
+            await Importer(device.log, device.intake, data_dir=tmp_path).take_earlier([tmp_path / "memory-data"])
+            (end,) = (await device.events())[1:]
+            assert (end.payload["title"], end.payload["left_out"]) == ("题目", ["messages"])
+
+
+class TestImport:
+    async def test_the_files_of_another_installation_come_in_once(self, tmp_path: Path) -> None:
+        made: list[dict[str, Any]] = []
+        async with open_device(tmp_path / "there", new_server(), name="there", inline=True) as there:
+            await record(there, *(said("memory_fact", payload={"content": f"第 {n} 件"}) for n in range(900)))
+            await Tree(tmp_path / "tree", there.log, clock=there.clock).catch_up()
+            made = [{"event_id": event.event_id, **event.payload} for event in await all_events(there)]
+        async with open_device(tmp_path / "here", new_server(), name="here", inline=True) as here:
+            importer = Importer(here.log, here.intake, data_dir=tmp_path)
+            told: list[tuple[int, int]] = []
+            (file,) = await importer.take([tmp_path / "tree"], lambda done, total: told.append((done, total)))
+            assert (file.recorded, file.known, file.refused) == (900, 0, 0)
+            found = await all_events(here)
+            assert [{"event_id": event.event_id, **event.payload} for event in found] == made
+            assert {event.device_id for event in found} == {"here"}
+            assert [done for done, _ in told] == sorted({done for done, _ in told})
+            assert told[-1][0] == told[-1][1]
+            (file,) = await importer.take([tmp_path / "tree"])
+            assert (file.recorded, file.known) == (0, 900)
+
+    @pytest.mark.parametrize("cut", [1, 30])
+    async def test_a_line_that_cannot_be_taken_is_told_and_stops_no_other(self, tmp_path: Path, cut: int) -> None:
+        lines: list[Callable[[], str]] = [
+            lambda: json.dumps({"type": "x", "payload": {"text": "打给 13812345678"}}),
+            lambda: "[]",
+            lambda: "",
+            lambda: json.dumps({"type": "message", "payload": {"role": "robot"}}),
+            lambda: json.dumps({"type": "device_hidden", "payload": {"device_id": "x"}}),
+            lambda: json.dumps({"type": "x", "event_id": "evt_1", "payload": {"a": 1}}),
+            lambda: json.dumps({"type": "x", "event_id": "evt_1", "payload": {"a": 2}}),
+            lambda: json.dumps({"type": "x", "origin": "a liar", "payload": {"b": 1}}),
+            lambda: json.dumps({"type": "x", "payload": {"c": 1}})[:-cut],
+        ]
+        path = tmp_path / "events.jsonl"
+        path.write_text("\n".join(line() for line in lines), "utf-8")
+        async with open_device(tmp_path / "device", new_server(), inline=True) as device:
+            importer = Importer(device.log, device.intake, data_dir=tmp_path)
+            (file,) = await importer.take([path])
+            assert (file.recorded, file.known, file.refused) == (3, 0, 4)
+            assert [refused.line for refused in file.refusals] == [2, 4, 7, 9]
+            events = await device.events()
+            assert [event.payload for event in events] == [{"text": "打给 [手机号]"}, {"a": 1}, {"b": 1}]
+            assert {event.origin for event in events} == {"imported"}
+            (file,) = await importer.take([path])
+            assert (file.recorded, file.known) == (0, 3)
+
+
+async def all_events(device: Device) -> list[Any]:
+    return list((await device.log.read(Query(limit=100_000))).events)
