@@ -28,7 +28,9 @@ class PrivacySettings(Section):
 
 
 class RecordSettings(Section):
-    min_importance: float = Field(default=0.0, ge=0.0, le=1.0)
+    min_importance: float = Field(default=0.0, ge=0.0, le=1.0)  # below it: in the log, not in the document
+    preferences: bool = True  # the user's statements of preference become entries of their own
+    deduplicate: bool = True  # what is said again is counted, not written again
 
 
 class RedactionSettings(Section):
@@ -46,6 +48,14 @@ class DocumentSettings(Section):
     sharing: Literal["device", "user"] = "device"  # whose document the file is: this device's, or one for all
     poll_seconds: float = Field(default=3.0, gt=0.0, le=60.0)  # the floor below the watcher
     keep_versions: int = Field(default=200, ge=20, le=10_000)  # an editor may hold a buffer this many writes old
+    keep_days: int = 30  # before a day folds into a line; -1: never
+
+    @field_validator("keep_days")
+    @classmethod
+    def _kept(cls, value: int) -> int:
+        if value == 0 or value < -1:  # today's words never fold
+            raise ValueError("must be -1 (keep for ever) or at least 1")
+        return value
 
 
 class SyncSettings(Section):

@@ -1,7 +1,7 @@
 """What a conversation or a hand edit says, as drafts for the log. Pure."""
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Any, Final
@@ -9,10 +9,12 @@ from typing import Any, Final
 import msgspec
 
 from sync.clock import hlc_parts
-from sync.document.edit import NewExchange, insert_exchanges
+from sync.document.edit import NewExchange, edit_entry, insert_entry, insert_exchanges
 from sync.document.labels import day_label
-from sync.document.model import EntryAdded, EntryEdited, EntryRemoved, Operation, Snapshot
-from sync.document.summary import answer_summary, question_summary
+from sync.document.likeness import once_more
+from sync.document.model import Entry, EntryAdded, EntryEdited, EntryRemoved, Operation, Snapshot
+from sync.document.summary import answer_summary, one_line, question_summary
+from sync.document.template import ANSWER, PREFERENCE_SECTIONS, QUESTION
 from sync.errors import InvalidInput
 from sync.log.model import EVENT_BYTES, Draft, Event, Origin, project_id_for
 from sync.redaction import Redactor
@@ -40,27 +42,51 @@ class Exchange:
     idempotency_key: str | None = None
 
 
-def exchange_drafts(exchange: Exchange, redactor: Redactor, *, device_id: str, store_messages: bool) -> list[Draft]:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an exchange comes to: its two summaries, and the messages they were made of, redacted and bounded."""
+
+    question: str
+    answer: str
+    user_message: str
+    ai_response: str
+
+    @classmethod
+    def of(cls, exchange: Exchange, redactor: Redactor) -> "Told":
+        """Everything is redacted before it is cut: half a token would no longer be recognised as one."""
+        said, answered = _head(exchange.user_message, redactor), _head(exchange.ai_response, redactor)
+        return cls(question_summary(said), answer_summary(answered), said, answered)
+
+
+def exchange_drafts(
+    exchange: Exchange,
+    redactor: Redactor,
+    *,
+    device_id: str,
+    store_messages: bool,
+    told: Told | None = None,
+    decided: Mapping[str, Any] | None = None,
+) -> list[Draft]:
     """The event of an exchange, and its originals where the user wants them kept. Empty where nothing was said.
 
-    Everything is redacted before it is cut: half a token would no longer be recognised as one.
+    `decided` is what `sync.document.weighing` makes of it for the document: more fields of the payload, or others.
     """
-    question = question_summary(_head(exchange.user_message, redactor))
-    answer = answer_summary(_head(exchange.ai_response, redactor))
-    if not question and not answer:
+    told = told or Told.of(exchange, redactor)
+    if not told.question and not told.answer:
         return []
     if exchange.importance is not None and not 0.0 <= exchange.importance <= 1.0:
         raise InvalidInput("importance is a number from 0 to 1", field="importance")
     payload: dict[str, Any] = {
-        "question": question,
-        "answer": answer,
+        "question": told.question,
+        "answer": told.answer,
         "question_length": len(exchange.user_message),
         "answer_length": len(exchange.ai_response),
     }
     if exchange.importance is not None:
         payload["importance"] = exchange.importance
+    payload |= decided or {}
     path = _storable(exchange.project_path)
-    told = Draft(
+    draft = Draft(
         type=EXCHANGE,
         payload=redactor.payload(payload),
         project_id=project_id_for(path),
@@ -69,7 +95,7 @@ def exchange_drafts(exchange: Exchange, redactor: Redactor, *, device_id: str, s
         event_id=keyed_event_id(device_id, exchange.idempotency_key),
         origin=Origin.MODEL,
     )
-    return [told, *(_originals(exchange, told, redactor) if store_messages else ())]
+    return [draft, *(_originals(exchange, draft, redactor) if store_messages else ())]
 
 
 def keyed_event_id(device_id: str, key: str | None) -> str | None:
@@ -113,20 +139,61 @@ def day_of(event: Event) -> date:
         return datetime.fromtimestamp(hlc_parts(event.hlc)[0] / 1000, UTC).date()
 
 
+def exchange_lines(event: Event) -> tuple[str, str] | None:
+    """The two lines an exchange is written as; None for another event, and for one that has none."""
+    if event.type != EXCHANGE or not is_shown(event) or repeated_by(event) is not None:
+        return None
+    asked, answered = (one_line(str(event.payload.get(side, ""))) for side in ("question", "answer"))
+    return (QUESTION + asked).rstrip(), (ANSWER + answered).rstrip()
+
+
+def is_shown(event: Event) -> bool:
+    """Whether an exchange has lines in the document: it is not blank (forgotten since) nor below what is wanted."""
+    return bool(event.payload) and event.payload.get("in_document") is not False
+
+
+def repeated_by(event: Event) -> str | None:
+    """The id of the exchange that this one says again."""
+    named = event.payload.get("repeats")
+    return named if isinstance(named, str) and named else None
+
+
+def preferences_of(event: Event) -> list[Entry]:
+    """The preferences that an exchange states, as entries; what another program wrote in its own way is none."""
+    listed = event.payload.get("preferences")
+    found = []
+    for item in listed if isinstance(listed, list) else ():
+        section = item.get("section") if isinstance(item, dict) else None
+        if isinstance(section, list) and tuple(section) in PREFERENCE_SECTIONS:
+            said, entry_id = item.get("text"), item.get("entry_id")
+            if isinstance(said, str) and isinstance(entry_id, str) and entry_id:
+                found.append(Entry(entry_id, f"- {one_line(said)}", tuple(section)))
+    return found
+
+
 def applied(snapshot: Snapshot, events: Sequence[Event]) -> Snapshot:
-    """Exchanges put where their day stands; one that is there already stays as it is."""
+    """Exchanges put where their day stands; one that is there already stays as it is, one said again is counted."""
     there = set(snapshot.ids)
-    new = [
-        NewExchange(
-            exchange_ids(event),
-            day_label(day_of(event)),
-            str(event.payload.get("question", "")),
-            str(event.payload.get("answer", "")),
-        )
-        for event in events
-        if event.payload and exchange_ids(event)[0] not in there  # blank: forgotten since
-    ]
-    return insert_exchanges(snapshot, new) if new else snapshot
+    new: list[NewExchange] = []
+    again: list[str] = []
+    for event in filter(is_shown, events):
+        ids = exchange_ids(event)
+        repeated = repeated_by(event)
+        if repeated is not None and f"{repeated}.q" in there:
+            again.append(f"{repeated}.q")
+        elif ids[0] not in there:
+            there.add(ids[0])
+            said, answered = str(event.payload.get("question", "")), str(event.payload.get("answer", ""))
+            new.append(NewExchange(ids, day_label(day_of(event)), said, answered))
+    if new:
+        snapshot = insert_exchanges(snapshot, new)
+    for entry_id in again:
+        snapshot = edit_entry(snapshot, entry_id, once_more(snapshot.text_of(entry_id)))
+    for entry in (entry for event in filter(is_shown, events) for entry in preferences_of(event)):
+        if entry.entry_id not in there:
+            there.add(entry.entry_id)
+            snapshot = insert_entry(snapshot, entry, after="")  # which is nobody: at the end of its section
+    return snapshot
 
 
 def operation_drafts(

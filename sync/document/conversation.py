@@ -11,7 +11,7 @@ from typing import Final
 from sync.clock import Clock
 from sync.cloud.replicator import CloudState, Replicator
 from sync.document.answers import Loaded, Scope, Source, Updated
-from sync.document.capture import Exchange, exchange_drafts
+from sync.document.capture import Exchange, Told, exchange_drafts, repeated_by
 from sync.document.digest import DeviceDigest, render_digest
 from sync.document.memory_file import MemoryFile
 from sync.document.others import (
@@ -24,8 +24,10 @@ from sync.document.others import (
     hidden_devices,
 )
 from sync.document.prompt import compose, system_prompt
+from sync.document.weighing import Weighing
 from sync.errors import CloudError, StorageError
 from sync.log.log import Log
+from sync.log.model import Recorded
 from sync.redaction import Redactor
 from sync.settings import Settings
 
@@ -54,6 +56,7 @@ class Conversation:
         shared = settings.document.sharing == "user"  # then what others remember stands in the document itself
         self._other_devices = settings.load.other_devices == "digest" and not shared
         self._store_messages = settings.privacy.store_messages
+        self._weighing = Weighing(events, settings.record)
         self._kept: Loaded | None = None  # the last answer, good until the database or the cloud's state changes
         self._kept_for: object = None
 
@@ -100,14 +103,20 @@ class Conversation:
 
         Raises InvalidInput, RedactionFailed (nothing was stored), StorageError.
         """
+        told = Told.of(exchange, self._redactor)
         drafts = exchange_drafts(
-            exchange, self._redactor, device_id=self._log.device_id, store_messages=self._store_messages
+            exchange,
+            self._redactor,
+            device_id=self._log.device_id,
+            store_messages=self._store_messages,
+            told=told,
+            decided=await self._weighing.decide(exchange, told),
         )
         if not drafts:
             return Updated(None, recorded=False, reason="nothing_said", pending=(await self._log.outbox()).pending)
         recorded, pending = await self._log.record_and_count(drafts)
-        reason = "already_recorded" if recorded[0].duplicate else None
-        return Updated(recorded[0].event.event_id, recorded=True, reason=reason, pending=pending)
+        self._weighing.note(recorded[0].event)
+        return Updated(recorded[0].event.event_id, recorded=True, reason=_reason(recorded[0]), pending=pending)
 
     async def prompt(self, *, wait_ms: int, scope: Scope = "user", max_chars: int | None = None) -> str:
         """The block to inject into a system prompt, the memory in it as fenced data."""
@@ -143,3 +152,12 @@ class Conversation:
         besides = {self._log.device_id, *hidden_devices(about)}
         said = await self._log.newest(SAID, MOST_EVENTS, besides=besides)
         return digests(said, await self._log.newest(BY_HAND, MOST_EVENTS, besides=besides), about)
+
+
+def _reason(recorded: Recorded) -> str | None:
+    """What was special about an exchange, for the answer of `update`."""
+    if recorded.duplicate:
+        return "already_recorded"
+    if recorded.event.payload.get("in_document") is False:
+        return "below_min_importance"
+    return None if repeated_by(recorded.event) is None else "counted"

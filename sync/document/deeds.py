@@ -11,7 +11,18 @@ from typing import Final
 
 import msgspec
 
-from sync.document.capture import ADDED, EDITED, EXCHANGE, REMOVED, day_of, exchange_ids
+from sync.document.capture import (
+    ADDED,
+    EDITED,
+    EXCHANGE,
+    REMOVED,
+    day_of,
+    exchange_ids,
+    is_shown,
+    preferences_of,
+    repeated_by,
+)
+from sync.document.clean_up import DAY_FOLDED, EARLIER, folded_ids
 from sync.document.edit import entry_text
 from sync.document.labels import day_label, parse_day
 from sync.document.model import Section
@@ -23,9 +34,11 @@ from sync.log.envelope import bounded_hlc
 from sync.log.model import Event
 
 MOVED: Final = "entry_moved"  # another place among the lines of its section; the text is as it was
+COUNTED: Final = "counted"  # said once more: of a deed, not of an event
+NOTED: Final = "noted"  # likewise: stands there from the first time on, and is not brought back by the next
 SECTION_ADDED: Final = "section_added"
 SECTION_REMOVED: Final = "section_removed"
-FOLDED: Final = (EXCHANGE, ADDED, EDITED, REMOVED, MOVED, SECTION_ADDED, SECTION_REMOVED)
+FOLDED: Final = (EXCHANGE, ADDED, EDITED, REMOVED, MOVED, SECTION_ADDED, SECTION_REMOVED, DAY_FOLDED)
 
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
@@ -107,16 +120,46 @@ def said_by(event: Event) -> Said | None:
 
 
 def exchange_deeds(event: Event, order: Order) -> Iterator[Deed]:
-    if not event.payload.get("question") and not event.payload.get("answer"):
-        return  # forgotten since
+    if not is_shown(event) or not (event.payload.get("question") or event.payload.get("answer")):
+        return
     section = (RECORDS, day_label(day_of(event)))
-    asked, answered = exchange_ids(event)
-    for entry_id, mark, said, place in (
-        (asked, QUESTION, event.payload.get("question", ""), Place(order, section, last=True, gap=True)),
-        (answered, ANSWER, event.payload.get("answer", ""), Place(order, section, after=asked)),
+    repeated = repeated_by(event)
+    asked, answered = exchange_ids(event) if repeated is None else (f"{repeated}.q", f"{repeated}.a")
+    kinds = (EXCHANGE, EXCHANGE) if repeated is None else (COUNTED, NOTED)
+    for entry_id, kind, mark, said, place in (
+        (asked, kinds[0], QUESTION, event.payload.get("question", ""), Place(order, section, last=True, gap=True)),
+        (answered, kinds[1], ANSWER, event.payload.get("answer", ""), Place(order, section, after=asked)),
     ):
         text = (mark + one_line(str(said))).rstrip()
-        yield Deed(order, entry_id, event.event_id, EXCHANGE, event.device_id, text, place)
+        shared = repeated is not None
+        yield Deed(order, entry_id, event.event_id, kind, event.device_id, text, place, shared=shared)
+    for entry in preferences_of(event):
+        place = Place(order, entry.section, last=True)
+        text = entry_text(entry.text)
+        yield Deed(order, entry.entry_id, event.event_id, NOTED, event.device_id, text, place, shared=True)
+
+
+def folding_deeds(event: Event, order: Order) -> Iterator[Deed]:
+    """A folded day: its lines go where they still say what was seen, and one line stands for them."""
+    said = said_by(event)
+    for entry_id, seen in folded_ids(event).items():
+        yield Deed(order, entry_id, event.event_id, REMOVED, event.device_id, base_hash=seen, shared=True)
+    if said is not None and said.entry_id and said.text:
+        kind = ADDED if said.base is None else EDITED
+        place = Place(order, EARLIER, last=kind == EDITED)
+        base_hash = None if said.base is None else hashed(said.base)
+        yield Deed(
+            order,
+            said.entry_id,
+            event.event_id,
+            kind,
+            event.device_id,
+            entry_text(said.text),
+            place,
+            said.base,
+            base_hash,
+            shared=True,
+        )
 
 
 def entry_deed(event: Event, said: Said, section: Section, order: Order) -> Deed | None:

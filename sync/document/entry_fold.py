@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sync.document.capture import EDITED, REMOVED
-from sync.document.deeds import MOVED, Deed, Place, hashed, twin
+from sync.document.deeds import COUNTED, MOVED, NOTED, Deed, Place, hashed, twin
 from sync.document.edit import entry_text
+from sync.document.likeness import once_more
 from sync.document.merge import merge_words
 from sync.document.model import Section
 
@@ -62,6 +63,8 @@ class EntryFold:
                 _remove(line, deed)
             elif deed.kind == MOVED:
                 _put(line, deed)
+            elif deed.kind in {COUNTED, NOTED}:
+                _note(line, deed)
             else:
                 self._say(line, deed)
         return self._lines
@@ -126,6 +129,19 @@ def _remove(line: Line, deed: Deed) -> None:
         line.copies.discard(deed.entry_id)  # the device's own copy of it
     elif deed.base_hash is None or deed.base_hash == hashed(line.text):
         line.copies.clear()
+
+
+def _note(line: Line, deed: Deed) -> None:
+    """Said once, or once more. A count brings back what was taken away; what was merely noted before stays gone."""
+    first = not line.text
+    if first:
+        line.says(deed.text)
+        if deed.place is not None:
+            line.places[:] = [deed.place]
+    elif deed.kind == COUNTED:
+        line.says(once_more(line.text))
+    if deed.kind == COUNTED or (first and deed.entry_id not in line.gone):
+        line.copies.add(deed.entry_id)
 
 
 def _put(line: Line, deed: Deed) -> None:

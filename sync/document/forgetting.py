@@ -18,7 +18,8 @@ from sqlalchemy import Connection
 
 from sync.clock import Clock
 from sync.document import store
-from sync.document.capture import ADDED, EDITED, EXCHANGE, exchange_ids
+from sync.document.capture import ADDED, EDITED, EXCHANGE, exchange_ids, preferences_of, repeated_by
+from sync.document.clean_up import DAY_FOLDED, folded_ids
 from sync.document.edit import remove_entry
 from sync.document.model import Plan, Snapshot, Version
 from sync.document.plan import plan
@@ -52,10 +53,14 @@ def wish(connection: Connection) -> Wish | None:
 
 
 async def ask(events: Log, intake: Intake, event_ids: Sequence[str]) -> list[str]:
-    """Record the wish; which of the events we hold with a payload that may have left this device."""
+    """Record the wish; which of the events we hold with a payload that may have left this device.
+
+    With them go those that say the same again: repeats of an exchange, and the line of a day that names it.
+    """
 
     def looking(connection: Connection) -> list[str]:
-        held = [log_store.find(connection, event_id) for event_id in dict.fromkeys(event_ids)]
+        named = dict.fromkeys((*event_ids, *_saying_again(connection, frozenset(event_ids))))
+        held = [log_store.find(connection, event_id) for event_id in named]
         return [event.event_id for event in held if event is not None and _is_forgettable(event)]
 
     found = await events.database.read(looking)
@@ -82,10 +87,23 @@ def carry_out(connection: Connection, asked: Wish, clock: Clock) -> None:
     log_store.set_watermark(connection, FORGETTER, asked.position, clock)
 
 
+def _saying_again(connection: Connection, event_ids: frozenset[str]) -> list[str]:
+    """Events that hold words of these exchanges a second time."""
+    lines = {f"{event_id}.q" for event_id in event_ids}
+    again = [
+        event.event_id
+        for event in log_store.of_types(connection, [EXCHANGE], after=0)
+        if repeated_by(event) in event_ids
+    ]
+    folded = list(log_store.of_types(connection, [DAY_FOLDED], after=0))
+    days = {event.payload.get("entry_id") for event in folded if lines & set(folded_ids(event))}
+    return [*again, *(event.event_id for event in folded if event.payload.get("entry_id") in days)]
+
+
 def _lines_of(event: Event) -> tuple[str, ...]:
     if event.type == EXCHANGE:
-        return exchange_ids(event)
-    entry_id = event.payload.get("entry_id") if event.type in {ADDED, EDITED} else None
+        return *exchange_ids(event), *(entry.entry_id for entry in preferences_of(event))
+    entry_id = event.payload.get("entry_id") if event.type in {ADDED, EDITED, DAY_FOLDED} else None
     return (entry_id,) if isinstance(entry_id, str) else ()
 
 

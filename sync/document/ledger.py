@@ -6,13 +6,15 @@ contain it and the watermark they stand for are recorded in one transaction of t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
 from sync.clock import Clock, milliseconds, uuid7
 from sync.document import forgetting, store
-from sync.document.capture import EXCHANGE, applied, operation_drafts
+from sync.document.capture import EXCHANGE, applied, exchange_lines, operation_drafts
+from sync.document.clean_up import DAY_FOLDED, fold_away, old_days
 from sync.document.edit import edit_entry, insert_entry, remove_entry, set_footer
 from sync.document.labels import next_label, time_label
 from sync.document.model import (
@@ -32,7 +34,7 @@ from sync.document.sharing import News, Sharing
 from sync.document.template import template
 from sync.log import store as log_store
 from sync.log.log import Log
-from sync.log.model import Event, Origin
+from sync.log.model import Draft, Event, Origin
 from sync.redaction import Redactor
 
 FOLLOWER: Final = "document"  # how far the log is in the versions
@@ -108,6 +110,25 @@ class Ledger:
                 self._record(connection, planned, current, Origin.USER)
                 self._append(connection, self._finished(connection, planned.snapshot, current), "forgotten")
             forgetting.carry_out(connection, asked, self._clock)
+
+    def _fold_days(self, connection: Connection, today: date, keep_days: int) -> bool:
+        """Fold the days that are due, as many as go at a time; whether there were any."""
+        current = self._followed(connection)
+        if current is None:
+            return False
+
+        def said(event_id: str) -> tuple[str, str] | None:
+            event = log_store.find(connection, event_id)
+            return None if event is None else exchange_lines(event)
+
+        days = old_days(current.snapshot, today, keep_days, said)
+        if not days:
+            return False
+        snapshot, payloads = fold_away(current.snapshot, days)
+        drafts = [Draft(DAY_FOLDED, self._redactor.payload(payload), origin=Origin.TOOL) for payload in payloads]
+        self._log.record_in(connection, drafts)
+        self._append(connection, self._finished(connection, snapshot, current), "folded")
+        return True
 
     def _record_aside(self, connection: Connection, document: Document) -> None:
         current = self._followed(connection)

@@ -96,6 +96,7 @@ class MemoryFile:
         self._write_back = beside.write_back
         self._neighbours = beside.neighbours
         self._cached = CacheRing(events, clock=clock, keep=options.keep_versions)
+        self._keep_days = options.keep_days
         self._sleep = sleep
         self._turn = asyncio.Lock()
         self._looked: Stamp | None = None
@@ -202,8 +203,7 @@ class MemoryFile:
         disk = await stable_read(self.path, self._sleep)
         if disk is not None and not (document := parse(disk.data)).is_blank:
             await self.versions.set_aside(document)
-        current = await self.versions.newest()
-        if current is not None:
+        if (current := await self.versions.newest()) is not None:
             await self._write(disk, current)
 
     async def _settle(self) -> None:
@@ -218,7 +218,7 @@ class MemoryFile:
             known = await self.versions.newest()
             disk = await stable_read(self.path, self._sleep, known=known.sha256 if known else None)
             may = await self._take_in(disk)
-            current = await self.versions.follow()
+            current = await self.versions.follow(keep_days=self._keep_days if may is _May.WRITE else -1)
             self._looked = seen  # only now: whoever asks before shall wait until the edit is taken in
             try:
                 if current is None:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
+from sync.document.likeness import counted, parted
+
 WORDS_LIMIT: Final = 2_000  # words in one line; comparing costs their square, and no message is that long
 REWRITTEN: Final = 0.5  # share of the base's words that a mere edit may take away
 
@@ -28,7 +30,17 @@ class _Change:
 
 
 def merge_words(base: str, ours: str, theirs: str) -> str | None:
-    """The line with both edits in it, None where they meet."""
+    """The line with both edits in it, None where they meet. A count behind it is merged apart from its words."""
+    if theirs in {ours, base}:
+        return ours
+    if ours == base:
+        return theirs
+    (base, before), (ours, here), (theirs, there) = parted(base), parted(ours), parted(theirs)
+    merged = _merged(base, ours, theirs)
+    return None if merged is None else counted(merged, here if there == before else max(here, there))
+
+
+def _merged(base: str, ours: str, theirs: str) -> str | None:
     if theirs in {ours, base}:
         return ours
     if ours == base:

@@ -120,6 +120,10 @@ class Snapshot:
         blocks = self.document.entries
         return tuple(Entry(name, block.text, block.section) for name, block in zip(self.ids, blocks, strict=True))
 
+    def text_of(self, entry_id: str) -> str:
+        """What an entry says; ValueError where there is no such entry."""
+        return self.document.entries[self.ids.index(entry_id)].text
+
 
 @dataclass(frozen=True, slots=True)
 class Version:

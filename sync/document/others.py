@@ -9,7 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sync.document.capture import ADDED, EDITED, EXCHANGE, REMOVED, day_of, exchange_ids
+from sync.document.capture import (
+    ADDED,
+    EDITED,
+    EXCHANGE,
+    REMOVED,
+    day_of,
+    exchange_ids,
+    is_shown,
+    preferences_of,
+    repeated_by,
+)
 from sync.document.digest import ID_LENGTH, PREFERENCE, UNMARKED, DeviceDigest, DigestLine, chosen, in_use
 from sync.document.template import PREFERENCES
 from sync.log.model import Event, Origin
@@ -65,9 +75,9 @@ def digests(said: Sequence[Event], by_hand: Sequence[Event], about: Mapping[str,
     removed: set[str] = set()
     newest_first = sorted((*said, *by_hand), key=lambda event: (event.hlc, event.replica_id, event.replica_seq))
     for event in reversed(newest_first):
-        for entry_id, text, origin in _entries(event, edited, removed):
+        for entry_id, text, origin, weight in _entries(event, edited, removed):
             if entry_id not in removed:
-                line = DigestLine(day_of(event), edited.get(entry_id, text), _weight(event), _moment(event), origin)
+                line = DigestLine(day_of(event), edited.get(entry_id, text), weight, _moment(event), origin)
                 lines.setdefault(event.device_id, []).append(line)
     return in_use(
         DeviceDigest(device_id, about.get(device_id, About()).name or device_id[:ID_LENGTH], chosen(found))
@@ -109,19 +119,21 @@ def _moment(event: Event) -> str:
     return f"{event.hlc}/{event.replica_id}/{event.replica_seq:020d}"
 
 
-def _entries(event: Event, edited: dict[str, str], removed: set[str]) -> list[tuple[str, str, Origin]]:
-    """The entries an event brings and who said them; what it changes is noted for the older events to come."""
+def _entries(event: Event, edited: dict[str, str], removed: set[str]) -> list[tuple[str, str, Origin, float]]:
+    """The entries an event brings, who said them, their weight; what it changes is noted for the older events."""
     payload = event.payload
-    if not payload:
-        return []  # forgotten since
+    if not is_shown(event) or repeated_by(event) is not None:
+        return []
     if event.type == EXCHANGE:
         asked, answered = exchange_ids(event)
         question, answer = f"用户问：{payload.get('question', '')}", f"AI 答：{payload.get('answer', '')}"
-        return [(asked, question, Origin.USER), (answered, answer, Origin.MODEL)]
+        weight = _weight(event)
+        stated = [(noted.entry_id, noted.text, Origin.USER, PREFERENCE) for noted in preferences_of(event)]
+        return [(asked, question, Origin.USER, weight), (answered, answer, Origin.MODEL, weight), *stated]
     entry_id = str(payload.get("entry_id", ""))
     if event.type == ADDED:
         told = event.origin in set(Origin)  # another program may have written anything
-        return [(entry_id, str(payload.get("text", "")), Origin(event.origin) if told else Origin.PEER)]
+        return [(entry_id, str(payload.get("text", "")), Origin(event.origin) if told else Origin.PEER, _weight(event))]
     if event.type == EDITED:
         edited.setdefault(entry_id, str(payload.get("text", "")))
     elif event.type == REMOVED:

@@ -41,6 +41,7 @@ from datetime import datetime, timedelta
 
 from sync.clock import EPOCH, hlc_parts
 from sync.document.capture import EXCHANGE
+from sync.document.clean_up import DAY_FOLDED
 from sync.document.copies import Copies
 from sync.document.deeds import (
     FOLDED,
@@ -50,6 +51,7 @@ from sync.document.deeds import (
     Order,
     entry_deed,
     exchange_deeds,
+    folding_deeds,
     order_of,
     said_by,
     sound_section,
@@ -128,8 +130,8 @@ class SharedFold:
     # --- taking in -------------------------------------------------------------------------------------------
 
     def _take(self, event: Event, order: Order) -> None:
-        if event.type == EXCHANGE:
-            for deed in exchange_deeds(event, order):
+        if event.type in {EXCHANGE, DAY_FOLDED}:
+            for deed in (exchange_deeds if event.type == EXCHANGE else folding_deeds)(event, order):
                 self._note(deed)
             return
         said = said_by(event)

@@ -91,7 +91,7 @@ def find(connection: Connection, surface: str, sha256: str) -> Version | None:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """One line of the history. `cause`: hand, log, merged, app_cache, cloud, saved, restored, forgotten."""
+    """One line of the history. `cause`: hand, log, merged, app_cache, cloud, saved, restored, forgotten, folded."""
 
     sha256: str
     label: str | None

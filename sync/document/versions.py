@@ -8,6 +8,7 @@ again: its text in the log is redacted. A shared one (`sharing`) is made anew fr
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Final
 
 from sqlalchemy import Connection
@@ -65,6 +66,7 @@ class Versions(Ledger):
     ) -> None:
         super().__init__(events, redactor, clock=clock, keep=keep, sharing=sharing)
         self._handed_out: dict[str, Snapshot] = {}
+        self._cleaned: date | None = None  # the day on which nothing was left to fold
 
     async def newest(self) -> Version | None:
         return await self._log.database.read(lambda connection: store.newest(connection, store.FILE))
@@ -114,13 +116,22 @@ class Versions(Ledger):
     async def seen_on_disk(self, version: Version) -> None:
         await self._log.database.write(lambda connection: self._seen_on_disk(connection, version))
 
-    async def follow(self) -> Version | None:
-        """Put what the log has since recorded into a new version, and carry out what it asks to forget; the newest."""
+    async def follow(self, *, keep_days: int = -1) -> Version | None:
+        """Put what the log has since recorded into a new version, and carry out what it asks to forget; the newest.
+
+        Days older than `keep_days` are folded, a few at a time, which is looked for once a day; -1 keeps them all.
+        """
         if await self._log.database.read(forgetting.wish) is not None:
             await self._written(self._forget)
             self._handed_out.clear()
         if await self._log.database.read(self._is_behind):
-            return await self._written(self._followed)
+            await self._written(self._followed)
+        today = self._clock.now().date()
+        if keep_days >= 0 and today != self._cleaned:
+            if await self._written(lambda connection: self._fold_days(connection, today, keep_days)):
+                self._log.changed.set()
+            else:
+                self._cleaned = today
         return await self.newest()
 
     async def take_in(self, digest: str, document: Document, *, meant: bool = False) -> Edited | None:

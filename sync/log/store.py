@@ -256,6 +256,14 @@ def of_types(connection: Connection, types: Sequence[str], *, after: int) -> Ite
     return (event_of_row(row) for row in connection.execute(statement).mappings())
 
 
+def says(connection: Connection, device_id: str, kind: str, words: str) -> bool:
+    """Whether an event of this type and device holds these words. It looks at all of them: ask rarely."""
+    found = select(events.c.position).where(
+        events.c.device_id == device_id, events.c.type == kind, events.c.payload.contains(words, autoescape=True)
+    )
+    return connection.execute(found.limit(1)).first() is not None
+
+
 def newest_of_types(connection: Connection, types: Sequence[str]) -> int:
     """The position of the newest event of the given types; 0 where there is none."""
     return int(connection.execute(_newest_of(tuple(types))).scalar_one())

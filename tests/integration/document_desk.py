@@ -174,6 +174,7 @@ async def on_a_desk(
     neighbours: Neighbours | None = None,
     device: str = "device-a",
     sharing: Literal["device", "user"] = "device",
+    keep_days: int = 30,
 ) -> AsyncIterator[Desk]:
     """Everything opened, and closed at the end. `file`: where the memory file is, if not in the folder."""
     clock = HandClock(chance=random.Random(device))
@@ -185,7 +186,7 @@ async def on_a_desk(
         redactor = Redactor()
         file = file or folder / "xiaobai-ai-memory.md"
         unborn: Any = None
-        options = DocumentSettings(keep_versions=keep_versions, sharing=sharing)
+        options = DocumentSettings(keep_versions=keep_versions, sharing=sharing, keep_days=keep_days)
         desk = Desk(file, database, log, clock, redactor, unborn, app_cache, options, write_back, neighbours)
         desk.restart()
         yield desk

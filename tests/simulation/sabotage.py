@@ -256,7 +256,7 @@ BUGS: Final = (
         ((MemoryFile, "_write", _write_noted), (MemoryFile, "_take_in", _blind_after_own_write)),
         15,
     ),
-    Bug("a file is written without comparing it again", ((sync.files, "_check", _does_nothing),), 19),
+    Bug("a file is written without comparing it again", ((sync.files, "_check", _does_nothing),), 25),
     Bug(
         "every buffer is compared with the newest version",
         ((sync.document.versions, "choose_base", lambda _, ring: ring[-1] if ring else None),),

@@ -1,0 +1,128 @@
+"""Old days of the document fold into a line each: which are due, and what is left of them. Pure.
+
+Decisions
+    When a day is old depends on the clock and on a setting of one device, so the folding is an event (`day_folded`):
+    the document stays a function of the log, and devices that share one see the same. The exchanges stay in the log.
+    Only what this program wrote and nobody changed is folded away: exchanges whose lines still say what their events
+    say. Lines that were typed, edited or imported stay under their day, however old it is.
+    A line that was changed or counted elsewhere at the same moment stays: the event names what it saw. An exchange
+    that arrives late for a folded day is folded into the line that stands there by then.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from hashlib import sha256
+from itertools import pairwise
+from typing import Any, Final
+
+from sync.document.draft import Draft
+from sync.document.edit import edit_entry, insert_entry
+from sync.document.labels import day_label, parse_day
+from sync.document.likeness import parted
+from sync.document.model import Entry, Section, Snapshot
+from sync.document.summary import summarize
+from sync.document.template import QUESTION, RECORDS
+from sync.log.model import Event
+
+DAY_FOLDED: Final = "day_folded"
+EARLIER: Final[Section] = (RECORDS, "更早的对话")  # below the days, the newest first
+MOST_DAYS: Final = 31  # folded at a time: the first time may find years, and the writer serves `update` too
+MOST_EXCHANGES: Final = 200  # of one day folded at a time, so that the event stays far below its bound
+TOPICS: Final = 4  # questions that the line of a day names
+TOPIC_LENGTH: Final = 16
+
+_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+_TOTAL: Final = re.compile(r"（(\d{1,6}) 次对话）\Z")
+
+Said = Callable[[str], tuple[str, str] | None]
+"""An event's id -> the two lines its exchange was written as; None where it is none, or was forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class OldDay:
+    """A day that is due, and the untouched exchanges on it: question and answer in turn."""
+
+    day: date
+    entries: tuple[Entry, ...]
+
+
+def old_days(snapshot: Snapshot, today: date, keep_days: int, said: Said) -> list[OldDay]:
+    """The days more than `keep_days` before today with something to fold, the oldest first; at most `MOST_DAYS`."""
+    last = today - timedelta(days=keep_days)
+    found: dict[date, list[Entry]] = {}
+    entries = snapshot.entries
+    for asked, answered in pairwise(entries):
+        day = parse_day(asked.section[-1]) if asked.section[-2:-1] == (RECORDS,) else None
+        event_id, _, side = asked.entry_id.rpartition(".")
+        if day is None or day >= last or side != "q" or answered.entry_id != f"{event_id}.a":
+            continue
+        if said(event_id) == (parted(asked.text)[0], answered.text):
+            found.setdefault(day, []).extend((asked, answered))
+    return [OldDay(day, tuple(found[day][: 2 * MOST_EXCHANGES])) for day in sorted(found)[:MOST_DAYS]]
+
+
+def fold_away(snapshot: Snapshot, days: Sequence[OldDay]) -> tuple[Snapshot, list[dict[str, Any]]]:
+    """The document with a line for each of these days, and the payloads of the events that say so."""
+    payloads: list[dict[str, Any]] = []
+    gone = {entry.entry_id for day in days for entry in day.entries}
+    snapshot = _without(snapshot, gone)
+    for day in days:
+        entry_id = line_of(day.day)
+        there = entry_id in snapshot.ids
+        base = snapshot.text_of(entry_id) if there else None
+        text = _line(day, base)
+        if there:
+            snapshot = edit_entry(snapshot, entry_id, text)
+        else:
+            snapshot = insert_entry(snapshot, Entry(entry_id, text, EARLIER), None)
+        named = [{"id": entry.entry_id, "hash": _hashed(entry.text)} for entry in day.entries]
+        payload = {"day": day.day.isoformat(), "entry_id": entry_id, "section": list(EARLIER), "text": text}
+        payloads.append({**payload, "entries": named} | ({} if base is None else {"base": base}))
+    return snapshot, payloads
+
+
+def folded_ids(event: Event) -> dict[str, str]:
+    """The entries that a folded day took away, each with the hash of what was seen; another writer's may be odd."""
+    listed = event.payload.get("entries")
+    found: dict[str, str] = {}
+    for item in listed if isinstance(listed, list) else ():
+        entry_id, seen = (item.get("id"), item.get("hash")) if isinstance(item, dict) else (None, None)
+        if isinstance(entry_id, str) and isinstance(seen, str):
+            found[entry_id] = seen
+    return found
+
+
+def line_of(day: date) -> str:
+    """The id of a day's line: the same on every device."""
+    return "ent_" + sha256(f"folded\n{day.isoformat()}".encode()).hexdigest()[:32].translate(_LETTERS)
+
+
+def _line(folded: OldDay, base: str | None) -> str:
+    asked = [entry.text for entry in folded.entries if entry.text.startswith(QUESTION)]
+    total = sum(parted(text)[1] for text in asked)
+    topics = _topics(asked)
+    if base is None:
+        return f"- {day_label(folded.day)}：{topics}（{total} 次对话）"
+    before = _TOTAL.search(base)
+    if before is None:
+        return f"{base}；{topics}（{total} 次对话）"
+    return f"{base[: before.start()]}（{int(before[1]) + total} 次对话）"
+
+
+def _topics(asked: Iterable[str]) -> str:
+    named = dict.fromkeys(summarize(parted(text)[0].removeprefix(QUESTION), TOPIC_LENGTH) for text in asked)
+    return "；".join(list(filter(None, named))[:TOPICS])
+
+
+def _without(snapshot: Snapshot, entry_ids: set[str]) -> Snapshot:
+    draft = Draft(snapshot)
+    for at in range(len(draft.cells) - 1, -1, -1):  # from the end: what goes with an entry stands right before it
+        if at < len(draft.cells) and draft.cells[at].entry_id in entry_ids:
+            draft.remove_entry(at)
+    return draft.freeze()
+
+
+def _hashed(text: str) -> str:
+    return sha256(text.encode()).hexdigest()

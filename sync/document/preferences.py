@@ -1,0 +1,173 @@
+"""Statements of preference in what a person said: which they are, and where in the document they belong. Pure.
+
+Decisions
+    Only the user's own message is read, never an answer, a tool's or a page's text; and of it only what the person says
+    in his own name now: no question, no quotation, no reported speech, no text that was pasted to be worked on.
+    A sentence has to begin with its trigger (我喜欢, 以后都, I prefer, always…), after a filler at most. Rather one
+    preference is missed than a passing remark becomes a rule: what holds for this once (这次, 今天, this time) is none.
+    What follows in the same sentence comes along only where it goes on with it (不要…, 也…, because…).
+    The entry's id is made of its words: the same statement is the same entry on every device, said once or ten times.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Final
+
+from sync.document.model import Section
+from sync.document.summary import defuse, one_line
+from sync.document.template import COMMUNICATION_STYLE, TECHNICAL_PREFERENCES, WORK_HABITS
+
+LONGEST_MESSAGE: Final = 600  # characters; what is longer was pasted, and its sentences are somebody else's
+SHORTEST: Final = 4  # letters; fewer say nothing
+LONGEST: Final = 80  # characters of one preference; the style of an essay is none
+MOST: Final = 3  # of one message
+_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+
+_FENCED: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*>.*$", re.DOTALL | re.MULTILINE)
+_QUOTED: Final = re.compile(r"“[^”]*”|「[^」]*」|『[^』]*』|《[^》]*》|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)")
+_SENTENCE: Final = re.compile(r"[^。！!？?；;\n…]+[。！!？?；;…]*")
+_CLAUSE: Final = re.compile(r"[，,]\s*")
+_FILLER: Final = re.compile(
+    r"(?i)^(?:(?:嗯+|哦|好的?|对了|那么?|其实|另外|还有|顺便(?:说一下)?|记住|请记住|记一下|请?注意|麻烦|总之"
+    r"|因为|反正|说实话|请"
+    r"|ok(?:ay)?|well|also|so|btw|by the way|please|remember(?: that)?|note(?: that)?|actually|and|but)[\s:：]*)+"
+)
+# Text to be worked on follows or stands around: whose words they are cannot be told.
+_WORKED_ON: Final = re.compile(
+    r"(?i)翻译|改写|润色|续写|改成|扩写|仿写|造句|作文|文案|写一?[封篇首段]|总结(?:一下)?(?:这|下|以下)|以下"
+    r"|下面|如下|这[段句篇首]|歌词|台词"
+    r"|\b(?:translate|rewrite|rephrase|paraphrase|proofread|summari[sz]e|write (?:a|an|me|the)|lyrics"
+    r"|following|below)\b"
+)
+_REPORTING: Final = re.compile(
+    r"(?i)(?:说|表示|写道|问|回答|提到|要求|认为|觉得|say|says|said|told me|asks?|writes?|wrote)$"
+)
+_QUESTION: Final = re.compile(
+    r"(?i)[?？]|[吗呢么]\s*[。！!]*$|什么|怎么|怎样|为何|为啥|哪|谁|多少|几[个点次]|是不是|能不能|可不可以"
+    r"|有没有|要不要|会不会|喜不喜欢|对不对"
+    r"|^(?:do|does|did|what|why|how|which|who|when|where|is|are|can|could|should|would|will|am)\b"
+)
+_ONCE: Final = re.compile(
+    r"(?i)这次|本次|这一次|今天|今晚|刚才|刚刚|这个|那个|这里|那里|这份|这张|那张|此处|暂时"
+    r"|(?<!从)现在(?![起开])|上次|以前|曾经|小时候|昨天|如果|假如|要是|[你他她它这那]们?$"
+    r"|\b(?:you|it|this|that|them)$|\b(?:this (?:time|one|file|once|is)|today|tonight|right now|for now"
+    r"|that one|used to|yesterday|if)\b"
+)
+_ADVERB: Final = (
+    "(?:比较|更加?|最|很|非常|特别|还是|一直|一般|通常|平时|向来|也|都|真的?|不太?|并不|个人|其实|总是|只)*"
+)
+_STANDING: Final = re.compile(
+    rf"(?i)^(?:我{_ADVERB}(?:喜欢|偏好|偏爱|偏向|习惯|讨厌|反感|倾向于?|爱用|爱喝|爱吃|受不了|希望你(?:以后"
+    rf"|每次|总|都|能?一直))"
+    r"|我的(?:习惯|偏好|原则)是"
+    r"|(?:以后|今后|往后|从今(?:以后|往后|天起|天开始)|从现在(?:起|开始)|从此)(?!再说|再看|吧|呢)"
+    r"|(?:每次|每回|总是|一律|统一|始终|永远|默认|任何时候)(?:都|要|用|请|不要|别|以|给|先|把|回答|使用|是|不)"
+    r"|i (?:(?:really|always|usually|generally|much|strongly|do|would|'d|tend to|only) )*"
+    r"(?:prefer|like|love|hate|dislike|don't like|do not like|rather|can't stand|want you to always)\b"
+    r"|i'd (?:rather|prefer)\b|my preference is\b"
+    r"|(?:always|never|from now on|going forward|in the future|by default|from today on)\b)"
+)
+# A bare 不要 or 别 is a rule only where it is about how things are said or made.
+_FORBIDDEN: Final = re.compile(
+    r"(?i)^(?:请?不要|请?别|请勿|千万别|不用再|不许|don't|do not)\s*(?:再|老是|总是|总|都|随便|每次|ever|always)?\s*"
+    r"(?:用|使用|说|加|写|给我?(?:写|加|发|用)|输出|解释|回答|回复|添加|包含|出现|叫我|称呼|道歉|客套|啰嗦"
+    r"|重复|省略|use|add|write|explain|include"
+    r"|apologi[sz]e|call me|repeat|say|put|answer|reply)"
+)
+_ONLY_WHEN: Final = re.compile(
+    r"(?i)^(?:以后|今后|往后|从今(?:以后|往后|天起|天开始)|从现在(?:起|开始)|从此|from now on|going forward)$"
+)
+_GOES_ON: Final = re.compile(
+    r"(?i)^(?:不要|别|也|还|并且?|而且|但是?|因为|尽量|最好|除非|而不是|不是|不然|and|but|because|unless|not"
+    r"|rather than|or)"
+)
+
+_TALK: Final = re.compile(
+    r"(?i)回答|回复|答复|说话|语气|口吻|解释|称呼|叫我|客套|啰嗦|废话|表情|emoji|道歉|聊天|沟通"
+    r"|\b(?:answers?|repl(?:y|ies)|respon(?:d|ses?)|explain|explanations?|tone|verbose|call me|apologi[sz]e|chat)\b"
+)
+_CRAFT: Final = re.compile(
+    r"(?i)代码|编程|注释|变量|函数|框架|编辑器|测试|命名|缩进|接口|数据库|类型|脚本|终端|命令行|部署|算法|程序"
+    r"|分支|提交|依赖|语言写"
+    r"|python|javascript|typescript|java\b|rust|golang|c\+\+|react|vue|node|sql|git|docker|linux|\bmac|vim"
+    r"|vs ?code|\bapi\b"
+    r"|\b(?:code|coding|comments?|functions?|variables?|tests?|tabs?|spaces|types?|commits?|branch|framework"
+    r"|database|snake_case)\b"
+)
+_STYLE: Final = re.compile(
+    r"(?i)简洁|简短|详细|中文|英文|英语|普通话|markdown|列表|直接|要点|表格|\b(?:brief|concise|short|detailed"
+    r"|english|chinese|bullet|format)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """One statement: the line as it stands in the document, without its bullet, and under which heading."""
+
+    text: str
+    section: Section
+
+    @property
+    def entry_id(self) -> str:
+        """The same for the same words, however they are spaced and closed; letters only, as all ids of entries."""
+        return "ent_" + sha256(f"preference\n{_words(self.text)}".encode()).hexdigest()[:32].translate(_LETTERS)
+
+
+def preferences_in(message: str) -> tuple[Preference, ...]:
+    """What the person who wrote `message` (redacted) said of his own standing wishes; at most `MOST`."""
+    if len(message) > LONGEST_MESSAGE or _WORKED_ON.search(message):
+        return ()
+    own = _QUOTED.sub("\ufffc", _FENCED.sub("\n", message))
+    found: dict[str, Preference] = {}
+    for sentence in _SENTENCE.findall(own):
+        for text in _stated(sentence.strip()):
+            told = Preference(defuse(one_line(text)), _section(text))
+            found.setdefault(told.entry_id, told)
+    return tuple(found.values())[:MOST]
+
+
+def _stated(sentence: str) -> Iterator[str]:
+    """The preferences of one sentence, each with the clauses that go on with it."""
+    if _QUESTION.search(sentence):
+        return
+    taken: list[str] = []
+    before = ""
+    for part in map(str.strip, _CLAUSE.split(sentence.rstrip("。！!；;…. "))):
+        said = _FILLER.sub("", part)
+        if _is_preference(said) and not _REPORTING.search(before):
+            taken.append(part if taken else said)
+        elif taken and (_GOES_ON.search(part) or _ONLY_WHEN.search(taken[-1])) and not _ONCE.search(part):
+            taken.append(part)
+        elif taken:
+            yield from _whole(taken)
+            taken = []
+        before = part
+    yield from _whole(taken)
+
+
+def _whole(clauses: list[str]) -> Iterator[str]:
+    text = "，".join(clauses) if any(not clause.isascii() for clause in clauses) else ", ".join(clauses)
+    if _ONLY_WHEN.search(text):
+        return
+    if len(_words(text)) >= SHORTEST and len(text) <= LONGEST and "\ufffc" not in text:
+        yield text
+
+
+def _is_preference(clause: str) -> bool:
+    return bool(_STANDING.search(clause) or _FORBIDDEN.search(clause)) and not _ONCE.search(clause)
+
+
+def _section(text: str) -> Section:
+    if _TALK.search(text):
+        return COMMUNICATION_STYLE
+    if _CRAFT.search(text):
+        return TECHNICAL_PREFERENCES
+    return COMMUNICATION_STYLE if _STYLE.search(text) else WORK_HABITS
+
+
+def _words(text: str) -> str:
+    """Letters and digits alone, in one case: what two spellings of one statement have in common."""
+    return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())

@@ -1,0 +1,150 @@
+"""What of an exchange goes into the document, and how: decided once, when it is recorded, and kept in its event.
+
+Decisions
+    Every view is a function of the log, so what depends on a setting, on the document as it stands or on what was said
+    before is written into the event: other devices and later builds render what was decided here, whatever their
+    settings. The fields: `preferences` (statements of the user's, with origin), `repeats` (the exchange that said the
+    same), `recalled` (the answer gave memory back, and is not stored again), `in_document: false` and `importance`.
+    A preference is added once: who takes its line away by hand does not find it again after the next time he says it.
+    A call that is made again with its idempotency key is what it was: the same decisions, whatever has changed since.
+    Two processes that record the same words at the same moment do not see each other: then both lines stand.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from sync.document import store
+from sync.document.capture import EXCHANGE, Exchange, Told, keyed_event_id, repeated_by
+from sync.document.importance import importance_of
+from sync.document.likeness import alike, bare, gives_back, parted
+from sync.document.model import Snapshot, Version
+from sync.document.preferences import Preference, preferences_in
+from sync.document.summary import ELLIPSIS
+from sync.document.template import PREFERENCES, QUESTION
+from sync.log import store as log_store
+from sync.log.log import Log
+from sync.log.model import Event, Origin
+from sync.sections import RecordSettings
+
+KNOWN_BEFORE: Final = "（与已有记忆相同）"  # stands for an answer that gave memory back
+NOT_YET_IN: Final = 256  # exchanges of this process kept until the document has them
+_DECIDED: Final = ("preferences", "repeats", "recalled", "in_document", "importance")
+
+
+class Weighing:
+    """One profile's decisions about what was said. It remembers what it has just decided."""
+
+    def __init__(self, events: Log, options: RecordSettings) -> None:
+        self._log = events
+        self._options = options
+        self._version = 0
+        self._asked: dict[str, list[str]] = {}  # bare words of a question -> exchanges in the document that ask it
+        self._recent: deque[tuple[str, str, str]] = deque(maxlen=NOT_YET_IN)  # event id, question, answer
+
+    async def decide(self, exchange: Exchange, told: Told) -> dict[str, Any]:
+        """Fields for the payload of the exchange's event; none where there is nothing special about it."""
+        return await self._log.database.read(lambda connection: self._decided(connection, exchange, told))
+
+    def note(self, event: Event) -> None:
+        """The exchange is recorded: what is said next may repeat it."""
+        if repeated_by(event) is None and event.payload.get("in_document") is not False:
+            said, answered = event.payload.get("question", ""), event.payload.get("answer", "")
+            self._recent.append((event.event_id, str(said), str(answered)))
+
+    def _decided(self, connection: Connection, exchange: Exchange, told: Told) -> dict[str, Any]:
+        key = keyed_event_id(self._log.device_id, exchange.idempotency_key)
+        known = None if key is None else log_store.find(connection, key)
+        if known is not None:
+            return _as_before(known)
+        stated = preferences_in(told.user_message) if self._options.preferences else ()
+        if (hidden := self._below(exchange, told, standing=bool(stated))) is not None:
+            return hidden
+        current = store.newest(connection, store.FILE)
+        decided: dict[str, Any] = {}
+        if new := [one for one in stated if not self._is_known(connection, one, current)]:
+            decided["preferences"] = [_noted(one) for one in new]
+        if self._options.deduplicate:
+            decided |= self._repeated(connection, exchange, told, current)
+        return decided
+
+    def _below(self, exchange: Exchange, told: Told, *, standing: bool) -> dict[str, Any] | None:
+        if self._options.min_importance <= 0.0:
+            return None
+        weight = exchange.importance
+        if weight is None:
+            weight = importance_of(told.user_message, told.ai_response, standing=standing)
+        return None if weight >= self._options.min_importance else {"importance": weight, "in_document": False}
+
+    def _is_known(self, connection: Connection, stated: Preference, current: Version | None) -> bool:
+        """Whether it stands in the document, or was said before (and perhaps taken away by hand since)."""
+        entries = current.snapshot.entries if current else ()
+        words = bare(stated.text)
+        if any(entry.section[:1] == (PREFERENCES,) and bare(entry.text) == words for entry in entries):
+            return True
+        return log_store.says(connection, self._log.device_id, EXCHANGE, stated.entry_id)
+
+    def _repeated(
+        self, connection: Connection, exchange: Exchange, told: Told, current: Version | None
+    ) -> dict[str, Any]:
+        self._catch_up(current)
+        for event_id in self._candidates(told.question):
+            event = log_store.find(connection, event_id)
+            if event is not None and _says_the_same(event, exchange, told):
+                return {"repeats": event_id}
+        lines = [entry.text for entry in current.snapshot.entries] if current else []
+        if gives_back(
+            told.answer, [*lines, *(said for _, question, answer in self._recent for said in (question, answer))]
+        ):
+            return {"recalled": True, "answer": KNOWN_BEFORE}
+        return {}
+
+    def _candidates(self, question: str) -> list[str]:
+        """Exchanges of the document, or just recorded, with this question; the oldest first."""
+        recent = [event_id for event_id, asked, _ in self._recent if alike(asked, question)]
+        return [*self._asked.get(bare(question), ()), *recent]
+
+    def _catch_up(self, current: Version | None) -> None:
+        if current is not None and current.number != self._version:
+            self._version = current.number
+            self._asked = _questions(current.snapshot)
+
+
+def _questions(snapshot: Snapshot) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for entry_id, block in zip(snapshot.ids, snapshot.document.entries, strict=True):
+        if entry_id.endswith(".q") and block.text.startswith(QUESTION):
+            words = bare(parted(block.text)[0].removeprefix(QUESTION))
+            found.setdefault(words, []).append(entry_id.removesuffix(".q"))
+    return found
+
+
+def _says_the_same(event: Event, exchange: Exchange, told: Told) -> bool:
+    """Question and answer alike; where one was cut, what was cut off has to have the same length."""
+    sides = (("question", told.question, exchange.user_message), ("answer", told.answer, exchange.ai_response))
+    for name, summary, whole in sides:
+        known = event.payload.get(name)
+        if not isinstance(known, str) or not alike(known, summary):
+            return False
+        if summary.endswith(ELLIPSIS) and event.payload.get(f"{name}_length") != len(whole):
+            return False
+    return True
+
+
+def _noted(stated: Preference) -> Mapping[str, Any]:
+    return {
+        "entry_id": stated.entry_id,
+        "section": list(stated.section),
+        "text": stated.text,
+        "origin": str(Origin.USER),
+    }
+
+
+def _as_before(event: Event) -> dict[str, Any]:
+    """The decisions of an event that is recorded already."""
+    before = {name: event.payload[name] for name in _DECIDED if name in event.payload}
+    if before.get("recalled"):
+        before["answer"] = event.payload.get("answer")
+    return before

@@ -1,0 +1,141 @@
+"""Old days fold into a line each: what this program wrote and nobody changed; the events stay, and so do hands."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from sync.document.capture import EXCHANGE
+from sync.document.clean_up import MOST_DAYS
+from sync.document.forgetting import ask
+from sync.log.intake import Intake
+from sync.log.model import Query
+from tests.integration.document_desk import Desk, on_a_desk
+
+HEADING = "### 更早的对话"
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with on_a_desk(tmp_path / "a") as desk:
+        yield desk
+
+
+async def later(desk: Desk, days: int) -> None:
+    desk.clock.move(days=days)
+    await desk.memory.settle()
+
+
+async def test_a_day_folds_into_a_line_when_it_is_old_and_its_events_stay(desk: Desk) -> None:
+    await desk.said("怎么优化启动速度", "我的设备ID是多少")
+    await later(desk, 29)
+    await desk.said("今天的话")
+    assert "### 2026/1/8\n" in desk.text
+
+    await later(desk, 2)
+
+    assert f"{HEADING}\n- 2026/1/8：怎么优化启动速度；我的设备ID是多少（2 次对话）\n" in desk.text
+    assert "### 2026/1/8\n" not in desk.text
+    assert "- 用户问：今天的话\n" in desk.text
+    assert desk.text.index("### 2026/2/6") < desk.text.index(HEADING) < desk.text.index("## 常用操作")
+    said = (await desk.log.read(Query(types=(EXCHANGE,)))).events
+    assert [event.payload["question"] for event in said] == ["怎么优化启动速度", "我的设备ID是多少", "今天的话"]
+    before = desk.text
+    await later(desk, 1)
+    assert desk.text == before
+
+
+async def test_what_hands_wrote_or_changed_stays_under_its_day(desk: Desk) -> None:
+    await desk.said("第一件事", "第二件事")
+    desk.replace("- 用户问：第一件事", "- 用户问：第一件要紧的事")
+    desk.type_under("### 2026/1/8", "- 手写的一行")
+    await desk.memory.settle()
+
+    await later(desk, 40)
+
+    assert "### 2026/1/8\n- 手写的一行\n" in desk.text
+    assert "- 用户问：第一件要紧的事\n- AI 答：好的\n" in desk.text
+    assert "- 2026/1/8：第二件事（1 次对话）\n" in desk.text
+
+
+async def test_a_file_of_the_original_app_is_left_as_it_is(desk: Desk) -> None:
+    records = "## 重要对话记录\n\n### 2025/1/8\n- 用户问：茶\n- AI 答：绿茶\n"
+    desk.text = f"# AI 对话记忆\n\n{records}\n---\n\n**最后更新**：2025/1/8 15:49:12\n"
+    before = desk.text
+    await desk.memory.settle()
+    await later(desk, 400)
+
+    assert desk.text == before
+
+
+async def test_a_stale_buffer_brings_no_folded_line_back_and_keeps_its_own_words(desk: Desk) -> None:
+    await desk.said("第一件事")
+    stale = desk.text
+    await later(desk, 40)
+    desk.text = stale.replace("### 工作习惯\n", "### 工作习惯\n- 早起\n")
+    await desk.memory.settle()
+
+    assert "- 早起\n" in desk.text
+    assert "- 2026/1/8：第一件事（1 次对话）\n" in desk.text
+    assert "- 用户问：第一件事" not in desk.text
+
+
+async def test_the_setting_keeps_every_day(tmp_path: Path) -> None:
+    async with on_a_desk(tmp_path / "a", keep_days=-1) as desk:
+        await desk.said("第一件事")
+        await later(desk, 4_000)
+        assert "- 用户问：第一件事\n" in desk.text
+
+
+async def test_years_fold_a_month_at_a_time(desk: Desk) -> None:
+    for _ in range(MOST_DAYS + 3):
+        await desk.say("每天都问的事", str(desk.clock.time))
+        desk.clock.move(days=1)
+    desk.clock.move(days=60)
+    for _ in range(3):
+        await desk.memory.settle()
+
+    assert desk.text.count("每天都问的事（1 次对话）") == MOST_DAYS + 3
+    assert desk.text.index("- 2026/2/1：") < desk.text.index("- 2026/1/31：")
+
+
+async def test_forgetting_reaches_the_line_of_a_folded_day(desk: Desk) -> None:
+    event_id = await desk.say("我的秘密是蓝色的猫")
+    await desk.memory.settle()
+    await later(desk, 40)
+    assert "蓝色的猫" in desk.text
+
+    await ask(desk.log, Intake(desk.redactor), [event_id])
+    await desk.memory.settle()
+
+    assert "蓝色的猫" not in desk.text
+    assert "蓝色的猫" not in str((await desk.log.read(Query())).events)
+
+
+async def test_devices_that_share_fold_alike_and_take_in_what_comes_late(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        desks = [
+            await stack.enter_async_context(on_a_desk(tmp_path / name, device=f"device-{name}", sharing="user"))
+            for name in "abc"
+        ]
+        one, two, late = desks
+        await one.say("第一件事")
+        await two.say("第二件事")
+        await late.say("迟到的事")
+        for desk in (one, two):
+            await desk.hear(one, two)
+        for desk in (one, two):
+            await later(desk, 40)
+        late.clock.move(days=40)
+        for _ in range(2):
+            for desk in desks:
+                desk.clock.move(days=1)
+                await desk.hear(*desks)
+        for desk in desks:
+            await desk.hear(*desks)
+
+        assert one.text == two.text == late.text
+        assert "次对话）" in one.text
+        assert "- 用户问：" not in one.text
+        assert one.text.count("- 2026/1/8：") == 1

@@ -1,0 +1,215 @@
+"""What an exchange makes of the document: preferences, counts, what stays out; the same on every device."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sync.document.answers import Updated
+from sync.document.capture import Exchange
+from sync.document.conversation import Conversation
+from sync.document.weighing import KNOWN_BEFORE
+from sync.errors import InvalidInput
+from sync.log.model import Query
+from sync.sections import RecordSettings
+from sync.settings import Settings
+from tests.integration.document_desk import Desk, on_a_desk
+
+
+@dataclass
+class Talker:
+    """A desk, and the conversation of an app at it."""
+
+    desk: Desk
+    conversation: Conversation
+
+    @classmethod
+    def at(cls, desk: Desk, **record: Any) -> "Talker":
+        settings = Settings(record=RecordSettings(**record), document=desk.options, data_dir=desk.file.parent)
+        conversation = Conversation(desk.log, desk.memory, None, desk.redactor, clock=desk.clock, settings=settings)
+        return cls(desk, conversation)
+
+    async def say(self, question: str, answer: str = "好的", **more: Any) -> Updated:
+        return await self.conversation.update(Exchange(question, answer, **more))
+
+    async def shown(self) -> str:
+        """What a load shows, and the file once it is settled: the same."""
+        loaded = (await self.conversation.load(wait_ms=0)).document
+        await self.desk.memory.settle()
+        bodies = [text.rpartition("**最后更新**")[0] for text in (loaded, self.desk.text)]
+        assert bodies[0] == bodies[1]
+        return self.desk.text
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with on_a_desk(tmp_path / "a") as desk:
+        yield desk
+
+
+class TestPreferences:
+    async def test_a_statement_stands_under_its_heading_once_however_often_it_is_said(self, desk: Desk) -> None:
+        talker = Talker.at(desk)
+        await talker.say("我喜欢喝绿茶", "记住了")
+        await talker.shown()
+        await talker.say("对了，我喜欢喝绿茶。", "好，我知道您爱喝绿茶")
+
+        text = await talker.shown()
+
+        assert "### 工作习惯\n- 我喜欢喝绿茶\n" in text
+        assert text.count("\n- 我喜欢喝绿茶\n") == 1
+        events = (await desk.log.read(Query())).events
+        assert [event.payload["preferences"][0]["origin"] for event in events if "preferences" in event.payload] == [
+            "user-typed"
+        ]
+
+    async def test_who_takes_it_away_by_hand_does_not_find_it_again(self, desk: Desk) -> None:
+        talker = Talker.at(desk)
+        await talker.say("我喜欢喝绿茶", "记住了")
+        await talker.shown()
+        desk.replace("- 我喜欢喝绿茶\n", "")
+        await desk.memory.settle()
+        await talker.say("我喜欢喝绿茶", "明白，绿茶")
+
+        assert "\n- 我喜欢喝绿茶\n" not in await talker.shown()
+
+    async def test_what_is_written_there_already_is_not_written_again(self, desk: Desk) -> None:
+        talker = Talker.at(desk)
+        await talker.say("你好")
+        await talker.shown()
+        desk.type_under("### 工作习惯", "- 我喜欢喝绿茶！")
+        await desk.memory.settle()
+        await talker.say("我喜欢喝绿茶")
+
+        assert (await talker.shown()).count("\n- 我喜欢喝绿茶") == 1
+
+    async def test_an_answer_states_nothing_and_the_setting_turns_it_off(self, desk: Desk) -> None:
+        await Talker.at(desk).say("说说你自己", "我喜欢喝绿茶。以后都用中文回答。")
+        await Talker.at(desk, preferences=False).say("我喜欢喝红茶")
+
+        text = await Talker.at(desk).shown()
+
+        assert "\n- 我喜欢" not in text
+
+
+class TestRepeats:
+    async def test_what_is_said_again_is_counted_across_days(self, desk: Desk) -> None:
+        talker = Talker.at(desk)
+        await talker.say("怎么优化启动速度", "减少延迟")
+        await talker.shown()
+        desk.clock.move(days=2)
+        again = await talker.say("请问怎么优化启动速度？", "减少延迟。")
+
+        text = await talker.shown()
+
+        assert again.recorded
+        assert again.reason == "counted"
+        assert "- 用户问：怎么优化启动速度（×2）\n- AI 答：减少延迟\n" in text
+        assert "2026/1/10\n" not in text
+        await talker.say("怎么优化启动速度", "减少延迟")
+        assert "怎么优化启动速度（×3）" in await talker.shown()
+
+    async def test_another_answer_is_another_exchange_and_so_is_another_end(self, desk: Desk) -> None:
+        talker = Talker.at(desk)
+        await talker.say("天气怎么样", "晴")
+        await talker.say("天气怎么样", "雨")
+        long = "把下面的要求一条一条写清楚" * 6
+        await talker.say(long + "甲", "晴")
+        await talker.say(long + "甲乙", "晴")
+
+        text = await talker.shown()
+
+        assert text.count("- 用户问：天气怎么样\n") == 2
+        assert text.count("- 用户问：把下面") == 2
+
+    async def test_a_line_that_was_edited_by_hand_keeps_the_edit_under_the_count(self, desk: Desk) -> None:
+        talker = Talker.at(desk)
+        await talker.say("怎么优化启动速度", "减少延迟")
+        await talker.shown()
+        stale = desk.text
+        await talker.say("怎么优化启动速度", "减少延迟")
+        await talker.shown()
+        desk.text = stale.replace("减少延迟", "大幅减少延迟").replace("优化启动", "优化冷启动")
+        await desk.memory.settle()
+
+        assert "- 用户问：怎么优化冷启动速度（×2）\n- AI 答：大幅减少延迟\n" in desk.text
+
+    async def test_the_same_call_again_is_what_it_was(self, desk: Desk) -> None:
+        talker = Talker.at(desk)
+        first = await talker.say("我喜欢喝绿茶", "记住了", idempotency_key="k")
+        await talker.shown()
+        again = await talker.say("我喜欢喝绿茶", "记住了", idempotency_key="k")
+
+        assert (again.event_id, again.reason) == (first.event_id, "already_recorded")
+        assert "×" not in await talker.shown()
+        with pytest.raises(InvalidInput):
+            await talker.say("别的话", "记住了", idempotency_key="k")
+
+    async def test_memory_that_comes_back_in_an_answer_is_not_stored_again(self, desk: Desk) -> None:
+        talker = Talker.at(desk)
+        await talker.say("我喜欢简洁的代码，不要写太多注释", "好的")
+        await talker.say("怎么优化启动速度", "减少延迟")
+        await talker.shown()
+        await talker.say("我说过什么", "您说过：我喜欢简洁的代码，不要写太多注释；您问过：怎么优化启动速度。")
+
+        assert f"- 用户问：我说过什么\n- AI 答：{KNOWN_BEFORE}\n" in await talker.shown()
+
+    async def test_the_setting_turns_it_off(self, desk: Desk) -> None:
+        talker = Talker.at(desk, deduplicate=False)
+        await talker.say("一样的话")
+        await talker.say("一样的话")
+
+        assert (await talker.shown()).count("- 用户问：一样的话\n") == 2
+
+
+class TestImportance:
+    async def test_what_matters_less_stays_in_the_log_and_out_of_the_document(self, desk: Desk) -> None:
+        talker = Talker.at(desk, min_importance=0.5)
+        small = await talker.say("谢谢")
+        given = await talker.say("记住我的车停在B2", importance=0.2)
+        await talker.say("记住钥匙在抽屉里")
+
+        text = await talker.shown()
+
+        assert (small.recorded, small.reason) == (True, "below_min_importance")
+        assert given.reason == "below_min_importance"
+        assert "谢谢" not in text
+        assert "B2" not in text
+        assert "抽屉" in text
+        assert len((await desk.log.read(Query())).events) == 3
+
+
+async def test_devices_that_share_show_the_same_counts_and_preferences_in_whatever_order(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        desks = [
+            await stack.enter_async_context(on_a_desk(tmp_path / name, device=f"device-{name}", sharing="user"))
+            for name in "ab"
+        ]
+        one, two = map(Talker.at, desks)
+        await one.say("怎么优化启动速度", "减少延迟")
+        await two.desk.hear(one.desk)
+        await one.say("怎么优化启动速度", "减少延迟")
+        await two.say("怎么优化启动速度", "减少延迟")
+        await one.say("我喜欢喝绿茶", "一")
+        await two.say("我喜欢喝绿茶。", "二")
+        for desk in desks:
+            await desk.memory.settle()
+            for _ in range(2):
+                await desk.hear(*desks)
+        await one.desk.hear(two.desk)
+
+        assert one.desk.text == two.desk.text
+        assert "怎么优化启动速度（×3）" in one.desk.text
+        assert one.desk.text.count("\n- 我喜欢喝绿茶\n") == 1
+
+        one.desk.replace("- 我喜欢喝绿茶\n", "")
+        await one.desk.memory.settle()
+        await two.desk.hear(one.desk)
+        await two.say("我喜欢喝绿茶", "三")
+        await two.desk.memory.settle()
+        await one.desk.hear(two.desk)
+        assert one.desk.text.rpartition("**")[0] == two.desk.text.rpartition("**")[0]
+        assert "\n- 我喜欢喝绿茶\n" not in one.desk.text
