@@ -36,7 +36,7 @@ from sync.log.envelope import event_of_row
 from sync.log.model import Event
 from sync.log.newest import NEWEST, newest_asked
 
-SCHEMA: Final = 2  # of the tables read here
+SCHEMAS: Final = range(2, 7)  # in which the tables read here are the same
 PATIENCE: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
 
 _NEWEST: Final = "select * from written where surface = 'file' order by version desc limit 1"
@@ -75,7 +75,7 @@ class Glimpse:
             return None  # the program itself will meet it, and knows what to do and say
 
     def _look(self, connection: sqlite3.Connection, scope: Scope, max_chars: int | None) -> Loaded | None:
-        if connection.execute("pragma user_version").fetchone()[0] != SCHEMA:
+        if connection.execute("pragma user_version").fetchone()[0] not in SCHEMAS:
             return None
         row = connection.execute(_NEWEST).fetchone()
         disk = probe(self.memory_file)

@@ -31,7 +31,7 @@ out add get set make does did its but all any one new please help need want shou
 """
 _COMMON: Final = frozenset(_FUNCTION_WORDS.split())
 _COMMON_HAN: Final = frozenset(
-    "的了是在我你他她它们这那有和与或就都也很吗呢吧啊着过把被让给对从到向为以及而但不没请要会能可什么怎么如何哪"
+    "的了是在我你他她它们这那有和与或就都也很吗呢吧啊着过把被让给对从到向为以及而但不没请要会能可什么怎么如何哪几再"
 )
 
 DOCUMENTS: Final = frozenset({".md", ".rst", ".txt", ".adoc"})

@@ -74,19 +74,24 @@ def _most(counts: Mapping[str, int], limit: int) -> tuple[tuple[str, int], ...]:
 
 
 def _topics(found: Mapping[str, Counted]) -> tuple[tuple[str, int], ...]:
-    """The terms that were seen most; of two of which one is a part of the other and no more common, the longer."""
+    """The terms that were seen most; of those that are pieces of one, the most common, else the longest."""
     ranked = sorted(
         ((item.count, term) for term, item in found.items() if item.count >= AT_LEAST),
         key=lambda pair: (-pair[0], -len(pair[1]), pair[1]),
     )
     chosen: list[tuple[str, int]] = []
     for count, term in ranked:
-        if not any(term in longer and count <= other for longer, other in chosen):
-            chosen = [(known, other) for known, other in chosen if not (known in term and other <= count)]
+        if not any(_overlap(term, known) and count <= other for known, other in chosen):
             chosen.append((term, count))
         if len(chosen) >= TOPICS:
             break
     return tuple(chosen)
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two terms are pieces of one: one holds the other, or two characters of theirs are the same."""
+    meet = any(first[-2:] == second[:2] or first[-3:] == second[:3] for first, second in ((one, other), (other, one)))
+    return one in other or other in one or (meet and not one.isascii())
 
 
 def _repeated(found: Mapping[str, Counted]) -> tuple[Asked, ...]:

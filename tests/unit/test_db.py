@@ -16,6 +16,7 @@ from sqlalchemy import Connection, create_engine
 from sync.db.engine import SHARED_COMMIT, Database
 from sync.db.migrate import APPLICATION_ID, known, migrate
 from sync.db.tables import metadata
+from sync.document import glimpse
 from sync.errors import (
     InvalidInput,
     SchemaTooNew,
@@ -438,6 +439,11 @@ def test_what_waited_before_the_counts_were_kept_is_counted() -> None:
         )
         assert [count(connection, "cloud", state) for state in ("pending", "acked", "dropped")] == [1, 1, 1]
     engine.dispose()
+
+
+def test_the_newest_schema_is_one_that_a_glimpse_can_read() -> None:
+    """A migration that leaves `events`, `written` and the counts alone is added to the range."""
+    assert known()[-1].version in glimpse.SCHEMAS
 
 
 async def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
