@@ -46,6 +46,7 @@ bench: setup  ## speed beside floors and peers: RECORD=1 keeps it (quiet machine
 
 crash: setup  ## every crash point, torn log, damaged database and broken disk (half an hour): ONLY=word RESUME=1 JOBS=2
 	@$(PY) -m tests.crash --jobs $(or $(JOBS),2) $(if $(ONLY),--only "$(ONLY)") $(if $(RESUME),--resume)
+	@STORE_PROCESSES=20 STORE_EVENTS=500 STORE_AT_ONCE=50 STORE_KILLS=30 $(PY) -m pytest tests/acceptance/test_event_store.py
 
 format: setup  ## write the style the linter asks for
 	@.venv/bin/ruff check -q --fix . ; .venv/bin/ruff format -q .

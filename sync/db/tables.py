@@ -108,3 +108,11 @@ written = Table(
     Column("cause", Text, nullable=False),
     Column("created_at", Text, nullable=False),
 )
+
+captured = Table(
+    "captured",
+    metadata,
+    Column("event_id", Text, primary_key=True),
+    Column("question", Text, nullable=False),
+    Column("answer", Text, nullable=False),
+)

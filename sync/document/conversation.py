@@ -6,10 +6,12 @@ not the file or the server has them yet, and apart from them a digest of the oth
 """
 
 import asyncio
+from functools import partial
 from typing import Final
 
 from sync.clock import Clock
 from sync.cloud.replicator import CloudState, Replicator
+from sync.document import store
 from sync.document.answers import Loaded, Scope, Source, Updated
 from sync.document.capture import Exchange, Told, exchange_drafts, repeated_by
 from sync.document.digest import DeviceDigest, render_digest
@@ -26,7 +28,7 @@ from sync.document.others import (
 from sync.document.prompt import compose, system_prompt
 from sync.document.weighing import Weighing
 from sync.errors import CloudError, StorageError
-from sync.log.log import Log
+from sync.log.log import Beside, Log
 from sync.log.model import Recorded
 from sync.redaction import Redactor
 from sync.settings import Settings
@@ -53,6 +55,8 @@ class Conversation:
         self._replicator = replicator
         self._redactor = redactor.for_leaving()
         self._clock = clock
+        alone = settings.document.sharing == "device"  # a shared document is a function of the redacted log
+        self._raw = redactor if alone and not redactor.enabled else None
         shared = settings.document.sharing == "user"  # then what others remember stands in the document itself
         self._other_devices = settings.load.other_devices == "digest" and not shared
         self._store_messages = settings.privacy.store_messages
@@ -114,9 +118,17 @@ class Conversation:
         )
         if not drafts:
             return Updated(None, recorded=False, reason="nothing_said", pending=(await self._log.outbox()).pending)
-        recorded, pending = await self._log.record_and_count(drafts)
+        recorded, pending = await self._log.record_and_count(drafts, self._kept_raw(exchange, told))
         self._weighing.note(recorded[0].event)
         return Updated(recorded[0].event.event_id, recorded=True, reason=_reason(recorded[0]), pending=pending)
+
+    def _kept_raw(self, exchange: Exchange, told: Told) -> Beside | None:
+        """How what was said is kept for the document of this device, where the user has turned redaction off."""
+        if self._raw is None:
+            return None
+        raw = Told.of(exchange, self._raw)
+        redacted, said = (told.question, told.answer), (raw.question, raw.answer)
+        return partial(store.keep_as_said, redacted=redacted, said=said)
 
     async def prompt(self, *, wait_ms: int, scope: Scope = "user", max_chars: int | None = None) -> str:
         """The block to inject into a system prompt, the memory in it as fenced data."""

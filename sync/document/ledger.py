@@ -83,6 +83,7 @@ class Ledger:
         if news is None:
             return current
         log_store.set_watermark(connection, FOLLOWER, news.position, self._clock)
+        store.drop_as_said(connection, news.position)
         return self._append(connection, self._finished(connection, news.snapshot, current), "log")
 
     def _pending(self, connection: Connection) -> list[Event]:
@@ -96,7 +97,8 @@ class Ledger:
         pending = self._pending(connection)
         if not pending:
             return None
-        return News(applied(start(current, self._clock), pending), pending[-1].ts, pending[-1].position)
+        said = store.as_said(connection, pending)
+        return News(applied(start(current, self._clock), said), pending[-1].ts, pending[-1].position)
 
     def _is_behind(self, connection: Connection) -> bool:
         if self._sharing is not None:

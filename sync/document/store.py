@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
@@ -10,9 +10,10 @@ import msgspec
 from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
 
 from sync.clock import Clock, timestamp
-from sync.db.tables import written
+from sync.db.tables import captured, events, written
 from sync.document.model import Snapshot, Version, encode
 from sync.document.parse import parse
+from sync.log.model import Event, Recorded
 
 FILE: Final = "file"  # the memory file
 APP_CACHE: Final = "app_cache"  # row 1 of the Electron app's own database
@@ -113,6 +114,41 @@ def clear(
             }
             connection.execute(update(written).where(written.c.version == row["version"]).values(values))
     _snapshot.cache_clear()
+
+
+def keep_as_said(
+    connection: Connection, recorded: Sequence[Recorded], *, redacted: tuple[str, str], said: tuple[str, str]
+) -> None:
+    """Keep what was said beside the exchange just recorded, until the document has it (`as_said`).
+
+    A side that the event says otherwise than its redacted summary was decided about, and stays as decided.
+    """
+    event = recorded[0].event
+    sides = zip(("question", "answer"), redacted, said, strict=True)
+    told = {side: raw if event.payload.get(side) == clean else None for side, clean, raw in sides}
+    if not recorded[0].duplicate and said != redacted:
+        kept = {side: event.payload.get(side, "") if raw is None else raw for side, raw in told.items()}
+        connection.execute(insert(captured).values(event_id=event.event_id, **kept))
+
+
+def as_said(connection: Connection, exchanges: Sequence[Event]) -> list[Event]:
+    """The exchanges with what was said in place of its redacted form, where that was kept and is not forgotten."""
+    ids = [event.event_id for event in exchanges]
+    rows = connection.execute(select(captured).where(captured.c.event_id.in_(ids)))
+    kept = {row.event_id: {"question": row.question, "answer": row.answer} for row in rows}
+    return [
+        replace(event, payload={**event.payload, **kept[event.event_id]})
+        if event.payload and event.event_id in kept
+        else event
+        for event in exchanges
+    ]
+
+
+def drop_as_said(connection: Connection, position: int) -> None:
+    """The document has what was said up to here."""
+    # asked for each of the few that are kept; the other way round it would read the whole log
+    at = select(events.c.position).where(events.c.event_id == captured.c.event_id).scalar_subquery()
+    connection.execute(delete(captured).where(at <= position))
 
 
 def history(connection: Connection, surface: str, limit: int) -> list[Past]:

@@ -1,6 +1,6 @@
 """The log as the rest of the program sees it: record, read, follow."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -14,6 +14,7 @@ from sync.log.audit_store import Problem
 from sync.log.model import CLOUD, Draft, Event, Page, Query, Recorded, Refusal
 from sync.signals import Signal
 
+Beside = Callable[[Connection, Sequence[Recorded]], None]
 OUR_FOLLOWERS: Final = frozenset({"document", "recall", "insights", "daily", "jsonl"})
 
 
@@ -48,12 +49,19 @@ class Log:
         self.changed.set()
         return recorded
 
-    async def record_and_count(self, drafts: Sequence[Draft], destination: str = CLOUD) -> tuple[list[Recorded], int]:
-        """Record, and how many deliveries wait after it: one transaction instead of two trips."""
+    async def record_and_count(
+        self, drafts: Sequence[Draft], beside: Beside | None = None
+    ) -> tuple[list[Recorded], int]:
+        """Record, and how many deliveries to the cloud wait after it: one transaction instead of two trips.
+
+        `beside`: what a room stores with it, in the same transaction.
+        """
 
         def recording(connection: Connection) -> tuple[list[Recorded], int]:
             recorded = self.record_in(connection, drafts)
-            return recorded, outbox_store.count(connection, destination, "pending")
+            if beside is not None:
+                beside(connection, recorded)
+            return recorded, outbox_store.count(connection, CLOUD, "pending")
 
         answer = await self.database.write(recording)
         self.changed.set()

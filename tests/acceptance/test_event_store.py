@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,10 @@ from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import COMMAND, Home, Sidecar, eventually
 from tests.support import REPOSITORY
 
-# 20 × 500 in `make crash`; enough here to have every process meet every other
+# 20 × 500 and 30 kills in `make crash`; enough here to have every process meet every other
 PROCESSES = int(os.environ.get("STORE_PROCESSES", "4"))
 EACH = int(os.environ.get("STORE_EVENTS", "25"))
+KILLS = int(os.environ.get("STORE_KILLS", "3"))
 AT_ONCE = int(os.environ.get("STORE_AT_ONCE", "5"))  # events in one call
 APPENDING = 'while read -r line; do printf %s "$line" | "$@" events append-batch - || exit 1; done'
 PATIENCE = 60.0 + PROCESSES * EACH / 4  # seconds
@@ -57,6 +59,10 @@ def agree(home: Home, sidecar: Sidecar) -> list[dict[str, Any]]:
     return lines
 
 
+def _lines(path: Path) -> int:
+    return path.read_bytes().count(b"\n")
+
+
 def test_programs_that_append_at_once_lose_nothing_and_leave_no_half_line(home: Home) -> None:
     def batch(writer: int, start: int) -> str:
         numbers = range(start, min(start + AT_ONCE, EACH))
@@ -87,12 +93,13 @@ def test_programs_that_append_at_once_lose_nothing_and_leave_no_half_line(home: 
 
 
 def test_killed_at_any_moment_the_files_are_whole_and_complete_after_the_next_start(home: Home) -> None:
-    for round_ in range(3):
+    for round_ in range(KILLS):
         with Sidecar(home) as sidecar:
-            sidecar.load(waitMs=0)
+            head = sidecar.call("events/files")["head"]
+            lines = head + random.Random(round_).randrange(1, 20)
             for number in range(20):
                 sidecar.send("events/append", event={"type": "x", "payload": {"text": f"{round_}-{number}" * 200}})
-            eventually(lambda: len(list(tree(home).glob("events/*/*.jsonl"))) > 0)
+            eventually(lambda lines=lines: sum(map(_lines, tree(home).glob("events/*/*.jsonl"))) >= lines)
             sidecar.kill()
     with Sidecar(home) as sidecar:
         agree(home, sidecar)

@@ -37,7 +37,7 @@ from sync.cloud.port import SyncAnswer, SyncRequest
 from sync.document.memory_file import MemoryFile
 from sync.log import outbox_store
 from sync.log import store as log_store
-from sync.log.log import Log
+from sync.log.log import Beside, Log
 from sync.log.model import CLOUD, Draft, Event, Reach, Recorded, Refusal
 from sync.redaction import Redactor
 from tests.simulation.machine import CURRENT
@@ -71,13 +71,13 @@ _record_and_count = Log.record_and_count
 
 
 async def _acknowledged_early(
-    log: Log, drafts: Sequence[Draft], destination: str = CLOUD
+    log: Log, drafts: Sequence[Draft], beside: Beside | None = None
 ) -> tuple[list[Recorded], int]:
     """Answers first and commits a second later."""
 
     async def later() -> None:
         await asyncio.sleep(1.0)
-        await _record_and_count(log, drafts, destination)
+        await _record_and_count(log, drafts, beside)
 
     task = asyncio.get_running_loop().create_task(later())
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
