@@ -19,6 +19,7 @@ from bridge.methods.failures import exit_code, lines_for_people
 from bridge.methods.registry import TABLE
 from bridge.methods.table import Notify
 from bridge.rpc.descriptors import claim
+from bridge.rpc.heap import share_one_heap
 from bridge.rpc.stdio import serve
 from sync.document.answers import Loaded
 from sync.document.glimpse import Glimpse
@@ -40,6 +41,7 @@ CALLERS_PATIENCE: Final = 5.0  # seconds for calls that use an application which
 def main(flags: dict[str, Any]) -> int:
     """Serve until the client leaves; the exit code. Errors before that go to stderr with a hint."""
     descriptors = claim()
+    share_one_heap()
     try:
         from sync.settings import Settings  # noqa: PLC0415 - after the claim: its imports may print
 
