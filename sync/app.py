@@ -12,7 +12,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextma
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock
 
@@ -33,7 +33,6 @@ from sync.document.watcher import Watcher
 from sync.entrance import Entrance
 from sync.errors import AlreadyRunning, InvalidInput, StorageError, StorageReadOnly
 from sync.files import make_private_folder
-from sync.insights.room import Insights
 from sync.jobs import kept_up, running
 from sync.log.intake import Intake
 from sync.log.log import Log
@@ -51,6 +50,9 @@ from sync.replica import open_replica
 from sync.settings import Settings
 from sync.signals import Signal, wait_for_any
 from sync.tree.room import EventStore
+
+if TYPE_CHECKING:
+    from sync.insights.room import Insights
 
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
 BETWEEN_WRITES: Final = 0.6  # seconds at least between two renderings of the file caused by new events
@@ -83,7 +85,7 @@ class App:
     replicator: Replicator | None
     devices: Devices
     events: EventStore
-    insights: Insights
+    insights: "Callable[[], Insights]"
     clock: Clock
     is_sidecar: bool
     start_warnings: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ import platform
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sync import __version__, switch
 from sync.clock import Clock, milliseconds, uuid7
@@ -20,7 +20,6 @@ from sync.devices import Devices
 from sync.document.memory_file import Beside, MemoryFile
 from sync.entrance import Entrance, Secrets
 from sync.files import real_target, remove_leftovers
-from sync.insights.room import Insights
 from sync.log.ending import Sessions
 from sync.log.intake import Intake
 from sync.log.log import Log
@@ -31,6 +30,9 @@ from sync.settings import Settings
 from sync.tree.importing import Importer
 from sync.tree.room import EventStore
 from sync.tree.tree import Tree
+
+if TYPE_CHECKING:
+    from sync.insights.room import Insights
 
 MEMORY_DATA: Final = "memory-data"  # the folder of seed 002 §3
 LONGEST_WRITE: Final = 60.0  # seconds; whoever began to write a small file before that was killed
@@ -89,8 +91,16 @@ def event_store(
     )
 
 
-def insights(profile: Profile, events: Log, clock: Clock, *, writes: bool) -> Insights:
-    return Insights(events, profile.folder / "insights.json", clock=clock, writes=writes)
+def insights(profile: Profile, events: Log, clock: Clock, *, writes: bool) -> "Callable[[], Insights]":
+    """The room of the insights, opened at its first use: an idle sidecar need not hold it."""
+
+    @cache
+    def opened() -> "Insights":
+        from sync.insights.room import Insights  # noqa: PLC0415 - see above
+
+        return Insights(events, profile.folder / "insights.json", clock=clock, writes=writes)
+
+    return opened
 
 
 def tree_base(settings: Settings) -> Path:

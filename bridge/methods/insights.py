@@ -44,7 +44,7 @@ async def following(context: Context[Door], params: Next) -> NextJson:
     app = await context.app.opened()
     from sync.contract import insights  # noqa: PLC0415 - the room, which a start need not load
 
-    room = app.insights
+    room = app.insights()
     found = await room.following(
         project_id=params.project_id, session_id=params.session_id, stage=params.stage, limit=params.limit
     )
@@ -55,23 +55,23 @@ async def profile(context: Context[Door], params: Profile) -> ProfileJson:
     app = await context.app.opened()
     from sync.contract import insights  # noqa: PLC0415 - as above
 
-    found = await app.insights.profile(project_id=params.project_id, limit=params.limit)
-    return insights.profile(found, app.insights.source_watermark)
+    found = await app.insights().profile(project_id=params.project_id, limit=params.limit)
+    return insights.profile(found, app.insights().source_watermark)
 
 
 async def instincts(context: Context[Door], params: Instincts) -> InstinctsJson:
     app = await context.app.opened()
     from sync.contract import insights  # noqa: PLC0415 - as above
 
-    found = await app.insights.instincts(project_id=params.project_id, status=params.status, limit=params.limit)
-    return insights.instincts(found, app.insights.source_watermark)
+    found = await app.insights().instincts(project_id=params.project_id, status=params.status, limit=params.limit)
+    return insights.instincts(found, app.insights().source_watermark)
 
 
 async def report(context: Context[Door], params: Report) -> ReportJson:
     app = await context.app.opened()
     from sync.contract import insights  # noqa: PLC0415 - as above
 
-    return insights.report(await app.insights.report(days=params.days), params.format)
+    return insights.report(await app.insights().report(days=params.days), params.format)
 
 
 METHODS: Final[list[Method[Door, Any]]] = [
