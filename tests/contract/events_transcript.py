@@ -49,6 +49,8 @@ def _json(value: object) -> str:
 
 _TOOL_CALLS: Final = _json({"project_id": PLACE["project_id"], "types": ["tool_call"], "limit": 1000})
 
+_META: Final = {"session_id": PLACE["session_id"], "title": "重构", "tags": ["api"]}
+
 # (arguments, standard input)
 STEPS: Final[list[tuple[list[str], str]]] = [
     (["--json", "events", "append", _json(STARTED)], ""),
@@ -69,11 +71,19 @@ STEPS: Final[list[tuple[list[str], str]]] = [
     (["--json", "events", "append", "{"], ""),
     (["events", "read", _json({"limit": 0})], ""),
     (["--json", "events", "verify"], ""),
+    (["--json", "session-meta", "upsert", _json(_META)], ""),
+    (["--json", "session-meta", "upsert", _json(_META)], ""),
+    (["--json", "session-meta", "list", _json({"project_id": PLACE["project_id"], "days": 36525})], ""),
+    (["--json", "session-meta", "upsert", _json({"title": "重构"})], ""),
+    (["--json", "watermarks", "set", "my-skill", "evt_20260202_000003"], ""),
+    (["--json", "watermarks", "get", "my-skill"], ""),
+    (["--json", "insights", "profile"], ""),
 ]
 
 _MINTED: Final = (
     (re.compile(r"rep_[0-9a-f-]{36}"), "rep_…"),
     (re.compile(r'"hlc":"[0-9a-f]{12}-[0-9a-f]{4}"'), '"hlc":"…"'),
+    (re.compile(r'"eventId":"evt_[0-9a-f-]{36}"'), '"eventId":"evt_…"'),
     (re.compile(r'"local_date":"\d{4}-\d\d-\d\d"'), '"local_date":"…"'),
 )
 
