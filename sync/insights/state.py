@@ -113,7 +113,8 @@ class State(msgspec.Struct):
         self._profile(event)
         self._learn(event, here)
         self._report(event)
-        here.last, here.type = event.position, event.type
+        here.last = event.position
+        here.type = here.type if event.type == SESSION_META else event.type  # words about it are no step of it
         here.stage, here.action = stage_of(event) or here.stage, action_of(event) or here.action
         self.sessions[event.session_id] = here
         if len(self.sessions) > MOST_SESSIONS:

@@ -77,7 +77,7 @@ STEPS: Final[list[tuple[list[str], str]]] = [
     (["--json", "session-meta", "upsert", _json({"title": "重构"})], ""),
     (["--json", "watermarks", "set", "my-skill", "evt_20260202_000003"], ""),
     (["--json", "watermarks", "get", "my-skill"], ""),
-    (["--json", "insights", "profile"], ""),
+    (["--json", "insights", "next", "--stage", "test"], ""),
 ]
 
 _MINTED: Final = (

@@ -120,6 +120,16 @@ class TestNextStep:
         found = views.following(story.state, project_id=None, session_id=None, stage=None, limit=5)
         assert [step.step for step in found.types] == ["tool_call"]
 
+    def test_words_about_a_session_are_no_step_of_it(self, story: Story) -> None:
+        for _ in range(3):
+            story.tool("implement")
+            story.tell("session_meta", title="重构")
+            story.tell("message", role="user", content="做那个")
+        story.tool("implement")
+        story.tell("session_meta", title="重构 二")
+        found = views.following(story.state, project_id=None, session_id=None, stage=None, limit=5)
+        assert (found.type, [step.step for step in found.types]) == ("tool_call", ["message"])
+
     def test_sessions_do_not_run_into_each_other(self, story: Story) -> None:
         for number in range(4):
             story.tool("design", session=f"a{number}")
