@@ -6,6 +6,7 @@ Rows of other parts stay, and so does everything from the first `##` on: what wa
 
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import datetime
@@ -83,8 +84,9 @@ class Record:
         """A line for each kind of parts: what stands before the colon in their names."""
         kinds = dict.fromkeys(_kind(row.part) for row in rows)
         lines = [_summed(kind, [row for row in rows if _kind(row.part) == kind]) for kind in kinds]
-        missing = [part for part in self._parts if part not in {row.part for row in rows}]
-        left = [f"- not yet run in full: {'; '.join(missing)}"] if missing else []
+        missing = Counter(_kind(part) for part in self._parts if part not in {row.part for row in rows})
+        lacking = "; ".join(f"{kind} ({count} of its parts)" for kind, count in missing.items())
+        left = [f"- not yet run in full: {lacking}"] if missing else []
         return "\n".join(["Written by the run itself, a row as each part ended.\n", *lines, *left])
 
     def _rows(self) -> dict[str, Row]:

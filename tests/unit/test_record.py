@@ -32,7 +32,7 @@ def test_each_part_is_noted_as_it_ends_and_what_is_missing_is_said(file: Path) -
     told.write(row("torn logs"))
     told.write(row("killed: one"))
     text = file.read_text("utf-8")
-    assert "not yet run in full: killed: other" in text
+    assert "not yet run in full: killed (1 of its parts)" in text
     assert text.index("| killed: one |") < text.index("| torn logs |")
     assert "| torn logs | 30 | 0 | 30 killed | 7 | 12 | 2026-02-02 12:00 | 0123456789 |" in text
 
