@@ -12,7 +12,8 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
@@ -99,6 +100,36 @@ def merge_hlc(previous: str | None, seen: str, wall_ms: int) -> str | None:
     if seen_ms > wall_ms + int(DRIFT_LIMIT.total_seconds() * 1000):
         return previous
     return seen if previous is None or seen > previous else previous
+
+
+def hlcs_in_order(hlcs: Sequence[str]) -> list[str]:
+    """The same HLCs, each after the one before: of those that are not, as few as possible are moved.
+
+    What damage has moved far ahead or back takes the next place after its neighbour; sound ones stay as they are.
+    """
+    kept = _rising(hlcs)
+    ordered: list[str] = []
+    for place, hlc in enumerate(hlcs):
+        before = ordered[-1] if ordered else ""
+        ordered.append(hlc if place in kept and hlc > before else next_hlc(before or hlc_text(0), 0))
+    return ordered
+
+
+def _rising(hlcs: Sequence[str]) -> set[int]:
+    """The places of a longest rising run (patience sorting)."""
+    ends: list[str] = []  # the lowest HLC in which a run of each length can end, and where that one is
+    at: list[int] = []
+    before: list[int | None] = []
+    for place, hlc in enumerate(hlcs):
+        slot = bisect_left(ends, hlc)
+        before.append(at[slot - 1] if slot else None)
+        ends[slot : slot + 1] = [hlc]
+        at[slot : slot + 1] = [place]
+    found, last = set[int](), at[-1] if at else None
+    while last is not None:
+        found.add(last)
+        last = before[last]
+    return found
 
 
 def uuid7(wall_ms: int, random_bytes: Callable[[int], bytes]) -> uuid.UUID:

@@ -8,7 +8,17 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection, Select, bindparam, func, insert, select, text, update
 
-from sync.clock import Clock, merge_hlc, milliseconds, new_event_id, next_hlc, timestamp, utc_offset_minutes, uuid7
+from sync.clock import (
+    Clock,
+    hlcs_in_order,
+    merge_hlc,
+    milliseconds,
+    new_event_id,
+    next_hlc,
+    timestamp,
+    utc_offset_minutes,
+    uuid7,
+)
 from sync.db.tables import events, replica, watermarks
 from sync.errors import InvalidInput
 from sync.log import outbox_store
@@ -70,12 +80,16 @@ def _new_replica_id(clock: Clock) -> str:
 
 
 def renumber(connection: Connection, positions: Sequence[int], clock: Clock) -> str:
-    """Make this database a new replica whose first events are those at `positions`; its id."""
+    """Make this database a new replica whose first events are those at `positions`; its id.
+
+    Nobody has seen them yet, so an HLC that damage has put out of order takes the next place in it.
+    """
     replica_id = _new_replica_id(clock)
-    for number, position in enumerate(positions, start=1):
-        connection.execute(
-            update(events).where(events.c.position == position).values(replica_id=replica_id, replica_seq=number)
-        )
+    hlc_at = select(events.c.hlc).where(events.c.position == bindparam("at"))
+    ordered = hlcs_in_order([connection.execute(hlc_at, {"at": position}).scalar_one() for position in positions])
+    for number, (position, hlc) in enumerate(zip(positions, ordered, strict=True), start=1):
+        values = {"replica_id": replica_id, "replica_seq": number, "hlc": hlc}
+        connection.execute(update(events).where(events.c.position == position).values(values))
     connection.execute(update(replica).values(replica_id=replica_id, next_seq=len(positions) + 1))
     return replica_id
 

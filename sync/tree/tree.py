@@ -92,7 +92,12 @@ class Tree:
             await self._log.changed.wait(seen)
 
     async def catch_up(self, *, batches: int | None = None) -> int:
-        """Take all there is, or so many batches; how many events that was. Raises StorageError."""
+        """Take all there is, or so many batches; how many events that was. Raises StorageError.
+
+        Who takes only so many does not wait for one who is at it already.
+        """
+        if batches is not None and self._alone.locked():
+            return 0
         async with self._alone:
             if await self._log.watermark(RULES) != FORMAT:
                 if batches is not None and await self._log.newest_position() > batches * BATCH:

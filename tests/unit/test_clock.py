@@ -2,6 +2,7 @@
 
 import uuid
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from sync.clock import (
     SystemClock,
     hlc_parts,
     hlc_text,
+    hlcs_in_order,
     merge_hlc,
     milliseconds,
     new_event_id,
@@ -124,3 +126,15 @@ def test_the_system_clock_is_aware_and_follows_the_zone_it_was_given() -> None:
     clock = SystemClock()
     assert clock.monotonic() <= clock.monotonic()
     assert len(clock.random_bytes(7)) == 7
+
+
+@given(st.lists(st.integers(0, 5_000), min_size=1, max_size=60, unique=True).map(sorted), st.data())
+def test_hlcs_that_damage_has_moved_are_put_in_order_and_the_others_stay(times: list[int], data: st.DataObject) -> None:
+    sound = [hlc_text(10_000 + at, 7) for at in times]
+    moved = data.draw(st.integers(0, len(sound) - 1))
+    damaged = [*sound]
+    damaged[moved] = hlc_text(data.draw(st.sampled_from([5, 10_000, 20_000, 2**47])), 7)
+    ordered = hlcs_in_order(damaged)
+    assert all(earlier < later for earlier, later in pairwise(ordered))
+    assert sum(one != other for one, other in zip(ordered, damaged, strict=True)) <= 2
+    assert hlcs_in_order(sound) == sound
