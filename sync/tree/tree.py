@@ -302,7 +302,7 @@ class Tree:
         found = await self._asked(lambda connection: session_store.sessions(connection, session_ids, self._forgotten))
         paths = set()
         for session in found:
-            path = self._meta_path(session)
+            path = self.root / _meta_path(session)
             if session.announced:
                 await asyncio.to_thread(write_changed, path, index.text(to_json(session)))
                 paths.add(path)
@@ -314,10 +314,6 @@ class Tree:
                 self._written.discard(session.span.session_id)
         return paths
 
-    def _meta_path(self, session: Session) -> Path:
-        name = f"{plain(session.span.session_id)}.meta.json"
-        return self.root / "sessions" / month_of(session.span.first_ms) / name
-
     async def _asked(self, question: Callable[[Connection], T]) -> T:
         return await self._log.database.read(question)
 
@@ -325,6 +321,10 @@ class Tree:
 async def _whole(write: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Write in a thread; whoever is cancelled waits for it, so that nobody else begins before it has ended."""
     return await to_its_end(asyncio.to_thread(write, *args, **kwargs), WRITING_MAY_TAKE)
+
+
+def _meta_path(session: Session) -> Path:
+    return Path("sessions", month_of(session.span.first_ms), f"{plain(session.span.session_id)}.meta.json")
 
 
 def _read_index(folder: Path) -> Index | None:
