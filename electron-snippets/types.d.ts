@@ -261,6 +261,13 @@ export interface ReportJson {
   text: string;
 }
 
+export interface RescanJson {
+  applied: boolean;
+  corrected: Array<string>;
+  counts: Record<string, unknown>;
+  events: number;
+}
+
 export interface RoundJson {
   pulled: number;
   pushed: number;
@@ -657,6 +664,13 @@ export interface Methods {
       text: string;
     };
     result: RedactionCheckJson;
+  };
+  /** Reads the log under the rules of today; with apply, corrects it here, on the server and everywhere. */
+  'redaction/rescan': {
+    params: {
+      /** default false */ apply?: boolean;
+    };
+    result: RescanJson;
   };
   /** Looks at everything a person can break; changes nothing. */
   'doctor': {

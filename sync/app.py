@@ -151,7 +151,9 @@ class App:
 
     async def examine(self) -> list[health.Check]:
         """What only an open program can say about its own health; see `health.around` for the rest."""
-        return await health.within(self.document, self.log, self.account, self.replicator, self.clock)
+        return await health.within(
+            self.document, self.log, self.account, self.replicator, self.clock, self.intake.redactor
+        )
 
     def jobs(self) -> list[Coroutine[None, None, None]]:
         """What a sidecar does besides answering."""

@@ -31,11 +31,13 @@ from sync.db.migrate import APPLICATION_ID, known
 from sync.document.app_cache import read_content
 from sync.document.memory_file import MemoryFile
 from sync.document.parse import parse
+from sync.document.rescan import is_behind
 from sync.document.watcher import Watcher
 from sync.errors import AlreadyRunning, DocumentUntouchable, StorageError, XiaobaiError
 from sync.files import probe, real_target
 from sync.log.log import Log
 from sync.profiles import Profile, known_installation, sidecar_pid, take_sidecar_role
+from sync.redaction import Redactor
 from sync.settings import CONFIG_FILE, Settings
 from sync.signals import Signal
 
@@ -67,10 +69,15 @@ async def around(settings: Settings, *, serving: bool) -> list[Check]:
 
 
 async def within(
-    document: MemoryFile, events: Log, account: Account, replicator: Replicator | None, clock: Clock
+    document: MemoryFile,
+    events: Log,
+    account: Account,
+    replicator: Replicator | None,
+    clock: Clock,
+    redactor: Redactor,
 ) -> list[Check]:
     """What an open program knows. Asks the server for one round where somebody is logged in."""
-    checks = [await _document(document), await _quarantine(events)]
+    checks = [await _document(document), await _quarantine(events), await _rules(events, redactor)]
     state = await account.state()
     if replicator is None or state.state != "logged_in":
         hint = "" if replicator is None else "xiaobai-memory login"
@@ -284,6 +291,13 @@ def _unreached(error: OSError) -> tuple[str, str]:
     if isinstance(error, TimeoutError):
         return f"did not answer within {REACHED_WITHIN:.0f} s", online
     return "refuses the connection", "Check XIAOBAI_SUPABASE_URL, and that the project is not paused."
+
+
+async def _rules(events: Log, redactor: Redactor) -> Check:
+    if not await is_behind(events, redactor):
+        return Check("redaction", ok=True, found="the log was read under the rules of today")
+    hint = "xiaobai-memory redact --log shows what they would find in it; --apply corrects it."
+    return Check("redaction", ok=None, found="the rules have changed since the log was last read", hint=hint)
 
 
 async def _document(document: MemoryFile) -> Check:

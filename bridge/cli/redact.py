@@ -6,40 +6,63 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli.running import STDIN, Invocation, JsonFlag, fail, print_json
+from bridge.cli.running import STDIN, Invocation, JsonFlag, call, fail, print_json
+from sync.app import Role
 from sync.contract import redaction as contract
 from sync.errors import InvalidInput, TooLarge, XiaobaiError
 from sync.files import MOST_BYTES, Probe, compare_and_swap, probe
-from sync.published.redaction import RedactedFileJson
+from sync.published.redaction import RedactedFileJson, RescanJson
 from sync.redaction import Examined, Redactor
 from sync.settings import Settings
 
 
 def redact(
     context: typer.Context,
-    file: Annotated[str, typer.Argument(help="A text file; - reads standard input and writes standard output.")],
+    file: Annotated[
+        str | None, typer.Argument(help="A text file; - reads standard input and writes standard output.")
+    ] = None,
     *,
     write: Annotated[Path | None, typer.Option("--write", help="Write the redacted text into this file.")] = None,
     in_place: Annotated[bool, typer.Option("--in-place", help="Write it over the file itself.")] = False,
+    log: Annotated[bool, typer.Option("--log", help="Read the whole log under the rules of today instead.")] = False,
+    apply: Annotated[bool, typer.Option("--apply", help="With --log: correct what is found, everywhere.")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Count what would be redacted, by kind; changes nothing without --write or --in-place."""
+    """Count what would be redacted, by kind; changes nothing without --write, --in-place or --apply."""
+    if log:
+        call(context, "redaction/rescan", {"apply": apply}, _show_rescan, as_json=json, role=Role.HELPER)
+    elif file is None:
+        raise typer.BadParameter("name a file, - or --log", param_hint="FILE")
+    elif in_place and file == STDIN:
+        raise typer.BadParameter("standard input has no place", param_hint="--in-place")
+    else:
+        _redact_file(context, file, path_to_write=Path(file) if in_place else write, as_json=json)
+
+
+def _redact_file(context: typer.Context, file: str, *, path_to_write: Path | None, as_json: bool) -> None:
     invocation = context.ensure_object(Invocation)
-    as_json = json or invocation.json
+    as_json = as_json or invocation.json
     try:
         redactor = Redactor(extra_patterns=Settings.gather(**invocation.flags).redaction.patterns)
         if file == STDIN:
-            _filter(redactor, write, as_json=as_json)
+            _filter(redactor, path_to_write, as_json=as_json)
             return
         path = Path(file)
         before = _read(path)
         found = redactor.examine(_text(before.data, file))
-        target = path if in_place else write
-        if target is not None:
-            _write(target, found, before if target.resolve() == path.resolve() else _probed(target))
+        if path_to_write is not None:
+            same = path_to_write.resolve() == path.resolve()
+            _write(path_to_write, found, before if same else _probed(path_to_write))
     except XiaobaiError as error:
         fail(error, as_json=as_json)
-    _show(contract.redacted_file(file, found, None if target is None else str(target)), as_json=as_json)
+    _show(contract.redacted_file(file, found, None if path_to_write is None else str(path_to_write)), as_json=as_json)
+
+
+def _show_rescan(told: RescanJson) -> None:
+    for kind, count in told["counts"].items():
+        typer.echo(f"{count:>6}  {kind}")
+    done = "corrected" if told["applied"] else "would be corrected; --apply does it"
+    typer.echo(f"{len(told['corrected'])} of {told['events']} events {done}")
 
 
 def _filter(redactor: Redactor, write: Path | None, *, as_json: bool) -> None:

@@ -1,7 +1,14 @@
 """What the rules of redaction answer, as JSON: what stands in the place of a value, and counts; never the value."""
 
-from sync.published.redaction import RedactedFileJson, RedactionCheckJson
-from sync.redaction import Examined
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sync.published.redaction import RedactedFileJson, RedactionCheckJson, RescanJson
+
+if TYPE_CHECKING:  # only named here
+    from sync.document.rescan import Rescan
+    from sync.redaction import Examined
 
 
 def checked(value: Examined) -> RedactionCheckJson:
@@ -10,3 +17,12 @@ def checked(value: Examined) -> RedactionCheckJson:
 
 def redacted_file(source: str, value: Examined, written: str | None) -> RedactedFileJson:
     return {"source": source, "counts": value.counts, "total": sum(value.counts.values()), "written": written}
+
+
+def rescanned(value: Rescan) -> RescanJson:
+    return {
+        "events": value.events,
+        "corrected": list(value.corrected),
+        "counts": value.counts,
+        "applied": value.applied,
+    }

@@ -41,6 +41,14 @@ Work = Callable[[Connection], T]
 BUSY_TIMEOUT_MS: Final = 5_000  # several processes may record; none holds the lock longer than a few milliseconds
 PUBLISHED_AFTER_NS: Final = 1_000_000_000  # far longer than an fsync takes
 SYNCHRONOUS_FULL: Final = 2
+# secure_delete: what is forgotten is overwritten, not only freed
+PRAGMAS: Final = (
+    "journal_mode = wal",
+    "synchronous = full",
+    "foreign_keys = on",
+    "temp_store = memory",
+    "secure_delete = on",
+)
 SHARED_COMMIT: Final = 64  # works in one commit: enough for any burst, short enough for the next reader of the lock
 
 log = logging.getLogger(__name__)
@@ -167,6 +175,22 @@ class Database:
 
         return await self._in(self._reader, asking)
 
+    async def purge(self, *, whole: bool = False) -> bool:
+        """Leave nothing in the write-ahead log of what was deleted or replaced; False while another process reads it.
+
+        `whole`: nor in freed pages, which an older build left as they were. It rewrites the file.
+        """
+
+        def purging() -> bool:
+            with translated(), closing(self._write_engine.raw_connection()) as connection:
+                driver: Any = connection.driver_connection
+                if whole:
+                    driver.execute("vacuum")
+                return not driver.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
+
+        self.check_writable()
+        return await self._in(self._writer, purging)
+
     async def close(self) -> None:
         """Wait for what was begun, then let go of the file."""
         await self._in(self._reader, self._read_engine.dispose)
@@ -273,7 +297,7 @@ def _engine(path: Path, *, begin: str) -> Engine:
     @event.listens_for(engine, "connect")
     def _connected(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # SQLAlchemy's begin is ours alone
-        for pragma in ("journal_mode = wal", "synchronous = full", "foreign_keys = on", "temp_store = memory"):
+        for pragma in PRAGMAS:
             connection.execute(f"pragma {pragma}")
         level = connection.execute("pragma synchronous").fetchone()[0]
         if level != SYNCHRONOUS_FULL:

@@ -8,11 +8,12 @@ Decisions
     payload, and the lines, the versions and the payload have to go together.
     The row of an event stays, blank, under its number. Versions keep their hash, because it names what lay on disk; the
     forgotten lines are taken out of their bytes. An editor that still shows such a line and saves it says it anew.
+    Where a correction came before the wish (`rescan`) the payload is replaced instead, and so are its lines.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from sqlalchemy import Connection
 
@@ -20,6 +21,7 @@ from sync.clock import Clock
 from sync.document import store
 from sync.document.capture import ADDED, EDITED, EXCHANGE, exchange_ids, preferences_of, repeated_by
 from sync.document.clean_up import DAY_FOLDED, folded_ids
+from sync.document.corrections import REDACTED, Rewording, correction_of, reworded, with_lines
 from sync.document.edit import remove_entry
 from sync.document.model import Plan, Snapshot, Version
 from sync.document.plan import plan
@@ -28,6 +30,7 @@ from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import FORGOTTEN, Event, Query, Reach, forgotten_by
 
+BY_HAND: Final = frozenset({ADDED, EDITED})  # what was typed here stays in the file as it was typed
 FORGETTER: Final = "document.forgotten"  # how far the log's wishes are carried out
 
 
@@ -38,18 +41,50 @@ class Wish:
     event_ids: frozenset[str]
     entry_ids: frozenset[str]
     position: int
+    payloads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of events that are corrected instead
+    rewordings: tuple[Rewording, ...] = ()  # and the lines that change with them
 
 
-def wish(connection: Connection) -> Wish | None:
-    """What the log asks for and was not carried out yet; None where there is nothing."""
+def is_asked(connection: Connection) -> bool:
+    """Whether the log asks for something that was not carried out yet."""
+    mark = log_store.watermark(connection, FORGETTER)
+    return bool(log_store.read(connection, Query(types=(FORGOTTEN,), after=mark, limit=1)).events)
+
+
+def wish(connection: Connection, device_id: str) -> Wish | None:
+    """What the log asks of this device and was not carried out yet; None where there is nothing."""
     mark = log_store.watermark(connection, FORGETTER)
     page = log_store.read(connection, Query(types=(FORGOTTEN,), after=mark))
     if not page.events:
         return None
     named = frozenset(event_id for event in page.events for event_id in forgotten_by(event))
     held = [event for event_id in named if (event := log_store.find(connection, event_id)) is not None]
-    lines = frozenset(entry_id for event in held for entry_id in _lines_of(event))
-    return Wish(named, lines, page.next_offset)
+    payloads = _corrections(connection, named)
+    gone = [event for event in held if event.event_id not in payloads]
+    lines = frozenset(entry_id for event in gone for entry_id in _lines_of(event))
+    rewordings = tuple(
+        change
+        for event in held
+        if event.event_id in payloads and not (event.device_id == device_id and event.type in BY_HAND)
+        for change in reworded(event, payloads[event.event_id])
+    )
+    return Wish(named, lines, page.next_offset, payloads, rewordings)
+
+
+def _corrections(connection: Connection, named: frozenset[str]) -> dict[str, Mapping[str, Any]]:
+    """The newest payload that each of these events has from now on, where there is one."""
+    found: dict[str, Mapping[str, Any]] = {}
+    for event in log_store.of_types(connection, [REDACTED], after=0):
+        told = correction_of(event)
+        if told is not None and told[0] in named and event.event_id not in named:
+            found[told[0]] = told[1]
+    return found
+
+
+def correct(connection: Connection, asked: Wish) -> None:
+    """Put the corrected payloads in the place of the old ones, before the document follows the log."""
+    for event_id, payload in asked.payloads.items():
+        log_store.replace_payload(connection, event_id, payload)
 
 
 async def ask(events: Log, intake: Intake, event_ids: Sequence[str]) -> list[str]:
@@ -78,11 +113,12 @@ def planned(asked: Wish, current: Version | None, new_id: Callable[[], str]) -> 
 
 def carry_out(connection: Connection, asked: Wish, clock: Clock) -> None:
     """Blank the payloads, clear the versions, and note that it is done."""
-    log_store.blank(connection, asked.event_ids)
+    log_store.blank(connection, asked.event_ids - asked.payloads.keys())
+    concerned = asked.entry_ids | {change.entry_id for change in asked.rewordings}
     store.clear(
         connection,
-        lambda ids: not asked.entry_ids.isdisjoint(ids),
-        lambda snapshot: _without(snapshot, asked.entry_ids),
+        lambda ids: not concerned.isdisjoint(ids),
+        lambda snapshot: with_lines(_without(snapshot, asked.entry_ids), asked.rewordings),
     )
     log_store.set_watermark(connection, FORGETTER, asked.position, clock)
 
@@ -96,6 +132,8 @@ def _saying_again(connection: Connection, event_ids: frozenset[str]) -> list[str
         if repeated_by(event) in event_ids
     ]
     folded = list(log_store.of_types(connection, [DAY_FOLDED], after=0))
+    told = [(event.event_id, correction_of(event)) for event in log_store.of_types(connection, [REDACTED], after=0)]
+    again += [event_id for event_id, correction in told if correction is not None and correction[0] in event_ids]
     days = {event.payload.get("entry_id") for event in folded if lines & set(folded_ids(event))}
     return [*again, *(event.event_id for event in folded if event.payload.get("entry_id") in days)]
 

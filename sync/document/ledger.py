@@ -15,7 +15,9 @@ from sync.clock import Clock, milliseconds, uuid7
 from sync.document import forgetting, store
 from sync.document.capture import EXCHANGE, applied, exchange_lines, operation_drafts
 from sync.document.clean_up import DAY_FOLDED, fold_away, old_days
+from sync.document.corrections import with_lines
 from sync.document.edit import edit_entry, insert_entry, remove_entry, set_footer
+from sync.document.forgetting import Wish
 from sync.document.labels import next_label, time_label
 from sync.document.model import (
     Document,
@@ -38,6 +40,7 @@ from sync.log.model import Draft, Event, Origin
 from sync.redaction import Redactor
 
 FOLLOWER: Final = "document"  # how far the log is in the versions
+RULES: Final = "redaction.rules"  # the rules of redaction that the whole log was last read under
 
 T = TypeVar("T")
 
@@ -106,12 +109,25 @@ class Ledger:
         return bool(self._pending(connection))
 
     def _forget(self, connection: Connection) -> None:
-        if (asked := forgetting.wish(connection)) is not None:
-            current = self._followed(connection)
+        if (asked := forgetting.wish(connection, self._log.device_id)) is not None:
+            forgetting.correct(connection, asked)
+            if asked.payloads and self._sharing is not None:
+                self._sharing.forget()  # what it has folded said the old words
+            current = self._reworded(connection, asked)
             if (planned := forgetting.planned(asked, current, self._new_id)) is not None:
                 self._record(connection, planned, current, Origin.USER)
                 self._append(connection, self._finished(connection, planned.snapshot, current), "forgotten")
             forgetting.carry_out(connection, asked, self._clock)
+
+    def _reworded(self, connection: Connection, asked: Wish) -> Version | None:
+        """The newest version, with corrected words where the old ones stood."""
+        current = self._followed(connection)
+        if current is None or not asked.payloads:
+            return current
+        snapshot = with_lines(current.snapshot, asked.rewordings)
+        if self._sharing is None and snapshot == current.snapshot:
+            return current
+        return self._append(connection, self._finished(connection, snapshot, current), "redacted")
 
     def _fold_days(self, connection: Connection, today: date, keep_days: int) -> bool:
         """Fold the days that are due, as many as go at a time; whether there were any."""
@@ -149,7 +165,10 @@ class Ledger:
         return len(too_large)
 
     def _append(self, connection: Connection, snapshot: Snapshot, cause: str) -> Version:
-        return store.append(connection, store.FILE, snapshot, cause, self._clock, self._keep)
+        version = store.append(connection, store.FILE, snapshot, cause, self._clock, self._keep)
+        if version.number == 1:
+            log_store.set_watermark(connection, RULES, self._redactor.rules, self._clock)
+        return version
 
     def _finished(self, connection: Connection, snapshot: Snapshot, current: Version | None) -> Snapshot:
         """What a version with these entries reads like, with a footer of its own: the label names the version."""

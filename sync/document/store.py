@@ -92,7 +92,10 @@ def find(connection: Connection, surface: str, sha256: str) -> Version | None:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """One line of the history. `cause`: hand, log, merged, app_cache, cloud, saved, restored, forgotten, folded."""
+    """One line of the history.
+
+    `cause`: hand, log, merged, app_cache, cloud, saved, restored, forgotten, redacted, folded.
+    """
 
     sha256: str
     label: str | None

@@ -15,7 +15,7 @@ from sync.log.model import CLOUD, Draft, Event, Page, Query, Recorded, Refusal
 from sync.signals import Signal
 
 Beside = Callable[[Connection, Sequence[Recorded]], None]
-OUR_FOLLOWERS: Final = frozenset({"document", "recall", "insights", "daily", "jsonl"})
+OUR_FOLLOWERS: Final = frozenset({"document", "recall", "insights", "daily", "jsonl", "redaction"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """The log's SQL. Every function runs inside a transaction of the caller (`Database.write` or `.read`)."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Final
@@ -53,6 +53,7 @@ _BLANK: Final = (
     .where(events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.type != FORGOTTEN)
     .values(payload="{}", extra="{}")
 )
+_REPLACE: Final = update(events).where(events.c.event_id == bindparam("id")).values(payload=bindparam("said"))
 _INSERT: Final = insert(events)
 _NEWEST: Final = select(func.coalesce(func.max(events.c.position), 0))
 _NEWEST_OF: Final = text(NEWEST)
@@ -227,6 +228,11 @@ def any_taken(connection: Connection, found: Sequence[Event]) -> bool:
 def blank(connection: Connection, event_ids: Iterable[str]) -> None:
     """Take the payloads of these events away; their rows stay. A wish to forget is not forgotten."""
     connection.execute(_BLANK, {"ids": list(event_ids)})
+
+
+def replace_payload(connection: Connection, event_id: str, payload: Mapping[str, Any]) -> None:
+    """Give an event another payload, redacted anew; everything else of it stays."""
+    connection.execute(_REPLACE, {"id": event_id, "said": msgspec.json.encode(payload).decode()})
 
 
 def find(connection: Connection, event_id: str) -> Event | None:

@@ -18,3 +18,12 @@ class RedactedFileJson(TypedDict):
     counts: dict[str, int]
     total: int
     written: str | None
+
+
+class RescanJson(TypedDict):
+    """`events`: how many were read; `corrected`: those whose payload changes, or would; `counts` by kind."""
+
+    events: int
+    corrected: list[str]
+    counts: dict[str, int]
+    applied: bool

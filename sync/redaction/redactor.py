@@ -7,6 +7,7 @@ more than one round; each round costs one pass, and a text that has not settled 
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final
 
 from sync.errors import RedactionFailed, XiaobaiError
@@ -51,6 +52,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     company_codes,
     random_looking,
 )
+RULES: Final = 2  # raised with every change of what the rules find; a log can then be read again (`redact --log`)
 _ROUNDS: Final = 16
 
 
@@ -65,6 +67,12 @@ class Redactor:
     def __init__(self, *, extra_patterns: Sequence[str] = (), enabled: bool = True) -> None:
         self._extra = tuple(user_pattern(source) for source in extra_patterns)
         self.enabled = enabled
+
+    @property
+    def rules(self) -> int:
+        """A number that is another one whenever texts may come out differently: rules of ours or of the user."""
+        told = "\n".join((str(RULES), *(pattern.source for pattern in self._extra)))
+        return int.from_bytes(sha256(told.encode()).digest()[:6])
 
     def for_leaving(self) -> "Redactor":
         """The redactor for everything that leaves this device, whatever the setting for local capture."""

@@ -1,0 +1,165 @@
+"""The log read again under the rules of today: what they find in payloads that were kept under older ones.
+
+Decisions
+    An event never changes but for its payload: its id, its place, its day and its origin stay, so that nothing else of
+    it is lost. The corrected payload is an event of its own (`payload_redacted`); the `payload_forgotten` behind it
+    makes the server blank the old one, and every device replace it, as any wish to forget travels and is carried out.
+    Texts that changed are named by their hashes in later edits and removals; those are corrected with them.
+    Lines that were typed on this device stay in its file as they were typed: that is the person's own text, of which
+    only the redacted form ever left. Lines that were captured, or came from another device, change with their events.
+    A dry run reads and counts. Which rules a log was last read under is noted beside it, with the first
+    version of the document for the first time; `doctor` compares.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import Connection
+
+from sync.clock import Clock
+from sync.document import store
+from sync.document.corrections import REDACTED, correction_of, hashes, rehashed
+from sync.document.ledger import RULES
+from sync.log import store as log_store
+from sync.log.log import Log
+from sync.log.model import EVENT_BYTES, FORGOTTEN, Draft, Event, Origin, Query, Reach
+from sync.redaction import KINDS, Redactor, placeholder
+
+PAGE: Final = 500  # events read at a time
+WISHES: Final = 200  # events that one wish to forget names
+WRAPPING: Final = 1024  # bytes that a corrected payload may take beyond the bound of an event
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """An event whose payload is another under the rules of today."""
+
+    event: Event
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Rescan:
+    """`events` read, `corrections` found, by kind how many values; `applied`: they are recorded, not only found."""
+
+    events: int
+    corrected: tuple[str, ...]
+    counts: dict[str, int]
+    applied: bool
+
+
+@dataclass(slots=True)
+class _Reading:
+    """What has been read so far. `hashed` are events that name a line's state by its hash."""
+
+    events: int = 0
+    found: dict[str, Correction] = field(default_factory=dict)
+    hashed: list[Event] = field(default_factory=list)
+
+
+async def rescan(events: Log, redactor: Redactor, clock: Clock, *, local: bool, apply: bool) -> Rescan:
+    """Read the whole log; `local`: also what never leaves this device. With `apply`, record what has to change.
+
+    Raises RedactionFailed, StorageError; nothing was recorded then.
+    """
+    redactor = redactor.for_leaving()
+    reading = _Reading()
+    after = 0
+    while page := (await events.read(Query(after=after, limit=PAGE))).events:
+        await asyncio.to_thread(_read, reading, page, redactor, local)
+        after = page[-1].position
+    _correct_hashes(reading)
+    found = list(reading.found.values())
+    if found and apply:
+        await events.database.write(lambda connection: _record(connection, events, found, redactor))
+        events.changed.set()
+    if apply or not found:
+        await note_rules(events, redactor, clock)
+    return Rescan(reading.events, tuple(reading.found), _counts(found), applied=apply)
+
+
+async def note_rules(events: Log, redactor: Redactor, clock: Clock) -> None:
+    """The log has been read under the rules of today."""
+    await events.database.write(lambda connection: log_store.set_watermark(connection, RULES, redactor.rules, clock))
+
+
+async def is_behind(events: Log, redactor: Redactor) -> bool:
+    """Whether the log holds events that were not read under the rules of today."""
+
+    def looking(connection: Connection) -> bool:
+        mark = log_store.watermark(connection, RULES)
+        known = mark != 0 or store.newest(connection, store.FILE) is not None  # else the log is as young as the rules
+        return known and mark != redactor.rules
+
+    return await events.database.read(looking)
+
+
+def _read(reading: _Reading, page: Sequence[Event], redactor: Redactor, local: bool) -> None:
+    for event in page:
+        reading.events += 1
+        if event.type == FORGOTTEN or (event.reach is Reach.LOCAL and not local):
+            continue
+        payload = redactor.payload(event.payload).value
+        if payload != dict(event.payload):
+            reading.found[event.event_id] = Correction(event, payload)
+        if "base_hash" in event.payload or "entries" in event.payload:
+            reading.hashed.append(event)
+
+
+def _correct_hashes(reading: _Reading) -> None:
+    known = {
+        before: now
+        for correction in reading.found.values()
+        for before, now in hashes(correction.event, correction.payload)
+    }
+    for event in reading.hashed if known else ():
+        before = reading.found.get(event.event_id)
+        payload = dict(event.payload) if before is None else before.payload
+        changed = rehashed(payload, known)
+        if changed != payload:
+            reading.found[event.event_id] = Correction(event, changed)
+
+
+def _record(connection: Connection, events: Log, found: Sequence[Correction], redactor: Redactor) -> None:
+    """Local events change at once; for the others corrections and the wish are recorded, in this order."""
+    leaving = [correction for correction in found if correction.event.reach is Reach.CLOUD]
+    for correction in found:
+        if correction.event.reach is Reach.LOCAL:
+            log_store.replace_payload(connection, correction.event.event_id, correction.payload)
+    drafts = [
+        Draft(REDACTED, redactor.payload(told), event.project_id, session_id=event.session_id, origin=Origin.TOOL)
+        for event, told in map(_told, leaving)
+        if len(msgspec.json.encode(told)) <= EVENT_BYTES + WRAPPING
+    ]
+    names = [correction.event.event_id for correction in leaving]
+    wishes = [
+        Draft(FORGOTTEN, redactor.payload({"event_ids": names[start : start + WISHES]}), origin=Origin.TOOL)
+        for start in range(0, len(names), WISHES)
+    ]
+    if names:
+        events.record_in(connection, [*drafts, *wishes])
+
+
+def _told(correction: Correction) -> tuple[Event, dict[str, Any]]:
+    """What the event of a correction says; the correction of a correction speaks of the event behind it."""
+    event, payload = correction.event, correction.payload
+    behind = correction_of(event)
+    if behind is not None and isinstance(payload.get("payload"), dict):
+        return event, {"event_id": behind[0], "payload": payload["payload"]}
+    return event, {"event_id": event.event_id, "payload": payload}
+
+
+def _counts(found: Sequence[Correction]) -> dict[str, int]:
+    """Placeholders that the corrected payloads have and the old ones had not."""
+    counts: Counter[str] = Counter()
+    for correction in found:
+        before, now = (
+            msgspec.json.encode(value).decode() for value in (dict(correction.event.payload), correction.payload)
+        )
+        for kind in KINDS:
+            counts[kind] += max(0, now.count(placeholder(kind)) - before.count(placeholder(kind)))
+    return {kind: count for kind, count in counts.most_common() if count}
