@@ -131,10 +131,9 @@ class EventFile:
     def _complete_index(self, index: int, upto: Tail) -> None:
         """Where a killed writer left the index behind its file, make it anew from the lines."""
         found = _last_line(index)
-        known = None if found is None else _decoded(found[1], Mark)
-        if (None if known is None else known.offset // BLOCK) != (
-            None if upto.begins is None else upto.begins // BLOCK
-        ):
+        last = None if found is None else _decoded(found[1], Mark)
+        covered = None if last is None else last.offset // BLOCK
+        if covered != (None if upto.begins is None else upto.begins // BLOCK):
             os.ftruncate(index, 0)
             _write_at(index, 0, mark_lines(_marks_of(self.path, upto.size)))
 
