@@ -40,17 +40,16 @@ def bare(text: str) -> str:
     return _letters(_COURTESY.sub(" ", folded)) or _letters(folded)
 
 
-def gives_back(answer: str, lines: Iterable[str]) -> bool:
-    """Whether an answer mostly consists of these lines of the document, more than one phrase of old."""
+def gives_back(answer: str, known: Iterable[str]) -> bool:
+    """Whether an answer mostly consists of lines whose `letters` are known, and is more than one phrase of old."""
     said = _letters(unicodedata.normalize("NFKC", answer).casefold())
     if len(said) < SHORTEST_RECALLED:
         return False
     covered = bytearray(len(said))
-    for line in lines:
-        known = _known(line)
-        at = said.find(known) if SHORTEST_LINE <= len(known) < len(said) else -1
+    for line in known:
+        at = said.find(line) if SHORTEST_LINE <= len(line) < len(said) else -1
         if at >= 0:
-            covered[at : at + len(known)] = b"\1" * len(known)
+            covered[at : at + len(line)] = b"\1" * len(line)
     return sum(covered) >= RECALLED_SHARE * len(said)
 
 
@@ -71,7 +70,8 @@ def once_more(text: str) -> str:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _known(line: str) -> str:
+def letters(line: str) -> str:
+    """The letters and digits of a line of the document, without bullet, label, count and the dots of a cut."""
     core = _LABEL.sub("", parted(line)[0]).removesuffix("...")
     return _letters(unicodedata.normalize("NFKC", core).casefold())
 

@@ -53,6 +53,12 @@ def newest(connection: Connection, surface: str) -> Version | None:
     return None if row is None else _version(row)
 
 
+def newest_number(connection: Connection, surface: str) -> int:
+    """The number of the newest version; 0 where there is none."""
+    statement = select(func.coalesce(func.max(written.c.version), 0)).where(written.c.surface == surface)
+    return int(connection.execute(statement).scalar_one())
+
+
 def newest_at(connection: Connection, surface: str) -> str | None:
     """When the newest version came to be."""
     statement = (

@@ -12,6 +12,8 @@ Decisions
 
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -19,8 +21,8 @@ from sqlalchemy import Connection
 from sync.document import store
 from sync.document.capture import EXCHANGE, Exchange, Told, keyed_event_id, repeated_by
 from sync.document.importance import importance_of
-from sync.document.likeness import alike, bare, gives_back, parted
-from sync.document.model import Snapshot, Version
+from sync.document.likeness import alike, bare, gives_back, letters, parted
+from sync.document.model import Document, Snapshot
 from sync.document.preferences import Preference, preferences_in
 from sync.document.summary import ELLIPSIS
 from sync.document.template import PREFERENCES, QUESTION
@@ -41,7 +43,7 @@ class Weighing:
         self._log = events
         self._options = options
         self._version = 0
-        self._asked: dict[str, list[str]] = {}  # bare words of a question -> exchanges in the document that ask it
+        self._known = _Known.of(Snapshot(Document()))
         self._recent: deque[tuple[str, str, str]] = deque(maxlen=NOT_YET_IN)  # event id, question, answer
 
     async def decide(self, exchange: Exchange, told: Told) -> dict[str, Any]:
@@ -62,12 +64,12 @@ class Weighing:
         stated = preferences_in(told.user_message) if self._options.preferences else ()
         if (hidden := self._below(exchange, told, standing=bool(stated))) is not None:
             return hidden
-        current = store.newest(connection, store.FILE)
+        self._catch_up(connection)
         decided: dict[str, Any] = {}
-        if new := [one for one in stated if not self._is_known(connection, one, current)]:
+        if new := [one for one in stated if not self._is_known(connection, one)]:
             decided["preferences"] = [_noted(one) for one in new]
         if self._options.deduplicate:
-            decided |= self._repeated(connection, exchange, told, current)
+            decided |= self._repeated(connection, exchange, told)
         return decided
 
     def _below(self, exchange: Exchange, told: Told, *, standing: bool) -> dict[str, Any] | None:
@@ -78,47 +80,52 @@ class Weighing:
             weight = importance_of(told.user_message, told.ai_response, standing=standing)
         return None if weight >= self._options.min_importance else {"importance": weight, "in_document": False}
 
-    def _is_known(self, connection: Connection, stated: Preference, current: Version | None) -> bool:
+    def _is_known(self, connection: Connection, stated: Preference) -> bool:
         """Whether it stands in the document, or was said before (and perhaps taken away by hand since)."""
-        entries = current.snapshot.entries if current else ()
-        words = bare(stated.text)
-        if any(entry.section[:1] == (PREFERENCES,) and bare(entry.text) == words for entry in entries):
+        if bare(stated.text) in self._known.preferences:
             return True
         return log_store.says(connection, self._log.device_id, EXCHANGE, stated.entry_id)
 
-    def _repeated(
-        self, connection: Connection, exchange: Exchange, told: Told, current: Version | None
-    ) -> dict[str, Any]:
-        self._catch_up(current)
-        for event_id in self._candidates(told.question):
+    def _repeated(self, connection: Connection, exchange: Exchange, told: Told) -> dict[str, Any]:
+        recent = [event_id for event_id, asked, _ in self._recent if alike(asked, told.question)]
+        for event_id in (*self._known.asked.get(bare(told.question), ()), *recent):  # the oldest first
             event = log_store.find(connection, event_id)
             if event is not None and _says_the_same(event, exchange, told):
                 return {"repeats": event_id}
-        lines = [entry.text for entry in current.snapshot.entries] if current else []
-        if gives_back(
-            told.answer, [*lines, *(said for _, question, answer in self._recent for said in (question, answer))]
-        ):
+        just_said = (letters(line) for _, *sides in self._recent for line in sides)
+        if gives_back(told.answer, chain(self._known.lines, just_said)):
             return {"recalled": True, "answer": KNOWN_BEFORE}
         return {}
 
-    def _candidates(self, question: str) -> list[str]:
-        """Exchanges of the document, or just recorded, with this question; the oldest first."""
-        recent = [event_id for event_id, asked, _ in self._recent if alike(asked, question)]
-        return [*self._asked.get(bare(question), ()), *recent]
-
-    def _catch_up(self, current: Version | None) -> None:
-        if current is not None and current.number != self._version:
-            self._version = current.number
-            self._asked = _questions(current.snapshot)
+    def _catch_up(self, connection: Connection) -> None:
+        """Know the document as it stands; it is read once for each version of it."""
+        number = store.newest_number(connection, store.FILE)
+        current = store.newest(connection, store.FILE) if number != self._version else None
+        if current is not None:
+            self._version, self._known = current.number, _Known.of(current.snapshot)
 
 
-def _questions(snapshot: Snapshot) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for entry_id, block in zip(snapshot.ids, snapshot.document.entries, strict=True):
-        if entry_id.endswith(".q") and block.text.startswith(QUESTION):
-            words = bare(parted(block.text)[0].removeprefix(QUESTION))
-            found.setdefault(words, []).append(entry_id.removesuffix(".q"))
-    return found
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What a document says, ready to be compared.
+
+    `asked`: the bare words of a question -> the exchanges that ask it; `lines`: their letters; `preferences`: bare.
+    """
+
+    asked: dict[str, list[str]]
+    lines: tuple[str, ...]
+    preferences: frozenset[str]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> "_Known":
+        asked: dict[str, list[str]] = {}
+        for entry_id, block in zip(snapshot.ids, snapshot.document.entries, strict=True):
+            if entry_id.endswith(".q") and block.text.startswith(QUESTION):
+                words = bare(parted(block.text)[0].removeprefix(QUESTION))
+                asked.setdefault(words, []).append(entry_id.removesuffix(".q"))
+        blocks = snapshot.document.entries
+        wanted = frozenset(bare(block.text) for block in blocks if block.section[:1] == (PREFERENCES,))
+        return cls(asked, tuple(letters(block.text) for block in blocks), wanted)
 
 
 def _says_the_same(event: Event, exchange: Exchange, told: Told) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 from sync.document.importance import importance_of
-from sync.document.likeness import alike, counted, gives_back, once_more, parted
+from sync.document.likeness import alike, counted, gives_back, letters, once_more, parted
 from sync.document.merge import merge_words
 
 
@@ -55,12 +55,13 @@ def test_an_answer_that_repeats_the_memory_is_known_by_its_lines() -> None:
         "- 我喜欢简洁的代码，不要写太多注释",
         "- AI 答：可以通过减少启动屏延迟来优化...",
     ]
+    known = [letters(line) for line in lines]
 
-    assert gives_back("你说过：我喜欢简洁的代码，不要写太多注释；还问过怎么优化启动速度", lines)
-    assert not gives_back("快速排序的平均时间复杂度是 O(n log n)，最坏情况下退化成平方级别", lines)
-    assert not gives_back("可以通过减少启动屏延迟来优化", lines)
+    assert gives_back("你说过：我喜欢简洁的代码，不要写太多注释；还问过怎么优化启动速度", known)
+    assert not gives_back("快速排序的平均时间复杂度是 O(n log n)，最坏情况下退化成平方级别", known)
+    assert not gives_back("可以通过减少启动屏延迟来优化", known)
     phrase = "好的，我已经帮你处理完这个任务了，还有什么需要我做的吗"
-    assert not gives_back(phrase, [f"- AI 答：{phrase}"])
+    assert not gives_back(phrase, [letters(f"- AI 答：{phrase}")])
 
 
 @pytest.mark.parametrize(
