@@ -15,17 +15,20 @@ from sync.cloud.contact import contact_of
 from sync.cloud.exchange import Round
 from sync.cloud.progress import Progress
 from sync.cloud.replicator import CloudState, CloudStatus
+from sync.contract import redaction
 from sync.devices import DeviceList, KnownDevice
 from sync.document.answers import Loaded, Updated
 from sync.document.digest import DeviceDigest, DigestLine
 from sync.document.ledger import Edited
 from sync.document.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.document.prompt import Omission
+from sync.document.rescan import Rescan
 from sync.document.store import Past
 from sync.errors import LoginRequired, RateLimited
 from sync.health import Check
 from sync.log.audit_store import Problem
 from sync.log.model import Cursor, Page, Recorded, Refusal
+from sync.redaction import Redactor
 from tests.support import event
 
 FILE: Final = Path(__file__).with_name("golden") / "contract.json"
@@ -46,6 +49,7 @@ _EVENTS = (
     event(2, event_id="evt_2", position=4),
 )
 _PAGE = Page(_EVENTS, 4)
+_EXAMINED = Redactor().examine("打 138" + "00138000")
 
 
 def samples() -> dict[str, list[Any]]:
@@ -69,6 +73,12 @@ def samples() -> dict[str, list[Any]]:
         "quarantine": [
             contract.quarantine([Refusal("evt_1", "22023", "too strange", "2026-01-08T07:49:12.000Z")], ["evt_2"])
         ],
+        "redaction.checked": [redaction.checked(_EXAMINED)],
+        "redaction.redacted_file": [
+            redaction.redacted_file("notes.md", _EXAMINED, None),
+            redaction.redacted_file("notes.md", _EXAMINED, "clean.md"),
+        ],
+        "redaction.rescanned": [redaction.rescanned(Rescan(9, ("evt_1",), {"手机号": 1}, applied=True))],
         "forgotten": [contract.forgotten(["evt_1"])],
         "recorded": [contract.recorded([Recorded(_EVENTS[0], False), Recorded(_EVENTS[1], True)])],
         "round_done": [contract.round_done(Round(3, 2, 1))],

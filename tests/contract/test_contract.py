@@ -8,14 +8,17 @@ import msgspec
 import pytest
 
 from sync import contract
+from sync.contract import redaction
 from tests.contract.golden_values import FILE, as_text, samples
 
 
 def functions() -> dict[str, Any]:
+    """By name; those of a room with the room before it."""
     return {
-        name: found
-        for name, found in inspect.getmembers(contract, inspect.isfunction)
-        if found.__module__ == contract.__name__ and not name.startswith("_")
+        (name if module is contract else f"{module.__name__.rpartition('.')[2]}.{name}"): found
+        for module in (contract, redaction)
+        for name, found in inspect.getmembers(module, inspect.isfunction)
+        if found.__module__ == module.__name__ and not name.startswith("_")
     }
 
 
@@ -36,7 +39,8 @@ def test_the_golden_file_holds_nothing_else() -> None:
 
 @pytest.mark.parametrize("name", sorted(samples()))
 def test_it_is_what_its_published_type_says(name: str) -> None:
-    published = getattr(contract, functions()[name].__annotations__["return"])
+    function = functions()[name]
+    published = getattr(inspect.getmodule(function), function.__annotations__["return"])
     for sample in samples()[name]:
         assert msgspec.convert(sample, published, strict=True) == sample
         assert set(sample) <= published.__required_keys__ | published.__optional_keys__
