@@ -6,7 +6,7 @@ takes the old one away, also on the server and from builds that know no correcti
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from sync.document.capture import ADDED, EDITED, EXCHANGE, exchange_ids, exchange_lines, preferences_of
 from sync.document.clean_up import DAY_FOLDED
@@ -16,8 +16,6 @@ from sync.document.likeness import counted, parted
 from sync.document.model import Snapshot
 from sync.log.model import Event
 
-REDACTED: Final = "payload_redacted"
-
 
 @dataclass(frozen=True, slots=True)
 class Rewording:
@@ -26,14 +24,6 @@ class Rewording:
     entry_id: str
     before: str
     after: str
-
-
-def correction_of(event: Event) -> tuple[str, Mapping[str, Any]] | None:
-    """The event that a `payload_redacted` speaks of and its payload from now on; None for any other event."""
-    named, payload = event.payload.get("event_id"), event.payload.get("payload")
-    if event.type != REDACTED or not isinstance(named, str) or not isinstance(payload, dict):
-        return None
-    return named, payload
 
 
 def reworded(event: Event, payload: Mapping[str, Any]) -> Iterator[Rewording]:

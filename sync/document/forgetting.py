@@ -21,7 +21,7 @@ from sync.clock import Clock
 from sync.document import store
 from sync.document.capture import ADDED, EDITED, EXCHANGE, exchange_ids, preferences_of, repeated_by
 from sync.document.clean_up import DAY_FOLDED, folded_ids
-from sync.document.corrections import REDACTED, Rewording, correction_of, reworded, with_lines
+from sync.document.corrections import Rewording, reworded, with_lines
 from sync.document.edit import remove_entry
 from sync.document.model import Plan, Snapshot, Version
 from sync.document.plan import plan
@@ -29,6 +29,7 @@ from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import FORGOTTEN, Event, Query, Reach, forgotten_by
+from sync.log.withdrawn import REDACTED, correction_of
 
 BY_HAND: Final = frozenset({ADDED, EDITED})  # what was typed here stays in the file as it was typed
 FORGETTER: Final = "document.forgotten"  # how far the log's wishes are carried out

@@ -22,11 +22,12 @@ from sqlalchemy import Connection
 
 from sync.clock import Clock
 from sync.document import store
-from sync.document.corrections import REDACTED, correction_of, hashes, rehashed
+from sync.document.corrections import hashes, rehashed
 from sync.document.ledger import RULES
 from sync.log import store as log_store
 from sync.log.log import Log
 from sync.log.model import EVENT_BYTES, FORGOTTEN, Draft, Event, Origin, Query, Reach
+from sync.log.withdrawn import REDACTED, correction_of
 from sync.redaction import KINDS, Redactor, placeholder
 
 PAGE: Final = 500  # events read at a time

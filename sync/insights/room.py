@@ -10,6 +10,7 @@ Decisions
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +22,8 @@ from sync.insights.report import Report
 from sync.insights.state import State
 from sync.insights.views import Judged, Next, Profile
 from sync.log.log import Log
-from sync.log.model import FORGOTTEN, Query, forgotten_by
+from sync.log.model import Event, Query
+from sync.log.withdrawn import TAKING_BACK, Withdrawn
 
 PAGE: Final = 500  # events between two breaths
 SHOWN: Final = 10
@@ -87,22 +89,24 @@ class Insights:
 
     async def _caught_up(self, found: State) -> State:
         """The state with everything that came since; read anew where something that is in it was forgotten."""
-        forgotten = await self._forgotten(0)
-        new_wishes = await self._forgotten(found.source_watermark)
-        if new_wishes and found.source_watermark:
+        withdrawn, new = Withdrawn(), False
+        async for event in self._taking_back():
+            withdrawn.hear((event,))
+            new = new or event.position > found.source_watermark
+        if new and found.source_watermark:
             found = State()
         while page := (await self._log.read(Query(after=found.source_watermark, limit=PAGE))).events:
             for event in page:
-                found.take(event, forgotten=event.event_id in forgotten)
+                found.take(withdrawn.left_of(event))
             await asyncio.sleep(0)  # whoever waits for the loop comes first
         return found
 
-    async def _forgotten(self, after: int) -> set[str]:
-        named: set[str] = set()
-        while page := (await self._log.read(Query(types=(FORGOTTEN,), after=after))).events:
-            named.update(event_id for event in page for event_id in forgotten_by(event))
+    async def _taking_back(self) -> AsyncIterator[Event]:
+        after = 0
+        while page := (await self._log.read(Query(types=TAKING_BACK, after=after))).events:
+            for event in page:
+                yield event
             after = page[-1].position
-        return named
 
     async def _is_of_log(self, found: State) -> bool:
         """Whether the log has the event with which the state ends; a restored one may have another there."""

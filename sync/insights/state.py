@@ -4,12 +4,11 @@ Decisions
     The state after an event is a function of the events up to it. Taken in one by one or all at once, the cache has the
     same bytes; nothing in it depends on the time of day, on batches, or on who asks.
     Every table is bounded. When one is full, what was seen least often goes, and of those what was seen longest ago.
-    What was forgotten counts as an event that says nothing.
+    What was forgotten counts as an event that says nothing, what was corrected as one that said so at once.
 """
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
@@ -102,10 +101,8 @@ class State(msgspec.Struct):
     hours: dict[str, int] = {}  # local hour → how many events
     projects: dict[str, Counted] = {}
 
-    def take(self, event: Event, *, forgotten: bool = False) -> None:
+    def take(self, event: Event) -> None:
         """Take in the next event of the log."""
-        if forgotten:
-            event = replace(event, payload={}, extra={})
         here = self.sessions.get(event.session_id)
         if here is None:
             here = Here(event.project_id, event.position)

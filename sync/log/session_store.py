@@ -1,7 +1,6 @@
 """The SQL of sessions: where each stands in the log, and what was said about it."""
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select
@@ -35,10 +34,12 @@ _ABOUT: Final = (
 _AT_ONCE: Final = 500  # ids in one statement; SQLite takes 32,766
 
 
-def sessions(connection: Connection, session_ids: Sequence[str], forgotten: Collection[str] = ()) -> list[Session]:
+def sessions(
+    connection: Connection, session_ids: Sequence[str], left_of: Callable[[Event], Event] | None = None
+) -> list[Session]:
     """These sessions, in the order given; without those that the log does not know.
 
-    `forgotten`: events whose payloads are to go and may still be there.
+    `left_of`: what is left of an event whose payload is to go and may still be there.
     """
     found: dict[str, Session] = {}
     for start in range(0, len(session_ids), _AT_ONCE):
@@ -46,7 +47,7 @@ def sessions(connection: Connection, session_ids: Sequence[str], forgotten: Coll
         bounds = connection.execute(
             _BOUNDS.where(events.c.session_id.in_(_IDS)).group_by(events.c.session_id), {"ids": some}
         )
-        found |= _built(connection, list(bounds.mappings()), forgotten)
+        found |= _built(connection, list(bounds.mappings()), left_of)
     return [found[session_id] for session_id in dict.fromkeys(session_ids) if session_id in found]
 
 
@@ -93,14 +94,16 @@ def _recent(project_id: str | None, since_ms: int | None) -> Select[Any]:
     return statement.order_by(func.max(events.c.ts_ms).desc(), events.c.session_id)
 
 
-def _built(connection: Connection, bounds: Sequence[RowMapping], forgotten: Collection[str]) -> dict[str, Session]:
+def _built(
+    connection: Connection, bounds: Sequence[RowMapping], left_of: Callable[[Event], Event] | None
+) -> dict[str, Session]:
     ids = [row["session_id"] for row in bounds]
     places = {row[name] for row in bounds for name in ("first", "last") if row[name] is not None}
     at = {row["position"]: row for row in connection.execute(_AT, {"ids": sorted(places)}).mappings()}
     about: dict[str, list[Event]] = {session_id: [] for session_id in ids}
     for row in connection.execute(_ABOUT, {"ids": ids}).mappings():
         event = event_of_row(row)
-        about[event.session_id].append(replace(event, payload={}) if event.event_id in forgotten else event)
+        about[event.session_id].append(event if left_of is None else left_of(event))
     return {
         row["session_id"]: session_of(
             _span(row, at[row["first"]], at[row["last"] or row["first"]]), about[row["session_id"]]

@@ -6,7 +6,7 @@ event. They grow by union; where something was forgotten they are made anew.
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -24,9 +24,9 @@ class Index:
     sessions: dict[str, set[str]] = field(default_factory=dict)
     tags: dict[str, list[str]] = field(default_factory=dict)
 
-    def note(self, events: Iterable[Event], forgotten: Collection[str] = ()) -> bool:
+    def note(self, events: Iterable[Event]) -> bool:
         """Take in events, in log order; whether they said anything new."""
-        found = [self._note(event, has_tags=event.event_id not in forgotten) for event in events]
+        found = [self._note(event) for event in events]
         return any(found)
 
     def note_tags(self, event: Event) -> bool:
@@ -35,7 +35,7 @@ class Index:
             self.tags[tag].append(event.event_id)
         return bool(new)
 
-    def _note(self, event: Event, *, has_tags: bool) -> bool:
+    def _note(self, event: Event) -> bool:
         path = event.project_path or self.projects.get(event.project_id)
         known = self.sessions.setdefault(event.project_id, set())
         new = event.project_id not in self.projects or path != self.projects[event.project_id]
@@ -43,7 +43,7 @@ class Index:
         self.projects[event.project_id] = path
         if event.session_id:
             known.add(event.session_id)
-        return (has_tags and self.note_tags(event)) or new
+        return self.note_tags(event) or new
 
     def files(self) -> dict[str, bytes]:
         """The three files by their names without `.json`."""

@@ -11,7 +11,7 @@ Decisions
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -85,9 +85,8 @@ def key_of(event: Event) -> FileKey:
     return FileKey(month_of(event_ms(event)), event.project_id)
 
 
-def line(event: Event, forgotten: Collection[str] = ()) -> bytes:
-    """The event as it stands in its file. Of one that is in `forgotten` nothing is left but the envelope."""
-    keeps = event.event_id not in forgotten
+def line(event: Event) -> bytes:
+    """The event as it stands in its file."""
     said: dict[str, Any] = {
         "schema_version": event.schema_version,
         "event_id": event.event_id,
@@ -96,7 +95,7 @@ def line(event: Event, forgotten: Collection[str] = ()) -> bytes:
         "session_id": event.session_id,
         "ts": event.ts,
         "type": event.type,
-        "payload": dict(event.payload) if keeps else {},
+        "payload": dict(event.payload),
         "device_id": event.device_id,
         "origin": event.origin,
         "hlc": event.hlc,
@@ -104,7 +103,7 @@ def line(event: Event, forgotten: Collection[str] = ()) -> bytes:
         "utc_offset": event.utc_offset,
         "position": event.position,
     }
-    more = {name: value for name, value in event.extra.items() if name not in said} if keeps else {}
+    more = {name: value for name, value in event.extra.items() if name not in said}
     text = msgspec.json.encode({**said, **more})
     for end, escaped in _ENDS:
         text = text.replace(end, escaped)

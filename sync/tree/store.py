@@ -9,9 +9,10 @@ from sqlalchemy import Connection, func, select
 from sync.db.tables import events
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
-from sync.log.model import FORGOTTEN, Event, forgotten_by
+from sync.log.model import Event
 from sync.log.payloads import TAGGED
 from sync.log.sessions import ABOUT
+from sync.log.withdrawn import TAKING_BACK
 from sync.tree.model import FileKey, month_of
 
 FOLLOWER: Final = "jsonl"
@@ -60,10 +61,9 @@ def place_at(connection: Connection, position: int) -> Place | None:
     return None if row is None else _place(row)
 
 
-def wishes(connection: Connection, *, after: int) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Each wish to forget: its position, and the events it names."""
-    for event in log_store.of_types(connection, (FORGOTTEN,), after=after):
-        yield event.position, forgotten_by(event)
+def taking_back(connection: Connection, *, after: int) -> list[Event]:
+    """The events that take something back, in log order."""
+    return list(log_store.of_types(connection, TAKING_BACK, after=after))
 
 
 def projects(connection: Connection) -> dict[str, str | None]:

@@ -5,8 +5,8 @@ Decisions
     knows them by their positions, and writes the rest. Nothing stands twice, nothing is missing.
     A file is trusted as far as its last line is the event that the log has at that position. Where it is not (a
     power failure, a restored backup, a hand in the file) the file is built anew from the log.
-    Of what a `payload_forgotten` names, the tree shows nothing from that event on, whether or not the payload has
-    left the log already; so its bytes do not depend on who was first.
+    Of what a `payload_forgotten` names, the tree shows nothing from that event on, or what it was corrected to, whether
+    or not the payload has left the log already; so its bytes do not depend on who was first.
     Only the sidecar, or a command that holds its role, writes here.
 """
 
@@ -30,6 +30,7 @@ from sync.log import store as log_store
 from sync.log.log import Log
 from sync.log.model import Event, Query, forgotten_by
 from sync.log.sessions import ABOUT, Session, to_json
+from sync.log.withdrawn import Withdrawn
 from sync.tree import index, store
 from sync.tree.files import EventFile, Tail, event_files, meta_files, write_changed
 from sync.tree.index import Index
@@ -75,8 +76,8 @@ class Tree:
         self._log = events
         self._clock = clock
         self._tails: dict[FileKey, Tail] = {}
-        self._forgotten: dict[str, int] = {}  # by the position of the first wish
-        self._wishes_until = 0
+        self._withdrawn = Withdrawn()
+        self._heard_until = 0
         self._index: Index | None = None
         self._written: set[str] = set()  # sessions about which the next ordinary event says nothing new
         self._alone = asyncio.Lock()
@@ -164,7 +165,7 @@ class Tree:
                 await self._build(key, events[-1].position)
                 return
         known = tail.last.position if tail.last else 0
-        lines = [(event, line(event, self._forgotten)) for event in events if event.position > known]
+        lines = [(event, line(self._withdrawn.left_of(event))) for event in events if event.position > known]
         if lines:
             tail = await _whole(file.append, lines, tail)
         self._tails[key] = tail
@@ -195,14 +196,9 @@ class Tree:
     # --- forgetting -------------------------------------------------------------------------------------------
 
     async def _hear_wishes(self, upto: int) -> None:
-        if self._wishes_until >= upto:
-            return
-        for position, named in await self._asked(
-            lambda connection: list(store.wishes(connection, after=self._wishes_until))
-        ):
-            for event_id in named:
-                self._forgotten.setdefault(event_id, position)
-        self._wishes_until = upto
+        if self._heard_until < upto:
+            self._withdrawn.hear(await self._asked(partial(store.taking_back, after=self._heard_until)))
+            self._heard_until = upto
 
     async def _forget(self, named: Sequence[str], upto: int) -> None:
         places = await self._asked(lambda connection: store.places_of(connection, named, upto=upto))
@@ -220,7 +216,7 @@ class Tree:
             events = await self._asked(partial(store.of_file, key=key, after=after, upto=upto, limit=BATCH))
             if not events:
                 break
-            piece = [(event, line(event, self._forgotten)) for event in events]
+            piece = [(event, line(self._withdrawn.left_of(event))) for event in events]
             tail = await _whole(file.build, piece, tail)
         if tail.last is None:
             return await asyncio.to_thread(file.remove)
@@ -277,7 +273,7 @@ class Tree:
             anew = self._index is None
         if self._index is None or anew:
             self._index = await self._asked(self._whole_index)
-        if not self._index.note(events, self._forgotten) and not anew:
+        if not self._index.note(map(self._withdrawn.left_of, events)) and not anew:
             return
         for name, data in self._index.files().items():
             await asyncio.to_thread(write_changed, folder / f"{name}.json", data)
@@ -287,8 +283,7 @@ class Tree:
         for project_id, session_id in store.sessions_by_project(connection):
             found.sessions.setdefault(project_id, set()).add(session_id)
         for event in store.tagged(connection):
-            if event.event_id not in self._forgotten:
-                found.note_tags(event)
+            found.note_tags(self._withdrawn.left_of(event))
         return found
 
     async def _sessions_to_describe(self, events: Sequence[Event], named: Sequence[str]) -> list[str]:
@@ -299,7 +294,9 @@ class Tree:
 
     async def _describe(self, session_ids: Sequence[str]) -> set[Path]:
         """Write what there is to say about sessions; the files of those about which there is anything."""
-        found = await self._asked(lambda connection: session_store.sessions(connection, session_ids, self._forgotten))
+        found = await self._asked(
+            lambda connection: session_store.sessions(connection, session_ids, self._withdrawn.left_of)
+        )
         paths = set()
         for session in found:
             path = self.root / _meta_path(session)

@@ -249,6 +249,22 @@ class TestForgetting:
         await tree.rebuild()
         assert everything(root) == left
 
+    async def test_what_is_corrected_says_so_before_and_after_the_log_does(self, device: Device, root: Path) -> None:
+        tree = Tree(root, device.log, clock=device.clock)
+        (secret,) = await record(device, said("memory_fact", 0, content="忘掉这句", tags=["旧"], more=1))
+        await tree.catch_up()
+        corrected = {"content": "[自定义]", "tags": ["新"]}
+        await record(device, said("payload_redacted", event_id=secret, payload=corrected))
+        await device.log.record([device.intake.forgotten([secret])])
+        await tree.catch_up()
+        left = everything(root)
+        assert not [name for name, data in left.items() if "忘掉".encode() in data]
+        assert list(json.loads(left["index/tags.json"])) == ["新"]
+        await device.database.write(lambda connection: log_store.replace_payload(connection, secret, corrected))
+        await tree.rebuild()
+        assert everything(root) == left
+        assert lines_of(root) == await from_the_log(device)
+
     async def test_a_wish_and_what_it_names_in_one_batch(self, device: Device, root: Path) -> None:
         (secret,) = await record(device, said("memory_fact", 0, content="忘掉这句"))
         await device.log.record([device.intake.forgotten([secret])])

@@ -12,6 +12,7 @@ from sync.insights.reading import action_of, normal, outcome_of, stage_of, terms
 from sync.insights.report import report_of
 from sync.insights.state import DAY_MS, MOST_SESSIONS, State, decode, encode, instinct_id
 from sync.log.model import Event
+from sync.log.withdrawn import Withdrawn
 from tests.support import START, event
 
 NOW = milliseconds(START)
@@ -234,7 +235,10 @@ class TestState:
         told = event(1, type="user_feedback", position=1, payload={"feedback_type": "correction", "content": "忘掉"})
         blank = event(1, type="user_feedback", position=1, payload={}, event_id=told.event_id)
         one, other = State(), State()
-        one.take(told, forgotten=True)
+        withdrawn = Withdrawn()
+        wish = event(2, type="payload_forgotten", payload={"event_ids": [told.event_id]})
+        withdrawn.hear((wish,))
+        one.take(withdrawn.left_of(told))
         other.take(blank)
         assert encode(one) == encode(other)
         assert "忘掉".encode() not in encode(one)

@@ -1,0 +1,45 @@
+"""What the log itself has taken back: of events that were forgotten, and of those whose payload was corrected. Pure.
+
+A view that reads an event before its room has carried the wish out, and one that reads it afterwards, show the same.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from sync.log.model import FORGOTTEN, Event, forgotten_by
+
+REDACTED: Final = "payload_redacted"  # holds the payload that an event has from now on; a wish to forget follows it
+TAKING_BACK: Final = (FORGOTTEN, REDACTED)
+
+
+def correction_of(event: Event) -> tuple[str, Mapping[str, Any]] | None:
+    """The event that a `payload_redacted` speaks of and its payload from now on; None for any other event."""
+    named, payload = event.payload.get("event_id"), event.payload.get("payload")
+    if event.type != REDACTED or not isinstance(named, str) or not isinstance(payload, dict):
+        return None
+    return named, payload
+
+
+@dataclass(slots=True)
+class Withdrawn:
+    """Everything heard so far."""
+
+    forgotten: set[str] = field(default_factory=set)
+    _corrected: dict[str, tuple[str, Mapping[str, Any]]] = field(default_factory=dict)  # with the event that says so
+
+    def hear(self, events: Iterable[Event]) -> None:
+        """Take in events in log order; only those of `TAKING_BACK` say anything."""
+        for event in events:
+            self.forgotten.update(forgotten_by(event))
+            if (told := correction_of(event)) is not None:
+                self._corrected[told[0]] = event.event_id, told[1]
+
+    def left_of(self, event: Event) -> Event:
+        """The event as it is from now on."""
+        if event.event_id not in self.forgotten or event.type == FORGOTTEN:
+            return event
+        by, payload = self._corrected.get(event.event_id, ("", {}))
+        if by and by not in self.forgotten:
+            return replace(event, payload=payload)
+        return replace(event, payload={}, extra={})
