@@ -165,8 +165,9 @@ class Ledger:
         return len(too_large)
 
     def _append(self, connection: Connection, snapshot: Snapshot, cause: str) -> Version:
+        first = store.newest(connection, store.FILE) is None  # versions of another surface may have come before
         version = store.append(connection, store.FILE, snapshot, cause, self._clock, self._keep)
-        if version.number == 1:
+        if first:
             log_store.set_watermark(connection, RULES, self._redactor.rules, self._clock)
         return version
 
