@@ -31,6 +31,11 @@ export interface CodeSentJson {
   resendAfterSeconds: number;
 }
 
+export interface ContextJson {
+  context: string;
+  hits: Array<HitJson>;
+}
+
 export interface CountJson {
   count: number;
   name: string;
@@ -94,6 +99,25 @@ export interface HealthJson {
 
 export interface HistoryJson {
   versions: Array<VersionJson>;
+}
+
+export interface HitJson {
+  also: Array<string>;
+  around: Array<string>;
+  date: string;
+  deviceId: string;
+  eventId: string;
+  importance: number;
+  kind: string;
+  marks: Array<string>;
+  origin: string;
+  parts: PartsJson;
+  pointer: PointerJson;
+  projectId: string;
+  projectPath: string | null;
+  score: number;
+  text: string;
+  ts: string;
 }
 
 export interface ImportedFileJson {
@@ -190,6 +214,19 @@ export interface OperationJson {
   type: 'entry_added' | 'entry_edited' | 'entry_removed';
 }
 
+export interface PartsJson {
+  cover: number;
+  factor: number;
+  keyword: number;
+  semantic: number | null;
+}
+
+export interface PointerJson {
+  entryId: string | null;
+  eventId: string;
+  sessionId: string;
+}
+
 export interface PreferenceJson {
   count: number;
   evidence: Array<string>;
@@ -272,6 +309,14 @@ export interface RoundJson {
   pulled: number;
   pushed: number;
   quarantined: number;
+}
+
+export interface SearchJson {
+  hits: Array<HitJson>;
+  searched: 'all' | 'recent';
+  semantic: 'failed' | 'off' | 'pending' | 'used';
+  since: string | null;
+  until: string | null;
 }
 
 export interface ServerInfoJson {
@@ -636,6 +681,37 @@ export interface Methods {
       /** default 30 */ days?: number;
     };
     result: ReportJson;
+  };
+  /** What is kept that answers a question, best first. */
+  'recall/search': {
+    params: {
+      query: string;
+      /** default 10 */ limit?: number;
+      /** default "all" */ scope?: 'all' | 'recent';
+      project?: string | null;
+      since?: string | null;
+      until?: string | null;
+      /** default [] */ kinds?: Array<string>;
+      weights?: 'default' | 'seed000' | 'seed004' | Weights | null;
+      /** default [] */ turns?: Array<string>;
+    };
+    result: SearchJson;
+  };
+  /** What to put before a message, fenced; empty where nothing is relevant. */
+  'recall/context': {
+    params: {
+      query: string;
+      /** default 5 */ limit?: number;
+      /** default "all" */ scope?: 'all' | 'recent';
+      project?: string | null;
+      since?: string | null;
+      until?: string | null;
+      /** default [] */ kinds?: Array<string>;
+      weights?: 'default' | 'seed000' | 'seed004' | Weights | null;
+      /** default [] */ turns?: Array<string>;
+      /** default 1500 */ maxChars?: number;
+    };
+    result: ContextJson;
   };
   /** How far a follower of the log has come; 0 where it is unknown. */
   'watermarks/get': {

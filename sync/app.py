@@ -45,6 +45,7 @@ from sync.profiles import (
     open_profile,
     take_sidecar_role,
 )
+from sync.recall.search import Recall
 from sync.redaction import Redactor
 from sync.replica import open_replica
 from sync.settings import Settings
@@ -86,6 +87,7 @@ class App:
     devices: Devices
     events: EventStore
     insights: "Callable[[], Insights]"
+    recall: Recall
     clock: Clock
     is_sidecar: bool
     start_warnings: tuple[str, ...] = ()
@@ -160,6 +162,7 @@ class App:
         self._watcher = Watcher(self.settings.memory_file, self._file_touched)
         jobs = [kept_up("file", partial(self._keep_file, self._watcher))]
         jobs += [kept_up("other processes", self._notice_other_processes), *self.events.jobs()]
+        jobs.append(kept_up("recall", self.recall.keep_up))
         if self.replicator is not None:
             jobs.append(kept_up("cloud", self.replicator.run))
             if self.settings.sync.realtime:
@@ -314,6 +317,7 @@ async def _construct(
         devices=devices,
         events=parts.event_store(settings, profile, events, intake, redactor, clock),
         insights=parts.insights(profile, events, clock, writes=is_sidecar),
+        recall=Recall(events, clock, settings.recall, moves=is_sidecar),
         clock=clock,
         is_sidecar=is_sidecar,
         start_warnings=(*replica.warnings, *switch.parked(profile)),

@@ -82,6 +82,7 @@ def _succeed(settings: Settings, clock: Clock, connection: Connection, marks_los
     Whom it replaces is noted before it is in place: the server may not be asked before another start.
     """
     former = log_store.open_replica(connection, clock)
+    log_store.begin_views_anew(connection)
     if marks_lost and settings.memory_file.exists():  # its lines came from the log: none is added twice
         log_store.set_watermark(connection, FOLLOWER, log_store.newest_position(connection), clock)
     cloud_store.become_new_replica(connection, clock)

@@ -63,3 +63,17 @@ class SyncSettings(Section):
     timeout_seconds: float = Field(default=12.0, gt=0.0, le=60.0)  # one request, as a whole
     push_events: int = Field(default=200, ge=1, le=500)
     realtime: bool = True  # hear of the other devices' changes at once; polling goes on below it
+
+
+class RecallWeights(Section):
+    """What takes the place of the preset's own numbers."""
+
+    keyword: float | None = Field(default=None, ge=0.0, le=1.0)
+    semantic: float | None = Field(default=None, ge=0.0, le=1.0)
+    decay: float | None = Field(default=None, gt=0.0, le=1.0)  # what a day leaves of a score
+
+
+class RecallSettings(Section):
+    preset: Literal["default", "seed000", "seed004"] = "default"
+    weights: RecallWeights = Field(default_factory=RecallWeights)
+    scope_days: int = Field(default=30, ge=1, le=36_500)  # how far back the recent part of the memory goes

@@ -27,6 +27,7 @@ from sync.sections import (
     DocumentSettings,
     LoadSettings,
     PrivacySettings,
+    RecallSettings,
     RecordSettings,
     RedactionSettings,
     SessionSettings,
@@ -65,6 +66,7 @@ class Settings(BaseSettings):
     sessions: SessionSettings = Field(default_factory=SessionSettings)
     document: DocumentSettings = Field(default_factory=DocumentSettings)
     sync: SyncSettings = Field(default_factory=SyncSettings)
+    recall: RecallSettings = Field(default_factory=RecallSettings)
 
     @field_validator("memory_file", "data_dir", "events_dir", "app_db", mode="before")
     @classmethod

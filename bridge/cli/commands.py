@@ -17,6 +17,7 @@ from bridge.cli import (
     login,
     memory,
     quarantine,
+    recall,
     redact,
     serve,
     watermarks,
@@ -49,6 +50,7 @@ app.command("load")(memory.load)
 app.command("update")(memory.update)
 app.command("status")(cloud.status)
 app.command("forget")(events.forget)
+app.command("search")(recall.search)
 app.command("history")(document.history)
 app.command("restore")(document.restore)
 app.command("resolve")(document.resolve)

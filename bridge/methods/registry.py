@@ -12,6 +12,7 @@ from bridge.methods import (
     health,
     insights,
     memory,
+    recall,
     redaction,
     watermarks,
 )
@@ -28,6 +29,7 @@ TABLE: Final[Table[Door]] = Table(
         *events.METHODS,
         *event_files.METHODS,
         *insights.METHODS,
+        *recall.METHODS,
         *watermarks.METHODS,
         *redaction.METHODS,
         *health.METHODS,

@@ -1,6 +1,6 @@
 """The Markdown file a person owns, the app's SQLite cache, and how both become events and back.
 
-Pure: `model`, `parse`, `render`, `edit`, `plan`, `summary`, `prompt`, `fencing`, `digest`, `labels`, `template`,
+Pure: `model`, `parse`, `render`, `edit`, `plan`, `summary`, `prompt`, `digest`, `labels`, `template`,
 `capture`.
 The document that all devices share: `shared` (its decisions, the fold), `deeds`, `entry_fold`, `copies`, `overlay`,
 `canonical`, `hand`, pure as well.

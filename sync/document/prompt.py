@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Final
 
-from sync.document.fencing import defuse
 from sync.document.labels import parse_day
 from sync.document.model import Block, Document, Kind, Section
 from sync.document.parse import parse_text
 from sync.document.summary import summarize
 from sync.document.template import PREFERENCES
+from sync.fencing import defuse
 
 OTHER_DEVICES: Final = "其他设备"  # the section name under which lines of the digest are counted
 NOTE_SECTIONS: Final = 4  # sections the last line names; ours are three, a person may have made a hundred

@@ -89,4 +89,4 @@ class Follower:
 
     @property
     def _rules(self) -> str:
-        return f"{self.view.name}.rules"
+        return f"{self.view.name}{store.RULES}"

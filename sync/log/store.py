@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Select, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, text, update
 
 from sync.clock import (
     Clock,
@@ -38,6 +38,7 @@ from sync.log.model import (
 )
 from sync.log.newest import NEWEST, newest_asked
 
+RULES: Final = ".rules"  # the end of the mark under which a view keeps the number of its rules
 ORDER: Final = "document.order"  # counts how often the events' order has changed
 
 _REPLICA: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
@@ -319,6 +320,11 @@ def set_watermark(connection: Connection, name: str, position: int, clock: Clock
     values = {"position": position, "updated_at": timestamp(clock.now())}
     if connection.execute(update(watermarks).where(watermarks.c.name == name).values(values)).rowcount == 0:
         connection.execute(insert(watermarks).values(name=name, **values))
+
+
+def begin_views_anew(connection: Connection) -> None:
+    """Let every view be built anew: what it had stored is not there any more."""
+    connection.execute(delete(watermarks).where(watermarks.c.name.endswith(RULES, autoescape=True)))
 
 
 def order(connection: Connection) -> int:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sync.document.fencing import defuse
+from sync.fencing import defuse
 from tests.hostile.poison import POISON, STRINGS
 
 

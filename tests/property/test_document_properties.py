@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync.document.edit import edit_entry, entry_text, insert_entry, insert_exchange, remove_entry, set_footer
-from sync.document.fencing import defuse
 from sync.document.merge import merge_words
 from sync.document.model import Document, Entry, Kind, Plan, Snapshot, Version
 from sync.document.parse import parse
@@ -14,6 +13,7 @@ from sync.document.plan import choose_base, plan
 from sync.document.prompt import compose
 from sync.document.render import render
 from sync.document.summary import answer_summary, one_line, question_summary
+from sync.fencing import defuse
 from tests.unit.document_examples import numbered
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))

@@ -5,8 +5,8 @@ from datetime import date
 import pytest
 
 from sync.document.digest import DeviceDigest, DigestLine, render_digest
-from sync.document.fencing import defuse
 from sync.document.prompt import Omission, compose, system_prompt
+from sync.fencing import defuse
 from tests.unit.document_examples import FULL
 
 LISTED = FULL.replace("### 工作习惯\n- （待补充）", "### 工作习惯\n- 早上先看日志\n- 用 Mac 写代码")

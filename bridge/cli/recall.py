@@ -1,0 +1,55 @@
+"""`search`: ask the memory."""
+
+from typing import Annotated, Any
+
+import typer
+
+from bridge.cli.running import JsonFlag, call, text_argument
+from sync.app import Role
+
+TEXT_WIDTH = 160  # characters of a hit in the list
+
+
+def search(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(help="What to look for; - reads standard input.")],
+    *,
+    limit: Annotated[int, typer.Option(help="How many hits.")] = 10,
+    scope: Annotated[
+        str, typer.Option(help="all, or recent: older ones only where the recent say too little.")
+    ] = "all",
+    project: Annotated[str | None, typer.Option(help="Id or path of a project.")] = None,
+    since: Annotated[str | None, typer.Option(help="A day or time; what is older is left out.")] = None,
+    until: Annotated[str | None, typer.Option(help="A day or time; what is later is left out.")] = None,
+    kind: Annotated[list[str] | None, typer.Option(help="Only this kind; may be given again.")] = None,
+    preset: Annotated[str | None, typer.Option(help="default, seed000 or seed004.")] = None,
+    prompt: Annotated[bool, typer.Option("--context", help="Print what to put before this message.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Search everything that is kept."""
+    given = {
+        "query": text_argument(query),
+        "limit": limit,
+        "scope": scope,
+        "project": project,
+        "since": since,
+        "until": until,
+        "kinds": kind,
+        "weights": preset,
+    }
+    params: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    method = "recall/context" if prompt else "recall/search"
+    call(context, method, params, _show_context if prompt else _show_hits, as_json=json, role=Role.HELPER)
+
+
+def _show_hits(result: dict[str, Any]) -> None:
+    for hit in result["hits"]:
+        text = " ".join(hit["text"].split())
+        shown = text if len(text) <= TEXT_WIDTH else text[: TEXT_WIDTH - 1] + "…"
+        typer.echo(f"{hit['score']:.2f}  {hit['date']}  {hit['kind']:<9} {shown}  ({hit['origin']}, {hit['eventId']})")
+    if not result["hits"]:
+        typer.echo("nothing found")
+
+
+def _show_context(result: dict[str, Any]) -> None:
+    typer.echo(result["context"], nl=False)

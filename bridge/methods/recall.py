@@ -1,0 +1,113 @@
+"""`recall/*`: ask the memory, or have it say what belongs to a message."""
+
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from bridge.methods.door import Door
+from bridge.methods.table import Context, Method, Params
+from sync.clock import milliseconds
+from sync.contract import recall as contract
+from sync.errors import InvalidInput
+from sync.log.envelope import instant
+from sync.log.model import NAME_LENGTH, project_id_for
+from sync.published.recall import ContextJson, SearchJson
+
+LONGEST_QUERY: Final = 100_000  # a whole dialogue; what is looked at is bounded further inside
+LARGEST_CONTEXT: Final = 100_000
+
+Query = Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_QUERY)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=200)]
+Turns = Annotated[tuple[str, ...], msgspec.Meta(max_length=100)]
+Preset = Literal["default", "seed000", "seed004"]
+
+
+class Weights(Params, frozen=True):
+    """`decay`: what a day leaves of a score."""
+
+    keyword: Share
+    semantic: Share
+    decay: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
+
+
+class Search(Params, frozen=True):
+    """`project`: its id or its path. `since`, `until`: a day or a time. `turns`: what was said before, oldest first."""
+
+    query: Query
+    limit: Limit = 10
+    scope: Literal["all", "recent"] = "all"
+    project: Name | None = None
+    since: str | None = None
+    until: str | None = None
+    kinds: tuple[Annotated[str, msgspec.Meta(max_length=NAME_LENGTH)], ...] = ()
+    weights: Preset | Weights | None = None
+    turns: Turns = ()
+
+
+class ContextParams(Search, frozen=True):
+    limit: Limit = 5
+    max_chars: Annotated[int, msgspec.Meta(ge=200, le=LARGEST_CONTEXT)] = 1_500
+
+
+async def search(context: Context[Door], params: Search) -> SearchJson:
+    app = await context.app.opened()
+    return contract.search(await app.recall.search(_ask(params, app.clock.now())))
+
+
+async def recall_context(context: Context[Door], params: ContextParams) -> ContextJson:
+    app = await context.app.opened()
+    ask = _ask(params, app.clock.now())
+    return contract.context(await app.recall.context(ask, max_chars=params.max_chars))
+
+
+def _ask(params: Search, now: datetime) -> Any:
+    from sync.recall.fuse import PRESETS, Preset  # noqa: PLC0415 - a start need not load the room
+    from sync.recall.model import Ask, Scope  # noqa: PLC0415
+
+    given = params.weights
+    named = PRESETS[given] if isinstance(given, str) else None
+    return Ask(
+        query=params.query,
+        limit=params.limit,
+        scope=Scope(params.scope),
+        project_id=_project_id(params.project),
+        since_ms=_moment(params.since, "since", now),
+        until_ms=_moment(params.until, "until", now),
+        kinds=params.kinds,
+        preset=Preset(given.keyword, given.semantic, decay=given.decay) if isinstance(given, Weights) else named,
+        turns=params.turns,
+    )
+
+
+def _project_id(project: str | None) -> str | None:
+    """An id as it is, a path as the id it stands for."""
+    is_path = project is not None and ("/" in project or "\\" in project)
+    return project_id_for(project) if is_path else project
+
+
+def _moment(text: str | None, field: str, now: datetime) -> int | None:
+    """A time with its zone, or a day: its beginning here."""
+    if text is None:
+        return None
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=now.tzinfo)
+    except ValueError:
+        day = instant(text, field=field)
+    try:
+        return milliseconds(day)
+    except OverflowError as error:
+        raise InvalidInput(f"{field} is out of the calendar", field=field) from error
+
+
+METHODS: Final[list[Method[Door, Any]]] = [
+    Method("recall/search", Search, search, "What is kept that answers a question, best first."),
+    Method(
+        "recall/context",
+        ContextParams,
+        recall_context,
+        "What to put before a message, fenced; empty where nothing is relevant.",
+    ),
+]

@@ -1,0 +1,81 @@
+"""How well an item's words answer a query's: BM25 over terms of three weights, and what neighbours add. Pure.
+
+Decisions
+    A term counts once in an item: what is kept is short, and the index need not hold frequencies.
+    A pair of characters weighs 1, a single one a third: it finds 爬 in 爬山 and decides little. A word of Latin letters
+    weighs what the pair and both characters of a Chinese word weigh together, a part of an identifier less.
+    In a question of few terms an item must hold more than a single character of it: 三点 is not answered by 四点.
+    An item longer than `LONGEST_RATIO` times the average is not punished further: a long message is still one message.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sync.recall.segment import Shape, Term
+
+K1: Final = 1.2
+B: Final = 0.75
+LONGEST_RATIO: Final = 4.0
+FEW: Final = 12  # terms of a question that is a search, not a message
+NEIGHBOUR: Final = 0.3  # what the best neighbour in a conversation adds of its own score
+SHAPES: Final[Mapping[Shape, float]] = {Shape.PAIR: 1.0, Shape.SINGLE: 0.3, Shape.WORD: 1.6, Shape.PART: 0.8}
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """An item that holds some of a query's terms. `score` 0 to 1 of what an item with all of them would have."""
+
+    item_id: int
+    score: float
+    cover: float
+
+
+def weights(asked: Iterable[Term]) -> dict[str, float]:
+    """Each term of a query once, with what it weighs: its shape, as often as it is said."""
+    return {term.text: SHAPES[term.shape] * count for term, count in reversed(Counter(asked).items())}
+
+
+def rarity(holders: int, items: int) -> float:
+    """The idf of a term that `holders` of `items` hold; never negative."""
+    return math.log(1.0 + (items - min(holders, items) + 0.5) / (holders + 0.5))
+
+
+def matches(
+    asked: Mapping[str, float],
+    holders: Mapping[str, Sequence[tuple[int, int]]],
+    counts: Mapping[str, int],
+    *,
+    items: int,
+    mean_length: float,
+) -> list[Match]:
+    """Every item that holds a term, best first; the newest of equals first.
+
+    `holders`: the (item id, length) of those that hold a term; `counts`: how many do, also of terms whose holders
+    were not fetched.
+    """
+    worth = {term: weight * rarity(counts.get(term, 0), items) for term, weight in asked.items()}
+    whole = sum(worth.values()) or 1.0
+    found: dict[int, float] = {}
+    lengths: dict[int, int] = {}
+    telling = {item_id for term, rows in holders.items() if len(term) > 1 for item_id, _ in rows}
+    is_search = len(asked) <= FEW and any(len(term) > 1 for term in asked)
+    for term, rows in holders.items():
+        value = worth[term]
+        for item_id, length in rows:
+            found[item_id] = found.get(item_id, 0.0) + value
+            lengths[item_id] = length
+    scored = (
+        Match(item_id, value / whole * damped(lengths[item_id], mean_length), value / whole)
+        for item_id, value in found.items()
+        if not is_search or item_id in telling
+    )
+    return sorted(scored, key=lambda match: (-match.score, -match.item_id))
+
+
+def damped(length: int, mean_length: float) -> float:
+    """BM25's factor of an item of this length that holds a term once; 1 at average length."""
+    ratio = min(length / mean_length, LONGEST_RATIO) if mean_length else 1.0
+    return (K1 + 1.0) / (1.0 + K1 * (1.0 - B + B * ratio))

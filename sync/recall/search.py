@@ -1,0 +1,209 @@
+"""A question and its answer: the index brought level, words and meaning asked, one order made of both.
+
+Decisions
+    An answer holds everything recorded before it: a process that may move the view takes in what is new first, any
+    other waits a moment for the one that does.
+    The same question is answered from what was found before, until the database has changed.
+    Common terms are counted, not read: the holders of the rarest terms are the candidates, `CANDIDATES` rows of them at
+    most, newest first. So a question costs the same whether a thousand or a hundred thousand items hold 我们.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from sqlalchemy import Connection
+
+from sync.clock import Clock, milliseconds
+from sync.log import store as log_store
+from sync.log.follower import Follower
+from sync.log.log import Log
+from sync.recall import pack, store
+from sync.recall.dedup import folded
+from sync.recall.fuse import Fused, Preset, factor, fused, preset_of
+from sync.recall.model import Answer, Ask, Hit, Kept, Parts, Scope
+from sync.recall.query import Wanted, matches_phrases, wanted
+from sync.recall.score import NEIGHBOUR, Match, matches
+from sync.recall.store import Filter
+from sync.recall.view import RecallView
+from sync.sections import RecallSettings
+
+CANDIDATES: Final = 12_000  # rows of the word index that one question reads
+COUNTED: Final = 1_500  # holders of a term up to which they are counted one by one
+LOOKED_AT: Final = 120  # of the best candidates, those whose text is read
+THIN: Final = 3  # hits of the recent part below which the old part is searched too
+KEPT_ANSWERS: Final = 64
+PATIENCE: Final = 2.0  # seconds a process that may not move the view waits for the one that does
+LOOK_AGAIN: Final = 0.05
+CALM: Final = 0.5  # seconds that a burst of updates, or a start, has before its words are indexed
+DAY_MS: Final = 86_400_000
+FENCE_BYTES: Final = 6
+
+
+class Recall:
+    """One profile's index and its answers. `moves`: whether this process may bring the index level."""
+
+    def __init__(self, log: Log, clock: Clock, options: RecallSettings, *, moves: bool) -> None:
+        self.follower = Follower(log, RecallView(), clock)
+        self._log = log
+        self._clock = clock
+        self._options = options
+        self._moves = moves
+        given = options.weights
+        self._preset = preset_of(options.preset, keyword=given.keyword, semantic=given.semantic, decay=given.decay)
+        self._level_at: object = None
+        self._answers: dict[tuple[Ask, str], Answer] = {}
+        self._answers_at: object = None
+
+    async def keep_up(self) -> None:
+        """Follow the log until cancelled, a moment behind it: a question asks for the rest itself."""
+        await asyncio.sleep(CALM)
+        while True:
+            seen = self._log.changed.count
+            await self.follower.catch_up()
+            await self._log.changed.wait(seen)
+            await asyncio.sleep(CALM)
+
+    async def search(self, ask: Ask) -> Answer:
+        """Hits for a question, best first. Raises StorageError."""
+        await self._be_level()
+        token = self._log.database.token()
+        if token != self._answers_at:
+            self._answers_at, self._answers = token, {}
+        key = (ask, self._clock.now().date().isoformat())
+        if key not in self._answers:
+            answer = await self._answer(ask)
+            if self._log.database.is_steady(token) and len(self._answers) < KEPT_ANSWERS:
+                self._answers[key] = answer
+            return answer
+        return self._answers[key]
+
+    async def context(self, ask: Ask, *, max_chars: int) -> pack.Packed:
+        """What to put before a message; an empty text where nothing has to do with it."""
+        answer = await self.search(replace(ask, scope=Scope.RECENT if ask.scope is Scope.ALL else ask.scope))
+        sought = wanted(ask.query, ask.turns, self._clock.now())
+        relevant = folded((hit for hit in answer.hits if pack.is_relevant(hit, certain=2.0)), strictly=True)
+        fence = self._clock.random_bytes(FENCE_BYTES).hex()
+        return pack.packed(relevant, sought.terms, fence=fence, max_chars=max_chars, here=self._log.device_id)
+
+    async def _answer(self, ask: Ask) -> Answer:
+        now_ms = milliseconds(self._clock.now())
+        if ask.scope is Scope.RECENT:
+            hot_since = now_ms - self._options.scope_days * DAY_MS
+            recent = await self._within(replace(ask, since_ms=max(ask.since_ms or hot_since, hot_since)))
+            if len(recent.hits) >= min(THIN, ask.limit):
+                return replace(recent, cold=False)
+        return await self._within(ask)
+
+    async def _within(self, ask: Ask) -> Answer:
+        sought = wanted(ask.query, ask.turns, self._clock.now())
+        named = sought.since_ms is not None and ask.since_ms is None and ask.until_ms is None
+        if named and not sought.prefers:
+            answer = await self._asked(ask, sought, Filter(ask.project_id, sought.since_ms, sought.until_ms, ask.kinds))
+            if answer.hits:
+                return answer
+        return await self._asked(ask, sought, Filter(ask.project_id, ask.since_ms, ask.until_ms, ask.kinds))
+
+    async def _asked(self, ask: Ask, sought: Wanted, within: Filter) -> Answer:
+        preset = ask.preset or self._preset
+        limit = min(ask.limit, preset.limit or ask.limit)
+        now_ms = milliseconds(self._clock.now())
+        work: Callable[[Connection], list[Hit]] = lambda connection: _hits(  # noqa: E731 - one transaction's work
+            connection, sought, within, preset, limit=limit, now_ms=now_ms
+        )
+        hits = await self._log.database.read(work)
+        return Answer(tuple(hits), "off", within.since_ms, within.until_ms)
+
+    async def _be_level(self) -> None:
+        """Take in what the log has and the index has not."""
+        token = self._log.database.token()
+        if token == self._level_at:
+            return
+        if self._moves:
+            if not await self._log.database.read(self._is_level):
+                await self.follower.catch_up()
+        else:
+            await self._wait_for_the_mover()
+        token = self._log.database.token()
+        if self._log.database.is_steady(token):
+            self._level_at = token
+
+    async def _wait_for_the_mover(self) -> None:
+        waited = 0.0
+        while not await self._log.database.read(self._is_level) and waited < PATIENCE:
+            await asyncio.sleep(LOOK_AGAIN)
+            waited += LOOK_AGAIN
+
+    def _is_level(self, connection: Connection) -> bool:
+        mark = log_store.watermark(connection, self.follower.view.name)
+        newest = log_store.newest_position(connection)
+        return mark >= newest and store.exists(connection)
+
+
+def _hits(
+    connection: Connection, sought: Wanted, within: Filter, preset: Preset, *, limit: int, now_ms: int
+) -> list[Hit]:
+    if not store.exists(connection):
+        return []  # nobody has kept the index of this profile yet
+    words = _matches(connection, sought, within)
+    order = fused(words, None, preset)[: max(LOOKED_AT, limit * 3)]
+    ready = store.kept(connection, [item.item_id for item in order])
+    hits = [
+        _hit(item, ready[item.item_id], sought, preset, now_ms)
+        for item in order
+        if item.item_id in ready and matches_phrases(ready[item.item_id].text, sought.phrases)
+    ]
+    hits.sort(key=lambda hit: (-hit.score, -hit.kept.item_id))
+    return _with_neighbours(connection, folded(hits)[:limit])
+
+
+def _with_neighbours(connection: Connection, hits: list[Hit]) -> list[Hit]:
+    """Hits with what was said before and after them: the question to an answer, the answer to a question."""
+    near = store.turns(connection, [hit.kept.item_id for hit in hits])
+    texts = store.texts(connection, [at for found in near.values() for at in found])
+    return [replace(hit, around=tuple(texts[at] for at in near.get(hit.kept.item_id, ()))) for hit in hits]
+
+
+def _matches(connection: Connection, sought: Wanted, within: Filter) -> list[Match]:
+    items, mean_length = store.totals(connection)
+    counts = {term: store.count(connection, term, COUNTED) for term in sought.terms}
+    room = CANDIDATES
+    holders: dict[str, Sequence[tuple[int, int]]] = {}
+    for term in sorted((term for term, count in counts.items() if count), key=lambda term: counts[term]):
+        if room <= 0:
+            break
+        holders[term] = store.holders(connection, term, within, room)
+        room -= len(holders[term])
+    found = matches(sought.terms, holders, counts, items=items, mean_length=mean_length)
+    return _beside(connection, found)
+
+
+def _beside(connection: Connection, found: list[Match]) -> list[Match]:
+    """What was said in a conversation next to what matches counts a little more."""
+    best = found[:LOOKED_AT]
+    turns = store.turns(connection, [match.item_id for match in best])
+    score = {match.item_id: match.score for match in found}
+    lifted = [
+        replace(match, score=match.score + NEIGHBOUR * max((score.get(other, 0.0) for other in near), default=0.0))
+        for match in best
+        for near in (turns.get(match.item_id, ()),)
+    ]
+    return sorted(lifted, key=lambda match: (-match.score, -match.item_id)) + found[LOOKED_AT:]
+
+
+def _hit(item: Fused, kept: Kept, sought: Wanted, preset: Preset, now_ms: int) -> Hit:
+    preferred = (
+        sought.prefers
+        and sought.since_ms is not None
+        and sought.until_ms is not None
+        and sought.since_ms <= kept.ts_ms < sought.until_ms
+    )
+    times = factor(
+        importance=kept.importance,
+        marks=kept.marks,
+        age_ms=now_ms - kept.ts_ms,
+        preset=preset,
+        preferred=preferred,
+    )
+    return Hit(kept, item.score * times, Parts(item.keyword, item.semantic, item.cover, times))

@@ -1,0 +1,290 @@
+"""The index's SQL. Every function runs inside a transaction of the caller.
+
+Decisions
+    The tables are the view's own: it makes them when it begins and drops them when it begins anew, so a SQLite without
+    FTS5 lacks recall and nothing else, and a new layout needs no migration.
+    The word index holds which items have a term and nothing more (`detail=none`, contentless): scores are ours
+    (`score.py`), and 100,000 items take less room than their texts. Its rows are taken out with the words that were
+    put in, so the text stands beside it; whose it is and when it was said stays with the event.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from sync.clock import EPOCH
+from sync.recall.items import PLACES, is_turn
+from sync.recall.model import Kept
+from sync.recall.segment import terms
+
+_TABLES: Final = (
+    """create table recall_items (
+      id integer primary key, born integer not null, entry_id text, kind text not null, project_id text not null,
+      ts_ms integer not null, length integer not null, importance real not null, marks text not null, text text not null
+    )""",
+    "create unique index recall_by_entry on recall_items (entry_id) where entry_id is not null",
+    "create index recall_by_birth on recall_items (born) where born <> id",
+    "create index recall_by_time on recall_items (ts_ms)",
+    """create virtual table recall_words using fts5(
+      words, content='', detail=none, columnsize=0, tokenize="ascii tokenchars '_./#+@:-'"
+    )""",
+    "create table recall_totals (one integer primary key check (one = 1), items integer, length integer)",
+    "insert into recall_totals values (1, 0, 0)",
+)
+_NAMES: Final = ("recall_words", "recall_items", "recall_totals")
+_INSERT: Final = "insert into recall_items values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INDEX: Final = "insert into recall_words (rowid, words) values (?, ?)"
+_UNINDEX: Final = "insert into recall_words (recall_words, rowid, words) values ('delete', ?, ?)"
+_COUNT: Final = "update recall_totals set items = items + ?, length = length + ?"
+_COLUMNS: Final = "id, born, entry_id, kind, project_id, ts_ms, length, importance, marks, text"
+_WITH_EVENT: Final = f"""
+    select i.id, i.entry_id, i.kind, i.text, i.importance, i.marks, i.project_id, i.ts_ms,
+      e.event_id, e.ts, e.utc_offset, e.project_path, e.session_id, e.device_id, e.origin
+    from recall_items i join events e on e.position = i.id / {PLACES} where i.id in """
+
+_BESIDE: Final = (
+    "select (select max(id) from recall_items where id < ?), (select min(id) from recall_items where id > ?)"
+)
+_TURN: Final = f"""
+    select i.id, i.kind, substr(i.text, 1, 40), e.session_id, e.device_id
+    from recall_items i join events e on e.position = i.id / {PLACES} where i.id in """
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of `recall_items`. `born`: the id under which the line first came in."""
+
+    item_id: int
+    born: int
+    entry_id: str | None
+    kind: str
+    project_id: str
+    ts_ms: int
+    importance: float
+    marks: tuple[str, ...]
+    text: str
+
+    def words(self) -> list[str]:
+        """Every term of text and marks, with repetitions."""
+        return [term.text for term in terms(" ".join((self.text, *self.marks)))]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which items count; times in Unix milliseconds, `until_ms` exclusive."""
+
+    project_id: str | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+    kinds: tuple[str, ...] = ()
+
+    def where(self) -> tuple[str, list[Any]]:
+        """Conditions on `i`, each with `and` before it, and what they are given."""
+        given: list[tuple[str, list[Any]]] = []
+        if self.project_id is not None:
+            given.append(("i.project_id = ?", [self.project_id]))
+        if self.since_ms is not None:
+            given.append(("i.ts_ms >= ?", [self.since_ms]))
+        if self.until_ms is not None:
+            given.append(("i.ts_ms < ?", [self.until_ms]))
+        if self.kinds:
+            given.append((f"i.kind in ({_places(self.kinds)})", list(self.kinds)))
+        return "".join(f" and {text}" for text, _ in given), [value for _, values in given for value in values]
+
+
+def create(connection: Connection) -> None:
+    """Make the tables anew, empty."""
+    for name in _NAMES:
+        connection.exec_driver_sql(f"drop table if exists {name}")
+    for statement in _TABLES:
+        connection.exec_driver_sql(statement)
+
+
+def exists(connection: Connection) -> bool:
+    return connection.exec_driver_sql("select 1 from sqlite_master where name = 'recall_totals'").first() is not None
+
+
+def put(connection: Connection, rows: Sequence[Row]) -> None:
+    """Add rows that are not there yet."""
+    if not rows:
+        return
+    words = [row.words() for row in rows]
+    values = [
+        (
+            row.item_id,
+            row.born,
+            row.entry_id,
+            row.kind,
+            row.project_id,
+            row.ts_ms,
+            len(found),
+            row.importance,
+            " ".join(row.marks),
+            row.text,
+        )
+        for row, found in zip(rows, words, strict=True)
+    ]
+    connection.exec_driver_sql(_INSERT, values)
+    indexed = [(row.item_id, " ".join(dict.fromkeys(found))) for row, found in zip(rows, words, strict=True)]
+    connection.exec_driver_sql(_INDEX, indexed)
+    connection.exec_driver_sql(_COUNT, (len(rows), sum(map(len, words))))
+
+
+def remove(connection: Connection, rows: Sequence[Row]) -> None:
+    """Take rows out, with every word of theirs."""
+    for row in rows:
+        found = row.words()
+        connection.exec_driver_sql(_UNINDEX, (row.item_id, " ".join(dict.fromkeys(found))))
+        connection.exec_driver_sql("delete from recall_items where id = ?", (row.item_id,))
+        connection.exec_driver_sql(_COUNT, (-1, -len(found)))
+
+
+def by_entries(connection: Connection, entry_ids: Sequence[str]) -> list[Row]:
+    return _rows(connection, f"entry_id in ({_places(entry_ids)})", entry_ids)
+
+
+def by_ids(connection: Connection, item_ids: Sequence[int]) -> list[Row]:
+    return _rows(connection, f"id in ({_places(item_ids)})", item_ids)
+
+
+def by_positions(connection: Connection, positions: Sequence[int]) -> list[Row]:
+    """What came from the events at these positions, also where a later event has changed it."""
+    ids = [position * PLACES + place for position in positions for place in range(PLACES)]
+    places = _places(ids)
+    return _rows(connection, f"id in ({places}) or (born <> id and born in ({places}))", ids * 2)
+
+
+def totals(connection: Connection) -> tuple[int, float]:
+    """How many items there are, and how many terms one has on average."""
+    items, length = connection.exec_driver_sql("select items, length from recall_totals").one()
+    return int(items), (length / items if items else 0.0)
+
+
+def positions_of(connection: Connection, event_ids: Sequence[str]) -> dict[str, int]:
+    """Where events stand in the log; those that are not held are left out."""
+    found = connection.exec_driver_sql(
+        f"select event_id, position from events where event_id in ({_places(event_ids)})", tuple(event_ids)
+    )
+    return {row.event_id: row.position for row in found}
+
+
+def count(connection: Connection, term: str, limit: int) -> int:
+    """How many items hold a term; of more than `limit`, about how many, by how dense its first ones lie."""
+    held, first, last = (
+        _cursor(connection)
+        .execute(
+            "select count(*), min(rowid), max(rowid) from"
+            " (select rowid from recall_words where recall_words match ? limit ?)",
+            (_quoted(term), limit),
+        )
+        .fetchone()
+    )
+    if held < limit:
+        return int(held)
+    newest = int(connection.exec_driver_sql("select max(id) from recall_items").scalar_one())
+    return int(max(held, held * (newest - first + 1) / (last - first + 1)))
+
+
+def holders(connection: Connection, term: str, asked: Filter, limit: int) -> list[tuple[int, int]]:
+    """(item id, length) of the newest items that hold a term."""
+    where, given = asked.where()
+    statement = (
+        "select i.id, i.length from recall_words w cross join recall_items i on i.id = w.rowid"
+        f" where w.recall_words match ?{where} order by w.rowid desc limit ?"
+    )
+    found: list[tuple[int, int]] = _cursor(connection).execute(statement, (_quoted(term), *given, limit)).fetchall()
+    return found
+
+
+def kept(connection: Connection, item_ids: Sequence[int]) -> dict[int, Kept]:
+    """Items with what their events say of them."""
+    found = connection.exec_driver_sql(_WITH_EVENT + f"({_places(item_ids)})", tuple(item_ids))
+    return {row.id: _kept(row) for row in found}
+
+
+def turns(connection: Connection, item_ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
+    """The turns before and after each of these items in the same conversation; items that are no turns are left out."""
+    cursor = _cursor(connection)
+    beside = {item_id: cursor.execute(_BESIDE, (item_id, item_id)).fetchone() for item_id in item_ids}
+    named = list({at for item_id, near in beside.items() for at in (item_id, *near) if at is not None})
+    said = {row[0]: row for row in cursor.execute(_TURN + f"({_places(named)})", named)}
+    sessions = {at: (session, device) for at, kind, head, session, device in said.values() if is_turn(kind, head)}
+    return {
+        item_id: tuple(at for at in near if at in sessions and sessions[at] == sessions[item_id])
+        for item_id, near in beside.items()
+        if item_id in sessions
+    }
+
+
+def texts(connection: Connection, item_ids: Sequence[int]) -> dict[int, str]:
+    found = connection.exec_driver_sql(
+        f"select id, text from recall_items where id in ({_places(item_ids)})", tuple(item_ids)
+    )
+    return {row.id: row.text for row in found}
+
+
+def _rows(connection: Connection, where: str, given: Iterable[Any]) -> list[Row]:
+    found = connection.exec_driver_sql(f"select {_COLUMNS} from recall_items where {where}", tuple(given))
+    return [
+        Row(
+            row.id,
+            row.born,
+            row.entry_id,
+            row.kind,
+            row.project_id,
+            row.ts_ms,
+            row.importance,
+            tuple(row.marks.split()),
+            row.text,
+        )
+        for row in found
+    ]
+
+
+def _kept(row: Any) -> Kept:
+    return Kept(
+        item_id=row.id,
+        event_id=row.event_id,
+        entry_id=row.entry_id,
+        kind=row.kind,
+        text=row.text,
+        date=_day(row.ts_ms, row.utc_offset),
+        ts=row.ts,
+        ts_ms=row.ts_ms,
+        project_id=row.project_id,
+        project_path=row.project_path,
+        session_id=row.session_id,
+        device_id=row.device_id,
+        origin=row.origin,
+        importance=row.importance,
+        marks=tuple(row.marks.split()),
+    )
+
+
+def _day(ts_ms: int, utc_offset: int) -> str:
+    try:
+        return (EPOCH + timedelta(milliseconds=ts_ms, minutes=utc_offset)).date().isoformat()
+    except OverflowError:  # a time of another program that no calendar has
+        return datetime(1970, 1, 1, tzinfo=UTC).date().isoformat()
+
+
+def _cursor(connection: Connection) -> Any:
+    """The driver's own cursor: a query asks a hundred small questions, and each would cost thrice as much."""
+    driver: Any = connection.connection.driver_connection
+    return driver.cursor()
+
+
+def _quoted(term: str) -> str:
+    return '"' + term.replace('"', '""') + '"'
+
+
+def _places(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def everything(connection: Connection) -> Iterator[Row]:
+    """All rows in order, for whoever compares two indexes."""
+    yield from _rows(connection, "true order by id", ())

@@ -1,0 +1,74 @@
+"""Recall through the real program: found at once, from either door; silent where nothing belongs to a message."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.sidecar import CallFailed, Home, Sidecar, eventually
+
+FACTS = ("支付接口失败后重试三次", "周末和小李去吃了重庆火锅", "国庆节去黄山爬山", "Deploys happen on Fridays")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "a")
+
+
+def facts(*texts: str) -> list[dict[str, object]]:
+    return [{"type": "memory_fact", "event_id": f"fact-{text}", "payload": {"content": text}} for text in texts]
+
+
+def test_what_was_just_appended_is_found_by_the_sidecar_and_by_a_command(home: Home) -> None:
+    with Sidecar(home) as app:
+        app.call("events/appendBatch", events=facts(*FACTS))
+        for query, fact in (("重试", FACTS[0]), ("火锅", FACTS[1]), ("爬山", FACTS[2]), ("friday deploy", FACTS[3])):
+            found = app.call("recall/search", query=query, limit=5)["hits"]
+            assert found[0]["eventId"] == f"fact-{fact}"
+            assert found[0]["pointer"]["eventId"] == found[0]["eventId"]
+        home.json("events", "append", json.dumps(facts("买了榴莲")[0]))  # another process, while a sidecar runs
+        assert app.call("recall/search", query="榴莲")["hits"][0]["text"] == "买了榴莲"
+        assert home.json("search", "榴莲")["hits"][0]["text"] == "买了榴莲"
+        app.call("events/forget", eventIds=["fact-买了榴莲"])
+        assert app.call("recall/search", query="榴莲")["hits"] == []
+    assert home.json("search", "火锅", "--limit", "1")["hits"][0]["text"] == FACTS[1]
+    assert FACTS[1] in home.run("search", "火锅").stdout
+
+
+def test_a_command_indexes_where_no_sidecar_runs(home: Home) -> None:
+    home.json("events", "append-batch", json.dumps(facts(*FACTS)))
+    assert home.json("search", "火锅")["hits"][0]["text"] == FACTS[1]
+    assert "nothing found" in home.run("search", "直升机").stdout
+
+
+def test_a_context_is_what_belongs_to_the_message_or_nothing(home: Home) -> None:
+    with Sidecar(home) as app:
+        app.call("memory/update", userMessage="我们的部署脚本放在 scripts/deploy.sh", aiResponse="记下了")
+        app.call("events/appendBatch", events=facts(*FACTS))
+        told = app.call("recall/context", query="部署脚本在哪里？")["context"]
+        assert "scripts/deploy.sh" in told
+        assert app.call("recall/context", query="今天天气怎么样") == {"context": "", "hits": []}
+        turns = ["我们来看部署脚本"]
+        assert "scripts/deploy.sh" in app.call("recall/context", query="继续", turns=turns)["context"]
+        assert "scripts/deploy.sh" in home.run("search", "部署脚本在哪里？", "--context").stdout
+
+
+def test_wrong_params_are_named(home: Home) -> None:
+    with Sidecar(home) as app:
+        for params, field in (({"query": ""}, "query"), ({"query": "x", "since": "soon"}, "since")):
+            with pytest.raises(CallFailed) as refused:
+                app.call("recall/search", **params)
+            assert refused.value.code == -32602
+            assert field in str(refused.value)
+
+
+def test_a_hand_edit_is_found_too(home: Home) -> None:
+    with Sidecar(home) as app:
+        loaded = app.call("memory/load", waitMs=0)
+        document = loaded["document"].replace("### 工作习惯\n", "### 工作习惯\n- 上午不排会议\n", 1)
+        app.call("memory/save", document=document, baseSha256=loaded["documentSha256"])
+
+        def found() -> bool:
+            return bool(app.call("recall/search", query="会议", kinds=["entry"])["hits"])
+
+        eventually(found)

@@ -1,0 +1,54 @@
+"""The JSON of recall, pinned value for value, and as its published types say."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from sync.contract import recall as contract
+from sync.published.recall import ContextJson, SearchJson
+from sync.recall.model import Answer, Hit, Kept, Parts
+from sync.recall.pack import Packed
+
+FILE: Final = Path(__file__).with_name("golden") / "recall.json"
+KEPT: Final = Kept(
+    item_id=12,
+    event_id="evt_1",
+    entry_id="ent_a",
+    kind="entry",
+    text="早上喝绿茶",
+    date="2026-01-08",
+    ts="2026-01-08T07:49:12.000Z",
+    ts_ms=1_767_858_552_000,
+    project_id="proj_global",
+    project_path=None,
+    session_id="sess_1",
+    device_id="device-a",
+    origin="user-typed",
+    importance=0.5,
+    marks=("important",),
+)
+HITS: Final = (
+    Hit(KEPT, 0.123456, Parts(1.0, 0.5, 0.25, 1.25), ("以前呢", "以后呢"), ("evt_2",)),
+    Hit(KEPT, 0.1, Parts(1.0, None, 0.25, 1.0)),
+)
+SAMPLES: Final[dict[str, tuple[Any, type]]] = {
+    "search": (contract.search(Answer(HITS, "used", 1_767_858_552_000, None, cold=False)), SearchJson),
+    "nothing": (contract.search(Answer((), "off", None, 2**62)), SearchJson),
+    "context": (contract.context(Packed("<memory-k3v9>…", HITS[:1])), ContextJson),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_the_json_is_what_it_was_and_what_its_type_says(name: str) -> None:
+    """Where a change is meant: python -m tests.contract.test_recall_contract."""
+    value, published = SAMPLES[name]
+    assert json.loads(FILE.read_text("utf-8"))[name] == value
+    assert msgspec.convert(value, published, strict=True) == value
+
+
+if __name__ == "__main__":
+    values = {name: value for name, (value, _) in SAMPLES.items()}
+    FILE.write_text(json.dumps(values, ensure_ascii=False, indent=2, sort_keys=True) + "\n", "utf-8")

@@ -1,0 +1,275 @@
+"""Everything that is kept is found, what left is not, and every answer says where it comes from."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from sync.log import store as log_store
+from sync.recall import store
+from sync.recall.model import Ask, Scope
+from sync.recall.search import CANDIDATES, Recall
+from sync.sections import RecallSettings
+from tests.integration.recall_desk import Desk, open_desk
+from tests.support import event
+
+FACTS = (
+    "支付接口失败后重试三次，每次间隔两秒",
+    "周末和小李去吃了重庆火锅",
+    "国庆节去黄山爬山，看了日出",
+    "项目使用 FastAPI 与 PostgreSQL",
+    "The children were running in the park yesterday",
+    "fetchUserById 返回 E1001 时检查 retry_count",
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("重试", FACTS[0]),
+        ("火锅", FACTS[1]),
+        ("火鍋", FACTS[1]),
+        ("爬山", FACTS[2]),
+        ("锅", FACTS[1]),
+        ("山", FACTS[2]),
+        ("fastapi", FACTS[3]),
+        ("用的什么数据库？PostgreSQL 吗", FACTS[3]),
+        ("child runs", FACTS[4]),
+        ("E1001", FACTS[5]),
+        ("user id", FACTS[5]),
+        ("RETRY_COUNT", FACTS[5]),
+        ("ＦａｓｔＡＰＩ", FACTS[3]),
+    ],
+)
+async def test_words_of_any_length_script_and_form_are_found(tmp_path: Path, query: str, expected: str) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.keep(*FACTS)
+        assert (await desk.found(query))[0] == expected
+
+
+async def test_a_hit_says_where_it_comes_from(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        (said,) = await desk.keep(
+            "爱吃火锅", ts="2025-12-31T23:30:00.000Z", project_id="proj_abcd1234", origin="user-typed", session_id="s1"
+        )
+        (hit,) = (await desk.ask("火锅")).hits
+        kept = hit.kept
+        assert (kept.event_id, kept.kind, kept.origin, kept.device_id) == (said, "fact", "user-typed", "device-a")
+        assert (kept.project_id, kept.session_id, kept.date) == ("proj_abcd1234", "s1", "2026-01-01")  # as it was there
+        assert 0 < hit.parts.cover <= 1
+        assert hit.parts.semantic is None
+
+
+async def test_every_type_that_carries_words_is_indexed(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.keep("事实里有榴莲")
+        await desk.keep("反馈里有榴莲", kind="user_feedback")
+        await desk.keep("别的程序说榴莲", kind="invented_type")
+        await desk.event("message", role="user", content="消息里有榴莲")
+        await desk.event("exchange_recorded", question="榴莲好吃吗", answer="因人而异")
+        await desk.event("entry_added", entry_id="ent_a", section=["用户偏好"], text="- 不吃榴莲", after=None)
+        kinds = {hit.kept.kind for hit in (await desk.ask("榴莲")).hits}
+        assert kinds == {"fact", "feedback", "invented_type", "message", "exchange", "entry"}
+
+
+async def test_an_edited_line_is_found_by_its_new_words_only_and_a_removed_one_by_none(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        section = ["用户偏好", "工作习惯"]
+        await desk.event("entry_added", entry_id="ent_a", section=section, text="- 早上喝咖啡", after=None)
+        assert await desk.found("咖啡") == ["早上喝咖啡"]
+        await desk.event("entry_edited", entry_id="ent_a", section=section, text="- 早上喝绿茶", base_hash="0")
+        assert await desk.found("咖啡") == []
+        assert await desk.found("绿茶") == ["早上喝绿茶"]
+        await desk.event("entry_removed", entry_id="ent_a", section=section)
+        assert await desk.found("绿茶") == []
+
+
+async def test_the_edited_half_of_an_exchange_replaces_it(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        said = await desk.event("exchange_recorded", question="周会几点", answer="下午三点")
+        section = ["重要对话记录", "2026/2/2"]
+        await desk.event("entry_edited", entry_id=f"{said}.a", section=section, text="- AI 答：改到四点", base_hash="0")
+        assert await desk.found("三点") == []
+        assert await desk.found("四点") == ["改到四点"]
+        await desk.forget(said)
+        assert await desk.found("四点") == []
+
+
+async def test_what_is_forgotten_leaves_the_index_and_its_words(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        gone, stays = await desk.keep("密谋吃火锅", "公开吃火锅")
+        assert len(await desk.found("火锅")) == 2
+        await desk.forget(gone)
+        assert await desk.found("火锅") == ["公开吃火锅"]
+        assert await desk.found("密谋") == []
+        await desk.forget(stays)
+        assert await desk.found("火锅") == []
+        assert await desk.device.database.read(store.totals) == (0, 0.0)
+
+
+async def test_filters_by_project_kind_and_time(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.keep("甲项目的部署", project_id="proj_aaaaaaaa", ts="2026-01-10T00:00:00.000Z")
+        await desk.keep("乙项目的部署", project_id="proj_bbbbbbbb", ts="2026-01-20T00:00:00.000Z")
+        await desk.keep("部署要快", kind="user_feedback", ts="2026-01-30T00:00:00.000Z")
+        assert len(await desk.found("部署")) == 3
+        assert await desk.found("部署", project_id="proj_aaaaaaaa") == ["甲项目的部署"]
+        assert await desk.found("部署", kinds=("feedback",)) == ["部署要快"]
+        late = 1_768_867_200_000  # 2026-01-20
+        assert await desk.found("部署", until_ms=late) == ["甲项目的部署"]
+        assert set(await desk.found("部署", since_ms=late)) == {"乙项目的部署", "部署要快"}
+
+
+async def test_a_day_in_words_narrows_and_is_dropped_where_that_leaves_nothing(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:  # it is 2026-02-02, a Monday
+        await desk.keep("部署失败了", ts="2026-02-01T10:00:00.000Z")
+        await desk.keep("部署成功了", ts="2026-01-20T10:00:00.000Z")
+        assert await desk.found("昨天的部署") == ["部署失败了"]
+        assert await desk.found("上上周的部署") == ["部署成功了"]
+        assert len(await desk.found("去年的部署")) == 2
+
+
+async def test_old_memories_are_found_as_well_as_new_ones_unless_decay_is_asked_for(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        (old,) = await desk.keep("最喜欢的火锅店叫老灶", ts="2021-01-01T00:00:00.000Z")
+        await desk.keep("路过一家火锅店", ts="2026-02-01T00:00:00.000Z")
+        assert (await desk.ask("火锅店 老灶")).hits[0].kept.event_id == old
+    async with open_desk(tmp_path / "decay", preset="seed000") as desk:
+        (old,) = await desk.keep("最喜欢的火锅店叫老灶", ts="2021-01-01T00:00:00.000Z")
+        await desk.keep("路过一家火锅店", ts="2026-02-01T00:00:00.000Z")
+        assert (await desk.ask("火锅店 老灶")).hits[-1].kept.event_id == old
+
+
+async def test_the_recent_part_is_asked_first_and_the_old_one_where_it_says_too_little(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.keep("旧的部署说明", ts="2024-01-01T00:00:00.000Z")
+        await desk.keep("新的部署说明一", ts="2026-02-01T00:00:00.000Z")
+        thin = await desk.ask("部署", scope=Scope.RECENT)
+        assert (len(thin.hits), thin.cold) == (2, True)
+        await desk.keep("新的部署说明二", "新的部署说明三", ts="2026-02-01T00:00:00.000Z")
+        enough = await desk.ask("部署", scope=Scope.RECENT)
+        assert (len(enough.hits), enough.cold) == (3, False)
+
+
+async def test_importance_and_marks_move_a_hit_and_sensitive_ones_are_not_kept(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.event("memory_fact", content="部署脚本一号", tags=["outdated"])
+        await desk.event("memory_fact", content="部署脚本二号")
+        await desk.event("memory_fact", content="部署脚本三号", tags=["important"])
+        await desk.event("memory_fact", content="部署脚本四号", tags=["sensitive"])
+        assert await desk.found("部署脚本") == ["部署脚本三号", "部署脚本二号", "部署脚本一号"]
+        assert await desk.found("outdated") == ["部署脚本一号"]
+
+
+async def test_one_happening_kept_twice_is_one_hit_but_two_memories_are_two(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        said = "帮我把部署脚本改成先跑迁移再重启服务，并且在失败的时候自动回滚到上一个版本"
+        whole = await desk.event("message", role="user", content=said)
+        short = await desk.event("exchange_recorded", question=said[:30] + "...", answer="好的，脚本已经改好")
+        (hit,) = (await desk.ask("部署脚本迁移", kinds=("message", "exchange"))).hits
+        assert {hit.kept.event_id, *hit.also} == {whole, short}
+        await desk.keep("买了三斤苹果", "买了三斤苹果", "买了四斤苹果")
+        assert len(await desk.found("苹果")) == 3
+
+
+async def test_a_turn_lifts_what_was_said_beside_it(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        talk = (
+            "Caro: Did you adopt a kitten?",
+            "Mel: Yes, a grey one last week!",
+            "Caro: Lovely.",
+            "Mel: I bake bread.",
+        )
+        await desk.keep(*talk, session_id="talk-1")
+        await desk.keep("Yes, grey curtains", session_id="talk-2")
+        hits = (await desk.ask("which kitten, the grey one?")).hits
+        assert [hit.kept.text for hit in hits][:2] == list(talk[:2])
+        assert hits[1].around == (talk[0], talk[2])
+
+
+async def test_what_another_device_said_is_found_with_its_name(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        foreign = event(
+            1, device="device-b", replica="rep_b", type="memory_fact", payload={"content": "办公室的打印机"}
+        )
+        await desk.device.database.write(lambda connection: log_store.add_all(connection, [foreign]))
+        (hit,) = (await desk.ask("打印机")).hits
+        assert (hit.kept.device_id, hit.kept.event_id) == ("device-b", foreign.event_id)
+
+
+async def test_an_index_that_grew_is_the_one_that_is_built_anew(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        ids = await desk.keep(*FACTS)
+        await desk.event("entry_added", entry_id="ent_a", section=[], text="- 早上喝咖啡", after=None)
+        await desk.ask("x")
+        await desk.event("entry_edited", entry_id="ent_a", section=[], text="- 早上喝绿茶", base_hash="0")
+        await desk.forget(ids[1])
+        await desk.ask("x")
+        grown = await desk.device.database.read(_picture)
+        await desk.recall.follower.rebuild()
+        assert await desk.device.database.read(_picture) == grown
+
+
+async def test_a_salvaged_database_has_its_index_built_anew(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.keep(*FACTS)
+        assert await desk.found("火锅")
+
+        def salvaged(connection: Connection) -> None:
+            for name in ("recall_words", "recall_items", "recall_totals"):
+                connection.exec_driver_sql(f"drop table {name}")
+            log_store.begin_views_anew(connection)
+
+        await desk.device.database.write(salvaged)
+        assert await desk.found("火锅")
+
+
+async def test_the_same_question_is_answered_from_what_was_found_until_something_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.keep(*FACTS)
+        first = await desk.ask("火锅")
+        with monkeypatch.context() as nothing_is_read:
+            nothing_is_read.setattr(desk.device.database, "_reader", None)
+            assert await desk.ask("火锅") is first
+        await desk.keep("又去吃火锅")
+        assert len((await desk.ask("火锅")).hits) == 2
+
+
+async def test_a_process_that_may_not_index_asks_what_is_there(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        guest = Recall(desk.device.log, desk.device.clock, RecallSettings(), moves=False)
+        await desk.keep(*FACTS)
+        assert (await guest.search(Ask("火锅"))).hits == ()  # nobody has made the index yet
+        await desk.ask("x")
+        assert len((await guest.search(Ask("火锅"))).hits) == 1
+
+
+async def test_a_word_that_thousands_hold_is_found_where_the_filter_says(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        (old,) = await desk.keep("部署的第一天", project_id="proj_aaaaaaaa")
+        await _many(desk, CANDIDATES + 1)
+        (hit,) = (await desk.ask("部署", project_id="proj_aaaaaaaa")).hits
+        assert hit.kept.event_id == old
+        assert (await desk.ask("第一天的部署")).hits[0].kept.event_id == old
+
+
+async def _many(desk: Desk, count: int) -> None:
+    def adding(connection: Connection) -> None:
+        made = [
+            event(number, replica="rep_b", device="device-b", type="memory_fact", payload={"content": f"部署 {number}"})
+            for number in range(1, count + 1)
+        ]
+        log_store.add_all(connection, made)
+
+    await desk.device.database.write(adding)
+
+
+def _picture(connection: Connection) -> tuple[Any, ...]:
+    rows = [replace(row, born=0) for row in store.everything(connection)]
+    terms = sorted({word for row in rows for word in row.words()})
+    words = [(term, [at for at, _ in store.holders(connection, term, store.Filter(), 1_000)]) for term in terms]
+    return rows, words, store.totals(connection)

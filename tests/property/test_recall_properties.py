@@ -1,0 +1,47 @@
+"""Whatever is kept: any word of it finds it, and an index that grew is one that is built anew."""
+
+import asyncio
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sync.recall import store
+from sync.recall.segment import telling, terms
+from tests.integration.recall_desk import open_desk
+
+HAN = st.text("的了我你天地火锅重试爬山海边记忆日出部署项目", min_size=1, max_size=6)
+LATIN = st.text("abcdeXYZ012_-./", min_size=1, max_size=10).filter(lambda word: any(map(str.isalnum, word)))
+WORDS = st.lists(HAN | LATIN | st.sampled_from(["the", "running", "café", "ｆｕｌｌ"]), min_size=1, max_size=6)
+
+
+@given(st.text(max_size=60))
+def test_a_text_is_found_by_itself(text: str) -> None:
+    kept = {term.text for term in terms(text)}
+    asked = {term.text for term in telling(text)}
+    assert asked <= kept
+    assert bool(asked) == bool(kept)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(WORDS, min_size=1, max_size=5), st.data())
+def test_any_word_in_the_store_is_found_and_what_leaves_is_not(notes: list[list[str]], data: st.DataObject) -> None:
+    async def living(folder: Path) -> None:
+        async with open_desk(folder) as desk:
+            ids = await desk.keep(*(" ".join(words) for words in notes))
+            for event_id, words in zip(ids, notes, strict=True):
+                for word in words:
+                    assert event_id in {hit.kept.event_id for hit in (await desk.ask(word, limit=200)).hits}, word
+            gone = data.draw(st.sampled_from(ids))
+            await desk.forget(gone)
+            for word in {word for words in notes for word in words}:
+                assert gone not in {hit.kept.event_id for hit in (await desk.ask(word, limit=200)).hits}, word
+            grown = await desk.device.database.read(lambda connection: list(store.everything(connection)))
+            totals = await desk.device.database.read(store.totals)
+            await desk.recall.follower.rebuild()
+            assert await desk.device.database.read(lambda connection: list(store.everything(connection))) == grown
+            assert await desk.device.database.read(store.totals) == totals
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(living(Path(folder)))

@@ -1,0 +1,129 @@
+"""What of a text is looked for: words of both languages, days in words, phrases, what says nothing by itself."""
+
+from datetime import date, datetime
+
+import pytest
+
+from sync.recall.query import points, wanted
+from sync.recall.recalled import OPEN, without_recalled
+from sync.recall.segment import telling, terms
+from sync.recall.times import named_span
+from tests.support import CHINA
+
+TODAY = date(2026, 2, 4)  # a Wednesday
+NOW = datetime(2026, 2, 4, 9, 0, tzinfo=CHINA)
+
+
+def texts(text: str) -> set[str]:
+    return {term.text for term in terms(text)}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("重试", {"重试", "重", "试"}),
+        ("吃火鍋", {"火锅", "锅"}),
+        ("ＡＢＣ１２３", {"abc123", "abc", "123"}),
+        ("fetchUserById", {"fetchuserbyid", "fetch", "user", "id"}),
+        ("retry_count", {"retry_count", "retri", "count"}),
+        ("src/app.py", {"src/app.py", "app", "py"}),
+        ("HTTP E1001", {"http", "e1001"}),
+        ("C++ 与 C#", {"c++", "c#", "与"}),
+        ("Bart在海边", {"bart", "海边"}),
+        ("ラーメン", {"ラー", "ーメ"}),
+        ("пошёл домой", {"пошёл", "домой"}),
+    ],
+)
+def test_words_identifiers_and_characters_are_terms(text: str, found: set[str]) -> None:
+    assert found <= texts(text)
+
+
+@pytest.mark.parametrize(
+    "forms",
+    ["run runs running ran", "city cities", "study studied studying", "make makes made making", "child children"],
+)
+def test_the_forms_of_a_word_are_one_term(forms: str) -> None:
+    assert len(texts(forms)) == 1
+
+
+@pytest.mark.parametrize("pair", ["was wash", "bus busy", "sing single", "用户 用处"])
+def test_different_words_stay_different(pair: str) -> None:
+    one, other = pair.split()
+    assert texts(one) != texts(other)
+
+
+def test_function_words_drop_out_unless_there_is_nothing_else() -> None:
+    assert {term.text for term in telling("我觉得火锅真的很好吃")} >= {"火锅", "好吃"}
+    assert not {"觉得", "真的", "锅真"} & {term.text for term in telling("我觉得火锅真的很好吃")}
+    assert [term.text for term in telling("when did the dog bark")] == ["dog", "bark"]
+    assert [term.text for term in telling("the of")] == ["the", "of"]
+    assert {term.text for term in telling("的了")} == {"的了", "的", "了"}
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("昨天的会", date(2026, 2, 3), date(2026, 2, 3)),
+        ("大前天", date(2026, 2, 1), date(2026, 2, 1)),
+        ("上周三说的", date(2026, 1, 28), date(2026, 1, 28)),
+        ("上周", date(2026, 1, 26), date(2026, 2, 1)),
+        ("三天前", date(2026, 2, 1), date(2026, 2, 1)),
+        ("最近三天", date(2026, 2, 1), TODAY),
+        ("上个月", date(2026, 1, 1), date(2026, 1, 31)),
+        ("去年", date(2025, 1, 1), date(2025, 12, 31)),
+        ("2026年1月8日", date(2026, 1, 8), date(2026, 1, 8)),
+        ("3月8日", date(2025, 3, 8), date(2025, 3, 8)),
+        ("last Monday", date(2026, 2, 2), date(2026, 2, 2)),
+        ("two weeks ago", date(2026, 1, 19), date(2026, 1, 25)),
+        ("on 7 May 2023", date(2023, 5, 7), date(2023, 5, 7)),
+        ("in May 2023", date(2023, 5, 1), date(2023, 5, 31)),
+    ],
+)
+def test_days_in_words_are_spans(text: str, first: date, last: date) -> None:
+    span = named_span(text, TODAY)
+    assert span is not None
+    assert (span.first, span.last) == (first, last)
+
+
+@pytest.mark.parametrize("text", ["2月30日", "a may be", "最近怎么样", "12:30", "二月", "the march of time"])
+def test_what_names_no_day_is_no_span(text: str) -> None:
+    assert named_span(text, TODAY) is None
+
+
+def test_a_day_filters_a_short_question_and_is_preferred_in_a_story() -> None:
+    asked = wanted("昨天的火锅", (), NOW)
+    assert not asked.prefers
+    assert asked.since_ms == 1_770_048_000_000
+    assert "昨天" not in asked.terms
+    assert wanted("小白: 昨天我去了\n小白: 今天又去了火锅店", (), NOW).prefers
+    written_out = wanted("what happened on 7 May 2023", (), NOW)
+    assert written_out.prefers  # the text may say so itself, whenever it was recorded
+    assert {"7", "may", "2023"} <= set(written_out.terms)
+
+
+def test_quotation_marks_name_a_phrase_but_not_in_speech() -> None:
+    assert wanted('找"火锅店"', (), NOW).phrases == ("火锅店",)
+    assert wanted('Bart: "火锅店"', (), NOW).phrases == ()
+    assert wanted('"火锅店"\n"好的"', (), NOW).phrases == ()
+
+
+@pytest.mark.parametrize("text", ["继续", "改一下", "再来一个吧", "do it again", "continue", "好的，继续"])
+def test_a_message_that_only_points_is_answered_from_the_turns_before(text: str) -> None:
+    assert points(text)
+    asked = wanted(text, ("昨晚吃了火锅",), NOW)
+    assert "火锅" in asked.terms
+    assert not {"继续", "continu"} & set(asked.terms)
+    assert wanted(text, (), NOW).terms  # without turns it is asked as it stands
+
+
+@pytest.mark.parametrize("text", ["重试", "继续教育怎么报名", "改密码", "how do I bake bread"])
+def test_a_message_with_a_word_of_its_own_does_not_point(text: str) -> None:
+    assert not points(text)
+
+
+def test_what_recall_has_handed_out_is_recognised() -> None:
+    line = f"- {OPEN}2026-02-03 用户说】爱吃火锅"
+    assert without_recalled(f"你好\n{line}\n再见") == "你好\n再见"
+    assert without_recalled("前<memory-a1b2c3d4e5f6>\n什么都行\n</memory-a1b2c3d4e5f6>后") == "前后"
+    assert without_recalled("<memory-a1b2c3d4e5f6>\n没有关上") == ""
+    assert without_recalled("【忆苦思甜】是栏目名") == "【忆苦思甜】是栏目名"
