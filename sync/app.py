@@ -6,6 +6,7 @@ record and read; if no sidecar is running it does the sidecar's work once, for t
 """
 
 import asyncio
+import importlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
@@ -45,7 +46,6 @@ from sync.profiles import (
     open_profile,
     take_sidecar_role,
 )
-from sync.recall.search import Recall
 from sync.redaction import Redactor
 from sync.replica import open_replica
 from sync.settings import Settings
@@ -54,9 +54,11 @@ from sync.tree.room import EventStore
 
 if TYPE_CHECKING:
     from sync.insights.room import Insights
+    from sync.recall.search import Recall
 
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
 BETWEEN_WRITES: Final = 0.6  # seconds at least between two renderings of the file caused by new events
+AFTER_THE_START: Final = 1.0  # seconds that the first answers have before the word index is looked at
 FOR_A_HELPER: Final = 2.0  # seconds a starting sidecar waits for a command that does its work just now
 
 log = logging.getLogger(__name__)
@@ -87,7 +89,7 @@ class App:
     devices: Devices
     events: EventStore
     insights: "Callable[[], Insights]"
-    recall: Recall
+    recall: "Callable[[], Recall]"
     clock: Clock
     is_sidecar: bool
     start_warnings: tuple[str, ...] = ()
@@ -162,7 +164,7 @@ class App:
         self._watcher = Watcher(self.settings.memory_file, self._file_touched)
         jobs = [kept_up("file", partial(self._keep_file, self._watcher))]
         jobs += [kept_up("other processes", self._notice_other_processes), *self.events.jobs()]
-        jobs.append(kept_up("recall", self.recall.keep_up))
+        jobs.append(kept_up("recall", self._keep_index))
         if self.replicator is not None:
             jobs.append(kept_up("cloud", self.replicator.run))
             if self.settings.sync.realtime:
@@ -176,6 +178,12 @@ class App:
             self._watcher.stop()
         if self.replicator is not None:
             await self.replicator.stop()
+
+    async def _keep_index(self) -> None:
+        """Follow the log with the word index, once a start has had its moment."""
+        await asyncio.sleep(AFTER_THE_START)
+        await asyncio.to_thread(importlib.import_module, "sync.recall.search")
+        await self.recall().keep_up()
 
     async def _keep_file(self, watcher: Watcher) -> None:
         """Settle whenever the file or the log moved, and every few seconds whatever anybody says."""
@@ -317,7 +325,7 @@ async def _construct(
         devices=devices,
         events=parts.event_store(settings, profile, events, intake, redactor, clock),
         insights=parts.insights(profile, events, clock, writes=is_sidecar),
-        recall=Recall(events, clock, settings.recall, moves=is_sidecar),
+        recall=parts.recall(events, clock, settings, moves=is_sidecar),
         clock=clock,
         is_sidecar=is_sidecar,
         start_warnings=(*replica.warnings, *switch.parked(profile)),

@@ -33,6 +33,7 @@ from sync.tree.tree import Tree
 
 if TYPE_CHECKING:
     from sync.insights.room import Insights
+    from sync.recall.search import Recall
 
 MEMORY_DATA: Final = "memory-data"  # the folder of seed 002 §3
 LONGEST_WRITE: Final = 60.0  # seconds; whoever began to write a small file before that was killed
@@ -99,6 +100,18 @@ def insights(profile: Profile, events: Log, clock: Clock, *, writes: bool) -> "C
         from sync.insights.room import Insights  # noqa: PLC0415 - see above
 
         return Insights(events, profile.folder / "insights.json", clock=clock, writes=writes)
+
+    return opened
+
+
+def recall(events: Log, clock: Clock, settings: Settings, *, moves: bool) -> "Callable[[], Recall]":
+    """The word index and its answers, made at their first use."""
+
+    @cache
+    def opened() -> "Recall":
+        from sync.recall.search import Recall  # noqa: PLC0415 - see above
+
+        return Recall(events, clock, settings.recall, moves=moves)
 
     return opened
 

@@ -54,13 +54,13 @@ class ContextParams(Search, frozen=True):
 
 async def search(context: Context[Door], params: Search) -> SearchJson:
     app = await context.app.opened()
-    return contract.search(await app.recall.search(_ask(params, app.clock.now())))
+    return contract.search(await app.recall().search(_ask(params, app.clock.now())))
 
 
 async def recall_context(context: Context[Door], params: ContextParams) -> ContextJson:
     app = await context.app.opened()
     ask = _ask(params, app.clock.now())
-    return contract.context(await app.recall.context(ask, max_chars=params.max_chars))
+    return contract.context(await app.recall().context(ask, max_chars=params.max_chars))
 
 
 def _ask(params: Search, now: datetime) -> Any:
