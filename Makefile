@@ -2,10 +2,10 @@
 SHELL := /bin/bash
 PY := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz sim sim-bugs lint run bench crash format types lock
+.PHONY: help setup demo test fuzz sim sim-bugs lint run bench bench-recall crash format types lock
 
 help:  ## what there is
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 setup:  ## virtual environment, locked dependencies, the local Supabase
 	@bash .ci/setup
@@ -43,6 +43,9 @@ run: setup  ## the plain sidecar on your own file, without a cloud
 bench: setup  ## speed beside floors and peers: RECORD=1 keeps it (quiet machine!), PEERS=1 or a Python 3.12, GROWTH=n
 	@bash tests/bench/setup $(PEERS)
 	@$(PY) -m tests.bench $(if $(RECORD),--record) $(if $(GROWTH),--growth $(GROWTH))
+
+bench-recall: setup  ## what recall finds and how fast: DATA=folder of the labelled sets, COUNT=100000
+	@$(PY) -m tests.bench.bench_recall $(DATA)
 
 crash: setup  ## every crash point, torn log, damaged database and broken disk (half an hour): ONLY=word RESUME=1 JOBS=2
 	@$(PY) -m tests.crash --jobs $(or $(JOBS),2) $(if $(ONLY),--only "$(ONLY)") $(if $(RESUME),--resume)
