@@ -31,6 +31,18 @@ export interface CodeSentJson {
   resendAfterSeconds: number;
 }
 
+export interface CommandJson {
+  command: 'clean' | 'delete' | 'save' | 'search' | 'sensitive' | 'settings' | 'show' | 'skip' | null;
+  config?: DailyConfigJson;
+  done: boolean;
+  eventId?: string | null;
+  hits?: Array<HitJson>;
+  message: string;
+  page?: string;
+  recall: boolean;
+  records?: Array<DailyRecordJson>;
+}
+
 export interface ContextJson {
   context: string;
   hits: Array<HitJson>;
@@ -39,6 +51,88 @@ export interface ContextJson {
 export interface CountJson {
   count: number;
   name: string;
+}
+
+export interface DailyCleanedJson {
+  dryRun: boolean;
+  records: Array<DailyRecordJson>;
+}
+
+export interface DailyCodeJson {
+  language: string;
+  text: string;
+}
+
+export interface DailyConfigJson {
+  options: Record<string, unknown>;
+  path: string;
+  problem: string | null;
+}
+
+export interface DailyFoldJson {
+  folded: Array<string>;
+  into: string;
+  topic: string;
+}
+
+export interface DailyMergedJson {
+  dryRun: boolean;
+  folds: Array<DailyFoldJson>;
+}
+
+export interface DailyOutcomeJson {
+  eventId: string | null;
+  reason: string | null;
+  record: DailyRecordJson | null;
+}
+
+export interface DailyPageJson {
+  date: string;
+  records: Array<DailyRecordJson>;
+  text: string;
+}
+
+export interface DailyQuestionJson {
+  record: DailyRecordJson;
+  text: string;
+  why: 'doubtful' | 'old' | 'outdated';
+}
+
+export interface DailyRecordJson {
+  author: 'caller' | 'extractive' | 'hand';
+  code: Array<DailyCodeJson>;
+  date: string;
+  deviceId: string;
+  facts: Array<string>;
+  id: string;
+  marks: Array<'expired' | 'important' | 'outdated' | 'reviewed'>;
+  projectId: string;
+  projectPath: string | null;
+  quality: number | null;
+  session: number;
+  sessionId: string | null;
+  tags: Array<string>;
+  time: string;
+  topic: string;
+}
+
+export interface DailyRecordsJson {
+  records: Array<DailyRecordJson>;
+}
+
+export interface DailyReviewJson {
+  due: boolean;
+  questions: Array<DailyQuestionJson>;
+}
+
+export interface DailyStatusJson {
+  days: number;
+  due: number;
+  home: string;
+  notices: Record<string, unknown>;
+  records: number;
+  reviewDue: boolean;
+  today: number;
 }
 
 export interface DeviceJson {
@@ -712,6 +806,129 @@ export interface Methods {
       /** default 1500 */ maxChars?: number;
     };
     result: ContextJson;
+  };
+  /** Keep a conversation: a session, its turns, or the caller's summary. */
+  'daily/record': {
+    params: {
+      sessionId?: string | null;
+      /** default [] */ turns?: Array<TurnGiven>;
+      summary?: Summary | null;
+      projectPath?: string | null;
+      /** default false */ force?: boolean;
+    };
+    result: DailyOutcomeJson;
+  };
+  /** Add a record by hand. */
+  'daily/add': {
+    params: {
+      summary: Summary;
+      date?: string | null;
+      time?: string | null;
+      projectPath?: string | null;
+      /** default false */ important?: boolean;
+    };
+    result: DailyOutcomeJson;
+  };
+  /** Change parts of a record. */
+  'daily/edit': {
+    params: {
+      id: string;
+      topic?: string | null;
+      facts?: Array<string> | null;
+      code?: Array<CodeGiven> | null;
+      tags?: Array<string> | null;
+    };
+    result: DailyOutcomeJson;
+  };
+  /** Take a record away; daily/undo brings it back. */
+  'daily/remove': {
+    params: {
+      id: string;
+    };
+    result: DailyOutcomeJson;
+  };
+  /** Mark a record as important, outdated, reviewed or sensitive. */
+  'daily/mark': {
+    params: {
+      id: string;
+      mark: 'expired' | 'important' | 'outdated' | 'reviewed' | 'sensitive';
+      /** default true */ on?: boolean;
+    };
+    result: DailyOutcomeJson;
+  };
+  /** Take back a deed, an undo included. */
+  'daily/undo': {
+    params: {
+      eventId?: string | null;
+    };
+    result: DailyOutcomeJson;
+  };
+  /** A day as its page shows it. */
+  'daily/show': {
+    params: {
+      date?: string | null;
+      project?: string | null;
+    };
+    result: DailyPageJson;
+  };
+  /** Records, newest first. */
+  'daily/list': {
+    params: {
+      project?: string | null;
+      since?: string | null;
+      until?: string | null;
+      mark?: 'expired' | 'important' | 'outdated' | 'reviewed' | null;
+      /** default 100 */ limit?: number;
+    };
+    result: DailyRecordsJson;
+  };
+  /** What to ask a person about: outdated, doubtful or old records. */
+  'daily/review': {
+    params: {
+      /** default "zh" */ language?: 'en' | 'zh';
+    };
+    result: DailyReviewJson;
+  };
+  /** Fold a day's repeats. */
+  'daily/merge': {
+    params: {
+      date?: string | null;
+      /** default false */ dryRun?: boolean;
+    };
+    result: DailyMergedJson;
+  };
+  /** What is older than it is to be kept; put away with confirm. */
+  'daily/clean': {
+    params: {
+      /** default false */ confirm?: boolean;
+    };
+    result: DailyCleanedJson;
+  };
+  /** The options of config.json, read or set. */
+  'daily/config': {
+    params: {
+      projectPath?: string | null;
+      option?: string | null;
+      value?: unknown;
+      /** default false */ forProject?: boolean;
+    };
+    result: DailyConfigJson;
+  };
+  /** How many records there are, what is due, which pages were left alone. */
+  'daily/status': {
+    params: Record<string, never>;
+    result: DailyStatusJson;
+  };
+  /** What a person says to his memory, in Chinese or English. */
+  'memory/command': {
+    params: {
+      text: string;
+      sessionId?: string | null;
+      /** default [] */ turns?: Array<TurnGiven>;
+      projectPath?: string | null;
+      /** default false */ isFirst?: boolean;
+    };
+    result: CommandJson;
   };
   /** How far a follower of the log has come; 0 where it is unknown. */
   'watermarks/get': {

@@ -54,6 +54,7 @@ from sync.tree.room import EventStore
 
 if TYPE_CHECKING:
     from sync.insights.room import Insights
+    from sync.memory.daily.room import Daily
     from sync.recall.search import Recall
 
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
@@ -90,6 +91,7 @@ class App:
     events: EventStore
     insights: "Callable[[], Insights]"
     recall: "Callable[[], Recall]"
+    daily: "Callable[[], Daily]"
     clock: Clock
     is_sidecar: bool
     start_warnings: tuple[str, ...] = ()
@@ -165,6 +167,7 @@ class App:
         jobs = [kept_up("file", partial(self._keep_file, self._watcher))]
         jobs += [kept_up("other processes", self._notice_other_processes), *self.events.jobs()]
         jobs.append(kept_up("recall", self._keep_index))
+        jobs += parts.daily_jobs(self.daily)
         if self.replicator is not None:
             jobs.append(kept_up("cloud", self.replicator.run))
             if self.settings.sync.realtime:
@@ -295,14 +298,13 @@ async def _construct(
         leaving = parts.leaving_file(settings, redactor, clock)
         rooms = switch.Rooms(settings.data_dir, profile, events, document, redactor, leaving, parts.tree_base(settings))
         installation = await switch.complete(rooms, installation, clock)
-    cloud = cloud or parts.cloud(settings, clock)
-    if cloud is not None:
+    if (cloud := cloud or parts.cloud(settings, clock)) is not None:
         stack.push_async_callback(cloud.close)
     tokens = parts.token_store(settings, profile)
     account = Account(replica.database, cloud, tokens, lock=profile.folder / "session.lock", clock=clock)
+    replicator = None
     if is_sidecar:
         await account.recognise_owner()
-    replicator = None
     if cloud is not None:
         copy = CloudCopy(document, events, redactor, may_take_in=is_sidecar)
         former = replica.former or installation.former
@@ -326,6 +328,7 @@ async def _construct(
         events=parts.event_store(settings, profile, events, intake, redactor, clock),
         insights=parts.insights(profile, events, clock, writes=is_sidecar),
         recall=parts.recall(events, clock, settings, moves=is_sidecar),
+        daily=parts.daily(settings, profile, events, intake, redactor, clock, moves=is_sidecar),
         clock=clock,
         is_sidecar=is_sidecar,
         start_warnings=(*replica.warnings, *switch.parked(profile)),

@@ -1,7 +1,10 @@
 """How each part of the application is made from the settings; `sync.app` puts them together."""
 
+import asyncio
+import hashlib
+import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -20,6 +23,7 @@ from sync.devices import Devices
 from sync.document.memory_file import Beside, MemoryFile
 from sync.entrance import Entrance, Secrets
 from sync.files import real_target, remove_leftovers
+from sync.jobs import kept_up
 from sync.log.ending import Sessions
 from sync.log.intake import Intake
 from sync.log.log import Log
@@ -33,9 +37,11 @@ from sync.tree.tree import Tree
 
 if TYPE_CHECKING:
     from sync.insights.room import Insights
+    from sync.memory.daily.room import Daily
     from sync.recall.search import Recall
 
 MEMORY_DATA: Final = "memory-data"  # the folder of seed 002 §3
+FIRST_ANSWER: Final = 0.5  # seconds after a start in which nothing else is loaded
 LONGEST_WRITE: Final = 60.0  # seconds; whoever began to write a small file before that was killed
 
 
@@ -114,6 +120,52 @@ def recall(events: Log, clock: Clock, settings: Settings, *, moves: bool) -> "Ca
         return Recall(events, clock, settings.recall, moves=moves)
 
     return opened
+
+
+def daily(
+    settings: Settings,
+    profile: Profile,
+    events: Log,
+    intake: Intake,
+    redactor: Redactor,
+    clock: Clock,
+    *,
+    moves: bool,
+) -> "Callable[[], Daily]":
+    """The room of the daily records, opened at its first use, as that of the insights is."""
+
+    @cache
+    def opened() -> "Daily":
+        from sync.memory.daily.deeds import Deeds  # noqa: PLC0415 - see above
+        from sync.memory.daily.files import Pages  # noqa: PLC0415
+        from sync.memory.daily.keeper import Keeper  # noqa: PLC0415
+        from sync.memory.daily.places import Places  # noqa: PLC0415
+        from sync.memory.daily.room import Daily  # noqa: PLC0415
+        from sync.memory.daily.shelf import Shelf  # noqa: PLC0415
+
+        shelf, places = Shelf(events), Places(settings.daily.home)
+        deeds = Deeds(events, shelf, places, intake, redactor, clock)
+        installation = hashlib.sha256(os.path.realpath(settings.data_dir).encode()).hexdigest()[:16]
+        pages = Pages(places, kept=profile.folder / "daily", installation=installation, profile=profile.name)
+        idle = settings.sessions.idle_minutes
+        keeper = Keeper(events, shelf, deeds, pages, clock=clock, idle_minutes=idle)
+        return Daily(shelf, deeds, places, keeper, events, clock, moves)
+
+    return opened
+
+
+def daily_jobs(opened: "Callable[[], Daily]") -> list[Coroutine[None, None, None]]:
+    """What a sidecar does for the daily records; the room is loaded after the first answer."""
+
+    async def sessions() -> None:
+        await asyncio.sleep(FIRST_ANSWER)
+        await opened().keeper.keep_sessions()
+
+    async def pages() -> None:
+        await asyncio.sleep(FIRST_ANSWER)
+        await opened().keeper.keep_pages()
+
+    return [kept_up("daily sessions", sessions), kept_up("daily pages", pages)]
 
 
 def tree_base(settings: Settings) -> Path:

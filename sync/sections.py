@@ -1,5 +1,6 @@
 """The groups of settings, one for each room. What is read from where, and what is refused, stands in `settings.py`."""
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
@@ -42,6 +43,23 @@ class RedactionSettings(Section):
 
 class SessionSettings(Section):
     idle_minutes: float = Field(default=30.0, gt=0.0, le=10_080.0)  # without a word, and a session is over
+
+
+class DailySettings(Section):
+    model_config = ConfigDict(validate_default=True)
+
+    home: Path = Path("~")  # below it lie the daily records of no project, as `.cursor/skills/memories`
+
+    @field_validator("home")
+    @classmethod
+    def _absolute(cls, value: Path) -> Path:
+        try:
+            found = value.expanduser()
+        except RuntimeError as error:
+            raise ValueError("names the home of somebody this machine does not know") from error
+        if not found.is_absolute() or "\0" in str(found):
+            raise ValueError("must be an absolute path")
+        return found
 
 
 class DocumentSettings(Section):

@@ -24,6 +24,7 @@ from pydantic_settings import SettingsError as NotJsonError
 
 from sync.errors import ServiceKeyRefused, SettingsError
 from sync.sections import (
+    DailySettings,
     DocumentSettings,
     LoadSettings,
     PrivacySettings,
@@ -64,6 +65,7 @@ class Settings(BaseSettings):
     record: RecordSettings = Field(default_factory=RecordSettings)
     redaction: RedactionSettings = Field(default_factory=RedactionSettings)
     sessions: SessionSettings = Field(default_factory=SessionSettings)
+    daily: DailySettings = Field(default_factory=DailySettings)
     document: DocumentSettings = Field(default_factory=DocumentSettings)
     sync: SyncSettings = Field(default_factory=SyncSettings)
     recall: RecallSettings = Field(default_factory=RecallSettings)

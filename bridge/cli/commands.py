@@ -8,6 +8,7 @@ from bridge.cli import (
     admin,
     cloud,
     config,
+    daily,
     devices,
     doctor,
     document,
@@ -65,5 +66,7 @@ app.command("config")(config.config)
 app.add_typer(events.app, name="events")
 app.add_typer(event_files.session_meta, name="session-meta")
 app.add_typer(insights.app, name="insights")
+app.add_typer(daily.app, name="daily")
+app.command("remember")(daily.remember)
 app.add_typer(watermarks.app, name="watermarks")
 app.add_typer(admin.app, name="admin")

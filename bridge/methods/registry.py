@@ -5,6 +5,8 @@ from typing import Final
 from bridge.methods import (
     auth,
     cloud,
+    command,
+    daily,
     devices,
     document,
     event_files,
@@ -30,6 +32,8 @@ TABLE: Final[Table[Door]] = Table(
         *event_files.METHODS,
         *insights.METHODS,
         *recall.METHODS,
+        *daily.METHODS,
+        *command.METHODS,
         *watermarks.METHODS,
         *redaction.METHODS,
         *health.METHODS,

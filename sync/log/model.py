@@ -35,9 +35,11 @@ class Reach(StrEnum):
     CLOUD = "cloud"
 
 
-# What may leave the device is decided here and nowhere else: lessons stay (seed 003), so does what a
-# person hides on this device alone.
-STAYS_HERE: Final = frozenset({"lesson_learned", "lesson_removed", "lesson_counted", "device_hidden"})
+# What may leave the device is decided here and nowhere else: lessons stay (seed 003), so do what a
+# person hides on this device alone, and the words of a daily record before redaction.
+STAYS_HERE: Final = frozenset(
+    {"lesson_learned", "lesson_removed", "lesson_counted", "device_hidden", "session_original"}
+)
 
 
 def reach_of(event_type: str) -> Reach:

@@ -87,6 +87,21 @@ def _removed(event: Event) -> Iterator[Change]:
         yield Gone(entry_id)
 
 
+def _daily(event: Event) -> Iterator[Change]:
+    """What a daily record says after a deed; each replaces what it said before."""
+    payload = event.payload
+    record_id = payload.get("record_id")
+    if not isinstance(record_id, str):
+        return
+    if payload.get("gone") is True:
+        yield Gone(record_id)
+        return
+    parts = [_text(payload.get("topic")), *_names(payload.get("facts")), _text(payload.get("code"))]
+    tags = " ".join(f"#{tag}" for tag in _names(payload.get("tags")))
+    text = "\n".join(part for part in (*parts, tags) if part)
+    yield Item("daily", text, entry_id=record_id, importance=_importance(payload), marks=_marks(payload))
+
+
 def _said(kind: str) -> Callable[[Event], Iterator[Change]]:
     def read(event: Event) -> Iterator[Change]:
         payload = event.payload
@@ -113,6 +128,11 @@ READERS: Final[Mapping[str, Callable[[Event], Iterable[Change]]]] = {
     "memory_fact": _said("fact"),
     "message": _said("message"),
     "user_feedback": _said("feedback"),
+    "session_recorded": _daily,
+    "session_edited": _daily,
+    "session_removed": _daily,
+    "session_marked": _daily,
+    "daily_undone": _daily,
     # They move or frame what other events have said.
     "entry_moved": _nothing,
     "section_added": _nothing,
@@ -120,6 +140,8 @@ READERS: Final[Mapping[str, Callable[[Event], Iterable[Change]]]] = {
     "document_restored": _nothing,
     "payload_forgotten": _nothing,
     "device_hidden": _nothing,
+    "session_skipped": _nothing,
+    "session_original": _nothing,
 }
 
 

@@ -1,0 +1,327 @@
+"""What changes records: each change is an event with what the record says afterwards, and can be undone by another.
+
+Decisions
+    Every text is redacted as what leaves this device is, whatever `sanitize_sensitive` says. Where that option is
+    false, the words as they were said are kept in an event of their own that never leaves (`session_original`).
+    What has the session's own id is not written by us: a record about a session is not a part of it, and must not open
+    it again. The payload says which session it was.
+    A conversation marked as sensitive is forgotten, its messages and exchanges included; that cannot be undone.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Final
+
+from sync.clock import Clock, milliseconds, new_event_id, uuid7
+from sync.errors import InvalidInput
+from sync.log.intake import Intake
+from sync.log.log import Log
+from sync.log.model import Draft, Event, Origin, project_id_for
+from sync.memory.daily import store
+from sync.memory.daily.book import Book
+from sync.memory.daily.command import Kind, asked_for, should_save
+from sync.memory.daily.model import (
+    EDITED,
+    MARKED,
+    ORIGINAL,
+    RECORDED,
+    REMOVED,
+    SKIPPED,
+    UNDONE,
+    Author,
+    Content,
+    Mark,
+    Record,
+    content_of,
+    content_payload,
+    marks_of,
+    record_payload,
+)
+from sync.memory.daily.places import Places
+from sync.memory.daily.shelf import Shelf
+from sync.memory.daily.summarise import Turn, quality, summarise
+from sync.memory.daily.talk import TALK, turns_of
+from sync.redaction import Redactor
+
+FORGOTTEN_AT_ONCE: Final = 500  # ids in one event, which has a limit
+IMPORTANT: Final = 0.9  # the importance of what a person has marked so
+ORDINARY: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """What is to be kept. Turns that are not given are read from the session's events.
+
+    `summary`: the caller's own. `forced`: a person asked for it. `moment`: when it was, now if not given.
+    """
+
+    session_id: str | None = None
+    turns: tuple[Turn, ...] = ()
+    summary: Content | None = None
+    project_path: str | None = None
+    forced: bool = False
+    author: Author = "caller"
+    moment: datetime | None = None
+    marks: tuple[Mark, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A record that was made or changed, or the reason why not. `event_id`: the deed, for `undo`."""
+
+    record: Record | None
+    reason: str | None = None
+    event_id: str | None = None
+
+
+class Deeds:
+    """The write door of one profile's records."""
+
+    def __init__(
+        self, events: Log, shelf: Shelf, places: Places, intake: Intake, redactor: Redactor, clock: Clock
+    ) -> None:
+        self._log = events
+        self._shelf = shelf
+        self._places = places
+        self._intake = intake
+        self._redactor = redactor.for_leaving()
+        self._plain = Redactor(enabled=False)
+        self._clock = clock
+        self._alone = asyncio.Lock()  # a number is given once
+
+    async def keep(self, given: Conversation) -> Outcome:
+        """Record a conversation, or what came to a session since it was recorded. InvalidInput, StorageError."""
+        async with self._alone:
+            talk = await self._talk(given.session_id)
+            turns = given.turns or tuple(turns_of(talk))
+            path = given.project_path or next((event.project_path for event in talk[::-1] if event.project_path), None)
+            options = (await asyncio.to_thread(self._places.options, path)).value
+            book = await self._shelf.book()
+            refused = self._refused(given, book, turns, options.recording)
+            if refused is None and await asyncio.to_thread(self._places.of, path) is None:
+                refused = "no_place"
+            if refused is not None:
+                return Outcome(None, refused)
+            said = given.summary or summarise(turns)
+            if not options.recording.save_code_snippets:
+                said = replace(said, code=())
+            known = book.of_session(given.session_id)[-1:] if given.session_id else []
+            author: Author = given.author if given.summary is not None else "extractive"
+            if known:
+                return await self._again(book, known[0], said, talk[-1].event_id if talk else None, by=author)
+            judged = quality(said, turns) if author != "hand" else None
+            record = self._new(given, talk, said, path, book)
+            return await self._recorded(replace(record, author=author, quality=judged))
+
+    def _new(self, given: Conversation, talk: Sequence[Event], said: Content, path: str | None, book: Book) -> Record:
+        """A record as it would be made, under the next number of its day."""
+        moment = given.moment or (_moment_of(talk[-1], self._clock) if talk else self._clock.now())
+        until = talk[-1].event_id if talk else None
+        day = moment.date().isoformat()
+        project_id = project_id_for(path) if given.project_path or not talk else talk[-1].project_id
+        return Record(
+            record_id=_record_id(given.session_id, until) or f"rec_{self._minted()}",
+            event_id="",
+            date=day,
+            time=f"{moment:%H:%M:%S}",
+            number=book.next_number(day, project_id),
+            content=said,
+            project_id=project_id,
+            project_path=path,
+            device_id=self._log.device_id,
+            session_id=given.session_id,
+            until_event_id=until,
+            marks=given.marks,
+        )
+
+    async def add(
+        self, day: str | None, time: str | None, said: Content, path: str | None, marks: Sequence[Mark]
+    ) -> Outcome:
+        """Record by hand what no session has said, for today where no day is given."""
+        now = self._clock.now()
+        day, time = day or now.date().isoformat(), time or f"{now:%H:%M:%S}"
+        moment = datetime.fromisoformat(f"{day}T{time}")
+        return await self.keep(
+            Conversation(
+                summary=said, project_path=path, forced=True, author="hand", moment=moment, marks=marks_of(marks)
+            )
+        )
+
+    async def edit(self, record_id: str, said: Content, parts: Sequence[str]) -> Outcome:
+        """Change some parts of a record to what `said` has for them. InvalidInput where there is no such record."""
+        book = await self._shelf.book()
+        known = book.record(record_id)
+        changed = [part for part in known.content.changed(said) if part in parts]
+        if not changed:
+            return Outcome(known, "nothing_changed")
+        return await self._edited(known, said, changed, by="hand")
+
+    async def remove(self, record_id: str, *, reason: str = "asked", into: str | None = None) -> Outcome:
+        """Take a record away; `undo` brings it back. `into`: the record that says the same."""
+        known = (await self._shelf.book()).record(record_id)
+        payload = {"record_id": record_id, "gone": True, "reason": reason, "into": into}
+        return replace(await self._done(known, REMOVED, payload), record=known)
+
+    async def mark(self, record_id: str, mark: Mark, *, on: bool = True) -> Outcome:
+        """Set a mark, or take it away."""
+        known = (await self._shelf.book()).record(record_id)
+        if on == (mark in known.marks) and mark != "reviewed":
+            return Outcome(known, "nothing_changed")
+        marks = {*known.marks, mark} if on else {*known.marks} - {mark}
+        payload = {"mark": mark, "on": on, **_after(replace(known, marks=marks_of(marks)))}
+        return await self._done(known, MARKED, payload)
+
+    async def skip(self, session_id: str, *, on: bool = True) -> str:
+        """Do not keep this conversation when it ends, or do so again; the event's id."""
+        payload = self._redactor.payload({"session_id": session_id, "on": on})
+        (recorded,) = await self._log.record([Draft(type=SKIPPED, payload=payload)])
+        return recorded.event.event_id
+
+    async def forget_session(self, session_id: str) -> list[str]:
+        """A sensitive conversation: nothing of it is kept, here or anywhere. The ids of the events that are emptied."""
+        await self.skip(session_id)
+        book = await self._shelf.book()
+        talk = await self._talk(session_id)
+        ids = {
+            record.record_id
+            for record in (*book.records.values(), *book.gone.values())
+            if record.session_id == session_id
+        }
+        return await self._forgotten(ids, [event.event_id for event in talk])
+
+    async def forget(self, record_id: str) -> list[str]:
+        """A record that is sensitive goes for good, and with it the conversation it was about."""
+        known = (await self._shelf.book()).record(record_id)
+        if known.session_id is not None:
+            return await self.forget_session(known.session_id)
+        return await self._forgotten({record_id}, [])
+
+    async def undo(self, event_id: str | None = None) -> Outcome:
+        """Take back a deed, this device's last one where none is named. InvalidInput where there is nothing to undo."""
+        book = await self._shelf.book()
+        deed = next((event for event in book.deeds if event.event_id == event_id), None)
+        deed = book.last_deed(self._log.device_id) if event_id is None else deed
+        if deed is None:
+            raise InvalidInput("there is nothing to undo", field="eventId", hint="`daily log` shows what was done.")
+        record_id = deed.payload.get("record_id")
+        after = await self._shelf.without(deed.event_id)
+        known = after.records.get(record_id) if isinstance(record_id, str) else None
+        payload: dict[str, Any] = {"undoes": deed.event_id, "record_id": record_id}
+        payload |= _after(known) if known is not None else {"gone": True}
+        (done,) = await self._log.record([Draft(type=UNDONE, payload=self._redactor.payload(payload))])
+        return Outcome(known, None, done.event.event_id)
+
+    async def _forgotten(self, record_ids: set[str], besides: list[str]) -> list[str]:
+        """Ask that everything ever said of these records goes; the ids of the events."""
+        deeds = await self._shelf.about(record_ids)
+        named = [*deeds, *besides]
+        for start in range(0, len(named), FORGOTTEN_AT_ONCE):
+            await self._log.record([self._intake.forgotten(named[start : start + FORGOTTEN_AT_ONCE])])
+        return named
+
+    async def _again(self, book: Book, known: Record, said: Content, until: str | None, *, by: Author) -> Outcome:
+        """A session that went on after it was recorded. What a person has edited since is not overwritten."""
+        if until is not None and until == known.until_event_id and by == "extractive":
+            return Outcome(known, "already_recorded")
+        edited = any(
+            event.type == EDITED
+            and event.payload.get("record_id") == known.record_id
+            and event.payload.get("by") == "hand"
+            for event in book.deeds
+        )
+        if edited and by == "extractive":
+            return Outcome(known, "edited_by_hand")
+        changed = known.content.changed(said)
+        return await self._edited(known, said, changed, by=by, until=until)
+
+    def _refused(self, given: Conversation, book: Book, turns: Sequence[Turn], recording: Any) -> str | None:
+        if given.forced:
+            return None if given.summary is not None or turns else "nothing_said"
+        if given.session_id in book.skipped:
+            return "skip"
+        if given.summary is not None:  # the caller has judged that it is worth it
+            asked = asked_for(turns)
+            return str(asked) if asked in {Kind.SKIP, Kind.SENSITIVE} else None
+        saving = should_save(
+            turns,
+            ended=True,
+            idle_seconds=0,
+            idle_limit=0,
+            least_rounds=recording.min_conversation_length,
+            auto=recording.auto_save,
+        )
+        return None if saving.save else saving.reason
+
+    async def _talk(self, session_id: str | None) -> list[Event]:
+        if session_id is None:
+            return []
+        return await self._log.database.read(lambda connection: store.of_session(connection, session_id, TALK))
+
+    async def _recorded(self, record: Record) -> Outcome:
+        payload = {**record_payload(record), "importance": _importance(record.marks)}
+        return await self._done(record, RECORDED, payload)
+
+    async def _edited(
+        self, known: Record, said: Content, parts: Sequence[str], *, by: Author, until: str | None = None
+    ) -> Outcome:
+        after = replace(known, content=replace(known.content, **{part: getattr(said, part) for part in parts}))
+        payload = {"changed": list(parts), "by": by, "until_event_id": until, **_after(after)}
+        return await self._done(after, EDITED, payload)
+
+    async def _done(self, record: Record, kind: str, payload: dict[str, Any]) -> Outcome:
+        """Record a deed, with the words as they were where they are to stay so here; what the record then is."""
+        event_id = new_event_id(self._clock)
+        path = None if record.project_path is None else self._redactor.clean(record.project_path)
+        clean = self._redactor.payload(payload)
+        draft = Draft(
+            type=kind,
+            payload=clean,
+            project_id=record.project_id,
+            project_path=path,
+            event_id=event_id,
+            origin=Origin.MODEL if record.author != "hand" and kind == RECORDED else Origin.USER,
+        )
+        drafts = [draft]
+        options = (await asyncio.to_thread(self._places.options, record.project_path)).value
+        if kind in {RECORDED, EDITED} and not options.recording.sanitize_sensitive:
+            said = content_payload(record.content)
+            if content_payload(content_of(clean.value)) != said:
+                drafts.append(Draft(type=ORIGINAL, payload=self._plain.payload({"of": event_id, **said})))
+        await self._log.record(drafts)
+        found = (await self._shelf.book()).records.get(record.record_id)
+        return Outcome(found, None, event_id)
+
+    def _minted(self) -> str:
+        return uuid7(milliseconds(self._clock.now()), self._clock.random_bytes).hex
+
+
+def _after(record: Record) -> dict[str, Any]:
+    """What readers of an event need to know of the record after it."""
+    return {
+        "record_id": record.record_id,
+        **content_payload(record.content),
+        "marks": list(record.marks),
+        "importance": _importance(record.marks),
+    }
+
+
+def _importance(marks: Sequence[Mark]) -> float:
+    return IMPORTANT if "important" in marks else ORDINARY
+
+
+def _record_id(session_id: str | None, until: str | None) -> str | None:
+    """One record for one state of a session, whichever process makes it."""
+    if session_id is None or until is None:
+        return None
+    return "rec_" + hashlib.sha256(f"{session_id}\n{until}".encode()).hexdigest()[:32]
+
+
+def _moment_of(event: Event, clock: Clock) -> datetime:
+    """When an event was, on the clock of the person."""
+    try:
+        return datetime.fromisoformat(event.ts).astimezone(clock.now().tzinfo)
+    except ValueError:
+        return clock.now()

@@ -1,0 +1,320 @@
+"""The pages, indexes and summaries on the disk: a view of the book, and a place where a person may write.
+
+Decisions
+    What a person changed in a page is taken in first (`hand.py`) and becomes deeds; only then is the page written. A
+    page that is not understood is left alone, byte for byte, and named in `notices`, until it is understood again.
+    Before a page is written, what it will say is noted in the profile's folder beside what it said; so a kill between
+    the two is no hand edit afterwards.
+    One installation keeps a folder (`.xiaobai-memory.json` in it says which, and for which account). What another
+    account of this machine left there is taken away where it stands as it was written, and left alone where not.
+    Only the sidecar, or a command that holds its role, reads and writes here.
+"""
+
+import json
+import logging
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from filelock import FileLock, Timeout
+
+from sync.errors import DocumentChanged, InvalidInput
+from sync.files import (
+    compare_and_swap,
+    make_private_folder,
+    probe,
+    remove_private,
+    remove_unchanged,
+    sha256,
+)
+from sync.memory.daily.book import Book
+from sync.memory.daily.hand import Base, Change, changes
+from sync.memory.daily.model import Record
+from sync.memory.daily.noted import Noted, read_json, write_text
+from sync.memory.daily.numbering import days, numbered, page_of
+from sync.memory.daily.overview import Written, file_name, keywords_json, summary_md
+from sync.memory.daily.page import parts, render
+from sync.memory.daily.places import Place, Places
+
+MARKER: Final = ".xiaobai-memory.json"
+LOCK: Final = ".xiaobai-memory.lock"
+LOCK_PATIENCE: Final = 2.0  # seconds; another process writes a few small files at most
+SUMMARY: Final = "summary.md"
+KEYWORDS: Final = "index/keywords.json"
+EMBEDDINGS: Final = "index/embeddings.json"
+MEGABYTE: Final = 1024 * 1024
+LEFT: Final = "was changed by hand while another account was active, and is left as it is"
+_PAGE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:\.([2-9]|[1-9]\d{1,2}))?\.md")
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """What a person changed in one page, in which place; `project_path` is that of what was added."""
+
+    place: Place
+    name: str
+    day: str
+    project_path: str | None
+    changes: tuple[Change, ...]
+
+
+class Pages:
+    """The pages of one profile, wherever they lie. Synchronous; call it in a thread."""
+
+    def __init__(self, places: Places, *, kept: Path, installation: str, profile: str) -> None:
+        """`kept`: the folder in which is noted what was written."""
+        self._places = places
+        self._noted = Noted(kept)
+        self._owner = {"installation": installation, "profile": profile}
+        self.notices: dict[str, str] = {}
+
+    def edits(self, book: Book) -> list[Edit]:
+        """What a person changed since the pages were written. Raises StorageError."""
+        self.notices = {}
+        found: list[Edit] = []
+        for place, project_path in self._known(book):
+            if not place.root.is_dir() or self._foreign(place) or self._anothers(place):
+                continue
+            for name in _pages_in(place.root):
+                edit = self._edit(place, name, None if place.shared else project_path)
+                if edit is not None:
+                    found.append(edit)
+        return found
+
+    def stamps(self, book: Book) -> tuple[Any, ...]:
+        """Something that differs after a page was touched."""
+        return tuple(
+            (str(entry), found.st_mtime_ns, found.st_size)
+            for place, _ in self._known(book)
+            for folder in (place.root, place.root / "daily")
+            if folder.is_dir()
+            for entry in sorted(folder.iterdir())
+            if not entry.name.startswith(".") and (found := entry.lstat())
+        )
+
+    def write(self, book: Book, vectors: Mapping[str, Sequence[float]] | None = None, model: str = "") -> int:
+        """Make every page what the book says; how many files that changed. Raises StorageError."""
+        by_place: dict[Place, list[Record]] = {}
+        for record in book.shown():
+            place = self._places.of(record.project_path)
+            if place is not None:
+                by_place.setdefault(place, []).append(record)
+        for place, _ in self._known(book):
+            if place.root.is_dir():
+                by_place.setdefault(place, [])
+        return sum(self._write_place(place, records, book, vectors, model) for place, records in by_place.items())
+
+    # --- reading ----------------------------------------------------------------------------------------------
+
+    def _known(self, book: Book) -> list[tuple[Place, str | None]]:
+        """Every place that the book or what was written before names, with its project."""
+        home = Place(self._places.home / ".cursor" / "skills" / "memories", shared=True)
+        found: dict[Path, tuple[Place, str | None]] = {home.root: (home, None)}
+        paths = dict.fromkeys(record.project_path for record in (*book.records.values(), *book.gone.values()))
+        for path in paths:
+            place = self._places.of(path)
+            if place is not None:
+                found.setdefault(place.root, (place, path))
+        for root, path in self._noted.places():
+            found.setdefault(root, (Place(root, shared=path is None), path))
+        return list(found.values())
+
+    def _edit(self, place: Place, name: str, project_path: str | None) -> Edit | None:
+        match = _PAGE.fullmatch(name)
+        assert match is not None  # _pages_in lets no other name through
+        found = probe(place.root / "daily" / name)
+        if found is None:
+            return None
+        if name in read_json(place.root / MARKER).get("left", []):
+            self._notice(place, name, LEFT)
+            return None
+        bases = self._noted.bases(place.root, name)
+        try:
+            text = found.data.decode("utf-8")
+            if any(text == base.text for base in bases):
+                return None
+            told = changes(bases, text, match.group(1))
+        except UnicodeDecodeError:
+            self._notice(place, name, "is not UTF-8")
+            return None
+        except InvalidInput as error:
+            self._notice(place, name, error.message)
+            return None
+        return Edit(place, name, match.group(1), project_path, tuple(told)) if told else None
+
+    def _notice(self, place: Place, name: str, what: str) -> None:
+        self.notices[str(place.root / "daily" / name)] = what
+
+    # --- writing ----------------------------------------------------------------------------------------------
+
+    def _write_place(
+        self,
+        place: Place,
+        records: Sequence[Record],
+        book: Book,
+        vectors: Mapping[str, Sequence[float]] | None,
+        model: str,
+    ) -> int:
+        if not records and not place.root.is_dir():
+            return 0
+        if self._foreign(place):
+            return 0
+        make_private_folder(place.root / "daily")
+        make_private_folder(place.root / "index")
+        try:
+            with FileLock(place.root / LOCK, timeout=LOCK_PATIENCE, mode=0o600):
+                self._take_place(place, records)
+                files = self._files(place, records, book)
+                written = sum(self._write_page(place, file) for file in files)
+                written += self._remove_others(place, {file_name(file.page.day, file.part) for file in files})
+                return written + self._write_overviews(place, files, book, vectors, model)
+        except Timeout:
+            log.info("another process writes the pages of this place just now")
+            return 0
+
+    def _files(self, place: Place, records: Sequence[Record], book: Book) -> list[Written]:
+        limit = int(self._places.options(_project_of(records)).value.storage.max_file_size_mb * MEGABYTE)
+        gone = days(record for record in book.gone.values() if self._places.of(record.project_path) == place)
+        found: list[Written] = []
+        for day, of_day in days(records).items():
+            sessions = numbered(of_day, gone.get(day, ()))
+            page = page_of(day, sessions, with_origin=place.shared)
+            for part, piece in enumerate(parts(page, limit), start=1):
+                held = {note.number: sessions[note.number] for note in piece.notes}
+                found.append(Written(part, piece, held))
+        return found
+
+    def _write_page(self, place: Place, file: Written) -> int:
+        name = file_name(file.page.day, file.part)
+        path = place.root / "daily" / name
+        if str(path) in self.notices:
+            return 0
+        text = render(file.page)
+        found = probe(path)
+        if found is not None and found.data == text.encode():
+            if [base.text for base in self._noted.bases(place.root, name)] != [text]:
+                self._noted.note(place.root, name, _base(file, text), sure=True)
+            return 0
+        self._noted.note(place.root, name, _base(file, text))
+        pages = read_json(place.root / MARKER).get("pages", {})
+        self._mark(place, pages={**pages, name: [sha256(text.encode()), *pages.get(name, [])[:1]]})
+        try:
+            compare_and_swap(path, None if found is None else found.sha256, text.encode())
+        except DocumentChanged:  # a person saved this moment; the next round takes it in
+            return 0
+        self._noted.note(place.root, name, _base(file, text), sure=True)
+        return 1
+
+    def _remove_others(self, place: Place, names: set[str]) -> int:
+        """Take away the pages that we wrote and that have nothing to show any more."""
+        removed = 0
+        for name in _pages_in(place.root):
+            path = place.root / "daily" / name
+            bases = self._noted.bases(place.root, name)
+            found = probe(path)
+            if name in names or not bases or found is None or str(path) in self.notices:
+                continue
+            if any(found.data == base.text.encode() for base in bases):
+                remove_unchanged(path, found.sha256)
+                self._noted.remove(place.root, name)
+                removed += 1
+        return removed
+
+    def _write_overviews(
+        self,
+        place: Place,
+        files: Sequence[Written],
+        book: Book,
+        vectors: Mapping[str, Sequence[float]] | None,
+        model: str,
+    ) -> int:
+        written = write_text(place.root / KEYWORDS, keywords_json(files, book.updated_at, with_origin=place.shared))
+        summary = place.root / SUMMARY
+        found = probe(summary)
+        ours = {entry for entry in read_json(place.root / MARKER).get("summary", []) if isinstance(entry, str)}
+        text = summary_md(files)
+        if found is None or found.sha256 in ours or found.data == text.encode():
+            self._mark(place, summary=[sha256(text.encode()), *([found.sha256] if found else [])])
+            written += write_text(summary, text)
+        else:
+            self.notices[str(summary)] = "was written by somebody else and is left as it is"
+        embeddings = place.root / EMBEDDINGS
+        told = _embeddings(files, vectors or {}, model)
+        if told is not None:
+            return written + write_text(embeddings, told)
+        remove_private(embeddings)
+        return written
+
+    # --- whose it is ------------------------------------------------------------------------------------------
+
+    def _foreign(self, place: Place) -> bool:
+        """Whether another installation keeps this folder."""
+        told = read_json(place.root / MARKER).get("installation")
+        if told in {None, self._owner["installation"]}:
+            return False
+        self.notices[str(place.root)] = "is kept by another installation of xiaobai-memory"
+        return True
+
+    def _anothers(self, place: Place) -> bool:
+        """Whether another account of this machine wrote here last."""
+        return read_json(place.root / MARKER).get("profile") not in {None, self._owner["profile"]}
+
+    def _take_place(self, place: Place, records: Sequence[Record]) -> None:
+        """Make the folder ours: what another account of this machine wrote there goes, as far as it is unchanged."""
+        marker = read_json(place.root / MARKER)
+        if self._anothers(place):
+            for name in _pages_in(place.root):
+                _remove_theirs(place.root / "daily" / name, marker.get("pages", {}).get(name))
+            for name in (KEYWORDS, EMBEDDINGS):
+                remove_private(place.root / name)
+            _remove_theirs(place.root / SUMMARY, marker.get("summary"))
+            self._mark(place, pages={}, summary=[], left=_pages_in(place.root))
+        for name in read_json(place.root / MARKER).get("left", []):
+            self._notice(place, name, LEFT)
+        if records:
+            self._noted.note_place(place.root, None if place.shared else _project_of(records))
+
+    def _mark(self, place: Place, **told: Any) -> None:
+        now = read_json(place.root / MARKER)
+        write_text(place.root / MARKER, json.dumps({**now, **self._owner, **told}, ensure_ascii=False) + "\n")
+
+
+def _base(file: Written, text: str) -> Base:
+    return Base(text, {number: record.record_id for number, record in file.records.items()})
+
+
+def _pages_in(root: Path) -> list[str]:
+    folder = root / "daily"
+    return sorted(entry.name for entry in folder.iterdir() if _PAGE.fullmatch(entry.name)) if folder.is_dir() else []
+
+
+def _project_of(records: Iterable[Record]) -> str | None:
+    return next((record.project_path for record in records), None)
+
+
+def _remove_theirs(path: Path, known: Any) -> None:
+    found = probe(path)
+    if found is not None and isinstance(known, list) and found.sha256 in known:
+        remove_unchanged(path, found.sha256)
+
+
+def _embeddings(files: Sequence[Written], vectors: Mapping[str, Sequence[float]], model: str) -> str | None:
+    """The vectors of the records on these pages, by their record ids; None where there are none."""
+    entries = [
+        {
+            "date": file.page.day,
+            "session": number,
+            "text": record.content.topic,
+            "embedding": list(vectors[record.record_id]),
+        }
+        for file in files
+        for number, record in file.records.items()
+        if record.record_id in vectors
+    ]
+    if not entries:
+        return None
+    return json.dumps({"version": "1.0", "model": model, "entries": entries}, ensure_ascii=False) + "\n"

@@ -1,0 +1,179 @@
+"""Keeps what was said when a session ends, and pages level with the book: the work of a sidecar in this room.
+
+Decisions
+    A session is over when an event ends it, or when nothing was said in it for `sessions.idle_minutes`; only this
+    device's sessions are kept here, another device keeps its own. What was said before the first start is not kept
+    unasked.
+    The watermark `daily` stands before the oldest session that is still open, so a killed sidecar misses none.
+    Pages are looked at every few seconds, which is soon enough for a hand that has just saved.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sync.clock import Clock, milliseconds
+from sync.errors import StorageError, XiaobaiError
+from sync.log import store as log_store
+from sync.log.envelope import event_ms
+from sync.log.log import Log
+from sync.log.model import Event, Query
+from sync.log.payloads import ENDED
+from sync.memory.daily import store
+from sync.memory.daily.deeds import Conversation, Deeds
+from sync.memory.daily.files import Edit, Pages
+from sync.memory.daily.hand import Change
+from sync.memory.daily.shelf import Shelf
+from sync.memory.daily.talk import TALK
+
+PAGE: Final = 500
+CALM: Final = 0.5  # seconds that a burst of words has before it is looked at
+LOOK_EVERY: Final = 5.0  # seconds between looks at pages
+ENDS_EVERY: Final = 60.0  # seconds between looks for sessions that fell silent
+SIGNS: Final = (*TALK, *ENDED)
+
+log = logging.getLogger(__name__)
+
+Vectors = Callable[[], Coroutine[None, None, tuple[str, Mapping[str, Sequence[float]]]]]
+"""The model's name and the vectors that there are, by record id."""
+
+
+@dataclass(slots=True)
+class Open:
+    """A session in which something was said since it was last kept. Times are Unix milliseconds."""
+
+    first: int
+    last_ms: int
+    ended: bool = False
+
+
+@dataclass(slots=True)
+class Watch:
+    """Which sessions are open, as far as the log was read. Pure."""
+
+    position: int = 0
+    open: dict[str, Open] = field(default_factory=dict)
+
+    def take(self, events: Sequence[Event], device_id: str) -> None:
+        for event in events:
+            self.position = event.position
+            if not event.session_id or event.device_id != device_id:
+                continue
+            if event.type in ENDED:
+                if event.session_id in self.open:
+                    self.open[event.session_id].ended = True
+                continue
+            known = self.open.setdefault(event.session_id, Open(event.position, event_ms(event)))
+            known.last_ms, known.ended = max(known.last_ms, event_ms(event)), False
+
+    def over(self, now_ms: int, idle_ms: int) -> list[str]:
+        return [name for name, one in self.open.items() if one.ended or now_ms - one.last_ms >= idle_ms]
+
+    @property
+    def mark(self) -> int:
+        """Up to where nothing is open."""
+        return min((one.first - 1 for one in self.open.values()), default=self.position)
+
+
+class Keeper:
+    """The jobs of one profile's daily records."""
+
+    def __init__(
+        self, events: Log, shelf: Shelf, deeds: Deeds, pages: Pages, *, clock: Clock, idle_minutes: float
+    ) -> None:
+        self.pages = pages
+        self.vectors: Vectors | None = None
+        self._log = events
+        self._shelf = shelf
+        self._deeds = deeds
+        self._clock = clock
+        self._idle_ms = int(idle_minutes * 60_000)
+        self._watch: Watch | None = None
+        self._seen: object = None
+        self._alone = asyncio.Lock()
+
+    async def settle(self) -> None:
+        """Take in what a hand wrote and write what is new; a place that cannot be written now is tried again."""
+        try:
+            async with self._alone:
+                await self._settle()
+        except StorageError as error:
+            log.warning("the daily pages could not be settled: %s", error.kind)
+
+    async def keep_ended(self) -> list[str]:
+        """Keep the sessions that are over; their ids."""
+        watch = self._watch
+        if watch is None:
+            watch = Watch(await self._log.database.write(lambda connection: store.begin(connection, self._clock)))
+        began = watch.position
+        while page := (await self._log.read(Query(types=SIGNS, after=watch.position, limit=PAGE))).events:
+            watch.take(page, self._log.device_id)
+            await asyncio.sleep(0)  # whoever waits for the loop comes first
+        self._watch = watch
+        over = watch.over(milliseconds(self._clock.now()), self._idle_ms)
+        for session_id in over:
+            outcome = await self._deeds.keep(Conversation(session_id=session_id))
+            log.info("a session ended: %s", outcome.reason or "kept")
+            del watch.open[session_id]
+        if watch.position != began or over:
+            mark = watch.mark
+            await self._log.database.write(
+                lambda connection: log_store.set_watermark(connection, store.FOLLOWER, mark, self._clock)
+            )
+        return over
+
+    async def keep_sessions(self) -> None:
+        """Keep sessions as they end, until cancelled."""
+        while True:
+            seen = self._log.changed.count
+            if await self.keep_ended():
+                await self.settle()
+            if self._watch is not None and not self._watch.open:
+                await self._log.changed.wait(seen)
+                await asyncio.sleep(CALM)
+            else:
+                await asyncio.sleep(CALM if self._log.changed.count != seen else ENDS_EVERY)
+
+    async def keep_pages(self) -> None:
+        """Keep pages and book level, until cancelled."""
+        while True:
+            await self.settle()
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def _settle(self) -> None:
+        book = await self._shelf.book()
+        stamps = (await asyncio.to_thread(self.pages.stamps, book), id(book))
+        if stamps == self._seen:
+            return
+        for edit in await asyncio.to_thread(self.pages.edits, book):
+            await self._take_in(edit)
+        book = await self._shelf.book()
+        model, vectors = await self.vectors() if self.vectors else ("", {})
+        await asyncio.to_thread(self.pages.write, book, vectors, model)
+        self._seen = (await asyncio.to_thread(self.pages.stamps, book), id(book))
+
+    async def _take_in(self, edit: Edit) -> None:
+        """A hand's changes as deeds. What cannot be one leaves the page as it is, and is told."""
+        for change in edit.changes:
+            try:
+                await self._apply(edit, change)
+            except XiaobaiError as error:
+                self.pages.notices[str(edit.place.root / "daily" / edit.name)] = error.message
+                return
+
+    async def _apply(self, edit: Edit, change: Change) -> None:
+        known = (await self._shelf.book()).records
+        note = change.note
+        if note is None:
+            if change.record_id in known:
+                await self._deeds.remove(str(change.record_id), reason="hand")
+            return
+        if change.record_id is None:
+            await self._deeds.add(edit.day, note.time, note.content, note.origin or edit.project_path, note.marks)
+            return
+        if change.record_id in known:
+            await self._deeds.edit(change.record_id, note.content, change.parts)
+            for mark, on in change.marks:
+                await self._deeds.mark(change.record_id, mark, on=on)

@@ -1,0 +1,73 @@
+"""What was written into pages, noted in the profile's folder: the base of every comparison with what a hand left."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from sync.errors import StorageError
+from sync.files import make_private_folder, probe, remove_private, write_private
+from sync.memory.daily.hand import Base
+
+
+class Noted:
+    """One profile's notes, in `folder`: a folder for each place, a file for each page in it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def bases(self, root: Path, name: str) -> list[Base]:
+        """The page as it was written last and, where it is not sure that it came to that, as it was before."""
+        found: list[Base] = []
+        for told in read_json(self._path(root, name)).get("written", []):
+            text, records = told.get("text"), told.get("records", {})
+            if isinstance(text, str):
+                found.append(Base(text, {int(number): record_id for number, record_id in records.items()}))
+        return found
+
+    def note(self, root: Path, name: str, base: Base, *, sure: bool = False) -> None:
+        """What a page says, and until that is `sure` also what it said before."""
+        path = self._path(root, name)
+        before = [] if sure else read_json(path).get("written", [])[:1]
+        held = {str(number): record_id for number, record_id in base.records.items()}
+        make_private_folder(path.parent)
+        write_text(path, json.dumps({"written": [{"text": base.text, "records": held}, *before]}, ensure_ascii=False))
+
+    def remove(self, root: Path, name: str) -> None:
+        remove_private(self._path(root, name))
+
+    def note_place(self, root: Path, project_path: str | None) -> None:
+        path = self._path(root, "place")
+        make_private_folder(path.parent)
+        write_text(path, json.dumps({"root": str(root), "project_path": project_path}, ensure_ascii=False))
+
+    def places(self) -> Iterator[tuple[Path, str | None]]:
+        """Every place in which something was written, and its project."""
+        for path in sorted(self._folder.glob("*/place.json")):
+            told = read_json(path)
+            root, project = told.get("root"), told.get("project_path")
+            if isinstance(root, str):
+                yield Path(root), project if isinstance(project, str) else None
+
+    def _path(self, root: Path, name: str) -> Path:
+        return self._folder / hashlib.sha256(str(root).encode()).hexdigest()[:16] / f"{name}.json"
+
+
+def write_text(path: Path, text: str) -> int:
+    """Make a file of ours say this; how many files that changed."""
+    found = probe(path)
+    if found is not None and found.data == text.encode():
+        return 0
+    write_private(path, text.encode())
+    return 1
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """What a small file of ours says; nothing where it is missing or damaged."""
+    try:
+        found = probe(path)
+        told = json.loads(found.data) if found else {}
+    except (StorageError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}

@@ -1,0 +1,109 @@
+"""Where pages lie, and the `config.json` that says so: a project's own folder, or the one in the home.
+
+Decisions
+    A project's `config.json` holds for it where there is one, else the home's, else the defaults.
+    A project's folder is used only where the project is a folder of this machine, and only if it really lies in it: a
+    link that leads out of the project is not followed.
+"""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sync.errors import InvalidInput, StorageError
+from sync.files import make_private_folder, probe, write_private
+from sync.memory.daily import config
+from sync.memory.daily.config import Config
+
+FOLDER: Final = Path(".cursor", "skills", "memories")
+CONFIG: Final = "config.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder of pages. `shared`: records of several projects lie in it, so each says where it comes from."""
+
+    root: Path
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options that hold for a project, where they stand, and what is wrong with that file."""
+
+    value: Config
+    raw: dict[str, Any]
+    path: Path
+    problem: str | None = None
+
+
+class Places:
+    """The places of one person on this machine."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self._read: dict[Path, tuple[Any, Options]] = {}
+
+    def options(self, project_path: str | None) -> Options:
+        """What holds for a project, or for what belongs to none."""
+        own = self._project_root(project_path)
+        if own is not None and (own / CONFIG).is_file():
+            return self._options(own / CONFIG)
+        return self._options(self.home / FOLDER / CONFIG)
+
+    def of(self, project_path: str | None) -> Place | None:
+        """Where a project's records lie; None where `project-only` leaves no place for them."""
+        location = self.options(project_path).value.storage.location
+        own = self._project_root(project_path)
+        if location != "global-only" and own is not None:
+            return Place(own, shared=False)
+        return None if location == "project-only" else Place(self.home / FOLDER, shared=True)
+
+    def set_option(self, project_path: str | None, option: str, value: Any, *, for_project: bool) -> Options:
+        """Write one option, into the project's own file where that is asked for. InvalidInput, StorageError."""
+        own = self._project_root(project_path) if for_project else None
+        if for_project and own is None:
+            raise InvalidInput("projectPath is no folder of this machine", field="projectPath")
+        now = self.options(project_path)
+        path = own / CONFIG if own is not None else now.path
+        now = self._options(path)
+        if now.problem is not None:
+            raise InvalidInput(now.problem, field=CONFIG, hint=f"Mend {path}; it was left as it is.")
+        written = config.changed(now.raw, option, value)
+        make_private_folder(path.parent)
+        write_private(path, config.to_text(written).encode())
+        return self._options(path)
+
+    def _project_root(self, project_path: str | None) -> Path | None:
+        if not project_path or "\0" in project_path:
+            return None
+        project = Path(project_path)
+        if not project.is_absolute() or not project.is_dir():
+            return None
+        root = project / FOLDER
+        if root == self.home / FOLDER:
+            return None
+        real = os.path.realpath(root)
+        return root if Path(real).is_relative_to(os.path.realpath(project)) else None
+
+    def _options(self, path: Path) -> Options:
+        try:
+            found = probe(path)
+        except StorageError as error:
+            return Options(config.DEFAULT, {}, path, f"{path}: {error.kind}")
+        sha = None if found is None else found.sha256
+        known = self._read.get(path)
+        if known is None or known[0] != sha:
+            known = self._read[path] = (sha, _parsed(found.data if found else b"", path))
+        return known[1]
+
+
+def _parsed(data: bytes, path: Path) -> Options:
+    try:
+        value, raw = config.read(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        return Options(config.DEFAULT, {}, path, f"{path} is not UTF-8")
+    except InvalidInput as error:
+        return Options(config.DEFAULT, {}, path, f"{path}: {error.message}")
+    return Options(value, raw, path)

@@ -1,0 +1,109 @@
+"""Daily records as one thing: the book, what changes it, the pages, and the commands a person gives."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+from sync.clock import Clock
+from sync.errors import InvalidInput
+from sync.log.log import Log
+from sync.memory.daily import store
+from sync.memory.daily.book import Book
+from sync.memory.daily.deeds import Deeds
+from sync.memory.daily.keeper import Keeper
+from sync.memory.daily.model import Record
+from sync.memory.daily.numbering import numbered, page_of
+from sync.memory.daily.page import render
+from sync.memory.daily.places import Options, Places
+from sync.memory.daily.shelf import Shelf
+from sync.memory.daily.talk import TALK
+from sync.memory.daily.tidying import Fold, Question, due, folds, meant, questions, review_is_due
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """What to ask a person about; `due`: whether it is time to."""
+
+    questions: tuple[Question, ...]
+    due: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Daily:
+    """One profile's. `moves`: whether this process may read and write the pages."""
+
+    shelf: Shelf
+    deeds: Deeds
+    places: Places
+    keeper: Keeper
+    events: Log
+    clock: Clock
+    moves: bool
+
+    async def settle(self) -> None:
+        """Pages and book brought together, where this process may; else the running sidecar does it."""
+        if self.moves:
+            await self.keeper.settle()
+
+    async def book(self) -> Book:
+        """All records, with what a hand has just saved."""
+        await self.settle()
+        return await self.shelf.book()
+
+    @property
+    def today(self) -> str:
+        return self.clock.now().date().isoformat()
+
+    async def options(self, project_path: str | None) -> Options:
+        return await asyncio.to_thread(self.places.options, project_path)
+
+    async def page(self, day: str, project_id: str | None) -> tuple[str, list[Record]]:
+        """A day as its page shows it, of one project or of all, and its records; an empty text where it has none."""
+        book = await self.book()
+        shown = [record for record in book.shown() if record.date == day and project_id in {None, record.project_id}]
+        sessions = numbered(shown)
+        text = render(page_of(day, sessions, with_origin=project_id is None)) if sessions else ""
+        return text, list(sessions.values())
+
+    async def meant(self, text: str, project_id: str | None = None) -> list[Record]:
+        """The records that a few words mean."""
+        shown = [record for record in (await self.book()).shown() if project_id in {None, record.project_id}]
+        return meant(shown, text)
+
+    async def review(self) -> Review:
+        shown = (await self.book()).shown()
+        return Review(tuple(questions(shown, self.today)), review_is_due(shown, self.today))
+
+    async def merge(self, day: str, *, dry_run: bool) -> list[Fold]:
+        """Fold a day's repeats, each by deeds that can be undone."""
+        found = folds([record for record in (await self.book()).shown() if record.date == day])
+        for fold in [] if dry_run else found:
+            await self.deeds.edit(fold.into.record_id, fold.content, ("facts", "code", "tags"))
+            for record in fold.folded:
+                await self.deeds.remove(record.record_id, reason="merged", into=fold.into.record_id)
+        return found
+
+    async def clean(self, *, dry_run: bool) -> list[Record]:
+        """Put away what is older than `retention_days`; it stays in the log, and `undo` brings it back."""
+        every = (await self.book()).shown()
+        found: list[Record] = []
+        for project_path in dict.fromkeys(record.project_path for record in every):
+            of_it = [record for record in every if record.project_path == project_path]
+            days = (await self.options(project_path)).value.storage.retention_days
+            found += due(of_it, self.today, days)
+        for record in [] if dry_run else found:
+            await self.deeds.mark(record.record_id, "expired")
+        return found
+
+    async def newest_session(self) -> str:
+        """The session that is meant where none is named. InvalidInput where nothing was said yet."""
+        device_id = self.events.device_id
+        found = await self.events.database.read(lambda connection: store.newest_session(connection, device_id, TALK))
+        if found is None:
+            raise InvalidInput("nothing was said yet", field="sessionId", hint="Give the session, or its turns.")
+        return found
+
+    async def set_option(self, project_path: str | None, option: str, value: Any, *, for_project: bool) -> Options:
+        return await asyncio.to_thread(
+            lambda: self.places.set_option(project_path, option, value, for_project=for_project)
+        )

@@ -1,0 +1,51 @@
+"""The book, kept level with the log: what is new is read, and the story told again only when there is something new."""
+
+import asyncio
+from typing import Final
+
+from sync.log.log import Log
+from sync.log.model import FORGOTTEN, Event, Query
+from sync.memory.daily.book import Book, book_of
+from sync.memory.daily.model import DEEDS, ORIGINAL
+
+TYPES: Final = (*DEEDS, ORIGINAL, FORGOTTEN)
+
+
+class Shelf:
+    """One profile's book."""
+
+    def __init__(self, events: Log) -> None:
+        self._log = events
+        self._events: list[Event] = []
+        self._position = 0
+        self._seen: object = None
+        self._book = Book()
+        self._alone = asyncio.Lock()
+
+    async def book(self) -> Book:
+        """All records, as the whole log tells them. Raises StorageError."""
+        async with self._alone:
+            token = self._log.database.token()
+            if token == self._seen:
+                return self._book
+            steady = self._log.database.is_steady(token)
+            before = len(self._events)
+            while page := (await self._log.read(Query(types=TYPES, after=self._position))).events:
+                self._events += page
+                self._position = page[-1].position
+            if len(self._events) != before:
+                self._book = book_of(self._events)
+            self._seen = token if steady else None
+            return self._book
+
+    async def without(self, event_id: str) -> Book:
+        """The story without one deed, as an undo would leave it."""
+        await self.book()
+        return book_of(event for event in self._events if event.event_id != event_id)
+
+    async def about(self, record_ids: set[str]) -> list[str]:
+        """The ids of all events about these records, undone ones and the words before redaction included."""
+        await self.book()
+        told = [event for event in self._events if event.payload.get("record_id") in record_ids]
+        ids = {event.event_id for event in told}
+        return [event.event_id for event in self._events if {event.event_id, event.payload.get("of")} & ids]

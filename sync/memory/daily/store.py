@@ -1,0 +1,46 @@
+"""The SQL of daily records: what a session said, and where keeping has come to. It reads the log; its own is a mark."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sqlalchemy import Connection, select
+
+from sync.clock import Clock
+from sync.db.tables import events
+from sync.log import store as log_store
+from sync.log.envelope import event_of_row
+from sync.log.model import Event
+
+FOLLOWER: Final = "daily"
+BEGUN: Final = "daily.begun"
+MOST_TURNS: Final = 2_000  # events of one session that are read for its summary
+
+
+def of_session(connection: Connection, session_id: str, types: Sequence[str]) -> list[Event]:
+    """A session's newest events of some types, oldest first."""
+    statement = (
+        select(events)
+        .where(events.c.session_id == session_id, events.c.type.in_(types))
+        .order_by(events.c.position.desc())
+        .limit(MOST_TURNS)
+    )
+    return [event_of_row(row) for row in reversed(connection.execute(statement).mappings().all())]
+
+
+def begin(connection: Connection, clock: Clock) -> int:
+    """How far sessions have been kept. At the first call that is the log's end: what was before is not kept unasked."""
+    if log_store.watermark(connection, BEGUN) == 0:
+        log_store.set_watermark(connection, FOLLOWER, log_store.newest_position(connection), clock)
+        log_store.set_watermark(connection, BEGUN, 1, clock)
+    return log_store.watermark(connection, FOLLOWER)
+
+
+def newest_session(connection: Connection, device_id: str, types: Sequence[str]) -> str | None:
+    """The session in which this device last said something."""
+    statement = (
+        select(events.c.session_id)
+        .where(events.c.device_id == device_id, events.c.type.in_(types), events.c.session_id != "")
+        .order_by(events.c.position.desc())
+        .limit(1)
+    )
+    return connection.execute(statement).scalar()

@@ -1,0 +1,173 @@
+"""A conversation → what is kept of it, by choosing among its own sentences. Pure, the same for the same turns.
+
+Decisions
+    Nothing is written that nobody said: a topic and facts are sentences of the conversation, cut at most.
+    A sentence is a fact when it decides, prefers, names a number, a path or a name of code. Questions are none.
+    What a person typed counts more than what a model wrote.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sync.memory.daily.model import Code, Content, content, one_line
+from sync.memory.daily.words import keywords, likeness, terms
+
+MOST_FACTS: Final = 8
+MOST_TAGS: Final = 6
+MOST_BLOCKS: Final = 6
+BLOCK_LENGTH: Final = 2_000  # characters; a longer block is a file, not something to remember
+FACT_LENGTH: Final = 200
+SHORTEST: Final = 4
+SAME: Final = 0.6  # likeness from which a sentence says what another has said
+UNNAMED: Final = "对话记录"
+
+_BLOCK: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n`]*)\n(.*?)\n[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_SENTENCE: Final = re.compile(r"[^。！？!?；;\n]+?(?:[。！？!?；;\n]+|\.(?=\s|$)|$)")
+_LEAD: Final = re.compile(r"^(?:#{1,6}\s+|[-*+•]\s+|\d+[.)、]\s*|>\s*)+")
+_POLITE: Final = re.compile(
+    r"^(?:你好|您好|请问|请|麻烦你?|帮我|帮忙|我想要?|我要|我们来|可以|能不能|"
+    r"(?:hi|hello|hey|please|can you|could you|would you|help me(?: to)?|i want to|i would like to|"
+    r"let'?s)\b)[\s,，、:：]*",
+    re.IGNORECASE,
+)
+_DECIDES: Final = re.compile(
+    r"决定|选择|选用|采用|改用|改成|改为|使用|存储|位置|方式|部署|必须|一定要|不要|不用|记住|记得|喜欢|偏好|习惯|讨厌|约定|规定|"
+    r"结论|原因|因为|修复|解决|端口|路径|版本|截止|生日|名字|叫|"
+    r"\b(?:decid\w+|chose|choose|use[sd]?|prefer\w*|always|never|must|should|remember|like[sd]?|because|fixed|solved|"
+    r"agreed|deadline|port|version|path|config\w*|my name|switch\w*|instead)\b",
+    re.IGNORECASE,
+)
+_EXACT: Final = re.compile(r"\d|[A-Za-z_]+[._/][A-Za-z_]|[a-z][A-Z]|`[^`]+`")
+_QUESTION: Final = re.compile(
+    r"[?？]\s*$|吗[。.]?$|^(?:how|what|why|when|where|which|who|怎么|如何|为什么|什么)\b", re.IGNORECASE
+)
+_HASHTAG: Final = re.compile(r"(?:^|\s)#([^\s#]{1,40})")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one side said."""
+
+    role: Literal["user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Sentence:
+    role: str
+    turn: int
+    text: str
+    asks: bool
+
+
+def summarise(turns: Sequence[Turn], *, with_code: bool = True) -> Content:
+    """What is worth keeping of a conversation; without code where that is not wanted."""
+    prose = [Turn(turn.role, _BLOCK.sub("\n", turn.text)) for turn in turns]
+    sentences = list(_sentences(prose))
+    weights = dict.fromkeys(keywords([turn.text for turn in prose], 20), 1.0)
+    topic = _topic(sentences, weights)
+    return content(
+        topic,
+        _facts(sentences, weights, topic),
+        _blocks(turns) if with_code else (),
+        _tags(prose),
+    )
+
+
+def rounds(turns: Sequence[Turn]) -> int:
+    """How often a person spoke: what `min_conversation_length` counts."""
+    return sum(turn.role == "user" and bool(turn.text.strip()) for turn in turns)
+
+
+def quality(summary: Content, turns: Sequence[Turn]) -> float:
+    """How well a summary stands for its conversation, 0 to 1.
+
+    Of what the conversation was about, how much it names; whether it has facts and a topic that says something; whether
+    it is shorter than what it stands for, and says nothing twice. Without turns only the latter can be judged.
+    """
+    said = " ".join(turn.text for turn in turns)
+    about = keywords([said], 15)
+    words = set(terms(summary.words))
+    covered = sum(word in words or word in summary.words.lower() for word in about) / len(about) if about else 1.0
+    told = len(summary.topic) + sum(map(len, summary.facts))
+    short = 1.0 if not said or told <= max(0.5 * len(said), 120) else 0.5
+    pairs = [likeness(one, other) for at, one in enumerate(summary.facts) for other in summary.facts[:at]]
+    topical = 0.0 if summary.topic == UNNAMED or len(summary.topic) < SHORTEST else 1.0
+    fact_share = min(len(summary.facts) / 3, 1.0)
+    alone = 1 - max(pairs, default=0.0)
+    return round(0.45 * covered + 0.2 * fact_share + 0.15 * topical + 0.1 * short + 0.1 * alone, 2)
+
+
+def _sentences(turns: Sequence[Turn]) -> Iterator[_Sentence]:
+    for number, turn in enumerate(turns):
+        for match in _SENTENCE.finditer(turn.text):
+            text = one_line(_LEAD.sub("", match.group().strip())).rstrip("。；;")
+            asks = _QUESTION.search(text) is not None
+            if len(text) >= SHORTEST and terms(text):
+                yield _Sentence(turn.role, number, text, asks)
+
+
+def _topic(sentences: Sequence[_Sentence], weights: dict[str, float]) -> str:
+    """What a person began with: the weightiest of his sentences in the first turns, the very first preferred."""
+    own = [sentence for sentence in sentences if sentence.role == "user"] or list(sentences)
+    first = own[:4]
+    if not first:
+        return UNNAMED
+    best = max(enumerate(first), key=lambda item: _weight(item[1].text, weights) - 2.0 * item[1].turn - 0.6 * item[0])[
+        1
+    ]
+    text = best.text
+    while (shorter := _POLITE.sub("", text)) != text and len(shorter) >= SHORTEST:
+        text = shorter
+    return _cut(text.rstrip("?？!！。.,，"), 60)
+
+
+def _facts(sentences: Sequence[_Sentence], weights: dict[str, float], topic: str) -> list[str]:
+    scored = [
+        (_worth(sentence, weights), at, sentence)
+        for at, sentence in enumerate(sentences)
+        if not sentence.asks and sentence.text != topic
+    ]
+    chosen: list[tuple[int, str]] = []
+    for worth, at, sentence in sorted(scored, key=lambda item: (-item[0], item[1])):
+        if worth < 1.0 or len(chosen) == MOST_FACTS:
+            break
+        text = _cut(sentence.text, FACT_LENGTH)
+        if all(likeness(text, known) < SAME for _, known in chosen):
+            chosen.append((at, text))
+    return [text for _, text in sorted(chosen)]
+
+
+def _worth(sentence: _Sentence, weights: dict[str, float]) -> float:
+    worth = 1.0 if _DECIDES.search(sentence.text) else 0.0
+    worth += 0.5 if _EXACT.search(sentence.text) else 0.0
+    worth += min(_weight(sentence.text, weights) * 0.15, 0.6)
+    worth += 0.3 if sentence.role == "user" else 0.0
+    return worth if len(sentence.text) <= 2 * FACT_LENGTH else worth - 0.5
+
+
+def _weight(text: str, weights: dict[str, float]) -> float:
+    return sum(weights.get(word, 0.0) for word in set(terms(text)))
+
+
+def _blocks(turns: Sequence[Turn]) -> list[Code]:
+    found = [
+        Code(match.group(2).strip().split(" ")[0], match.group(3))
+        for turn in turns
+        for match in _BLOCK.finditer(turn.text)
+        if match.group(3).strip() and len(match.group(3)) <= BLOCK_LENGTH
+    ]
+    return list(dict.fromkeys(found))[-MOST_BLOCKS:]  # the last word on a thing is the one that holds
+
+
+def _tags(turns: Sequence[Turn]) -> list[str]:
+    given = [tag for turn in turns if turn.role == "user" for tag in _HASHTAG.findall(turn.text)]
+    own = keywords([turn.text for turn in turns if turn.role == "user"], MOST_TAGS)
+    every = keywords([turn.text for turn in turns], MOST_TAGS)
+    return list(dict.fromkeys([*given, *own, *every]))[:MOST_TAGS]
+
+
+def _cut(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

@@ -1,0 +1,61 @@
+"""Daily records as a person meets them: from the shell, over stdio, and in the files."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.sidecar import Home
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def pages(home: Home) -> list[Path]:
+    return sorted((home.folder / ".cursor" / "skills" / "memories" / "daily").glob("*.md"))
+
+
+def test_every_command_of_the_seed_from_the_shell_in_both_languages(home: Home) -> None:
+    def say(text: str) -> dict[str, object]:
+        found: dict[str, object] = home.json("remember", text)
+        return found
+
+    chinese = "记住这个：火锅店在湖边", "搜索记忆: 火锅店", "查看今日记忆", "删除记忆: 火锅店"
+    english = "save this: hot pot", "search memory: hot pot", "today's memory", "delete memory: hot pot"
+    for save, search, today, delete, clean, settings, skip in (
+        (*chinese, "清理旧记忆", "记忆设置", "不要保存"),
+        (*english, "clean up old memories", "memory settings", "don't save"),
+    ):
+        home.run("update", "你好", "好")
+        assert say(save)["done"]
+        assert len(pages(home)) == 1
+        assert say(search)["done"]
+        assert "##" in str(say(today)["page"])
+        assert say(delete)["done"]
+        assert not say(search)["done"]
+        assert say(clean)["command"] == "clean"
+        assert "recording" in json.dumps(say(settings))
+        assert say(skip)["done"]
+    assert say("随便说说")["command"] is None
+    assert say("上次说到哪了")["recall"]
+
+
+def test_from_the_shell_a_record_is_added_edited_marked_removed_and_brought_back(home: Home) -> None:
+    added = home.json("daily", "add", "题目", "--fact", "事实", "--tag", "标签")["record"]
+    assert pages(home)[0].read_text("utf-8").count("## Session") == 1
+    assert home.json("daily", "edit", added["id"], "--topic", "新题目")["record"]["topic"] == "新题目"
+    assert home.json("daily", "mark", added["id"], "important")["record"]["marks"] == ["important"]
+    assert "重要" in pages(home)[0].read_text("utf-8")
+    home.run("daily", "remove", added["id"])
+    assert pages(home) == []
+    assert home.json("daily", "undo")["record"]["topic"] == "新题目"
+    assert "新题目" in home.run("daily", "show").stdout
+    assert home.json("daily", "status")["records"] == 1
+    assert home.json("daily", "config", "recording.auto_save", "false")["options"]["recording"]["auto_save"] is False
+    config = json.loads((home.folder / ".cursor" / "skills" / "memories" / "config.json").read_text("utf-8"))
+    assert config == {"recording": {"auto_save": False}}
+    assert home.json("daily", "review")["questions"] == []
+    assert home.json("daily", "merge")["folds"] == []
+    assert home.json("daily", "clean")["records"] == []

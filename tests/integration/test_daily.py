@@ -1,0 +1,535 @@
+"""Daily records on disk: where they lie, what a hand changes, what is undone, what every option does."""
+
+import json
+import os
+import stat
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sync.errors import InvalidInput
+from sync.log.model import Reach
+from sync.memory.daily.deeds import Conversation
+from sync.memory.daily.model import Code, content
+from sync.memory.daily.page import parse
+from sync.memory.daily.places import FOLDER
+from sync.memory.daily.summarise import Turn
+from tests.integration.daily_desk import TALK, Desk, open_desk
+from tests.support import START
+
+
+class TestPages:
+    async def test_a_record_stands_in_the_home_s_page_and_index_private(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("记忆功能", "端口是 8080", project=False)
+            text = desk.page().read_text("utf-8")
+            assert text.startswith(
+                "# 2026-02-02 对话记忆\n\n## Session 1 - 18:00:00\n\n### 主题\n记忆功能\n\n### 关键信息\n"
+            )
+            (entry,) = json.loads((desk.root / "index" / "keywords.json").read_text("utf-8"))["entries"]
+            first, last = entry["line_range"]
+            assert text.split("\n")[first - 1 : last] == text.rstrip("\n").split("\n")[2:]
+            assert "记忆功能" in (desk.root / "summary.md").read_text("utf-8")
+            assert not (desk.root / "index" / "embeddings.json").exists()
+            assert not (desk.root / "config.json").exists(), "the defaults need no file"
+            if os.name == "posix":
+                written = [path for path in desk.root.rglob("*") if path.is_file() and path.suffix != ".lock"]
+                assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o600}
+
+    async def test_a_project_has_its_own_pages_and_the_home_says_where_a_record_comes_from(
+        self, tmp_path: Path
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("项目里的", project=True)
+            await desk.keep("家里的")
+            await desk.room.deeds.keep(Conversation(summary=content("别处的"), project_path="/不在/这里"))
+            await desk.room.settle()
+            assert [note.content.topic for note in parse(desk.page(desk.own_root).read_text("utf-8")).notes] == [
+                "项目里的"
+            ]
+            home = parse(desk.page().read_text("utf-8"))
+            assert [(note.content.topic, note.origin) for note in home.notes] == [
+                ("家里的", None),
+                ("别处的", "/不在/这里"),
+            ]
+            assert {note.number for note in home.notes} == {1, 2}
+            (entry,) = [
+                entry
+                for entry in json.loads((desk.root / "index" / "keywords.json").read_text("utf-8"))["entries"]
+                if "project" in entry
+            ]
+            assert entry["project"] == "/不在/这里"
+
+    async def test_a_link_that_leads_out_of_the_project_is_not_followed(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            outside = tmp_path / "outside"
+            outside.mkdir()
+            (desk.project / ".cursor").symlink_to(outside)
+            await desk.keep("题目", project=True)
+            assert list(outside.iterdir()) == []
+            assert desk.page().exists(), "the home's page has it"
+
+    async def test_pages_are_the_same_again_after_they_were_thrown_away(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一", "甲")
+            await desk.keep("二")
+            before = {path: path.read_bytes() for path in desk.root.rglob("[a-z2]*.*") if path.is_file()}
+            for path in desk.root.rglob("*.md"):
+                path.unlink()
+            await desk.room.settle()
+            assert {path: path.read_bytes() for path in before} == before
+            assert await desk.topics() == ["一", "二"], "a page that is gone is no wish to delete"
+
+    async def test_another_account_of_this_machine_takes_the_pages_away_and_not_in(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path / "a") as first:
+            await first.keep("甲的秘密")
+            await first.keep("别的", moment=START - timedelta(days=1))
+            page = first.page(name="2026-02-01.md")
+            page.write_text(page.read_text("utf-8") + "\n---\n\n## Session 2 - 10:00:00\n\n### 主题\n手写\n", "utf-8")
+            async with open_desk(tmp_path / "b", profile="prof_b") as second:
+                second.places.home = first.home
+                await second.keep("乙的")
+                assert await second.topics() == ["乙的"]
+                text = "".join(path.read_text("utf-8") for path in first.root.rglob("*.md") if path != page)
+                assert "甲的秘密" not in text
+                assert "手写" in page.read_text("utf-8"), "what a hand has changed is never thrown away"
+
+    async def test_another_installation_s_folder_is_left_alone(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path / "a") as first:
+            await first.keep("第一个的")
+            before = first.page().read_bytes()
+            async with open_desk(tmp_path / "b", installation="another") as second:
+                second.places.home = first.home
+                await second.keep("第二个的")
+                assert first.page().read_bytes() == before
+                assert any("another installation" in why for why in second.pages.notices.values())
+
+
+class TestHand:
+    async def edited(self, desk: Desk, old: str, new: str) -> None:
+        page = desk.page()
+        text = page.read_text("utf-8")
+        assert old in text
+        page.write_text(text.replace(old, new), "utf-8")
+        await desk.room.settle()
+
+    async def test_an_edit_an_addition_and_a_deletion_are_deeds_that_can_be_undone(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一", "旧的事实")
+            await self.edited(desk, "旧的事实", "新的事实")
+            (record,) = (await desk.room.book()).shown()
+            assert record.content.facts == ("新的事实",)
+            await self.edited(
+                desk, "- 新的事实\n", "- 新的事实\n\n---\n\n## Session 9 - 09:00:00\n\n### 主题\n手写的\n"
+            )
+            assert sorted(await desk.topics()) == ["一", "手写的"]
+            assert "手写的" in desk.page().read_text("utf-8")
+            page = desk.page().read_text("utf-8")
+            await self.edited(desk, page[page.index("\n---") :], "")
+            assert await desk.topics() == ["一"]
+            await desk.room.deeds.undo()
+            assert sorted(await desk.topics()) == ["一", "手写的"]
+
+    async def test_a_page_that_is_not_understood_is_never_overwritten(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            page = desk.page()
+            page.write_bytes(page.read_bytes() + b"\n---\n\nwhat is this\n")
+            before = page.read_bytes()
+            await desk.keep("二")
+            assert page.read_bytes() == before
+            assert any("line" in why for why in desk.pages.notices.values())
+            page.write_bytes(before.replace(b"\n---\n\nwhat is this\n", b""))
+            await desk.room.settle()
+            assert "二" in page.read_text("utf-8")
+            assert not desk.pages.notices
+
+    async def test_bytes_that_are_no_text_are_kept(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            desk.page().write_bytes(b"\xff\xfe\x00")
+            await desk.keep("二")
+            assert desk.page().read_bytes() == b"\xff\xfe\x00"
+
+    async def test_a_summary_of_somebody_else_is_left_as_it_is(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            desk.root.mkdir(parents=True)
+            (desk.root / "summary.md").write_text("我自己写的", "utf-8")
+            await desk.keep("一")
+            assert (desk.root / "summary.md").read_text("utf-8") == "我自己写的"
+
+    async def test_a_secret_written_by_hand_is_redacted_before_it_is_an_event(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一", "事实")
+            await self.edited(desk, "事实", "打给 13812345678")
+            assert "13812345678" not in json.dumps([dict(event.payload) for event in await desk.device.events()])
+            assert "[手机号]" in desk.page().read_text("utf-8")
+
+    async def test_an_older_page_of_a_killed_writer_is_no_edit(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            (note,) = (tmp_path / "profiles").glob("*/daily/*/2026-02-02.md.json")
+            before, noted = desk.page().read_bytes(), json.loads(note.read_text("utf-8"))["written"]
+            await desk.keep("二")
+            after = json.loads(note.read_text("utf-8"))["written"]
+            assert len(after) == 1, "what stands there is sure"
+            note.write_text(json.dumps({"written": [*after, *noted]}), "utf-8")  # as before the page was written
+            desk.page().write_bytes(before)
+            await desk.room.settle()
+            assert await desk.topics() == ["一", "二"]
+            assert "二" in desk.page().read_text("utf-8")
+
+
+class TestDeeds:
+    async def test_every_deed_can_be_undone_and_the_undo_too(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            done = await desk.keep("一", "甲")
+            assert done.record is not None
+            record_id, deeds = done.record.record_id, desk.room.deeds
+            edit = await deeds.edit(record_id, content("二", ["乙"]), ("topic", "facts"))
+            assert await desk.topics() == ["二"]
+            undo = await deeds.undo()
+            assert await desk.topics() == ["一"]
+            await deeds.undo(undo.event_id)
+            assert await desk.topics() == ["二"]
+            await deeds.mark(record_id, "important")
+            await deeds.remove(record_id)
+            assert await desk.topics() == []
+            await deeds.undo()
+            (back,) = (await desk.room.book()).shown()
+            assert back.marks == ("important",)
+            await deeds.undo(edit.event_id)
+            assert await desk.topics() == ["一"]
+            await deeds.undo(done.event_id)
+            assert await desk.topics() == []
+            assert not desk.page().exists() or "一" not in desk.page().read_text("utf-8")
+
+    async def test_edits_of_different_parts_on_two_devices_both_hold(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            done = await desk.keep("一", "甲")
+            assert done.record is not None
+            await desk.room.deeds.edit(done.record.record_id, content("二", ["甲"]), ("topic",))
+            await desk.room.deeds.edit(done.record.record_id, content("一", ["乙"]), ("facts",))
+            (record,) = (await desk.room.book()).shown()
+            assert (record.content.topic, record.content.facts) == ("二", ("乙",))
+
+    async def test_a_number_is_not_given_again(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            first = await desk.keep("一")
+            assert first.record is not None
+            await desk.room.deeds.remove(first.record.record_id)
+            assert (await desk.keep("二")).record.number == 2  # type: ignore[union-attr]
+
+    async def test_unknown_ids_are_named(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            with pytest.raises(InvalidInput):
+                await desk.room.deeds.remove("rec_nothing")
+            with pytest.raises(InvalidInput):
+                await desk.room.deeds.undo()
+
+    async def test_repeats_of_a_day_are_folded_and_unfolded(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("讨论火锅店的选址", "选在西湖边")
+            await desk.keep("讨论火锅店的选址", "选在西湖边", "开业在五月")
+            assert len(await desk.room.merge("2026-02-02", dry_run=True)) == 1
+            assert len(await desk.topics()) == 2
+            await desk.room.merge("2026-02-02", dry_run=False)
+            (record,) = (await desk.room.book()).shown()
+            assert record.content.facts == ("选在西湖边", "开业在五月")
+            await desk.room.deeds.undo()
+            assert len(await desk.topics()) == 2
+
+
+class TestSessions:
+    async def test_one_that_ended_is_kept_from_its_messages_under_its_own_time(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.room.keeper.keep_ended()  # the first look says where keeping begins
+            await desk.converse("s1", project_path=str(desk.project))
+            assert await desk.room.keeper.keep_ended() == []
+            await desk.device.log.record(desk.device.intake.drafts([{"type": "session_ended", "session_id": "s1"}]))
+            assert await desk.room.keeper.keep_ended() == ["s1"]
+            await desk.room.settle()
+            (record,) = (await desk.room.book()).shown()
+            assert record.session_id == "s1"
+            assert record.author == "extractive"
+            assert "记忆功能" in record.content.topic
+            assert any("8080" in fact for fact in record.content.facts)
+            assert record.quality is not None
+            assert "8080" in desk.page(desk.own_root).read_text("utf-8")
+            assert await desk.room.keeper.keep_ended() == []
+
+    async def test_one_that_fell_silent_is_kept_and_again_when_it_went_on(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.room.keeper.keep_ended()
+            await desk.converse("s1")
+            desk.device.clock.advance(29 * 60)
+            assert await desk.room.keeper.keep_ended() == []
+            desk.device.clock.advance(60)
+            assert await desk.room.keeper.keep_ended() == ["s1"]
+            await desk.converse("s1", (Turn("user", "截止日期改成三月一日"),))
+            desk.device.clock.advance(31 * 60)
+            assert await desk.room.keeper.keep_ended() == ["s1"]
+            (record,) = (await desk.room.book()).shown()
+            assert any("三月一日" in fact for fact in record.content.facts)
+
+    async def test_what_a_person_has_edited_is_not_overwritten_when_a_session_goes_on(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.room.keeper.keep_ended()
+            await desk.converse("s1")
+            desk.device.clock.advance(31 * 60)
+            await desk.room.keeper.keep_ended()
+            (record,) = (await desk.room.book()).shown()
+            await desk.room.deeds.edit(record.record_id, content("我写的"), ("topic",))
+            await desk.converse("s1", (Turn("user", "继续"),))
+            desk.device.clock.advance(31 * 60)
+            await desk.room.keeper.keep_ended()
+            assert await desk.topics() == ["我写的"]
+
+    async def test_a_restarted_keeper_misses_no_open_session(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.room.keeper.keep_ended()
+            await desk.converse("s1")
+            await desk.room.keeper.keep_ended()
+            again = Desk(desk.device)
+            desk.device.clock.advance(31 * 60)
+            assert await again.room.keeper.keep_ended() == ["s1"]
+
+    async def test_what_was_said_before_the_first_start_is_not_kept_unasked(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.converse("old")
+            desk.device.clock.advance(31 * 60)
+            assert await desk.room.keeper.keep_ended() == []
+
+    async def test_words_that_ask_not_to_keep_it_are_heard(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            done = await desk.room.deeds.keep(Conversation("s1", (*TALK, Turn("user", "这次不保存"))))
+            assert (done.record, done.reason) == (None, "skip")
+            done = await desk.room.deeds.keep(Conversation("s2", (*TALK, Turn("user", "don't save this"))))
+            assert (done.record, done.reason) == (None, "skip")
+
+    async def test_a_sensitive_conversation_is_not_kept_and_what_was_is_forgotten(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.converse("s1")
+            done = await desk.room.deeds.keep(Conversation("s1"))
+            assert done.record is not None
+            await desk.room.deeds.forget(done.record.record_id)
+            await desk.room.settle()
+            assert await desk.topics() == []
+            assert (await desk.room.deeds.keep(Conversation("s1", TALK))).reason == "skip"
+            wishes = [event for event in await desk.device.events() if event.type == "payload_forgotten"]
+            named = {name for event in wishes for name in event.payload["event_ids"]}
+            kept = [event for event in await desk.device.events() if event.type in {"message", "session_recorded"}]
+            assert {event.event_id for event in kept} <= named
+            assert not desk.page().exists()
+
+
+class TestOptions:
+    """Each option of seed 000 §8 does what it says."""
+
+    async def test_location_project_first(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.option("storage.location", "project-first")
+            await desk.keep("一", project=True)
+            await desk.keep("二")
+            assert "一" in desk.page(desk.own_root).read_text("utf-8")
+            assert "二" in desk.page().read_text("utf-8")
+
+    async def test_location_project_only(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.option("storage.location", "project-only")
+            await desk.keep("一", project=True)
+            assert (await desk.keep("二")).reason == "no_place"
+            assert "一" in desk.page(desk.own_root).read_text("utf-8")
+            assert not desk.page().exists()
+
+    async def test_location_global_only(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一", project=True)
+            await desk.option("storage.location", "global-only")
+            await desk.room.settle()
+            assert not desk.page(desk.own_root).exists(), "the pages move"
+            (note,) = parse(desk.page().read_text("utf-8")).notes
+            assert (note.content.topic, note.origin) == ("一", str(desk.project))
+
+    async def test_a_project_s_own_file_holds_for_it(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            path = str(desk.project)
+            await desk.room.set_option(path, "recording.auto_save", value=False, for_project=True)
+            assert not (await desk.room.options(path)).value.recording.auto_save
+            assert (await desk.room.options(None)).value.recording.auto_save
+
+    async def test_retention_days(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("旧的", moment=START - timedelta(days=40))
+            await desk.keep("新的")
+            assert await desk.room.clean(dry_run=True) == []
+            await desk.option("storage.retention_days", 30)
+            assert [record.content.topic for record in await desk.room.clean(dry_run=False)] == ["旧的"]
+            assert await desk.topics() == ["新的"]
+            await desk.room.settle()
+            assert [path.name for path in (desk.root / "daily").iterdir()] == ["2026-02-02.md"]
+            await desk.room.deeds.undo()
+            assert await desk.topics() == ["旧的", "新的"]
+
+    async def test_max_file_size_mb(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.option("storage.max_file_size_mb", 0.002)
+            for number in range(4):
+                await desk.keep(f"题目 {number}", "长" * 300)
+            names = sorted(path.name for path in (desk.root / "daily").iterdir())
+            assert names == ["2026-02-02.2.md", "2026-02-02.md"]
+            assert all(path.stat().st_size <= 2_100 for path in (desk.root / "daily").iterdir())
+            index = json.loads((desk.root / "index" / "keywords.json").read_text("utf-8"))["entries"]
+            assert index[-1]["file"] == "2026-02-02.2.md"
+            assert await desk.topics() == [f"题目 {number}" for number in range(4)], "and is no edit of anybody's"
+
+    async def test_auto_save(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.option("recording.auto_save", value=False)
+            assert (await desk.room.deeds.keep(Conversation("s1", TALK))).reason == "auto_save_off"
+            assert (await desk.room.deeds.keep(Conversation("s1", TALK, forced=True))).record is not None
+
+    async def test_save_code_snippets(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            assert (await desk.room.deeds.keep(Conversation("s1", TALK))).record.content.code  # type: ignore[union-attr]
+            await desk.option("recording.save_code_snippets", value=False)
+            assert not (await desk.room.deeds.keep(Conversation("s2", TALK))).record.content.code  # type: ignore[union-attr]
+            given = content("一", (), [Code("py", "x = 1")])
+            assert not (await desk.keep("", summary=given)).record.content.code  # type: ignore[union-attr]
+
+    async def test_sanitize_sensitive_is_about_this_device_alone(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一", "打给 13812345678")
+            assert "13812345678" not in desk.page().read_text("utf-8")
+            await desk.option("recording.sanitize_sensitive", value=False)
+            await desk.keep("二", "打给 13987654321")
+            assert "13987654321" in desk.page().read_text("utf-8")
+            told = [event for event in await desk.device.events() if "13987654321" in json.dumps(dict(event.payload))]
+            assert [(event.type, event.reach) for event in told] == [("session_original", Reach.LOCAL)]
+
+    async def test_min_conversation_length(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            assert (await desk.room.deeds.keep(Conversation("s1", TALK[:4]))).reason == "too_short"
+            await desk.option("recording.min_conversation_length", 2)
+            assert (await desk.room.deeds.keep(Conversation("s1", TALK[:4]))).record is not None
+
+    @pytest.mark.parametrize(
+        ("options", "expected"),
+        [
+            ({}, (0.4, 0.6)),
+            ({"retrieval.method": "keyword"}, (1.0, 0.0)),
+            ({"retrieval.method": "semantic"}, (0.0, 1.0)),
+            ({"semantic.enabled": False}, (1.0, 0.0)),
+            ({"semantic.provider": "openai"}, (1.0, 0.0)),
+        ],
+    )
+    async def test_method_and_semantic(self, tmp_path: Path, options: dict[str, Any], expected: Any) -> None:
+        async with open_desk(tmp_path) as desk:
+            for name, value in options.items():
+                await desk.option(name, value)
+            await desk.say("搜索记忆: 火锅")
+            assert (desk.asked[0].keyword, desk.asked[0].semantic) == expected
+
+    async def test_max_results_decay_and_scope(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.option("retrieval.max_results", 2)
+            await desk.option("retrieval.time_decay_rate", 0.5)
+            await desk.option("retrieval.search_scope_days", 1)
+            await desk.say("search memory: hot pot")
+            (asked,) = desk.asked
+            assert (asked.query, asked.limit, asked.decay, asked.since) == ("hot pot", 2, 0.5, "2026-02-01")
+
+    async def test_a_file_that_cannot_be_read_changes_nothing_and_stays(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            desk.root.mkdir(parents=True)
+            (desk.root / "config.json").write_text("{ not json", "utf-8")
+            assert (await desk.room.options(None)).problem is not None
+            with pytest.raises(InvalidInput):
+                await desk.option("recording.auto_save", value=False)
+            assert (desk.root / "config.json").read_text("utf-8") == "{ not json"
+
+
+class TestCommands:
+    """Each command of seed 000 §9, in both languages."""
+
+    @pytest.mark.parametrize("text", ["记住这个", "save this"])
+    async def test_save(self, tmp_path: Path, text: str) -> None:
+        async with open_desk(tmp_path) as desk:
+            reply = await desk.say(text, session_id="s1", turns=TALK[:2])
+            assert reply.done
+            assert reply.records is not None
+            assert reply.records[0].content.topic in reply.message
+
+    @pytest.mark.parametrize("text", ["不要保存", "don't save"])
+    async def test_skip_and_its_opposite(self, tmp_path: Path, text: str) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.converse("s1")
+            assert (await desk.say(text, session_id="s1")).done
+            assert (await desk.room.deeds.keep(Conversation("s1"))).reason == "skip"
+            assert (await desk.say("记住这个")).done, "the newest session is meant"
+            assert len(await desk.topics()) == 1
+
+    @pytest.mark.parametrize("text", ["查看今日记忆", "today's memory"])
+    async def test_today(self, tmp_path: Path, text: str) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("今天的")
+            await desk.keep("以前的", moment=START - timedelta(days=3))
+            reply = await desk.say(text)
+            assert reply.page is not None
+            assert "今天的" in reply.page
+            assert "以前的" not in reply.page
+
+    @pytest.mark.parametrize("text", ["删除记忆: 火锅", "delete memory: 火锅"])
+    async def test_delete(self, tmp_path: Path, text: str) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("吃火锅")
+            await desk.keep("做火锅")
+            reply = await desk.say(text)
+            assert not reply.done
+            assert len(reply.records or ()) == 2, "several are shown, none goes"
+            assert (await desk.say("删除记忆: 做火锅")).done
+            assert await desk.topics() == ["吃火锅"]
+            assert (await desk.say(text)).done
+            assert await desk.topics() == []
+
+    @pytest.mark.parametrize(
+        ("text", "sure"),
+        [("清理旧记忆", "清理旧记忆: 确认"), ("clean up old memories", "clean up old memories: confirm")],
+    )
+    async def test_clean(self, tmp_path: Path, text: str, sure: str) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("旧的", moment=START - timedelta(days=200))
+            assert not (await desk.say(text)).done
+            assert await desk.topics() == ["旧的"]
+            assert (await desk.say(sure)).done
+            assert await desk.topics() == []
+
+    @pytest.mark.parametrize(("read", "write"), [("记忆设置", "记忆设置: "), ("memory settings", "memory settings: ")])
+    async def test_settings(self, tmp_path: Path, read: str, write: str) -> None:
+        async with open_desk(tmp_path) as desk:
+            assert (await desk.say(f"{write}recording.auto_save=false")).done
+            reply = await desk.say(read)
+            assert reply.options is not None
+            assert not reply.options.value.recording.auto_save
+            assert json.loads((desk.home / FOLDER / "config.json").read_text("utf-8")) == {
+                "recording": {"auto_save": False}
+            }
+
+
+async def test_records_of_two_devices_with_one_number_both_stand_on_the_page(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.keep("一")
+        payload = {
+            "record_id": "rec_other",
+            "date": "2026-02-02",
+            "time": "09:00:00",
+            "session": 1,
+            "topic": "别的设备的",
+        }
+        await desk.device.log.record(desk.device.intake.drafts([{"type": "session_recorded", "payload": payload}]))
+        await desk.room.settle()
+        notes = parse(desk.page().read_text("utf-8")).notes
+        assert {note.content.topic: note.number for note in notes} == {"一": 2, "别的设备的": 1}
+        assert sorted(await desk.topics()) == ["一", "别的设备的"]

@@ -1,0 +1,447 @@
+"""Daily records, decided: pages, summaries, commands, options, repeats, what is due. No file, no clock."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sync.errors import InvalidInput, TooLarge
+from sync.memory.daily import config
+from sync.memory.daily.command import Kind, asked_for, confirms, parse, should_recall, should_save
+from sync.memory.daily.hand import Base, changes
+from sync.memory.daily.model import Code, Content, Record, content
+from sync.memory.daily.numbering import numbered
+from sync.memory.daily.overview import Written, keywords_json, summary_md
+from sync.memory.daily.page import Note, Page, line_ranges, parts, render
+from sync.memory.daily.page import parse as parse_page
+from sync.memory.daily.summarise import Turn, quality, rounds, summarise
+from sync.memory.daily.tidying import due, folds, meant, questions, review_is_due
+from sync.memory.daily.words import keywords, likeness
+
+DAY = "2026-01-29"
+SEED = """# 2026-01-29 对话记忆
+
+## Session 1 - 10:30:45
+
+### 主题
+Memory Skill 设计讨论
+
+### 关键信息
+- 用户希望创建长期记忆功能
+- 存储位置：.cursor/skills/memories/
+
+### 代码/配置
+```json
+{
+  "storage": "project-first",
+  "auto_save": true
+}
+```
+
+### 标签
+#skill #memory #design
+
+---
+
+## Session 2 - 14:20:00
+
+### 主题
+重构
+"""
+FIRST = Content(
+    "Memory Skill 设计讨论",
+    ("用户希望创建长期记忆功能", "存储位置：.cursor/skills/memories/"),
+    (Code("json", '{\n  "storage": "project-first",\n  "auto_save": true\n}'),),
+    ("skill", "memory", "design"),
+)
+
+
+def record(number: int = 1, topic: str = "题目", *, day: str = DAY, **more: Any) -> Record:
+    values: dict[str, Any] = {
+        "record_id": f"rec_{day}_{number}",
+        "event_id": f"evt_{number}",
+        "date": day,
+        "time": f"10:{number:02}:00",
+        "number": number,
+        "content": more.pop("content", None) or content(topic, more.pop("facts", ())),
+        "project_id": "proj_global",
+        "project_path": None,
+        "device_id": "device-a",
+    }
+    return Record(**{**values, **more})
+
+
+def talk(*said: str) -> list[Turn]:
+    """What a person and a model said in turn."""
+    return [Turn("user" if at % 2 == 0 else "assistant", text) for at, text in enumerate(said)]
+
+
+WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=40)
+CONTENTS = st.builds(
+    content,
+    WORDS,
+    st.lists(WORDS, max_size=4),
+    st.lists(st.builds(Code, st.sampled_from(["", "py", "c++"]), st.text("ab`~#-\n 中", max_size=40)), max_size=3),
+    st.lists(WORDS, max_size=4),
+)
+NOTES = st.lists(CONTENTS, min_size=1, max_size=4).map(
+    lambda found: tuple(Note(at, "10:30:45", each) for at, each in enumerate(found, start=1))
+)
+
+
+class TestPage:
+    def test_it_is_the_file_of_the_seed(self) -> None:
+        page = Page(DAY, (Note(1, "10:30:45", FIRST), Note(2, "14:20:00", content("重构"))))
+        assert render(page) == SEED
+        assert parse_page(SEED) == page
+
+    @settings(deadline=None)
+    @given(NOTES)
+    def test_what_is_written_is_read_as_it_was(self, notes: tuple[Note, ...]) -> None:
+        assert parse_page(render(Page(DAY, notes))).notes == notes
+
+    @settings(deadline=None)
+    @given(NOTES)
+    def test_line_ranges_are_those_of_the_file(self, notes: tuple[Note, ...]) -> None:
+        page = Page(DAY, notes)
+        lines = render(page).split("\n")
+        for number, (first, last) in line_ranges(page).items():
+            assert lines[first - 1] == f"## Session {number} - 10:30:45"
+            assert lines[last - 1].strip()
+            assert last == len(lines) - 1 or lines[last : last + 3] == ["", "---", ""]
+
+    @pytest.mark.parametrize(
+        "wrong",
+        [
+            "",
+            "# 别的标题\n",
+            SEED + "\n---\n\n多余的一行\n",
+            SEED.replace("### 标签", "### 备注"),
+            SEED.replace("Session 2", "Session 1"),
+            SEED.replace("14:20:00", "25:00:00"),
+            SEED.replace("}\n```", "}"),
+            SEED.replace("#skill", "skill"),
+            SEED.replace("### 主题\n重构", "### 关键信息\n- 无题"),
+        ],
+    )
+    def test_what_no_record_can_hold_is_not_understood(self, wrong: str) -> None:
+        with pytest.raises(InvalidInput):
+            parse_page(wrong)
+
+    def test_a_page_beyond_its_size_goes_on_in_another_and_no_session_is_divided(self) -> None:
+        notes = tuple(Note(at, "10:00:00", content(f"题目 {at}", ["长" * 300])) for at in range(1, 8))
+        pieces = parts(Page(DAY, notes), 2_500)
+        assert len(pieces) > 1
+        assert tuple(note for piece in pieces for note in piece.notes) == notes
+        assert all(len(render(piece).encode()) <= 2_500 for piece in pieces)
+
+    def test_a_record_beyond_its_size_is_refused(self) -> None:
+        with pytest.raises(TooLarge):
+            content("题目", [], [Code("", "x" * 20_000)])
+
+
+class TestHand:
+    base = Base(SEED, {1: "rec_1", 2: "rec_2"})
+
+    def test_nothing_changed_is_nothing(self) -> None:
+        assert changes([self.base], SEED.replace("\n\n", "\n\n\n"), DAY) == []
+
+    def test_an_edit_names_its_parts_a_deletion_its_record_an_addition_neither(self) -> None:
+        edited = SEED.replace("用户希望", "他希望").replace("#design", "#设计")
+        (edit,) = changes([self.base], edited, DAY)
+        assert (edit.record_id, edit.parts) == ("rec_1", ("facts", "tags"))
+        without = SEED[: SEED.index("\n---")]
+        (removed,) = changes([self.base], without, DAY)
+        assert (removed.record_id, removed.note) == ("rec_2", None)
+        (added,) = changes([self.base], SEED + "\n---\n\n## Session 3 - 15:00:00\n\n### 主题\n手写\n", DAY)
+        assert added.record_id is None
+        assert added.note is not None
+        assert added.note.content.topic == "手写"
+
+    def test_marks_are_written_and_taken_away(self) -> None:
+        (marked,) = changes([self.base], SEED + "\n### 标记\n重要、过时\n", DAY)
+        assert marked.marks == (("important", True), ("outdated", True))
+
+    def test_the_nearest_version_is_the_base(self) -> None:
+        """A killed writer leaves an older page than it had noted: that is nobody's edit."""
+        newer = Base(SEED.replace("重构", "重构二"), self.base.records)
+        assert changes([newer, self.base], SEED, DAY) == []
+
+    @pytest.mark.parametrize("wrong", [SEED.replace("14:20", "14:21"), SEED.replace(DAY, "2026-01-30")])
+    def test_what_cannot_be_edited_is_told(self, wrong: str) -> None:
+        with pytest.raises(InvalidInput):
+            changes([self.base], wrong, DAY)
+
+
+class TestSummary:
+    chinese = talk(
+        "你好，帮我设计一个记忆功能，存储位置在 .cursor/skills/memories/",
+        "好的。可以采用关键词加语义搜索的方式检索。",
+        "我决定自动保存，端口用 8080。",
+        '配置如下：\n```json\n{"auto_save": true}\n```\n这样就可以了。',
+        "可以跳过吗？",
+        "可以。",
+    )
+    english = talk(
+        "Please help me refactor the REST API",
+        "Sure. Which framework do you want?",
+        "We decided to use FastAPI instead of Flask because of async support.",
+        "Good choice. The service must listen on port 8080.",
+        "I prefer pytest for tests.",
+        "Noted.",
+    )
+
+    def test_chinese(self) -> None:
+        found = summarise(self.chinese)
+        assert "记忆功能" in found.topic
+        assert not found.topic.startswith(("你好", "帮我"))
+        assert any("8080" in fact for fact in found.facts)
+        assert any("关键词" in fact for fact in found.facts)
+        assert not any(fact.endswith("？") for fact in found.facts)
+        assert found.code == (Code("json", '{"auto_save": true}'),)
+        assert 0 < len(found.tags) <= 6
+
+    def test_english(self) -> None:
+        found = summarise(self.english)
+        assert "refactor the REST API" in found.topic
+        assert any("FastAPI" in fact for fact in found.facts)
+        assert any("pytest" in fact for fact in found.facts)
+        assert not any("Which framework" in fact for fact in found.facts)
+        assert {"api", "rest"} & set(found.tags)
+
+    def test_it_is_the_same_for_the_same_turns_and_says_nothing_of_its_own(self) -> None:
+        for turns in (self.chinese, self.english):
+            found = summarise(turns)
+            assert found == summarise(list(turns))
+            said = " ".join(" ".join(turn.text.split()) for turn in turns)
+            assert all(fact.rstrip("…") in said for fact in (found.topic, *found.facts))
+
+    def test_code_is_left_out_where_it_is_not_wanted(self) -> None:
+        assert summarise(self.chinese, with_code=False).code == ()
+
+    @settings(deadline=None)
+    @given(st.lists(st.builds(Turn, st.sampled_from(["user", "assistant"]), st.text(max_size=80)), max_size=6))
+    def test_anything_said_gives_a_page_that_can_be_read(self, turns: list[Turn]) -> None:
+        page = Page(DAY, (Note(1, "10:00:00", summarise(turns)),))
+        assert parse_page(render(page)) == page
+        assert 0 <= quality(summarise(turns), turns) <= 1
+
+    def test_quality_tells_a_good_summary_from_a_poor_one(self) -> None:
+        good = quality(summarise(self.english), self.english)
+        poor = quality(content("对话记录"), self.english)
+        repeats = quality(
+            content("REST API", ["use FastAPI now", "use FastAPI now!", "use FastAPI, now"]), self.english
+        )
+        assert good > 0.6 > repeats > poor
+        assert poor < 0.4
+
+    def test_words(self) -> None:
+        assert keywords(["重构 API 的记忆模块，记忆模块很重要", "api"], 3)[:2] == ["api", "记忆模块"]
+        assert likeness("今天去吃火锅", "今天去吃火锅") == 1.0
+        assert likeness("今天去吃火锅", "refactor") == 0.0
+
+
+COMMANDS = [
+    ("记住这个", Kind.SAVE, ""),
+    ("save this", Kind.SAVE, ""),
+    ("Remember this!", Kind.SAVE, ""),
+    ("好的，记住这个，谢谢", Kind.SAVE, ""),
+    ("记住这个：端口是 8080", Kind.SAVE, "端口是 8080"),
+    ("不要保存", Kind.SKIP, ""),
+    ("这次不保存。", Kind.SKIP, ""),
+    ("don't save", Kind.SKIP, ""),
+    ("Don’t save this conversation.", Kind.SKIP, ""),
+    ("搜索记忆: 火锅", Kind.SEARCH, "火锅"),
+    ("搜索记忆：API: v2", Kind.SEARCH, "API: v2"),
+    ("search memory: Hot Pot", Kind.SEARCH, "Hot Pot"),
+    ("查看今日记忆", Kind.SHOW, ""),
+    ("查看记忆", Kind.SHOW, ""),
+    ("today's memory", Kind.SHOW, ""),
+    ("show today's memory", Kind.SHOW, ""),
+    ("删除记忆: 2026-01-29 #1", Kind.DELETE, "2026-01-29 #1"),
+    ("delete memory: hot pot", Kind.DELETE, "hot pot"),
+    ("清理旧记忆", Kind.CLEAN, ""),
+    ("clean up old memories", Kind.CLEAN, ""),
+    ("清理旧记忆: 确认", Kind.CLEAN, "确认"),
+    ("clean up old memories confirm", Kind.CLEAN, "confirm"),
+    ("记忆设置", Kind.SETTINGS, ""),
+    ("memory settings", Kind.SETTINGS, ""),
+    ("记忆设置: recording.auto_save=false", Kind.SETTINGS, "recording.auto_save=false"),
+    ("这是敏感对话", Kind.SENSITIVE, ""),
+    ("mark this as sensitive", Kind.SENSITIVE, ""),
+]
+
+
+class TestCommands:
+    @pytest.mark.parametrize(("text", "kind", "about"), COMMANDS)
+    def test_each_is_understood_in_both_languages(self, text: str, kind: Kind, about: str) -> None:
+        found = parse(text)
+        assert found is not None
+        assert (found.kind, found.about) == (kind, about)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "把按钮改成不要保存草稿",
+            "How do I save this file to disk",
+            "我想搜索记忆里的内容",
+            "删除记忆",
+            "today's memory usage is high",
+            "",
+            "：",
+        ],
+    )
+    def test_ordinary_words_are_no_command(self, text: str) -> None:
+        assert parse(text) is None
+
+    @settings(deadline=None)
+    @given(st.text(max_size=200))
+    def test_nothing_stops_it(self, text: str) -> None:
+        parse(text)
+        should_recall(text, is_first=False)
+
+    def test_confirming(self) -> None:
+        assert confirms("确认")
+        assert confirms("Confirm")
+        assert not confirms("")
+
+    @pytest.mark.parametrize(
+        ("message", "is_first", "expected"),
+        [
+            ("写一个函数", True, True),
+            ("写一个函数", False, False),
+            ("之前的端口是多少", False, True),
+            ("上次说到哪了", False, True),
+            ("我们讨论过这个", False, True),
+            ("what did we decide last time?", False, True),
+            ("as we discussed", False, True),
+            ("write a function", False, False),
+            ("  ", True, False),
+        ],
+    )
+    def test_when_to_recall(self, message: str, *, is_first: bool, expected: bool) -> None:
+        assert should_recall(message, is_first=is_first) is expected
+
+    def saving(self, turns: list[Turn], **more: Any) -> str:
+        asked = {"ended": True, "idle_seconds": 0, "idle_limit": 1800, "least_rounds": 3, **more}
+        found = should_save(turns, **asked)
+        return found.reason if found.save else f"not: {found.reason}"
+
+    def test_when_to_save(self) -> None:
+        three = talk("一一", "二二", "三三", "四四", "五五", "六六")
+        assert rounds(three) == 3
+        assert self.saving(three) == "ended"
+        assert self.saving(three[:4]) == "not: too_short"
+        assert self.saving(three, ended=False) == "not: goes_on"
+        assert self.saving(three, ended=False, idle_seconds=1800) == "idle"
+        assert self.saving(three, auto=False) == "not: auto_save_off"
+        assert self.saving([*three, Turn("user", "不要保存")]) == "not: skip"
+        assert self.saving([*three, Turn("assistant", "不要保存")]) == "ended", "a model decides nothing"
+        assert self.saving(talk("记住这个"), auto=False) == "asked"
+        assert self.saving(talk("不要保存", "好", "算了，记住这个")) == "asked", "the last word holds"
+        assert asked_for(talk("这是敏感对话", "好", "记住这个")) is Kind.SENSITIVE
+
+
+class TestConfig:
+    def test_the_seed_s_own_file_with_its_comments_holds_the_defaults(self) -> None:
+        text = """{"version": "1.0", // a comment
+          "storage": {"location": "project-first", "retention_days": 90, "max_file_size_mb": 10},
+          "recording": {"auto_save": true, "min_conversation_length": 3}, "note": "https://kept"}"""
+        value, raw = config.read(text)
+        assert value == config.DEFAULT
+        assert raw["note"] == "https://kept"
+
+    def test_one_option_is_changed_and_what_is_not_known_stays(self) -> None:
+        raw = config.changed({"future": 1, "recording": {"x": 2}}, "recording.auto_save", value=False)
+        assert raw == {"future": 1, "recording": {"x": 2, "auto_save": False}}
+        assert not config.read(config.to_text(raw))[0].recording.auto_save
+
+    @pytest.mark.parametrize(
+        ("option", "value"),
+        [
+            ("nothing.of_it", 1),
+            ("version", "2"),
+            ("storage.location", "elsewhere"),
+            ("recording.auto_save", "maybe"),
+            ("retrieval.max_results", 0),
+            ("retrieval.time_decay_rate", 2),
+        ],
+    )
+    def test_what_is_no_option_or_no_value_is_refused_by_name(self, option: str, value: Any) -> None:
+        with pytest.raises(InvalidInput):
+            config.changed({}, option, value)
+
+    @pytest.mark.parametrize("text", ["{", "[]", '{"storage": {"location": 1}}', "[" * 100_000])
+    def test_a_file_that_cannot_be_read_is_told(self, text: str) -> None:
+        with pytest.raises(InvalidInput):
+            config.read(text)
+
+
+class TestTidying:
+    def test_repeats_become_one_and_nothing_is_lost(self) -> None:
+        one = record(1, "讨论火锅店的选址", facts=["选在西湖边", "预算 20 万"])
+        two = record(2, "讨论火锅店的选址", facts=["选在西湖边。", "开业在五月"])
+        other = record(3, "重构登录模块", facts=["改用 JWT"])
+        (fold,) = folds([one, two, other])
+        assert (fold.into, fold.folded) == (one, (two,))
+        assert fold.content.facts == ("选在西湖边", "预算 20 万", "开业在五月")
+        assert folds([one, replace(two, project_id="proj_other")]) == [], "projects are apart"
+
+    def test_what_is_due(self) -> None:
+        old, new = record(1, day="2025-10-01"), record(1, day="2026-01-28")
+        important = record(2, day="2025-10-01", marks=("important",))
+        assert due([old, new, important], DAY, 90) == [old]
+        assert due([old, new], DAY, -1) == []
+
+    def test_what_to_ask_a_person(self) -> None:
+        outdated = record(1, marks=("outdated",))
+        doubtful = record(2, quality=0.2)
+        old = record(3, day="2025-12-01", quality=0.9)
+        seen = record(4, day="2025-12-01", quality=0.2, reviewed_on="2026-01-20")
+        fine = record(5, quality=0.9)
+        asked = questions([fine, old, seen, doubtful, outdated], DAY)
+        assert [(item.record, item.why) for item in asked] == [
+            (outdated, "outdated"),
+            (doubtful, "doubtful"),
+            (old, "old"),
+        ]
+        assert "还对吗" in asked[2].text(chinese=True)
+        assert review_is_due([old], DAY)
+        assert not review_is_due([old, replace(seen, reviewed_on="2026-01-25")], DAY), "asked days ago"
+        assert not review_is_due([fine], DAY)
+
+    def test_which_record_is_meant(self) -> None:
+        one, two = record(1, "火锅"), record(2, "爬山", facts=["周末去黄山"])
+        both = [one, two]
+        assert meant(both, one.record_id) == [one]
+        assert meant(both, f"{DAY} #2") == meant(both, f"{DAY} session 2") == [two]
+        assert meant(both, DAY) == both
+        assert meant(both, "黄山") == [two]
+        assert meant(both, "没有") == meant(both, "") == []
+
+    def test_numbers_are_kept_and_never_given_twice(self) -> None:
+        one, same, gone = record(1, "一"), record(1, "二", record_id="rec_z"), record(2, "三")
+        assert {number: found.content.topic for number, found in numbered([one, same], [gone]).items()} == {
+            1: "一",
+            3: "二",
+        }
+
+
+def test_the_index_and_the_summary_name_what_stands_in_the_pages() -> None:
+    one = record(1, "火锅", content=content("火锅", ["周五去吃火锅"], (), ["吃饭"]), marks=("important",))
+    page = Page(DAY, (Note(1, one.time, one.content, ("important",), "/家/项目"),))
+    files = [Written(1, page, {1: one})]
+    index = json.loads(keywords_json(files, "2026-01-29T10:30:45Z", with_origin=True))
+    assert index["version"] == "1.0"
+    (entry,) = index["entries"]
+    lines = render(page).split("\n")
+    assert entry["topics"] == ["火锅"]
+    assert {"吃饭", "火锅"} <= set(entry["keywords"])
+    assert entry["project"] == "/家/项目"
+    assert lines[entry["line_range"][0] - 1].startswith("## Session 1")
+    assert lines[entry["line_range"][1] - 1] == "/家/项目"
+    assert "- 2026-01-29 #1 火锅" in summary_md(files)
+    assert "#吃饭" in summary_md(files)
