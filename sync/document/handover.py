@@ -3,7 +3,8 @@
 It belongs to the leaving profile until its bytes are replaced: what a hand typed into it meanwhile is that person's
 and becomes his events first. What his versions do not hold then (a file that is not understood, that looks lost, that
 was saved a moment ago) is parked in his profile. Only then are the bytes replaced, by compare-and-swap, with the
-arriving profile's newest version; where it has none the file goes. Killed anywhere, the whole of it is done again.
+arriving profile's newest version; where it has none the file goes. Killed anywhere, the whole of it is done again: a
+file that bears a version of the arriving profile by then is his, and nothing in it is taken for the leaving one's.
 """
 
 import asyncio
@@ -32,11 +33,12 @@ async def hand_over(
     """
 
     async def keep(disk: Probe) -> None:
-        if not await _is_known(leaving, disk):
+        if not await arriving.versions.has_written(disk.sha256) and not await _is_known(leaving, disk):
             log.info("a document was parked: %s", park(home, disk.data).name)
 
     for _ in range(ATTEMPTS):
-        if leaving is not None:
+        disk = await stable_read(arriving.path, sleep)
+        if leaving is not None and (disk is None or not await arriving.versions.has_written(disk.sha256)):
             await _settled(leaving)
         try:
             await _replace(await stable_read(arriving.path, sleep), arriving, keep)

@@ -116,6 +116,16 @@ async def test_done_again_after_it_was_cut_short_it_ends_the_same(house: House) 
     assert await house.ben.hand_events() == []
 
 
+async def test_done_again_for_one_who_has_no_document_nothing_of_the_other_becomes_his(house: House) -> None:
+    await house.ann.said("安的第三句")  # the file is Ann's already: only the note that it was Ben's is still to go
+    before = house.file.read_bytes()
+    await house.to_ann()
+    assert house.file.read_bytes() == before
+    assert await house.ben.hand_events() == []
+    assert not (await house.ben.memory.view()).exists
+    assert house.parked(house.anns) == house.parked(house.bens) == []
+
+
 async def test_a_profile_that_cannot_be_opened_keeps_the_bytes_of_its_document(house: House) -> None:
     before = house.file.read_text("utf-8")
     await hand_over(None, house.anns, house.ben.memory, sleep=house.ben.sleep)

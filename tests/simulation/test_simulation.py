@@ -25,6 +25,7 @@ FOUND: Final = {
     12: "an event of ours that a server gave back to a restored home had no delivery",
     15: "a file cut within its last line was taken for an edit",
     91: "a shared document kept the order that the server's time had changed",
+    67: "a handover cut off after the file had changed hands gave one account's document to the other",
     184: "a number acknowledged ahead of the cursor outlived the server that gave it",
     211: "a file cut off while newer lines waited was compared with the wrong version",
     # the program was right in these, and the simulation was not
