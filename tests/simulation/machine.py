@@ -95,7 +95,8 @@ class Disk:
         if not stat.S_ISDIR(found.st_mode):
             self._synced.add(found.st_ino)
             return
-        for path in [path for path in self._renamed if path.parent.stat().st_ino == found.st_ino]:
+        there = [path for path in self._renamed if path.parent.exists()]  # a profile's folder may have been removed
+        for path in [path for path in there if path.parent.stat().st_ino == found.st_ino]:
             _, inode = self._renamed.pop(path)
             if inode not in self._synced:
                 self._cut[path] = inode
