@@ -25,6 +25,7 @@ from tests.support import VirtualTimeLoop
 
 ROUNDS: Final = 4  # after the last fault: within so many rounds every device of a user holds the same
 LIVE: Final = 700.0  # seconds after which a replica that fell silent has lost its device to another
+TURNS: Final = 3  # copies of one home, at most
 PATIENCE: Final = 900.0  # seconds of simulated time that one act of the tail may take
 MEMORY: Final = Path("/dev/shm")
 
@@ -185,9 +186,10 @@ class World:
         while self._under_way:
             await asyncio.wait(set(self._under_way))
         await self.server.settled()
-        self.pass_time(LIVE)
-        for device in self.devices:
-            await self.acted(device, acts.calm(self, device), PATIENCE)
+        for _ in range(TURNS if self.copied else 1):  # copies of a home speak for one device in turn, in each profile
+            self.pass_time(LIVE)
+            for device in self.devices:
+                await self.acted(device, acts.calm(self, device), PATIENCE)
         for number in range(ROUNDS):
             self.tell(f"round {number + 1}")
             self.pass_time(LIVE if number == 0 or self.copied else 0.0)  # copies of a home speak for one device in turn
