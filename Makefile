@@ -29,10 +29,10 @@ lint: setup  ## style, types, arrows, ceilings
 	@for file in electron-snippets/*.js electron-snippets/test/*.js electron-snippets/tools/*.mjs tests/demo/*.mjs tests/acceptance/*.mjs; do node --check $$file || exit 1; done
 	@echo "lint: passed"
 
-sim: setup  ## SEEDS=5000 simulated histories under faults; SEED=7 lives one again, SHRINK=1 TRACE=1
+sim: setup  ## SEEDS=5000 simulated histories under faults; RECORD=1 notes it; SEED=7 lives one again, SHRINK=1 TRACE=1
 	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500)) $(if $(FIRST),--first $(FIRST)) \
 	  $(if $(STEPS),--steps $(STEPS)) $(if $(KINDS),--kinds $(KINDS)) $(if $(FUSES),--fuses $(FUSES)) \
-	  $(if $(SHRINK),--shrink) $(if $(TRACE),--trace) $(if $(JSON),--json)
+	  $(if $(SHRINK),--shrink) $(if $(TRACE),--trace) $(if $(JSON),--json) $(if $(RECORD),--record)
 
 sim-bugs: setup  ## plants bugs on purpose and lives histories until each is found
 	@$(PY) -m tests.simulation.planted $(if $(MOST),--most $(MOST))

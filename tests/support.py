@@ -395,6 +395,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def time(self) -> float:
         return self._jumping.now
 
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:
+        """Nothing: it has no threads. The inherited one waits for a thread, and this loop waits for nothing real."""
+
 
 def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end while hours pass in milliseconds."""

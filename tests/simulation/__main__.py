@@ -7,17 +7,22 @@ import multiprocessing
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from tests.simulation.history import KINDS, Plan, planned
-from tests.simulation.one import Result, one
+from tests.simulation.one import Result, digest, one
+from tests.simulation.planted import shown
+from tests.simulation.record import AGAIN, Record
+from tests.simulation.sabotage import BUGS
 from tests.simulation.shrink import command, replayed, shrunk, sort_of
 from tests.simulation.world import run
+
+T = TypeVar("T")
 
 WORKERS: Final = 2
 SHOWN: Final = 5  # failing seeds that are shrunk and shown; each takes a minute
@@ -31,7 +36,17 @@ def main() -> int:
         return _replay(plan, trace=arguments.trace, shrink=arguments.shrink)
     began = time.monotonic()
     results = list(_many(range(arguments.first, arguments.first + arguments.seeds), quiet=arguments.json))
-    return _report(results, time.monotonic() - began, as_json=arguments.json)
+    seconds = time.monotonic() - began
+    if arguments.record:
+        _record(results, seconds, quiet=arguments.json)
+    return _report(results, seconds, as_json=arguments.json)
+
+
+def _record(results: list[Result], seconds: float, *, quiet: bool) -> None:
+    seeds = sorted(result.seed for result in results)[:AGAIN]
+    again = dict(_each(digest, seeds, "the same again", quiet=quiet))
+    bugs = dict(_each(shown, range(len(BUGS)), "planted bugs", quiet=quiet))
+    Record.of(results, again, list(bugs.values()), seconds=seconds).write()
 
 
 def _arguments() -> argparse.Namespace:
@@ -44,6 +59,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--fuses", help="of it these deaths alone, by step")
     parser.add_argument("--trace", action="store_true", help="say everything that happened")
     parser.add_argument("--shrink", action="store_true", help="find a shorter history that fails as well")
+    parser.add_argument("--record", action="store_true", help="write results.json, RESULTS.md and the README's table")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     return parser.parse_args()
 
@@ -71,14 +87,26 @@ def _smallest(plan: Plan) -> Plan:
 
 
 def _many(seeds: range, *, quiet: bool) -> Iterator[Result]:
+    return _each(one, seeds, "histories", quiet=quiet, failed=lambda result: bool(result.defects))
+
+
+def _each(
+    work: Callable[[int], T],
+    seeds: Sequence[int],
+    what: str,
+    *,
+    quiet: bool,
+    failed: Callable[[T], bool] = lambda _: False,
+) -> Iterator[T]:
+    """In processes of their own, as they come."""
     context = multiprocessing.get_context("spawn")
     with _bar(quiet=quiet) as bar, ProcessPoolExecutor(WORKERS, mp_context=context) as pool:
-        task = bar.add_task("histories", total=len(seeds), lost=0)
-        failed = 0
-        for done in as_completed([pool.submit(one, seed) for seed in seeds]):
+        task = bar.add_task(what, total=len(seeds), lost=0)
+        count = 0
+        for done in as_completed([pool.submit(work, seed) for seed in seeds]):
             result = done.result()
-            failed += bool(result.defects)
-            bar.update(task, advance=1, lost=failed)
+            count += failed(result)
+            bar.update(task, advance=1, lost=count)
             yield result
 
 
@@ -106,9 +134,9 @@ def _report(results: list[Result], seconds: float, *, as_json: bool) -> int:
         "bound": 3 / len(results) if not failed else None,
         "facts": sum(result.facts for result in results),
         "server_events": sum(result.events for result in results),
-        "original_remembered": sum(result.original_said for result in results),
-        "original_lost": sum(result.original_lost for result in results),
-        "original_histories_with_losses": sum(1 for result in results if result.original_lost),
+        "original_remembered": sum(result.original[0] for result in results),
+        "original_lost": sum(result.original[1] for result in results),
+        "original_histories_with_losses": sum(1 for result in results if result.original[1]),
         "faults": {kind: kinds[kind] for kind in KINDS},
     }
     print(json.dumps(said, ensure_ascii=False) if as_json else _table(said))

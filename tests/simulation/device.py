@@ -237,6 +237,7 @@ class Device(Home):
         self.last_owner = owner
         if owner:
             self.around.ledger.owned_by(self.name, owner)
+            self.person.whose = self.person.whose or owner  # also what an editor has had open since before the login
             self.unanswered = {
                 key: (said_by, exchange)
                 for key, (said_by, exchange) in self.unanswered.items()

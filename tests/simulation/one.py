@@ -1,31 +1,67 @@
 """One seed, lived by this program and by the original algorithm; in a module that a worker process can import."""
 
 import logging
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from tests.simulation import original
-from tests.simulation.history import planned
-from tests.simulation.world import run
+from tests.simulation.history import Plan, planned
+from tests.simulation.world import lived, run
+
+NO_FAULT: Final = "no fault"
+OTHERWISE: Final = "otherwise broken"
+# what a broken promise comes to, by the oracle's words; the first that fits
+SORTS: Final[Mapping[str, re.Pattern[str]]] = {
+    "leaked": re.compile(r"the secret|must stay on|holds \S+ of |belongs to nobody"),
+    "doubled": re.compile(r"twice"),
+    "lost": re.compile(r"is in no log|never reached|is not in the|was written over|has no delivery"),
+    "diverged": re.compile(r"lacks|differ|look the same|cursor is at|has number|still wait|and is back"),
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One seed: what was broken, what had to survive, and what the original algorithm lost in the same history."""
+    """One seed: what was broken, what had to survive, and what the original algorithm lost in the same history.
+
+    `original` and `alone` are words (remembered, lost): in the whole history, and with one kind of fault at a time.
+    """
 
     seed: int
+    digest: str
     defects: tuple[str, ...]
     facts: int
     events: int
     kinds: tuple[str, ...]
-    original_lost: int
-    original_said: int
+    original: tuple[int, int]
+    alone: Mapping[str, tuple[int, int]]
+
+    @property
+    def sorts(self) -> set[str]:
+        return {sort_of_defect(defect) for defect in self.defects}
 
 
 def one(seed: int) -> Result:
     logging.disable(logging.CRITICAL)  # what the program says of its faults is no news here
     plan = planned(seed)
     outcome = run(plan)
-    theirs = original.run(plan)
-    return Result(
-        seed, outcome.defects, outcome.facts, outcome.events, tuple(plan.kinds), theirs.lost, theirs.remembered
-    )
+    alone = {kind: _original(plan, {kind}) for kind in plan.kinds} | {NO_FAULT: _original(plan, ())}
+    kinds = tuple(sorted(plan.kinds))
+    whole = _original(plan, plan.kinds)
+    return Result(seed, outcome.digest, outcome.defects, outcome.facts, outcome.events, kinds, whole, alone)
+
+
+def _original(plan: Plan, kinds: Iterable[str]) -> tuple[int, int]:
+    losses = original.run(plan.without(plan.kinds - set(kinds)))
+    return losses.remembered, losses.lost
+
+
+def digest(seed: int) -> tuple[int, str]:
+    """The trace hash of a history, for whoever compares it with another process's."""
+    logging.disable(logging.CRITICAL)
+    return seed, lived(seed).digest
+
+
+def sort_of_defect(defect: str) -> str:
+    return next((sort for sort, words in SORTS.items() if words.search(defect)), OTHERWISE)

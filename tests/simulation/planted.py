@@ -29,21 +29,33 @@ class Finding:
 
 def first(bug: int, most: int) -> Finding:
     logging.disable(logging.CRITICAL)
-    with BUGS[bug].planted():
-        for seed in range(most):
+    for seed in range(most):
+        with BUGS[bug].planted():
             defects = run(planned(seed)).defects
-            if defects:
-                return Finding(bug, seed, defects[0].splitlines()[0][:120])
+        if defects and not run(planned(seed)).defects:  # broken without it, a history shows another bug
+            return Finding(bug, seed, defects[0].splitlines()[0][:120])
     return Finding(bug, None, "")
+
+
+def shown(bug: int) -> tuple[int, int | None]:
+    """The history that the table names for a bug, None where it shows it no longer."""
+    logging.disable(logging.CRITICAL)
+    with BUGS[bug].planted():
+        return bug, BUGS[bug].seed if run(planned(BUGS[bug].seed)).defects else None
+
+
+def findings(most: int) -> list[Finding]:
+    """Of every bug, in the order of the table."""
+    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
+        jobs = as_completed([pool.submit(first, bug, most) for bug in range(len(BUGS))])
+        done = [job.result() for job in track(jobs, "planted bugs", total=len(BUGS))]
+    return sorted(done, key=lambda one: one.bug)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make sim-bugs")
     parser.add_argument("--most", type=int, default=500, help="histories at most for each")
-    most = parser.parse_args().most
-    with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
-        jobs = as_completed([pool.submit(first, bug, most) for bug in range(len(BUGS))])
-        found = sorted((job.result() for job in track(jobs, "planted bugs", total=len(BUGS))), key=lambda one: one.bug)
+    found = findings(parser.parse_args().most)
     for one in found:
         bug = BUGS[one.bug]
         moved = "" if one.seed == bug.seed else f" (the table says {bug.seed})"

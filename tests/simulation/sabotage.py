@@ -230,10 +230,6 @@ def _claimed_by_anybody(account: Any, connection: Connection, session: Any, **_:
     cloud_store.claim(connection, session.user_id, session.label, timestamp(account._clock.now()))
 
 
-async def _nothing(*_: Any, **__: Any) -> None:
-    return
-
-
 def _does_nothing(*_: Any, **__: Any) -> Any:
     return None
 
@@ -305,5 +301,4 @@ BUGS: Final = (
         ((sync.switch, "other_home", _at_home_everywhere), (sync.cloud.account.Account, "_claim", _claimed_by_anybody)),
         4,
     ),
-    Bug("the file stays another account's", ((sync.switch, "_take_over", _nothing),), 149),
 )

@@ -19,6 +19,11 @@ def test_it_is_found(bug: Bug) -> None:
         assert run(planned(bug.seed)).defects, f"seed {bug.seed} shows it no longer: make sim-bugs looks for another"
 
 
+@pytest.mark.parametrize("seed", sorted({bug.seed for bug in BUGS}))
+def test_nothing_else_is_found_in_these_histories(seed: int) -> None:
+    assert run(planned(seed)).defects == ()
+
+
 def test_half_of_them_are_found_within_fifty_histories() -> None:
     assert len(BUGS) >= FEWEST
     assert median(bug.seed + 1 for bug in BUGS) <= WITHIN
