@@ -66,6 +66,10 @@ class Ledger:
         self._keep = keep
         self._sharing = sharing
 
+    async def has_written(self, digest: str) -> bool:
+        """Whether bytes with this hash are a version of this document."""
+        return await self._log.database.read(lambda connection: store.find(connection, store.FILE, digest) is not None)
+
     async def _edited(self, work: Callable[[Connection], Edited | None]) -> Edited | None:
         edited = await self._written(work)
         if edited is not None and edited.operations:

@@ -108,10 +108,6 @@ class Versions(Ledger):
         document_sha256 = "" if document is None else sha256(encode(document))
         return await self._log.database.read(looking)
 
-    async def has_written(self, digest: str) -> bool:
-        """Whether bytes with this hash are a version of this document."""
-        return await self._log.database.read(lambda connection: store.find(connection, store.FILE, digest) is not None)
-
     async def is_on_disk(self, version: Version) -> bool:
         """Whether the file has, or once had, this version or a newer one."""
         on_disk = await self._log.database.read(lambda connection: log_store.watermark(connection, ON_DISK))
