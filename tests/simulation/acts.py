@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Act = Callable[["World", Device, Step, random.Random], Coroutine[Any, Any, None]]
 
 MOST_DEVICES: Final = 5
+CALLERS: Final = 3  # at once
 SKEWS: Final = (3_600.0, 86_400.0, 30 * 86_400.0, 3 * 365 * 86_400.0)  # seconds a clock jumps by, either way
 PASSWORD: Final = "a long password"
 FULL_PAGES: Final = 1  # `max_page_count` never goes below what is there already
@@ -258,8 +259,13 @@ async def server_up(world: "World", _: Device, __: Step, ___: random.Random) -> 
     world.server.down = False
 
 
-async def expire(world: "World", _: Device, __: Step, ___: random.Random) -> None:
+async def expire(world: "World", device: Device, _: Step, __: random.Random) -> None:
+    """All access tokens end, and several callers notice it at once."""
     world.server.accounts.expire_tokens()
+    app = device.app
+    if app is not None:
+        asked = (world.within(device, "devices", app.devices.list) for _ in range(CALLERS))
+        await asyncio.gather(*asked)
 
 
 async def end_sessions(world: "World", _: Device, __: Step, ___: random.Random) -> None:

@@ -283,7 +283,7 @@ BUGS: Final = (
     ),
     Bug("numbers of before a restore stay", ((outbox_store, "drop_stale_numbers", _does_nothing),), 184),
     Bug("a copied home forgets what it has not sent", ((cloud_store, "become_new_replica", _unsent_dropped),), 1),
-    Bug("a session is refreshed by whoever comes", ((sync.cloud.account.Account, "_alone", _not_alone),), 12),
+    Bug("a session is refreshed by whoever comes", ((sync.cloud.account.Account, "_alone", _not_alone),), 7),
     Bug("the server doubles what is sent again", ((sync.cloud.memory, "_push", _pushed_again),), 1),
     Bug(
         "copies of a home share their numbers",
