@@ -76,11 +76,10 @@ def memory_file(settings: Settings, profile: Profile, events: Log, redactor: Red
 
 
 def leaving_file(settings: Settings, redactor: Redactor, clock: Clock) -> Callable[[Log], MemoryFile]:
-    """The memory file as that of a profile that leaves. The app's cache is no longer his."""
+    """The memory file as that of a profile that leaves: of its log, and of nothing else."""
 
     def of(events: Log) -> MemoryFile:
-        beside = Beside(neighbours=switch.neighbours_of(Profile(events.database.path.parent)))
-        return MemoryFile(settings.memory_file, events, redactor, clock=clock, options=settings.document, beside=beside)
+        return MemoryFile(settings.memory_file, events, redactor, clock=clock, options=settings.document)
 
     return of
 

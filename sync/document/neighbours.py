@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from sync.document.model import Document
 from sync.document.parse import parse
-from sync.document.strangers import Marks, named_by_marks, told_by_lines
+from sync.document.strangers import Marks, is_of_either, named_by_marks, told_by_lines
 from sync.files import make_private_folder, sha256, write_private
 
 PATIENCE: Final = 5.0  # seconds to wait for a writer of a database that is not in WAL mode
@@ -47,8 +47,12 @@ class Neighbours:
         return next((other for other in self._others() if self._is_of(other, document)), None)
 
     def _is_of(self, other: Neighbour, document: Document) -> bool:
-        named = named_by_marks(document, _marks(self._own), _marks(other.database))
-        return told_by_lines(document, _lines(self._own), _lines(other.database)) if named is None else named
+        own, theirs = _marks(self._own), _marks(other.database)
+        named = named_by_marks(document, own, theirs)
+        if named is not None:
+            return named
+        of_either = is_of_either(document, own, theirs)
+        return told_by_lines(document, _lines(self._own), _lines(other.database), of_either=of_either)
 
 
 def park(neighbour: Neighbour, data: bytes) -> Path:

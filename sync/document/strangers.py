@@ -30,8 +30,16 @@ def named_by_marks(document: Document, own: Marks, other: Marks) -> bool | None:
     return None
 
 
-def told_by_lines(document: Document, own: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether most lines of the document stand in the other profile's versions and not in ours."""
+def is_of_either(document: Document, own: Marks, other: Marks) -> bool:
+    """Whether both profiles have given this label, which a switch within one second makes possible."""
+    return document.label in own.labels & other.labels
+
+
+def told_by_lines(document: Document, own: frozenset[str], other: frozenset[str], *, of_either: bool) -> bool:
+    """Whether most lines of the document stand in the other profile's versions and not in ours.
+
+    `of_either`: it is known to be one of the two, so what is new in it, or in both, need not be outweighed.
+    """
     lines = {entry.text for entry in document.entries}
     theirs = len(lines & other - own)
-    return theirs > len(lines & own - other) and 2 * theirs >= len(lines)
+    return theirs > len(lines & own - other) and (of_either or 2 * theirs >= len(lines))

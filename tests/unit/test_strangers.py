@@ -4,7 +4,7 @@ import pytest
 
 from sync.document.model import sha256_of
 from sync.document.parse import parse
-from sync.document.strangers import Marks, named_by_marks, told_by_lines
+from sync.document.strangers import Marks, is_of_either, named_by_marks, told_by_lines
 
 NOBODY = Marks(frozenset(), frozenset())
 
@@ -67,4 +67,14 @@ def test_without_marks_most_lines_decide(lines: list[str], strange: bool) -> Non
     theirs = frozenset({"- 安喜欢茶", "- 安用键盘", "- 两人都说", "- 两人都说过"})
     found = parse(("# 记\n\n" + "\n".join(lines) + "\n").encode())
     assert {entry.text for entry in found.entries} == set(lines)
-    assert told_by_lines(found, ours, theirs) is strange
+    assert told_by_lines(found, ours, theirs, of_either=False) is strange
+
+
+def test_of_one_that_both_may_have_written_in_the_same_second_the_only_line_that_tells_decides() -> None:
+    ours = document("本喜欢咖啡", "好的")
+    found = parse(document("安喜欢茶", "好的", "新的一行").encode())
+    assert is_of_either(found, marks(ours), marks(ANN))
+    lines = frozenset({"- 本喜欢咖啡", "- 好的"}), frozenset({"- 安喜欢茶", "- 好的"})
+    assert told_by_lines(found, *lines, of_either=True)
+    assert not told_by_lines(parse(document("好的", "新的一行").encode()), *lines, of_either=True)
+    assert not is_of_either(parse(document("安喜欢茶", label=None).encode()), marks(ours), marks(ANN))
