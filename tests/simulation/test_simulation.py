@@ -37,7 +37,7 @@ FOUND: Final = {
 }
 # seeds whose defect is known and not mended yet; whoever mends one is told by the test
 OPEN: Final = {
-    113: "an event of a copied home is earlier than the one recorded before it",
+    113: "two copies of a home go on as one replica where no number of theirs meets (a local event lies between)",
     2_005: "lines saved by hand are missing in the document of a device whose memory was taken off it",
     2_010: "the same, and a line that was removed by hand is back: its document is made anew from exchanges alone",
 }
