@@ -205,10 +205,7 @@ async def edit(context: Context[Door], params: Editing) -> DailyOutcomeJson:
     if not parts:
         raise InvalidInput("nothing is to be changed", field="topic", hint="Give topic, facts, code or tags.")
     said = summary_of(Summary(params.topic or "-", params.facts or (), params.code or (), params.tags or ()))
-    await room.settle()
-    done = await room.deeds.edit(params.id, said, parts)
-    await room.settle()
-    return contract.outcome(done)
+    return contract.outcome(await room.levelled(lambda: room.deeds.edit(params.id, said, parts)))
 
 
 async def remove(context: Context[Door], params: One) -> DailyOutcomeJson:
@@ -216,10 +213,7 @@ async def remove(context: Context[Door], params: One) -> DailyOutcomeJson:
     from sync.contract import daily as contract  # noqa: PLC0415 - as above
 
     room = app.daily()
-    await room.settle()
-    done = await room.deeds.remove(params.id)
-    await room.settle()
-    return contract.outcome(done)
+    return contract.outcome(await room.levelled(lambda: room.deeds.remove(params.id)))
 
 
 async def mark(context: Context[Door], params: Marking) -> DailyOutcomeJson:
@@ -242,10 +236,7 @@ async def undo(context: Context[Door], params: Undoing) -> DailyOutcomeJson:
     from sync.contract import daily as contract  # noqa: PLC0415 - as above
 
     room = app.daily()
-    await room.settle()
-    done = await room.deeds.undo(params.event_id)
-    await room.settle()
-    return contract.outcome(done)
+    return contract.outcome(await room.levelled(lambda: room.deeds.undo(params.event_id)))
 
 
 async def show(context: Context[Door], params: Showing) -> DailyPageJson:
@@ -263,16 +254,10 @@ async def listed(context: Context[Door], params: Listing) -> DailyRecordsJson:
     app = await context.app.opened()
     from sync.contract import daily as contract  # noqa: PLC0415 - as above
 
-    wanted = project_id(params.project)
-    book = await app.daily().book()
-    found = [
-        record
-        for record in book.records.values()
-        if wanted in {None, record.project_id}
-        and (params.since or "") <= record.date <= (params.until or "9999")
-        and (params.mark in record.marks if params.mark else "expired" not in record.marks)
-    ]
-    return {"records": contract.records(found[::-1][: params.limit])}
+    found = await app.daily().listed(
+        project_id(params.project), since=params.since, until=params.until, mark=params.mark, limit=params.limit
+    )
+    return {"records": contract.records(found)}
 
 
 async def review(context: Context[Door], params: Reviewing) -> DailyReviewJson:

@@ -11,7 +11,8 @@ Raw and redacted
 Joining
     The fold begins with the log: what a device remembered before it shared stands in it once. A line that was typed
     or imported before sharing and reads the same, in the same place, as one of another device (a file that was copied
-    by hand) is that line; two exchanges with the same words are two. An operation that does not say `shared` was done
+    by hand) is that line; two exchanges with the same words are two, unless one was recorded as a repeat of the
+    other. An operation that does not say `shared` was done
     to a device's own document and counts only for entries of that device.
 Leaving
     The document stays as it is and is followed as the device's own from then on. Coming back, the shared one is shown

@@ -13,7 +13,7 @@ Decisions
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -43,7 +43,6 @@ LOCK: Final = ".xiaobai-memory.lock"
 LOCK_PATIENCE: Final = 2.0  # seconds; another process writes a few small files at most
 SUMMARY: Final = "summary.md"
 KEYWORDS: Final = "index/keywords.json"
-EMBEDDINGS: Final = "index/embeddings.json"
 MEGABYTE: Final = 1024 * 1024
 LEFT: Final = "was changed by hand while another account was active, and is left as it is"
 _PAGE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:\.([2-9]|[1-9]\d{1,2}))?\.md")
@@ -96,7 +95,7 @@ class Pages:
             if not entry.name.startswith(".") and (found := entry.lstat())
         )
 
-    def write(self, book: Book, vectors: Mapping[str, Sequence[float]] | None = None, model: str = "") -> int:
+    def write(self, book: Book) -> int:
         """Make every page what the book says; how many files that changed. Raises StorageError."""
         by_place: dict[Place, list[Record]] = {}
         for record in book.shown():
@@ -106,7 +105,7 @@ class Pages:
         for place, _ in self._known(book):
             if place.root.is_dir():
                 by_place.setdefault(place, [])
-        return sum(self._write_place(place, records, book, vectors, model) for place, records in by_place.items())
+        return sum(self._write_place(place, records, book) for place, records in by_place.items())
 
     # --- reading ----------------------------------------------------------------------------------------------
 
@@ -151,14 +150,7 @@ class Pages:
 
     # --- writing ----------------------------------------------------------------------------------------------
 
-    def _write_place(
-        self,
-        place: Place,
-        records: Sequence[Record],
-        book: Book,
-        vectors: Mapping[str, Sequence[float]] | None,
-        model: str,
-    ) -> int:
+    def _write_place(self, place: Place, records: Sequence[Record], book: Book) -> int:
         if not records and not place.root.is_dir():
             return 0
         if self._foreign(place):
@@ -171,7 +163,7 @@ class Pages:
                 files = self._files(place, records, book)
                 written = sum(self._write_page(place, file) for file in files)
                 written += self._remove_others(place, {file_name(file.page.day, file.part) for file in files})
-                return written + self._write_overviews(place, files, book, vectors, model)
+                return written + self._write_overviews(place, files, book)
         except Timeout:
             log.info("another process writes the pages of this place just now")
             return 0
@@ -224,14 +216,7 @@ class Pages:
                 removed += 1
         return removed
 
-    def _write_overviews(
-        self,
-        place: Place,
-        files: Sequence[Written],
-        book: Book,
-        vectors: Mapping[str, Sequence[float]] | None,
-        model: str,
-    ) -> int:
+    def _write_overviews(self, place: Place, files: Sequence[Written], book: Book) -> int:
         written = write_text(place.root / KEYWORDS, keywords_json(files, book.updated_at, with_origin=place.shared))
         summary = place.root / SUMMARY
         found = probe(summary)
@@ -242,11 +227,6 @@ class Pages:
             written += write_text(summary, text)
         else:
             self.notices[str(summary)] = "was written by somebody else and is left as it is"
-        embeddings = place.root / EMBEDDINGS
-        told = _embeddings(files, vectors or {}, model)
-        if told is not None:
-            return written + write_text(embeddings, told)
-        remove_private(embeddings)
         return written
 
     # --- whose it is ------------------------------------------------------------------------------------------
@@ -269,8 +249,7 @@ class Pages:
         if self._anothers(place):
             for name in _pages_in(place.root):
                 _remove_theirs(place.root / "daily" / name, marker.get("pages", {}).get(name))
-            for name in (KEYWORDS, EMBEDDINGS):
-                remove_private(place.root / name)
+            remove_private(place.root / KEYWORDS)
             _remove_theirs(place.root / SUMMARY, marker.get("summary"))
             self._mark(place, pages={}, summary=[], left=_pages_in(place.root))
         for name in read_json(place.root / MARKER).get("left", []):
@@ -300,21 +279,3 @@ def _remove_theirs(path: Path, known: Any) -> None:
     found = probe(path)
     if found is not None and isinstance(known, list) and found.sha256 in known:
         remove_unchanged(path, found.sha256)
-
-
-def _embeddings(files: Sequence[Written], vectors: Mapping[str, Sequence[float]], model: str) -> str | None:
-    """The vectors of the records on these pages, by their record ids; None where there are none."""
-    entries = [
-        {
-            "date": file.page.day,
-            "session": number,
-            "text": record.content.topic,
-            "embedding": list(vectors[record.record_id]),
-        }
-        for file in files
-        for number, record in file.records.items()
-        if record.record_id in vectors
-    ]
-    if not entries:
-        return None
-    return json.dumps({"version": "1.0", "model": model, "entries": entries}, ensure_ascii=False) + "\n"

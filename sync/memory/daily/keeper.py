@@ -10,7 +10,7 @@ Decisions
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -35,9 +35,6 @@ ENDS_EVERY: Final = 60.0  # seconds between looks for sessions that fell silent
 SIGNS: Final = (*TALK, *ENDED)
 
 log = logging.getLogger(__name__)
-
-Vectors = Callable[[], Coroutine[None, None, tuple[str, Mapping[str, Sequence[float]]]]]
-"""The model's name and the vectors that there are, by record id."""
 
 
 @dataclass(slots=True)
@@ -84,7 +81,6 @@ class Keeper:
         self, events: Log, shelf: Shelf, deeds: Deeds, pages: Pages, *, clock: Clock, idle_minutes: float
     ) -> None:
         self.pages = pages
-        self.vectors: Vectors | None = None
         self._log = events
         self._shelf = shelf
         self._deeds = deeds
@@ -150,8 +146,7 @@ class Keeper:
         for edit in await asyncio.to_thread(self.pages.edits, book):
             await self._take_in(edit)
         book = await self._shelf.book()
-        model, vectors = await self.vectors() if self.vectors else ("", {})
-        await asyncio.to_thread(self.pages.write, book, vectors, model)
+        await asyncio.to_thread(self.pages.write, book)
         self._seen = (await asyncio.to_thread(self.pages.stamps, book), id(book))
 
     async def _take_in(self, edit: Edit) -> None:

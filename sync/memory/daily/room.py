@@ -1,6 +1,7 @@
 """Daily records as one thing: the book, what changes it, the pages, and the commands a person gives."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,7 @@ from sync.errors import InvalidInput
 from sync.log.log import Log
 from sync.memory.daily import store
 from sync.memory.daily.book import Book
-from sync.memory.daily.deeds import Deeds
+from sync.memory.daily.deeds import Deeds, Outcome
 from sync.memory.daily.keeper import Keeper
 from sync.memory.daily.model import Record
 from sync.memory.daily.numbering import numbered, page_of
@@ -17,7 +18,7 @@ from sync.memory.daily.page import render
 from sync.memory.daily.places import Options, Places
 from sync.memory.daily.shelf import Shelf
 from sync.memory.daily.talk import TALK
-from sync.memory.daily.tidying import Fold, Question, due, folds, meant, questions, review_is_due
+from sync.memory.daily.tidying import Fold, Question, due, folds, questions, review_is_due
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,13 @@ class Daily:
         await self.settle()
         return await self.shelf.book()
 
+    async def levelled(self, deed: Callable[[], Awaitable[Outcome]]) -> Outcome:
+        """A deed that goes on from what a hand has just saved, and that the pages show when it returns."""
+        await self.settle()
+        done = await deed()
+        await self.settle()
+        return done
+
     @property
     def today(self) -> str:
         return self.clock.now().date().isoformat()
@@ -65,10 +73,18 @@ class Daily:
         text = render(page_of(day, sessions, with_origin=project_id is None)) if sessions else ""
         return text, list(sessions.values())
 
-    async def meant(self, text: str, project_id: str | None = None) -> list[Record]:
-        """The records that a few words mean."""
-        shown = [record for record in (await self.book()).shown() if project_id in {None, record.project_id}]
-        return meant(shown, text)
+    async def listed(
+        self, project_id: str | None, *, since: str | None, until: str | None, mark: str | None, limit: int
+    ) -> list[Record]:
+        """Records of these days, newest first; without a `mark` all but those that were put away."""
+        found = [
+            record
+            for record in (await self.book()).records.values()
+            if project_id in {None, record.project_id}
+            and (since or "") <= record.date <= (until or "9999")
+            and (mark in record.marks if mark else "expired" not in record.marks)
+        ]
+        return found[::-1][:limit]
 
     async def review(self) -> Review:
         shown = (await self.book()).shown()
