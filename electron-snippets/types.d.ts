@@ -175,6 +175,15 @@ export interface EventsJson {
   nextOffset: number;
 }
 
+export interface ExportedJson {
+  bytes: number;
+  events: number;
+  path: string;
+  sealed: boolean;
+  sha256: string;
+  versions: number;
+}
+
 export interface FailureJson {
   hint: string;
   kind: string;
@@ -349,7 +358,7 @@ export interface PromptJson {
 }
 
 export interface QuarantineJson {
-  events: Array<RefusalJson>;
+  events: Array<sync.published.RefusalJson>;
   released: Array<string>;
 }
 
@@ -372,13 +381,6 @@ export interface RedactionCheckJson {
   counts: Record<string, unknown>;
   text: string;
   total: number;
-}
-
-export interface RefusalJson {
-  code: string;
-  eventId: string;
-  message: string;
-  noticedAt: string;
 }
 
 export interface RefusedLineJson {
@@ -448,6 +450,17 @@ export interface StepJson {
   step: string;
 }
 
+export interface TakenJson {
+  conversations: number;
+  dryRun: boolean;
+  found: number;
+  known: number;
+  recorded: number;
+  refusals: Array<sync.published.archive.RefusalJson>;
+  refused: number;
+  source: string;
+}
+
 export interface ThisDeviceJson {
   deviceId: string;
   name: string;
@@ -483,6 +496,18 @@ export interface WatermarkJson {
   eventId: string | null;
   name: string;
   position: number;
+}
+
+export interface sync.published.RefusalJson {
+  code: string;
+  eventId: string;
+  message: string;
+  noticedAt: string;
+}
+
+export interface sync.published.archive.RefusalJson {
+  item: string;
+  problem: string;
 }
 
 /** Every method with its parameters and its result. */
@@ -929,6 +954,23 @@ export interface Methods {
       /** default false */ isFirst?: boolean;
     };
     result: CommandJson;
+  };
+  /** Everything as one file, sealed where a passphrase is given. */
+  'archive/export': {
+    params: {
+      path: string;
+      passphrase?: string | null;
+    };
+    result: ExportedJson;
+  };
+  /** Take an archive or other programs' conversations in; idempotent. */
+  'archive/import': {
+    params: {
+      path: string;
+      passphrase?: string | null;
+      /** default false */ dryRun?: boolean;
+    };
+    result: TakenJson;
   };
   /** How far a follower of the log has come; 0 where it is unknown. */
   'watermarks/get': {

@@ -53,6 +53,7 @@ from sync.signals import Signal, wait_for_any
 from sync.tree.room import EventStore
 
 if TYPE_CHECKING:
+    from sync.archive.room import Archive
     from sync.insights.room import Insights
     from sync.memory.daily.room import Daily
     from sync.recall.search import Recall
@@ -92,6 +93,7 @@ class App:
     insights: "Callable[[], Insights]"
     recall: "Callable[[], Recall]"
     daily: "Callable[[], Daily]"
+    archive: "Callable[[], Archive]"
     clock: Clock
     is_sidecar: bool
     start_warnings: tuple[str, ...] = ()
@@ -329,6 +331,7 @@ async def _construct(
         insights=parts.insights(profile, events, clock, writes=is_sidecar),
         recall=parts.recall(events, clock, settings, moves=is_sidecar),
         daily=parts.daily(settings, profile, events, intake, redactor, clock, moves=is_sidecar),
+        archive=parts.archive(events, intake, clock),
         clock=clock,
         is_sidecar=is_sidecar,
         start_warnings=(*replica.warnings, *switch.parked(profile)),

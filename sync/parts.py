@@ -36,6 +36,7 @@ from sync.tree.room import EventStore
 from sync.tree.tree import Tree
 
 if TYPE_CHECKING:
+    from sync.archive.room import Archive
     from sync.insights.room import Insights
     from sync.memory.daily.room import Daily
     from sync.recall.search import Recall
@@ -166,6 +167,18 @@ def daily_jobs(opened: "Callable[[], Daily]") -> list[Coroutine[None, None, None
         await opened().keeper.keep_pages()
 
     return [kept_up("daily sessions", sessions), kept_up("daily pages", pages)]
+
+
+def archive(events: Log, intake: Intake, clock: Clock) -> "Callable[[], Archive]":
+    """Exports and imports, opened at their first use."""
+
+    @cache
+    def opened() -> "Archive":
+        from sync.archive.room import Archive  # noqa: PLC0415 - see above
+
+        return Archive(events, intake, clock=clock)
+
+    return opened
 
 
 def tree_base(settings: Settings) -> Path:

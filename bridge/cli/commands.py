@@ -6,6 +6,7 @@ import typer
 
 from bridge.cli import (
     admin,
+    archive,
     cloud,
     config,
     daily,
@@ -52,6 +53,8 @@ app.command("update")(memory.update)
 app.command("status")(cloud.status)
 app.command("forget")(events.forget)
 app.command("search")(recall.search)
+app.command("export")(archive.export)
+app.command("import")(archive.take)
 app.command("history")(document.history)
 app.command("restore")(document.restore)
 app.command("resolve")(document.resolve)

@@ -28,7 +28,7 @@ def files(context: typer.Context, *, json: JsonFlag = False) -> None:
 @app.command("rebuild-files")
 def rebuild_files(context: typer.Context, *, json: JsonFlag = False) -> None:
     """Make the JSONL files, their indexes and everything beside them what the log says."""
-    _with_bar(context, "events/rebuildFiles", {}, _show_rebuilt, as_json=json)
+    with_bar(context, "events/rebuildFiles", {}, _show_rebuilt, as_json=json)
 
 
 @app.command("import")
@@ -40,7 +40,7 @@ def take(
 ) -> None:
     """Record the events of JSONL files, of another installation for example. Again, it records nothing new."""
     absolute = [os.path.abspath(Path(path).expanduser()) for path in paths]  # noqa: PTH100 - as the shell means it
-    _with_bar(context, "events/import", {"paths": absolute}, _show_imported, as_json=json)
+    with_bar(context, "events/import", {"paths": absolute}, _show_imported, as_json=json)
 
 
 @session_meta.command("upsert")
@@ -57,7 +57,9 @@ def listed(context: typer.Context, query: Json = "{}", *, json: JsonFlag = False
     call(context, "sessionMeta/list", value, _show_sessions, as_json=json)
 
 
-def _with_bar(context: typer.Context, method: str, params: dict[str, Any], show: Any, *, as_json: bool) -> None:
+def with_bar(context: typer.Context, method: str, params: dict[str, Any], show: Any, *, as_json: bool) -> None:
+    """Run one method of the table, with its progress drawn for a person at a terminal."""
+
     async def working(opened: App) -> Any:
         with _bar() as told:
             return await TABLE.call(method, Context[Door](OpenDoor(opened), told), params)

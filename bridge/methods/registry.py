@@ -3,6 +3,7 @@
 from typing import Final
 
 from bridge.methods import (
+    archive,
     auth,
     cloud,
     command,
@@ -34,6 +35,7 @@ TABLE: Final[Table[Door]] = Table(
         *recall.METHODS,
         *daily.METHODS,
         *command.METHODS,
+        *archive.METHODS,
         *watermarks.METHODS,
         *redaction.METHODS,
         *health.METHODS,

@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
@@ -171,6 +171,16 @@ def history(connection: Connection, surface: str, limit: int) -> list[Past]:
     )
     newest_first = select(*columns).where(written.c.surface == surface).order_by(written.c.version.desc()).limit(limit)
     return [Past(*row) for row in connection.execute(newest_first)]
+
+
+def kept(connection: Connection, *, after: int, limit: int) -> list[dict[str, Any]]:
+    """Versions of every surface as JSON values, oldest first, behind one number: for an export."""
+    oldest_first = select(written).where(written.c.version > after).order_by(written.c.version).limit(limit)
+    names = ("version", "surface", "label", "sha256", "cause", "created_at")
+    return [
+        {**{name: row[name] for name in names}, "text": _snapshot(row["bytes"], row["entry_ids"]).document.text}
+        for row in connection.execute(oldest_first).mappings()
+    ]
 
 
 def _version(row: RowMapping) -> Version:

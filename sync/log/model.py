@@ -56,7 +56,10 @@ def project_id_for(project_path: str | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An event before it has a place in the log. `event_id` and `ts` are minted where the caller has none."""
+    """An event before it has a place in the log. `event_id` and `ts` are minted where the caller has none.
+
+    `local_date` and `utc_offset`: the day it was on where it was said; today's, where it is said now.
+    """
 
     type: str
     payload: CleanPayload
@@ -67,6 +70,8 @@ class Draft:
     ts: str | None = None
     origin: Origin = Origin.USER
     extra: CleanPayload | None = None
+    local_date: str | None = None
+    utc_offset: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,8 +129,8 @@ def record(
             hlc=hlc,
             origin=str(draft.origin),
             reach=reach_of(draft.type),
-            local_date=now.date().isoformat(),
-            utc_offset=utc_offset_minutes(now),
+            local_date=draft.local_date or now.date().isoformat(),
+            utc_offset=utc_offset_minutes(now) if draft.utc_offset is None else draft.utc_offset,
             extra=draft.extra.value if draft.extra else {},
         )
         event = add(connection, event)

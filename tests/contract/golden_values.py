@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync import contract
+from sync.archive.model import Exported, Taken
 from sync.cloud.account import AccountState
 from sync.cloud.contact import contact_of
 from sync.cloud.exchange import Round
 from sync.cloud.progress import Progress
 from sync.cloud.replicator import CloudState, CloudStatus
-from sync.contract import redaction
+from sync.contract import archive, redaction
 from sync.devices import DeviceList, KnownDevice
 from sync.document.answers import Loaded, Updated
 from sync.document.digest import DeviceDigest, DigestLine
@@ -48,6 +49,7 @@ _EVENTS = (
     event(1, event_id="evt_1", position=3, server_seq=11, server_ts="2026-01-08T07:49:13.000Z"),
     event(2, event_id="evt_2", position=4),
 )
+_TAKEN = Taken("archive", 0, 9, 4, 4, 1, refusals=[("evt_9", "payload.role is wrong")])
 _PAGE = Page(_EVENTS, 4)
 _EXAMINED = Redactor().examine("打 138" + "00138000")
 
@@ -57,6 +59,8 @@ def samples() -> dict[str, list[Any]]:
     return {
         "account": [contract.account(_ACCOUNT), contract.account(AccountState("guest", None, None))],
         "appended": [contract.appended(_PAGE, 2)],
+        "archive.exported": [archive.exported(Exported("/家/all.xbm", 7, 2, 4_096, SHA, sealed=True))],
+        "archive.taken": [archive.taken(_TAKEN), archive.taken(Taken("claude", 1, 4, 4, dry_run=True))],
         "cloud": [contract.cloud(_CLOUD), contract.cloud(CloudStatus(CloudState.OFF, None, None, Cursor()))],
         "code_sent": [contract.code_sent(contact_of(phone="13800138000"))],
         "device": [contract.device(_DEVICE)],

@@ -3,7 +3,7 @@
 Decisions
     A session is over when an event ends it, or when nothing was said in it for `sessions.idle_minutes`; only this
     device's sessions are kept here, another device keeps its own. What was said before the first start is not kept
-    unasked.
+    unasked, nor is what was imported: years of another program would become thousands of pages.
     The watermark `daily` stands before the oldest session that is still open, so a killed sidecar misses none.
     Pages are looked at every few seconds, which is soon enough for a hand that has just saved.
 """
@@ -19,7 +19,7 @@ from sync.errors import StorageError, XiaobaiError
 from sync.log import store as log_store
 from sync.log.envelope import event_ms
 from sync.log.log import Log
-from sync.log.model import Event, Query
+from sync.log.model import Event, Origin, Query
 from sync.log.payloads import ENDED
 from sync.memory.daily import store
 from sync.memory.daily.deeds import Conversation, Deeds
@@ -56,7 +56,7 @@ class Watch:
     def take(self, events: Sequence[Event], device_id: str) -> None:
         for event in events:
             self.position = event.position
-            if not event.session_id or event.device_id != device_id:
+            if not event.session_id or event.device_id != device_id or _is_imported(event):
                 continue
             if event.type in ENDED:
                 if event.session_id in self.open:
@@ -72,6 +72,10 @@ class Watch:
     def mark(self) -> int:
         """Up to where nothing is open."""
         return min((one.first - 1 for one in self.open.values()), default=self.position)
+
+
+def _is_imported(event: Event) -> bool:
+    return event.origin == Origin.IMPORTED or "imported_device_id" in event.extra
 
 
 class Keeper:

@@ -1,0 +1,84 @@
+"""`export` and `import`: everything as one file, and back; conversations of other programs."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bridge.cli.event_files import with_bar
+from bridge.cli.running import STDIN, Invocation, JsonFlag, fail
+from sync.errors import InvalidInput, XiaobaiError
+
+PassphraseFile = Annotated[
+    str | None, typer.Option(help="A file whose first line is the passphrase; - reads standard input.")
+]
+
+
+def export(
+    context: typer.Context,
+    path: Annotated[str, typer.Argument(help="The file to write; it must not exist yet.")],
+    *,
+    encrypt: Annotated[bool, typer.Option("--encrypt", help="Seal it with a passphrase, asked for here.")] = False,
+    passphrase_file: PassphraseFile = None,
+    json: JsonFlag = False,
+) -> None:
+    """Write everything that is remembered into one file: events, document, versions, settings without secrets."""
+    passphrase = _passphrase(context, passphrase_file, ask=encrypt, twice=True, as_json=json)
+    params = {"path": _absolute(path), "passphrase": passphrase}
+    with_bar(context, "archive/export", params, _show_exported, as_json=json)
+
+
+def take(
+    context: typer.Context,
+    path: Annotated[str, typer.Argument(help="An archive, or conversations.json of Claude or ChatGPT, or its zip.")],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what it holds, record nothing.")] = False,
+    encrypted: Annotated[bool, typer.Option("--encrypted", help="It is sealed: ask for its passphrase.")] = False,
+    passphrase_file: PassphraseFile = None,
+    json: JsonFlag = False,
+) -> None:
+    """Take in what an export, Claude or ChatGPT wrote. Again, it records nothing new."""
+    passphrase = _passphrase(context, passphrase_file, ask=encrypted, twice=False, as_json=json)
+    params = {"path": _absolute(path), "passphrase": passphrase, "dryRun": dry_run}
+    with_bar(context, "archive/import", params, _show_taken, as_json=json)
+
+
+def _absolute(path: str) -> str:
+    return os.path.abspath(Path(path).expanduser())  # noqa: PTH100 - as the shell means it
+
+
+def _passphrase(context: typer.Context, source: str | None, *, ask: bool, twice: bool, as_json: bool) -> str | None:
+    """Never an argument: those stand in the list of processes and in the shell's history."""
+    if source is None:
+        return str(typer.prompt("passphrase", hide_input=True, confirmation_prompt=twice, err=True)) if ask else None
+    try:
+        text = sys.stdin.readline() if source == STDIN else Path(source).expanduser().read_text("utf-8")
+        return text.splitlines()[0] if text.strip() else _empty(source)
+    except (OSError, UnicodeDecodeError, XiaobaiError) as error:
+        told = (
+            error if isinstance(error, XiaobaiError) else InvalidInput(f"{source} cannot be read", field="passphrase")
+        )
+        fail(told, as_json=as_json or context.ensure_object(Invocation).json)
+
+
+def _empty(source: str) -> str:
+    raise InvalidInput(f"{source} holds no passphrase", field="passphrase")
+
+
+def _show_exported(result: dict[str, Any]) -> None:
+    sealed = "sealed" if result["sealed"] else "not encrypted"
+    typer.echo(f"{result['path']}: {result['events']} events, {result['versions']} versions, {sealed}")
+    typer.echo(f"sha256 {result['sha256']}")
+
+
+def _show_taken(result: dict[str, Any]) -> None:
+    done = "would be recorded" if result["dryRun"] else "recorded"
+    if result["conversations"]:
+        typer.echo(f"{result['source']}: {result['conversations']} conversations")
+    typer.echo(f"{result['found']} events: {result['recorded']} {done}, {result['known']} known already")
+    if result["refused"]:
+        typer.echo(f"{result['refused']} refused")
+    for refused in result["refusals"]:
+        typer.echo(f"  {refused['item']}: {refused['problem']}")

@@ -1,0 +1,91 @@
+"""`archive/export` and `archive/import`: everything as one file, and back; other programs' conversations."""
+
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from bridge.methods.door import Door
+from bridge.methods.table import Context, Method, Params
+from sync.errors import InvalidInput
+from sync.published.archive import ExportedJson, TakenJson
+
+TOKEN: Final = "archive"  # noqa: S105 - of `$/progress`, in events
+
+PathText = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
+
+
+class ArchiveExport(Params, frozen=True):
+    """`path`: a file that is not there yet, absolute or from `~` on. With a `passphrase` it is sealed."""
+
+    path: PathText
+    passphrase: str | None = None
+
+
+class ArchiveImport(Params, frozen=True):
+    """`path`: an archive, or a conversations.json (or the zip it came in). `dryRun`: count, record nothing."""
+
+    path: PathText
+    passphrase: str | None = None
+    dry_run: bool = False
+
+
+async def export(context: Context[Door], params: ArchiveExport) -> ExportedJson:
+    app = await context.app.opened()
+    from sync.contract import archive  # noqa: PLC0415 - the room, which a start need not load
+
+    settings: dict[str, Any] = app.settings.model_dump(mode="json")
+    settings["supabase_key"] = None
+    document = (await app.document.view()).text
+    path, heard = _absolute(params.path), _heard(context, "export")
+    return archive.exported(
+        await app.archive().export(
+            path, document=document, settings=settings, passphrase=params.passphrase, heard=heard
+        )
+    )
+
+
+async def take(context: Context[Door], params: ArchiveImport) -> TakenJson:
+    app = await context.app.opened()
+    from sync.contract import archive  # noqa: PLC0415 - as above
+
+    path, heard = _absolute(params.path), _heard(context, "import")
+    taken = await app.archive().take(path, passphrase=params.passphrase, dry_run=params.dry_run, heard=heard)
+    if taken.recorded and not params.dry_run:
+        await app.look_at_file()
+    return archive.taken(taken)
+
+
+def _heard(context: Context[Door], title: str) -> Any:
+    def heard(done: int, total: int) -> None:
+        context.progress(TOKEN, {"kind": "report", "title": title, "done": done, "total": total})
+
+    return heard
+
+
+def _absolute(text: str) -> Path:
+    try:
+        path = Path(text).expanduser()
+    except RuntimeError as error:
+        raise InvalidInput("a path names a home that is not known here", field="path") from error
+    if not path.is_absolute() or "\0" in text:
+        raise InvalidInput("a path is absolute, or begins with ~", field="path")
+    return path
+
+
+METHODS: Final[list[Method[Door, Any]]] = [
+    Method(
+        "archive/export",
+        ArchiveExport,
+        export,
+        "Everything as one file, sealed where a passphrase is given.",
+        timeout=None,
+    ),
+    Method(
+        "archive/import",
+        ArchiveImport,
+        take,
+        "Take an archive or other programs' conversations in; idempotent.",
+        timeout=None,
+    ),
+]

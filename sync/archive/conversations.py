@@ -1,0 +1,168 @@
+"""What Claude and ChatGPT hand out of a person's conversations (`conversations.json`), as turns. Pure.
+
+    Claude    [{uuid, name, created_at, chat_messages: [{uuid, sender: human | assistant, text, content: [{type, text}],
+              created_at}]}]
+    ChatGPT   [{conversation_id, title, create_time, current_node, mapping: {node: {message: {id, author: {role},
+              content: {parts}, create_time}, parent, children}}}]
+
+Decisions
+    Of a ChatGPT tree the branch that was last shown counts: from `current_node` up to the root.
+    What tools, the system and hidden messages said is no conversation. Several messages of one side in a row are one.
+    Whatever is not shaped as expected is left out, alone: an export of years holds shapes of years.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+Program = Literal["claude", "chatgpt"]
+
+DEEPEST: Final = 100_000  # nodes on one branch; a tree that leads in a circle ends here
+SIDES: Final = {"human": "user", "user": "user", "assistant": "assistant"}
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    message_id: str
+    side: str  # user, assistant
+    text: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A question and what was answered to it; either may be empty. `turn_id`: that of its first message."""
+
+    turn_id: str
+    question: str
+    answer: str
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """One conversation, oldest turn first."""
+
+    program: Program
+    talk_id: str
+    title: str
+    begun: datetime | None
+    turns: tuple[Turn, ...]
+
+
+def talks(exported: object) -> Iterator[Talk]:
+    """The conversations of either export; nothing where it is neither."""
+    listed = exported.get("conversations") if isinstance(exported, dict) else exported
+    for value in listed if isinstance(listed, list) else ():
+        talk = _talk(value) if isinstance(value, dict) else None
+        if talk is not None and talk.turns:
+            yield talk
+
+
+def _talk(value: Mapping[str, Any]) -> Talk | None:
+    if isinstance(value.get("mapping"), dict):
+        talk_id, begun = (
+            _text(value.get("conversation_id")) or _text(value.get("id")),
+            _seconds(value.get("create_time")),
+        )
+        program: Program = "chatgpt"
+        messages, title = _of_chatgpt(value), _text(value.get("title"))
+    elif isinstance(value.get("chat_messages"), list):
+        talk_id, begun = _text(value.get("uuid")), _instant(value.get("created_at"))
+        program = "claude"
+        messages, title = _of_claude(value), _text(value.get("name"))
+    else:
+        return None
+    return Talk(program, talk_id, title, begun, tuple(_turns(messages))) if talk_id else None
+
+
+def _turns(messages: Iterator[Message]) -> Iterator[Turn]:
+    """Messages of one side in a row together, a question with the answers behind it."""
+    asked: list[Message] = []
+    answered: list[Message] = []
+    for message in messages:
+        if message.side == "user" and answered:
+            yield _turn(asked, answered)
+            asked, answered = [], []
+        (asked if message.side == "user" else answered).append(message)
+    if asked or answered:
+        yield _turn(asked, answered)
+
+
+def _turn(asked: list[Message], answered: list[Message]) -> Turn:
+    first = (asked or answered)[0]
+    at = next((message.at for message in (*asked, *answered) if message.at is not None), None)
+    question, answer = ("\n\n".join(message.text for message in side) for side in (asked, answered))
+    return Turn(first.message_id, question, answer, at)
+
+
+def _of_claude(value: Mapping[str, Any]) -> Iterator[Message]:
+    for number, item in enumerate(value["chat_messages"]):
+        if not isinstance(item, dict) or item.get("sender") not in SIDES:
+            continue
+        parts = item.get("content")
+        blocks = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+        said = "\n\n".join(_text(part.get("text")) for part in blocks if part.get("type") == "text")
+        text = said.strip() or _text(item.get("text"))
+        if text:
+            yield Message(
+                _text(item.get("uuid")) or str(number), SIDES[item["sender"]], text, _instant(item.get("created_at"))
+            )
+
+
+def _of_chatgpt(value: Mapping[str, Any]) -> Iterator[Message]:
+    for node_id, item in _branch(value["mapping"], value.get("current_node")):
+        author, content = item.get("author"), item.get("content")
+        side = SIDES.get(_text(author.get("role"))) if isinstance(author, dict) else None
+        if side is None or not isinstance(content, dict) or not _is_shown(item):
+            continue
+        parts = content.get("parts")
+        listed = parts if isinstance(parts, list) else [content.get("text")]
+        text = "\n\n".join(part for part in listed if isinstance(part, str)).strip()
+        if text:
+            yield Message(_text(item.get("id")) or node_id, side, text, _seconds(item.get("create_time")))
+
+
+def _is_shown(message: Mapping[str, Any]) -> bool:
+    """Not one that only the model saw, or that it sent to a tool."""
+    told = message.get("metadata")
+    hidden = isinstance(told, dict) and told.get("is_visually_hidden_from_conversation") is True
+    return not hidden and message.get("recipient") in {None, "all"}
+
+
+def _branch(mapping: Mapping[str, Any], leaf: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The messages from the root to a leaf; to the newest node, where no leaf is named."""
+    node = leaf if isinstance(leaf, str) and leaf in mapping else next(reversed(list(mapping)), None)
+    found: list[tuple[str, Mapping[str, Any]]] = []
+    seen: set[str] = set()
+    while isinstance(node, str) and node not in seen and len(seen) < DEEPEST:
+        seen.add(node)
+        value = mapping.get(node)
+        if not isinstance(value, dict):
+            break
+        if isinstance(value.get("message"), dict):
+            found.append((node, value["message"]))
+        node = value.get("parent")
+    return iter(found[::-1])
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _seconds(value: object) -> datetime | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return datetime.fromtimestamp(value, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _instant(value: object) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        return None
+    return found if found is None or found.tzinfo is not None else found.replace(tzinfo=UTC)

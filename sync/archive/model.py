@@ -1,0 +1,40 @@
+"""What an export and an import come to. Pure values."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+MOST_REFUSED: Final = 20  # refusals that are told; the count tells the rest
+
+Heard = Callable[[int, int], None]  # done, of in all
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """`sha256`: of all its parts, as the manifest has it."""
+
+    path: str
+    events: int
+    versions: int
+    bytes: int
+    sha256: str
+    sealed: bool
+
+
+@dataclass(slots=True)
+class Taken:
+    """What became of a source. `found`: events it comes to; `recorded` in a dry run: those that would be."""
+
+    source: str
+    conversations: int = 0
+    found: int = 0
+    recorded: int = 0
+    known: int = 0
+    refused: int = 0
+    dry_run: bool = False
+    refusals: list[tuple[str, str]] = field(default_factory=list)  # of which event or item, and why
+
+    def refuse(self, which: str, problem: str) -> None:
+        self.refused += 1
+        if len(self.refusals) < MOST_REFUSED:
+            self.refusals.append((which[:128], problem))

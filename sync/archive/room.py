@@ -1,0 +1,205 @@
+"""Everything as one file, and back into a log; other programs' conversations through the same door.
+
+Decisions
+    An event that is known by its id is left as it is, so the same file twice changes nothing and a broken import is
+    gone on with by starting it again. Events are taken in batches; one batch is a transaction.
+    What the exporting device said itself is said by this device from now on, under its ids, times, days and origins:
+    it gets a place in this log, is delivered to this account's cloud and stands in this document. The device it came
+    from stays in it as `imported_device_id`. What the exporter had heard from other devices stays theirs, word for
+    word, as if it had been pulled: it is not sent for them, and a pull that brings it again knows it.
+    Everything is checked and redacted anew, whoever wrote the file. What was decided about an account's devices
+    (`device_…`) stays behind. Document versions and settings are in the archive for people and other programs; the
+    document here grows from the events, and no import changes a setting or puts a file in the place of another.
+"""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+from sqlalchemy import Connection
+
+from sync import __version__
+from sync.archive import sources
+from sync.archive.container import ABOUT, FORMAT, VERSION, About, Reading, Writing, is_archive
+from sync.archive.conversations import Talk, talks
+from sync.archive.model import Exported, Heard, Taken
+from sync.archive.talking import said
+from sync.clock import Clock, timestamp
+from sync.document import store as document_store
+from sync.errors import InvalidInput, RedactionFailed
+from sync.files import told
+from sync.log import store
+from sync.log.envelope import from_wire, to_json
+from sync.log.intake import Intake
+from sync.log.log import Log
+from sync.log.model import Draft, Event, Origin, Query
+
+AT_ONCE: Final = 500  # events in one transaction
+IN_A_PART: Final = 1_000  # events
+KNOWN: Final = "Give an archive of this program, or the conversations.json (or its zip) of Claude or ChatGPT."
+ORIGINS: Final = frozenset(Origin)
+
+Item = Draft | Event  # to be said by this device, or another's word for word
+
+
+class Archive:
+    """One profile's exports and imports."""
+
+    def __init__(self, events: Log, intake: Intake, *, clock: Clock) -> None:
+        self._log = events
+        self._intake = intake
+        self._clock = clock
+
+    async def export(
+        self, path: Path, *, document: str, settings: Mapping[str, Any], passphrase: str | None, heard: Heard
+    ) -> Exported:
+        """Write everything into a new file. Raises InvalidInput where there is one already, StorageError."""
+        if await asyncio.to_thread(path.exists):
+            raise InvalidInput(f"{path} exists already", field="path", hint="Name a file that is not there yet.")
+        head = await self._log.newest_position()
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        with told(path):
+            file = await asyncio.to_thread(_new_file, temporary)
+        try:
+            with told(path), file:
+                writing = await asyncio.to_thread(Writing, file, passphrase, os.urandom)
+                await self._write_about(writing, head)
+                events = await self._write_events(writing, head, heard)
+                versions = await self._write_document(writing, document)
+                await asyncio.to_thread(writing.add, "settings.json", msgspec.json.encode(settings))
+                manifest = await asyncio.to_thread(writing.finish)
+                file.flush()
+                await asyncio.to_thread(os.fsync, file.fileno())
+                size = file.tell()
+            await asyncio.to_thread(Reading.checked, temporary, passphrase)  # a backup that nobody can read is none
+            with told(path):
+                os.link(temporary, path)  # unlike a rename it never puts one file in the place of another
+        except FileExistsError:
+            raise InvalidInput(f"{path} exists already", field="path") from None
+        finally:
+            temporary.unlink(missing_ok=True)
+        return Exported(str(path), events, versions, size, manifest.sha256, passphrase is not None)
+
+    async def _write_about(self, writing: Writing, head: int) -> None:
+        now = timestamp(self._clock.now())
+        about = About(FORMAT, VERSION, now, __version__, self._log.device_id, head)
+        await asyncio.to_thread(writing.add, ABOUT, msgspec.json.encode(about))
+
+    async def _write_events(self, writing: Writing, head: int, heard: Heard) -> int:
+        after = number = events = 0
+        while after < head:
+            page = await self._log.read(Query(after=after, limit=IN_A_PART))
+            found = [event for event in page.events if event.position <= head]
+            if not found:
+                break
+            number, after, events = number + 1, found[-1].position, events + len(found)
+            lines = b"".join(msgspec.json.encode(to_json(event)) + b"\n" for event in found)
+            await asyncio.to_thread(writing.add, f"events/{number:06}.jsonl", lines)
+            heard(after, head)
+        return events
+
+    async def _write_document(self, writing: Writing, document: str) -> int:
+        await asyncio.to_thread(writing.add, "documents/current.md", document.encode())
+        after = number = versions = 0
+        while found := await self._log.database.read(partial(document_store.kept, after=after, limit=10)):
+            number, after, versions = number + 1, int(found[-1]["version"]), versions + len(found)
+            lines = b"".join(msgspec.json.encode(version) + b"\n" for version in found)
+            await asyncio.to_thread(writing.add, f"documents/versions-{number:06}.jsonl", lines)
+        return versions
+
+    async def take(self, path: Path, *, passphrase: str | None, dry_run: bool, heard: Heard) -> Taken:
+        """Bring in what lies there, recognised by what is in it. Raises InvalidInput, StorageError."""
+        with told(path):
+            beginning = await asyncio.to_thread(sources.beginning, path)
+        if is_archive(beginning):
+            return await self._take_archive(path, passphrase=passphrase, dry_run=dry_run, heard=heard)
+        return await self._take_conversations(path, dry_run=dry_run, heard=heard)
+
+    async def _take_conversations(self, path: Path, *, dry_run: bool, heard: Heard) -> Taken:
+        """Claude's or ChatGPT's, one conversation after the other."""
+        found = await asyncio.to_thread(lambda: list(talks(sources.conversations(path))))
+        if not found:
+            raise InvalidInput("there is no conversation of Claude or ChatGPT in it", field="path", hint=KNOWN)
+        taken = Taken(found[0].program, conversations=len(found), dry_run=dry_run)
+        for number, talk in enumerate(found, 1):
+            await self.record(list(self._drafts(talk, taken)), taken)
+            heard(number, len(found))
+        return taken
+
+    def _drafts(self, talk: Talk, taken: Taken) -> Iterator[Draft]:
+        try:
+            yield from said(talk, self._intake)
+        except (InvalidInput, RedactionFailed) as error:
+            taken.refuse(talk.talk_id, error.message)
+
+    async def _take_archive(self, path: Path, *, passphrase: str | None, dry_run: bool, heard: Heard) -> Taken:
+        """Bring an archive in. Raises InvalidInput, before anything is recorded, where it is not whole."""
+        reading = await asyncio.to_thread(Reading.checked, path, passphrase)
+        taken, done = Taken("archive", dry_run=dry_run), 0
+        parts = reading.parts()
+        while (part := await asyncio.to_thread(next, parts, None)) is not None:
+            name, data = part
+            if name.startswith("events/"):
+                items = list(self._items(data, reading.about, taken))
+                done += data.count(b"\n")
+                await self.record(items, taken)
+                heard(done, reading.about.head)
+        return taken
+
+    async def record(self, items: Sequence[Item], taken: Taken) -> None:
+        """Take items in, batch after batch; in a dry run count what would be."""
+        for start in range(0, len(items), AT_ONCE):
+            batch = items[start : start + AT_ONCE]
+            taking = partial(self._take, items=batch, dry_run=taken.dry_run)
+            new = await (self._log.database.read(taking) if taken.dry_run else self._log.database.write(taking))
+            taken.found += len(batch)
+            taken.recorded += new
+            taken.known += len(batch) - new
+            if new and not taken.dry_run:
+                self._log.changed.set()
+
+    def _take(self, connection: Connection, *, items: Sequence[Item], dry_run: bool) -> int:
+        known = store.known_ids(connection, [item.event_id for item in items if item.event_id is not None])
+        new = list({item.event_id: item for item in items if item.event_id not in known}.values())
+        theirs = [item for item in new if isinstance(item, Event)]
+        free = [event for event in theirs if not store.any_taken(connection, [event])]
+        if not dry_run:
+            self._log.record_in(connection, [item for item in new if isinstance(item, Draft)])
+            store.add_all(connection, free)
+            store.witness(connection, free, self._clock)
+        return len(new) - len(theirs) + len(free)
+
+    def _items(self, lines: bytes, about: About, taken: Taken) -> Iterator[Item]:
+        for line in lines.splitlines():
+            value = msgspec.json.decode(line)
+            if not isinstance(value, dict) or str(value.get("type", "")).startswith("device_"):
+                continue
+            try:
+                yield self._item(value, about)
+            except (InvalidInput, RedactionFailed) as error:
+                taken.refuse(str(value.get("event_id")), error.message)
+
+    def _item(self, value: dict[str, Any], about: About) -> Item:
+        event = from_wire(value)
+        origin = value["origin"] if value["origin"] in ORIGINS else str(Origin.IMPORTED)
+        given = {name: item for name, item in value.items() if name != "session_id" or item}
+        draft = self._intake.draft({**given, "origin": origin})
+        if event.device_id not in {about.device_id, self._log.device_id}:
+            extra = draft.extra.value if draft.extra else {}
+            path = None if draft.project_path is None else str(draft.project_path)
+            return replace(event, payload=draft.payload.value, project_path=path, extra=extra, server_seq=None)
+        if event.device_id != self._log.device_id:
+            marked = {**(draft.extra.value if draft.extra else {}), "imported_device_id": event.device_id}
+            draft = replace(draft, extra=self._intake.redactor.payload(marked))
+        return replace(draft, local_date=event.local_date, utc_offset=event.utc_offset)
+
+
+def _new_file(path: Path) -> BinaryIO:
+    """Readable by its owner alone: it holds everything."""
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")

@@ -1,0 +1,47 @@
+"""Files of other programs, read: what is in them stands in `sync.archive.conversations`."""
+
+import zipfile
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from sync.errors import InvalidInput
+from sync.files import told
+
+LARGEST: Final = 1024 * 1024 * 1024  # bytes of JSON; it is decoded as a whole
+CONVERSATIONS: Final = "conversations.json"
+BEGINNING: Final = 64  # bytes that tell what a file is
+
+
+def beginning(path: Path) -> bytes:
+    if not path.is_file():
+        raise InvalidInput(f"there is no file {path}", field="path", hint="Name a file that can be read here.")
+    with path.open("rb") as file:
+        return file.read(BEGINNING)
+
+
+def conversations(path: Path) -> object:
+    """The JSON of an export, from the file itself or from the zip it came in. Raises InvalidInput, StorageError."""
+    with told(path):
+        try:
+            return msgspec.json.decode(_bytes(path))
+        except (msgspec.DecodeError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+            raise InvalidInput(f"{path.name} is no export that is known here", field="path") from error
+
+
+def _bytes(path: Path) -> bytes:
+    if not zipfile.is_zipfile(path):
+        _check(path.stat().st_size)
+        return path.read_bytes()
+    with zipfile.ZipFile(path) as packed:
+        found = next((info for info in packed.infolist() if info.filename.rpartition("/")[2] == CONVERSATIONS), None)
+        if found is None:
+            raise InvalidInput(f"there is no {CONVERSATIONS} in {path.name}", field="path")
+        _check(found.file_size)
+        return packed.read(found)
+
+
+def _check(size: int) -> None:
+    if size > LARGEST:
+        raise InvalidInput(f"it has {size} bytes, at most {LARGEST} are read", field="path")

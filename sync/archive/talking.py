@@ -1,0 +1,65 @@
+"""Conversations of other programs as events of this log.
+
+Decisions
+    A conversation becomes a session that began and ended when it did; a turn becomes an exchange, as if it had been
+    said here, but for its origin (`imported`), its day and its id, which comes from the ids of the other program: the
+    same export again, and a later one that holds more, record only what is new, on whatever device.
+    They are found by recall and kept out of the document: years of another program would fold its few lines away.
+    Their whole text is kept where the user has the originals of messages kept, as for what is said here.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+from sync.archive.conversations import Talk, Turn
+from sync.clock import timestamp, utc_offset_minutes
+from sync.document.capture import Exchange, exchange_drafts
+from sync.log.intake import Intake
+from sync.log.model import Draft, Origin
+from sync.log.payloads import STARTED
+
+ENDED: Final = "session_ended"
+
+
+def said(talk: Talk, intake: Intake) -> Iterator[Draft]:
+    """The events of one conversation, in order. Raises InvalidInput, RedactionFailed."""
+    times = [turn.at for turn in talk.turns if turn.at is not None]
+    begun = talk.begun or (times[0] if times else None)
+    yield _frame(talk, intake, STARTED, begun, {"title": talk.title, "source": talk.program})
+    latest = begun
+    for turn in talk.turns:
+        latest = turn.at or latest
+        yield from _turn(talk, turn, latest, intake)
+    yield _frame(talk, intake, ENDED, latest, {"reason": "imported"})
+
+
+def _turn(talk: Talk, turn: Turn, at: datetime | None, intake: Intake) -> Iterator[Draft]:
+    exchange = Exchange(turn.question, turn.answer, _session(talk), idempotency_key=f"{talk.talk_id}\n{turn.turn_id}")
+    decided = {"in_document": False, "source": talk.program}
+    drafts = exchange_drafts(
+        exchange, intake.redactor, device_id=talk.program, store_messages=intake.store_messages, decided=decided
+    )
+    return (_then(draft, at) for draft in drafts)
+
+
+def _frame(talk: Talk, intake: Intake, kind: str, at: datetime | None, payload: dict[str, Any]) -> Draft:
+    digest = hashlib.sha256(f"{talk.program}\n{talk.talk_id}\n{kind}".encode()).hexdigest()[:32]
+    value = {"type": kind, "payload": payload, "session_id": _session(talk), "event_id": f"evt_{digest}"}
+    return _then(intake.draft(value), at)
+
+
+def _then(draft: Draft, at: datetime | None) -> Draft:
+    """As imported, on the day it was, where that is known: as this machine's zone had it."""
+    if at is None:
+        return replace(draft, origin=Origin.IMPORTED)
+    local = at.astimezone()
+    when = {"local_date": local.date().isoformat(), "utc_offset": utc_offset_minutes(local)}
+    return replace(draft, origin=Origin.IMPORTED, ts=timestamp(at), **when)  # type: ignore[arg-type]  # names as above
+
+
+def _session(talk: Talk) -> str:
+    """The program's own id, hashed: it becomes a file's name and must be one."""
+    return f"sess_{talk.program}_{hashlib.sha256(talk.talk_id.encode()).hexdigest()[:16]}"

@@ -1,0 +1,34 @@
+"""What an export and an import answer, as JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sync.published.archive import ExportedJson, TakenJson
+
+if TYPE_CHECKING:  # only named here
+    from sync.archive.model import Exported, Taken
+
+
+def exported(value: Exported) -> ExportedJson:
+    return {
+        "path": value.path,
+        "events": value.events,
+        "versions": value.versions,
+        "bytes": value.bytes,
+        "sha256": value.sha256,
+        "sealed": value.sealed,
+    }
+
+
+def taken(value: Taken) -> TakenJson:
+    return {
+        "source": value.source,
+        "conversations": value.conversations,
+        "found": value.found,
+        "recorded": value.recorded,
+        "known": value.known,
+        "refused": value.refused,
+        "refusals": [{"item": item, "problem": problem} for item, problem in value.refusals],
+        "dryRun": value.dry_run,
+    }

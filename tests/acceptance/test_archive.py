@@ -1,0 +1,55 @@
+"""`export` and `import` as a person meets them: another machine, another AI."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.world import in_file
+from tests.archive_samples import CLAUDE
+from tests.sidecar import CallFailed, Home, Sidecar
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "a")
+
+
+def test_a_memory_moves_to_another_machine_in_one_sealed_file(home: Home, tmp_path: Path) -> None:
+    home.run("update", "帮我打开自动更新", "已经打开")
+    home.run("update", "周末去哪里", "去爬山")
+    path, secret = tmp_path / "all.xbm", tmp_path / "passphrase"
+    secret.write_text("一个足够长的口令\n", "utf-8")
+    told = home.json("export", str(path), "--passphrase-file", str(secret))
+    assert (told["events"], told["sealed"]) == (2, True)
+    assert home.run("export", str(path), check=False).returncode == 2
+
+    there = Home(tmp_path / "b", device="device-b")
+    wrong = there.run("import", str(path), "--passphrase-file", "-", stdin="not this one\n", check=False)
+    assert wrong.returncode == 2
+    assert "passphrase" in wrong.stderr
+    taken = there.json("import", str(path), "--passphrase-file", str(secret))
+
+    assert (taken["recorded"], taken["refused"]) == (2, 0)
+    in_file(there, "帮我打开自动更新")
+    in_file(there, "去爬山")
+    assert (
+        there.file.read_text("utf-8").partition("**最后更新**")[0]
+        == home.file.read_text("utf-8").partition("**最后更新**")[0]
+    )
+    assert there.json("import", str(path), "--passphrase-file", str(secret))["recorded"] == 0
+
+
+def test_conversations_of_another_ai_are_found_and_leave_the_document_alone(home: Home, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(CLAUDE), "utf-8")
+    with Sidecar(home) as sidecar:
+        assert sidecar.call("archive/import", path=str(path), dryRun=True)["recorded"] == 4
+        taken = sidecar.call("archive/import", path=str(path))
+        assert (taken["source"], taken["conversations"], taken["recorded"]) == ("claude", 1, 4)
+        (hit, *_) = sidecar.call("recall/search", query="爬山")["hits"]
+        assert "爬山" in hit["text"]
+        assert (hit["date"][:10], hit["origin"]) == ("2024-05-01", "imported")
+        assert "爬山" not in sidecar.load(scope="device")["document"]
+        with pytest.raises(CallFailed, match="absolute"):
+            sidecar.call("archive/import", path="relative.json")

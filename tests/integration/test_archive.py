@@ -1,0 +1,264 @@
+"""Everything as one file, and back: whole, checked, sealed, twice the same, and nothing of it believed unread."""
+
+import gzip
+import io
+import json
+import tarfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sync.archive.container import Reading
+from sync.archive.model import Taken
+from sync.archive.room import Archive
+from sync.archive.sealed import CHUNK, MAGIC, SALT, TAG
+from sync.errors import InvalidInput
+from sync.log.model import Event, Origin
+from tests.archive_samples import CHATGPT, CLAUDE, claude
+from tests.support import Device, event, new_server, open_device
+
+PASSPHRASE = "一个很长的口令 correct horse"
+CANARY = "sk-ant-" + "api03-" + "Zq9" * 31
+
+
+@pytest.fixture
+async def device(tmp_path: Path) -> AsyncIterator[Device]:
+    async with open_device(tmp_path / "a", new_server(), inline=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def other(tmp_path: Path) -> AsyncIterator[Device]:
+    async with open_device(tmp_path / "b", new_server(), name="device-b", inline=True) as opened:
+        yield opened
+
+
+def silent(done: int, total: int) -> None:
+    assert done <= total
+
+
+def archive(device: Device) -> Archive:
+    return Archive(device.log, device.intake, clock=device.clock)
+
+
+async def export(device: Device, path: Path, passphrase: str | None = None) -> Path:
+    told = await archive(device).export(
+        path, document="# 记忆\n", settings={"log_level": "INFO"}, passphrase=passphrase, heard=silent
+    )
+    assert (told.bytes, told.sealed) == (path.stat().st_size, passphrase is not None)
+    return path
+
+
+async def take(device: Device, path: Path, passphrase: str | None = None, *, dry_run: bool = False) -> Taken:
+    return await archive(device).take(path, passphrase=passphrase, dry_run=dry_run, heard=silent)
+
+
+def facts(found: list[Event]) -> list[tuple[Any, ...]]:
+    return [(e.event_id, e.ts, e.type, e.payload, e.project_id, e.session_id, e.origin, e.local_date) for e in found]
+
+
+async def filled(device: Device, count: int) -> None:
+    for start in range(0, count, 500):
+        await device.note(*(f"第 {number} 条，爬山" for number in range(start, min(start + 500, count))))
+        device.clock.advance(86_400)
+
+
+@pytest.mark.parametrize("passphrase", [None, PASSPHRASE])
+async def test_what_is_exported_comes_back_on_another_machine_event_for_event(
+    device: Device, other: Device, tmp_path: Path, passphrase: str | None
+) -> None:
+    await filled(device, 2_300)
+    path = await export(device, tmp_path / "all.xbm", passphrase)
+
+    counted = await take(other, path, passphrase, dry_run=True)
+    assert (counted.recorded, await other.events()) == (2_300, [])
+    taken = await take(other, path, passphrase)
+
+    assert (taken.found, taken.recorded, taken.known, taken.refused) == (2_300, 2_300, 0, 0)
+    columns = (
+        "select event_id, ts, type, payload, project_id, session_id, origin, local_date from events order by position"
+    )
+    assert await other.rows(columns) == await device.rows(columns)
+    assert (await other.events())[0].extra == {"imported_device_id": "device-a"}
+    assert (await other.log.outbox()).pending == 2_300
+    assert await other.log.verify() == []
+
+
+async def test_the_same_file_again_changes_nothing_and_a_broken_import_is_gone_on_with(
+    device: Device, other: Device, tmp_path: Path
+) -> None:
+    await filled(device, 700)
+    path = await export(device, tmp_path / "all.xbm")
+    archived = archive(other)
+    first = [item async for item in _items(archived, path)][:500]
+    await archived.record(first, Taken("archive"))
+
+    taken = await take(other, path)
+    assert (taken.recorded, taken.known) == (200, 500)
+    before = await other.rows("select * from events")
+    again = await take(other, path)
+
+    assert (again.recorded, again.known) == (0, 700)
+    assert await other.rows("select * from events") == before
+    assert (await take(device, path)).recorded == 0
+
+
+async def _items(archived: Archive, path: Path) -> AsyncIterator[Any]:
+    reading = Reading.checked(path, None)
+    for name, data in reading.parts():
+        if name.startswith("events/"):
+            for item in archived._items(data, reading.about, Taken("archive")):
+                yield item
+
+
+async def test_what_others_said_stays_theirs_and_is_not_sent_for_them(
+    device: Device, other: Device, tmp_path: Path
+) -> None:
+    theirs = event(7, replica="rep_c", device="device-c")
+    taken = Taken("test")
+    await archive(device).record([theirs], taken)
+    path = await export(device, tmp_path / "all.xbm")
+
+    await take(other, path)
+
+    (found,) = await other.events()
+    assert (found.device_id, found.replica_id, found.replica_seq, found.hlc) == ("device-c", "rep_c", 7, theirs.hlc)
+    assert (await other.log.outbox()).pending == 0
+
+
+async def test_a_wrong_passphrase_and_none_are_told(device: Device, other: Device, tmp_path: Path) -> None:
+    await device.note("一")
+    path = await export(device, tmp_path / "all.xbm", PASSPHRASE)
+
+    assert "爬山".encode() not in path.read_bytes()
+    for passphrase, words in (("another one", "does not open"), (None, "takes its passphrase")):
+        with pytest.raises(InvalidInput, match=words):
+            await take(other, path, passphrase)
+    with pytest.raises(InvalidInput, match="at least"):
+        await export(device, tmp_path / "short.xbm", "short")
+
+
+@pytest.mark.parametrize("passphrase", [None, PASSPHRASE])
+async def test_a_byte_that_is_another_and_a_file_cut_off_are_noticed_before_anything_is_taken(
+    device: Device, other: Device, tmp_path: Path, passphrase: str | None
+) -> None:
+    await device.note(*(f"{device.clock.random_bytes(400).hex()}" for _ in range(400)))
+    whole = (await export(device, tmp_path / "all.xbm", passphrase)).read_bytes()
+    broken = tmp_path / "broken.xbm"
+    middle = bytearray(whole)
+    middle[len(whole) // 2] ^= 1
+    chunk = len(MAGIC) + SALT + CHUNK + TAG
+    for data in (bytes(middle), whole[: len(whole) // 2], whole[:chunk], whole[:-1], whole[:-30]):
+        broken.write_bytes(data)
+        with pytest.raises(InvalidInput):
+            await take(other, broken, passphrase)
+
+    assert await other.events() == []
+
+
+async def test_a_file_is_never_put_in_the_place_of_another(device: Device, tmp_path: Path) -> None:
+    await device.note("一")
+    path = await export(device, tmp_path / "all.xbm")
+    before = path.read_bytes()
+
+    with pytest.raises(InvalidInput, match="exists"):
+        await export(device, path)
+
+    assert path.read_bytes() == before
+    assert [found.name for found in tmp_path.iterdir() if found.suffix == ".part"] == []
+    assert path.stat().st_mode & 0o077 == 0
+
+
+async def test_any_tar_reads_an_archive(device: Device, tmp_path: Path) -> None:
+    await device.note("一")
+    path = await export(device, tmp_path / "all.xbm")
+
+    with tarfile.open(path) as packed:
+        names = packed.getnames()
+        lines = packed.extractfile("events/000001.jsonl")
+        assert lines is not None
+        assert json.loads(lines.read())["payload"] == {"text": "一"}
+    assert names == ["about.json", "events/000001.jsonl", "documents/current.md", "settings.json", "manifest.json"]
+
+
+def forged(path: Path, *parts: tuple[str, bytes]) -> Path:
+    with gzip.open(path, "wb") as packed, tarfile.open(fileobj=packed, mode="w|") as tar:
+        for name, data in parts:
+            info = tarfile.TarInfo(name)
+            info.size = len(data)
+            tar.addfile(info, io.BytesIO(data))
+    return path
+
+
+async def test_an_archive_of_a_newer_version_is_refused_by_its_number(device: Device, tmp_path: Path) -> None:
+    about = {
+        "format": "xiaobai-memory archive",
+        "version": 2,
+        "created_at": "",
+        "program": "9",
+        "device_id": "",
+        "head": 0,
+    }
+    path = forged(tmp_path / "new.xbm", ("about.json", json.dumps(about).encode()))
+
+    with pytest.raises(InvalidInput, match="version 2"):
+        await take(device, path)
+
+
+async def test_whoever_wrote_the_file_its_secrets_do_not_come_in(device: Device, other: Device, tmp_path: Path) -> None:
+    planted = event(1, replica="rep_c", device="device-c", payload={"text": f"钥匙 {CANARY}"})
+    own = event(2, replica="rep_x", device="device-a", payload={"text": f"钥匙 {CANARY}"})
+    await archive(device).record([planted, own], Taken("test"))
+    assert CANARY in str(await device.events())
+
+    await take(other, await export(device, tmp_path / "all.xbm"))
+
+    assert len(await other.events()) == 2
+    assert CANARY not in str(await other.events())
+
+
+@pytest.mark.parametrize(("exported", "turns"), [(CLAUDE, 2), (CHATGPT, 1)])
+async def test_conversations_of_other_programs_become_sessions_with_their_dates_once(
+    device: Device, tmp_path: Path, exported: Any, turns: int
+) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(exported), "utf-8")
+
+    assert (await take(device, path, dry_run=True)).recorded == turns + 2
+    assert await device.events() == []
+    taken = await take(device, path)
+
+    assert (taken.conversations, taken.recorded, taken.refused) == (1, turns + 2, 0)
+    found = await device.events()
+    assert [event.type for event in found] == ["session_started", *["exchange_recorded"] * turns, "session_ended"]
+    assert {event.origin for event in found} == {str(Origin.IMPORTED)}
+    assert len({event.session_id for event in found}) == 1
+    assert all(event.ts.startswith("2024-") and event.local_date.startswith("2024-") for event in found)
+    assert {event.payload["in_document"] for event in found if event.type == "exchange_recorded"} == {False}
+    assert (await take(device, path)).recorded == 0
+
+
+async def test_a_later_export_that_holds_more_brings_only_what_is_new(device: Device, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(CLAUDE), "utf-8")
+    await take(device, path)
+    grown = [{**CLAUDE[0], "chat_messages": [*CLAUDE[0]["chat_messages"], claude("m-5", "assistant", "不用", 5)]}]
+    grown[0]["chat_messages"].append(claude("m-6", "human", f"好，密钥是 {CANARY}", 6))
+    path.write_text(json.dumps(grown), "utf-8")
+
+    taken = await take(device, path)
+
+    assert (taken.recorded, taken.known) == (1, 4)
+    assert CANARY not in str(await device.events())
+
+
+async def test_a_file_of_nothing_known_is_told(device: Device, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    for data in (b"[]", b"{", b"SQLite format 3\0", b""):
+        path.write_bytes(data)
+        with pytest.raises(InvalidInput):
+            await take(device, path)
+    with pytest.raises(InvalidInput, match="no file"):
+        await take(device, tmp_path / "gone.json")
