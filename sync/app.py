@@ -309,10 +309,8 @@ async def _construct(
         await account.recognise_owner()
     if cloud is not None:
         copy = CloudCopy(document, events, redactor, may_take_in=is_sidecar)
-        former = replica.former or installation.former
-        replicator = parts.replicator(
-            replica, profile, events, account, copy, former=former, clock=clock, settings=settings
-        )
+        facts = parts.device_facts(replica, installation, settings)
+        replicator = parts.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
     devices = Devices(events, account, redactor, kept=profile.folder / "devices.json", clock=clock, settings=settings)
     intake = Intake(redactor.for_leaving(), settings.privacy.store_messages, local=redactor)
     return App(

@@ -186,19 +186,22 @@ def tree_base(settings: Settings) -> Path:
     return settings.events_dir or settings.data_dir / MEMORY_DATA
 
 
+def device_facts(replica: Replica, installation: Installation, settings: Settings) -> DeviceFacts:
+    """What the server hears of this device, and whose place its replica takes."""
+    former = replica.former or installation.former
+    return DeviceFacts(replica.replica_id, settings.device_name, platform.system(), __version__, takeover=former)
+
+
 def replicator(
-    replica: Replica,
+    facts: DeviceFacts,
     profile: Profile,
     events: Log,
     account: Account,
     document: DocumentSource,
     *,
-    former: str | None,
     clock: Clock,
     settings: Settings,
 ) -> Replicator:
-    """`former`: the replica whose place this one takes."""
-    facts = DeviceFacts(replica.replica_id, settings.device_name, platform.system(), __version__, takeover=former)
     key = DeviceKey(key_store(settings, profile), lock=profile.folder / "device-key.lock")
     exchange = Exchange(events, account, facts, document, clock=clock, options=settings.sync, key=key)
     return Replicator(events, exchange, clock=clock, options=settings.sync)

@@ -15,7 +15,7 @@ Decisions
 import asyncio
 import os
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -128,15 +128,16 @@ class Archive:
             raise InvalidInput("there is no conversation of Claude or ChatGPT in it", field="path", hint=KNOWN)
         taken = Taken(found[0].program, conversations=len(found), dry_run=dry_run)
         for number, talk in enumerate(found, 1):
-            await self.record(list(self._drafts(talk, taken)), taken)
+            await self.record(await asyncio.to_thread(self._drafts, talk, taken), taken)
             heard(number, len(found))
         return taken
 
-    def _drafts(self, talk: Talk, taken: Taken) -> Iterator[Draft]:
+    def _drafts(self, talk: Talk, taken: Taken) -> list[Draft]:
         try:
-            yield from said(talk, self._intake)
+            return list(said(talk, self._intake))
         except (InvalidInput, RedactionFailed) as error:
             taken.refuse(talk.talk_id, error.message)
+            return []
 
     async def _take_archive(self, path: Path, *, passphrase: str | None, dry_run: bool, heard: Heard) -> Taken:
         """Bring an archive in. Raises InvalidInput, before anything is recorded, where it is not whole."""
@@ -146,7 +147,7 @@ class Archive:
         while (part := await asyncio.to_thread(next, parts, None)) is not None:
             name, data = part
             if name.startswith("events/"):
-                items = list(self._items(data, reading.about, taken))
+                items = await asyncio.to_thread(self._items, data, reading.about, taken)
                 done += data.count(b"\n")
                 await self.record(items, taken)
                 heard(done, reading.about.head)
@@ -175,15 +176,17 @@ class Archive:
             store.witness(connection, free, self._clock)
         return len(new) - len(theirs) + len(free)
 
-    def _items(self, lines: bytes, about: About, taken: Taken) -> Iterator[Item]:
+    def _items(self, lines: bytes, about: About, taken: Taken) -> list[Item]:
+        found: list[Item] = []
         for line in lines.splitlines():
             value = msgspec.json.decode(line)
             if not isinstance(value, dict) or str(value.get("type", "")).startswith("device_"):
                 continue
             try:
-                yield self._item(value, about)
+                found.append(self._item(value, about))
             except (InvalidInput, RedactionFailed) as error:
                 taken.refuse(str(value.get("event_id")), error.message)
+        return found
 
     def _item(self, value: dict[str, Any], about: About) -> Item:
         event = from_wire(value)
