@@ -11,11 +11,20 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Final, Self
+from tempfile import TemporaryFile
+from typing import IO, Any, Final, Self
+
+from tests.prepared import Prepared
 
 COMMAND: Final = [sys.executable, "-m", "bridge.cli.main"]
 ANSWER_WITHIN: Final = 60.0  # seconds; a bound for a broken program on a busy machine, not a time anybody expects
 REPOSITORY: Final = Path(__file__).parents[1]
+
+
+def started(command: Sequence[str], **files: Any) -> Any:
+    """A process of this program, as subprocess.Popen starts it; without the start of an interpreter where it may."""
+    may = sys.platform != "win32" and list(command[:2]) == COMMAND[:2]
+    return Prepared(command, **files) if may else subprocess.Popen(command, **files)
 
 
 class CallFailed(Exception):
@@ -53,16 +62,21 @@ class Home:
 
     def run(self, *arguments: str, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
         """One command of the command line."""
-        return subprocess.run(
-            [*COMMAND, *arguments],
-            env=self.environment,
-            cwd=REPOSITORY,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=check,
-            timeout=60,
-        )
+        with TemporaryFile() as given, TemporaryFile() as told, TemporaryFile() as complained:
+            given.write(stdin.encode())
+            given.seek(0)
+            process = started(
+                [*COMMAND, *arguments],
+                env=self.environment,
+                cwd=REPOSITORY,
+                stdin=given,
+                stdout=told,
+                stderr=complained,
+            )
+            done = subprocess.CompletedProcess([*arguments], process.wait(60), _text(told), _text(complained))
+        if check:
+            done.check_returncode()
+        return done
 
     def json(self, *arguments: str, stdin: str = "") -> Any:
         """The JSON that a command prints."""
@@ -82,15 +96,13 @@ class Home:
 class Sidecar:
     """`xiaobai-memory serve` as a child. `with Sidecar(home) as sidecar: sidecar.call("memory/load")`."""
 
-    popen: ClassVar[Any] = subprocess.Popen  # tests.crash.forked has another
-
     def __init__(self, home: Home, *, command: Sequence[str] = (*COMMAND, "serve")) -> None:
         self.home = home
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
         self._guard = threading.Lock()
         self.notifications: list[tuple[str, Any]] = []
-        self.process: subprocess.Popen[bytes] = self.popen(
+        self.process = started(
             command,
             env=home.environment,
             cwd=REPOSITORY,
@@ -156,7 +168,7 @@ class Sidecar:
             assert self.process.stdin is not None
             self.process.stdin.close()
         try:
-            return self.process.wait(10)
+            return int(self.process.wait(10))
         except subprocess.TimeoutExpired:
             self.kill()
             raise
@@ -175,6 +187,11 @@ class Sidecar:
                 self.notifications.append((message["method"], message.get("params")))
             elif message.get("id") in self._answers:
                 self._answers[message["id"]].put(message)
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode()
 
 
 class Ear(Sidecar):

@@ -148,7 +148,7 @@ def test_refused_input_is_not_told_to_the_log_or_in_the_answer(
     home: Home, sidecar: Sidecar, planted: dict[str, tuple[str, str]]
 ) -> None:
     for _, sentence in planted.values():
-        sidecar.process.stdin.write(f'{{"jsonrpc": "2.0", "id": 1, "method": "{sentence}\n'.encode())  # type: ignore[union-attr]
+        sidecar.process.stdin.write(f'{{"jsonrpc": "2.0", "id": 1, "method": "{sentence}\n'.encode())
     sentences = [sentence for _, sentence in planted.values()]
     bad = home.run("events", "append", json.dumps({"type": "x", "payload": sentences}), check=False)
     assert bad.returncode == 2

@@ -26,7 +26,6 @@ from rich.progress import Progress
 
 from tests.cloud.fixtures import Cloud, User, running_cloud
 from tests.crash import damage, wal
-from tests.crash.forked import preload
 from tests.crash.points import End, Point, later_points, passages_of, points_of, run
 from tests.crash.scenarios import BY_NAME
 from tests.record import REPOSITORY, Record, Row
@@ -73,7 +72,7 @@ def main() -> int:
     if not chosen:
         print("nothing to do" if done else f"there is no such part; there are: {'; '.join(PARTS)}")
         return 0 if done else 2
-    with _cloud(chosen) as cloud, ProcessPoolExecutor(told.jobs, initializer=preload) as pool:
+    with _cloud(chosen) as cloud, ProcessPoolExecutor(told.jobs) as pool:
         failed = [part for part in chosen if not _went_well(part, _trials(part, pool, cloud, told), told)]
     if failed:
         print(f"failed: {'; '.join(failed)}", flush=True)
