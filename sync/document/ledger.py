@@ -1,7 +1,8 @@
 """What every transaction that makes a new version of the document has in common.
 
 `Versions` does it for the file, `CloudVersions` for the copy on the server: the events of an edit, the versions that
-contain it and the watermark they stand for are recorded in one transaction of the caller's.
+contain it and the watermark they stand for are recorded in one transaction of the caller's. What is behind the
+watermark stands in the newest version, as it was typed; what comes after it was never typed into this document.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from sync.document import forgetting, store
 from sync.document.capture import EXCHANGE, applied, exchange_lines, operation_drafts
 from sync.document.clean_up import DAY_FOLDED, fold_away, old_days
 from sync.document.corrections import with_lines
+from sync.document.deeds import FOLDED
 from sync.document.edit import edit_entry, insert_entry, remove_entry, set_footer
 from sync.document.forgetting import Wish
 from sync.document.labels import next_label, time_label
@@ -32,6 +34,7 @@ from sync.document.model import (
 )
 from sync.document.parse import parse
 from sync.document.plan import plan
+from sync.document.returned import returned
 from sync.document.sharing import News, Sharing
 from sync.document.template import template
 from sync.log import store as log_store
@@ -95,7 +98,7 @@ class Ledger:
 
     def _pending(self, connection: Connection) -> list[Event]:
         mark = log_store.watermark(connection, FOLLOWER)
-        return log_store.of_device(connection, self._log.device_id, after=mark, types=[EXCHANGE])
+        return log_store.of_device(connection, self._log.device_id, after=mark, types=FOLDED)
 
     def _news(self, connection: Connection, current: Version | None) -> News | None:
         """What the log makes of the newest version; None where that has it all."""
@@ -104,8 +107,12 @@ class Ledger:
         pending = self._pending(connection)
         if not pending:
             return None
-        said = store.as_said(connection, pending)
-        return News(applied(start(current, self._clock), said), pending[-1].ts, pending[-1].position)
+        said = store.as_said(connection, [event for event in pending if event.type == EXCHANGE])
+        snapshot = applied(start(current, self._clock), said)
+        if typed := [event for event in pending if event.type != EXCHANGE]:
+            past = log_store.of_device(connection, self._log.device_id, after=0, types=FOLDED)
+            snapshot = returned(snapshot, typed, past, self._redactor.clean)
+        return News(snapshot, pending[-1].ts, pending[-1].position)
 
     def _is_behind(self, connection: Connection) -> bool:
         if self._sharing is not None:
@@ -148,7 +155,7 @@ class Ledger:
             return False
         snapshot, payloads = fold_away(current.snapshot, days)
         drafts = [Draft(DAY_FOLDED, self._redactor.payload(payload), origin=Origin.TOOL) for payload in payloads]
-        self._log.record_in(connection, drafts)
+        self._record_here(connection, drafts)
         self._append(connection, self._finished(connection, snapshot, current), "folded")
         return True
 
@@ -165,8 +172,13 @@ class Ledger:
         else:
             drafts, too_large = operation_drafts(planned.operations, self._redactor, origin)
         if drafts:
-            self._log.record_in(connection, drafts)
+            self._record_here(connection, drafts)
         return len(too_large)
+
+    def _record_here(self, connection: Connection, drafts: Sequence[Draft]) -> None:
+        """Record what the next version says in its own words. The caller has followed the log in this transaction."""
+        self._log.record_in(connection, drafts)
+        log_store.set_watermark(connection, FOLLOWER, log_store.newest_position(connection), self._clock)
 
     def _append(self, connection: Connection, snapshot: Snapshot, cause: str) -> Version:
         first = store.newest(connection, store.FILE) is None  # versions of another surface may have come before

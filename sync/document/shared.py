@@ -38,6 +38,7 @@ Layout
 
 from bisect import insort
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sync.clock import EPOCH, hlc_parts
@@ -107,10 +108,14 @@ class SharedFold:
 
     def line(self, entry_id: str) -> Line | None:
         """An entry, alive or gone; None for one that no event speaks of."""
+        root = self.root(entry_id)
+        return next((line for line in self.history(entry_id) if line.entry_id == root), None)
+
+    def history(self, entry_id: str) -> Sequence[Line]:
+        """An entry, alive or gone, and the lines that conflicts have left beside it."""
         self._settle()
         root = self.root(entry_id)
-        lines = self._lines.get(self._owner.get(root, root), ())
-        return next((line for line in lines if line.entry_id == root), None)
+        return self._lines.get(self._owner.get(root, root), ())
 
     def heading(self, section: Section) -> bool | None:
         """Whether somebody wants this heading, with or without lines; None where nobody has said so."""

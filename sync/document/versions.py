@@ -2,8 +2,9 @@
 
 Each method is one transaction: the events of an edit, the versions that contain it and the watermark they stand for
 become durable together or not at all. Nothing here touches the file; `memory_file` does, with what it finds here.
-A device's own document follows `exchange_recorded` alone, so that nothing that came from the file is ever applied to it
-again: its text in the log is redacted. A shared one (`sharing`) is made anew from all that the log knows.
+A device's own document follows the events of the device. Nothing that was typed into it is ever applied to it again,
+since its text in the log is redacted; what was typed before the memory was taken off the device, restored from a backup
+or begun anew comes back (`returned`). A shared one (`sharing`) is made anew from all that the log knows.
 """
 
 from collections.abc import Sequence
@@ -171,7 +172,7 @@ class Versions(Ledger):
 
     def _record_hand(self, connection: Connection, digest: str, document: Document, *, meant: bool) -> Edited | None:
         known = store.newest(connection, store.FILE)
-        current = known if self._sharing is None else self._followed(connection)
+        current = self._followed(connection)
         ring = _loadable(connection, digest, document)
         unknown = not ring or _older_than_all(document, ring)
         base = current if meant else None if unknown else choose_base(document, ring)
@@ -222,7 +223,7 @@ class Versions(Ledger):
             return None
         if known is None and file_first and store.newest(connection, store.FILE) is None:
             return None  # the file comes first; the cache is compared with it by the next call
-        current = store.newest(connection, store.FILE) if self._sharing is None else self._followed(connection)
+        current = self._followed(connection)
         ring = store.candidates(connection, store.APP_CACHE, digest, document.label)
         planned = plan(choose_base(document, ring), current, document, self._new_id)
         too_large = self._record(connection, planned, None, Origin.IMPORTED if known is None else Origin.USER)

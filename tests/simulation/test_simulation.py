@@ -27,6 +27,8 @@ FOUND: Final = {
     91: "a shared document kept the order that the server's time had changed",
     67: "a handover cut off after the file had changed hands gave one account's document to the other",
     184: "a number acknowledged ahead of the cursor outlived the server that gave it",
+    2_005: "lines saved by hand were missing in the document of a device whose memory was taken off it and came back",
+    2_010: "the same, and a line that was removed by hand was back",
     211: "a file cut off while newer lines waited was compared with the wrong version",
     # the program was right in these, and the simulation was not
     149: "what an editor had open since before the first login was taken for the second account's",
@@ -38,8 +40,6 @@ FOUND: Final = {
 # seeds whose defect is known and not mended yet; whoever mends one is told by the test
 OPEN: Final = {
     113: "two copies of a home go on as one replica where no number of theirs meets (a local event lies between)",
-    2_005: "lines saved by hand are missing in the document of a device whose memory was taken off it",
-    2_010: "the same, and a line that was removed by hand is back: its document is made anew from exchanges alone",
 }
 
 
