@@ -240,7 +240,7 @@ def _tokens(settings: Settings) -> Check:
 def _key(settings: Settings) -> Check:
     if settings.supabase_key is None:
         return Check("key", ok=None, found="no Supabase project is set; everything works locally")
-    key = settings.supabase_key.get_secret_value()
+    key = settings.supabase_key.reveal()
     if key.startswith("sb_publishable_"):
         return Check("key", ok=True, found="a publishable key")
     if _role_of(key) == "anon":

@@ -3,6 +3,9 @@
 Where a value comes from, the first found wins: command-line flag, environment (`XIAOBAI_…`, nested ones with a double
 underscore), `config.toml` in the data directory, default. An unknown name or a bad value is an error that names it:
 a setting typed wrongly must not silently do nothing. Keys and tokens never appear in a message.
+
+msgspec, which the wire needs anyway, reads them: pydantic-settings took 10 MB of the 60 that an idle sidecar may have,
+and 100 ms of every command.
 """
 
 import base64
@@ -14,23 +17,24 @@ import socket
 import tomllib
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 from urllib.parse import urlsplit
 
+import msgspec
+from msgspec import Meta, field
 from platformdirs import user_data_path
-from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
-from pydantic_settings import SettingsError as NotJsonError
 
 from sync.errors import ServiceKeyRefused, SettingsError
 from sync.sections import (
     DailySettings,
+    Days,
     DocumentSettings,
     LoadSettings,
     PrivacySettings,
     RecallSettings,
     RecordSettings,
     RedactionSettings,
+    Section,
     SessionSettings,
     SyncSettings,
 )
@@ -40,99 +44,73 @@ NEST: Final = "__"
 ADMIN_KEYS: Final = (f"{PREFIX}ADMIN_KEY", "SUPABASE_SECRET_KEY")  # the first found; never settings
 CONFIG_FILE: Final = "config.toml"
 THIS_MACHINE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+HIDDEN: Final = "**********"
+WHERE: Final = re.compile(r"(?s)(.*?)(?: - at `\$\.?(.*)`)?")  # what msgspec says, and of which value
 
 
-class Settings(BaseSettings):
-    """Everything that can be set. Use `Settings.gather()`, which also reads the file and checks the names."""
+class Secret:
+    """A text that shows itself to nobody who prints it."""
 
-    model_config = SettingsConfigDict(
-        env_prefix=PREFIX, env_nested_delimiter=NEST, extra="forbid", frozen=True, hide_input_in_errors=True
-    )
+    __slots__ = ("_text",)
 
-    memory_file: Path = Path("~/xiaobai-ai-memory.md")
-    data_dir: Path = Field(default_factory=lambda: user_data_path("xiaobai-memory", appauthor=False))
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def reveal(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return HIDDEN
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Secret) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+class Address(str):
+    """https://…, without a slash at its end; http://… only for this machine."""
+
+    __slots__ = ()
+
+
+class Settings(Section, frozen=True):
+    """Everything that can be set. Use `Settings.gather()`, which reads all sources and checks what they say."""
+
+    memory_file: Path = field(default_factory=lambda: Path.home() / "xiaobai-ai-memory.md")
+    data_dir: Path = field(default_factory=lambda: user_data_path("xiaobai-memory", appauthor=False))
     events_dir: Path | None = None  # where the JSONL tree lies; none: `memory-data/` in the data directory
     app_db: Path | None = None
     app_db_write_back: bool = False  # the app may rewrite its cache from memory, so it is asked for
-    supabase_url: str | None = None
-    supabase_key: SecretStr | None = None
-    device_id: str | None = Field(default=None, pattern=r"^[A-Za-z0-9._:-]{1,128}$")
-    device_name: str = Field(default_factory=socket.gethostname, min_length=1, max_length=128)
+    supabase_url: Address | None = None
+    supabase_key: Secret | None = None
+    device_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,128}\Z")] | None = None
+    device_name: Annotated[str, Meta(min_length=1, max_length=128)] = field(default_factory=socket.gethostname)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     token_store: Literal["auto", "file"] = "auto"  # noqa: S105 - where tokens are kept, not one of them
-    load: LoadSettings = Field(default_factory=LoadSettings)
-    privacy: PrivacySettings = Field(default_factory=PrivacySettings)
-    record: RecordSettings = Field(default_factory=RecordSettings)
-    redaction: RedactionSettings = Field(default_factory=RedactionSettings)
-    sessions: SessionSettings = Field(default_factory=SessionSettings)
-    daily: DailySettings = Field(default_factory=DailySettings)
-    document: DocumentSettings = Field(default_factory=DocumentSettings)
-    sync: SyncSettings = Field(default_factory=SyncSettings)
-    recall: RecallSettings = Field(default_factory=RecallSettings)
-
-    @field_validator("memory_file", "data_dir", "events_dir", "app_db", mode="before")
-    @classmethod
-    def _named(cls, value: object) -> object:
-        if value == "":  # which a path would take for the current folder
-            raise ValueError("must not be empty")
-        return value
-
-    @field_validator("memory_file", "data_dir", "events_dir", "app_db")
-    @classmethod
-    def _absolute(cls, value: Path | None) -> Path | None:
-        if value is None:
-            return None
-        if "\0" in str(value) or not _is_text(str(value)):
-            raise ValueError("must be a path in UTF-8 without NUL")
-        try:
-            return Path(os.path.abspath(value.expanduser()))  # noqa: PTH100 - keeps symlinks
-        except RuntimeError as error:
-            raise ValueError("names the home of somebody this machine does not know") from error
-
-    @field_validator("log_level", mode="before")
-    @classmethod
-    def _any_case(cls, value: object) -> object:
-        return value.upper() if isinstance(value, str) else value
-
-    @field_validator("supabase_url")
-    @classmethod
-    def _web_address(cls, value: str | None) -> str | None:
-        if value is None or _is_acceptable(value):
-            return value and value.rstrip("/")
-        raise ValueError("must be https://… (http://… only for this machine)")
-
-    @field_validator("supabase_key", mode="before")
-    @classmethod
-    def _one_word(cls, value: object) -> object:
-        if not isinstance(value, str):
-            return value
-        key = value.strip()  # a line copied with its end
-        if not key.isascii() or not key.isprintable() or not key or " " in key:
-            raise ValueError("must be one word of ASCII characters")
-        return key
-
-    @classmethod
-    def settings_customise_sources(
-        cls,
-        settings_cls: type[BaseSettings],
-        init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is the library's
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
-    ) -> tuple[PydanticBaseSettingsSource, ...]:
-        return init_settings, env_settings, _ConfigFile(settings_cls)
+    load: LoadSettings = LoadSettings()
+    privacy: PrivacySettings = PrivacySettings()
+    record: RecordSettings = RecordSettings()
+    redaction: RedactionSettings = RedactionSettings()
+    sessions: SessionSettings = SessionSettings()
+    daily: DailySettings = field(default_factory=DailySettings)
+    document: DocumentSettings = DocumentSettings()
+    sync: SyncSettings = SyncSettings()
+    recall: RecallSettings = RecallSettings()
 
     @classmethod
     def gather(cls, **flags: Any) -> "Settings":
         """Read flags, environment and file. Raises SettingsError or ServiceKeyRefused."""
-        _refuse_unknown_variables(os.environ, cls)
-        given = {name: value for name, value in flags.items() if value is not None}
+        flags = {name: value for name, value in flags.items() if value is not None}
+        given = _merged(_environment(os.environ, cls), flags)
+        given = _merged(_file(given.get("data_dir")), given)
+        if isinstance(level := given.get("log_level"), str):
+            given["log_level"] = level.upper()
         try:
-            settings = cls(**given)
-        except ValidationError as error:
-            raise _told(error) from None  # the cause would show what was typed, which may be a key
-        except NotJsonError as error:
-            raise _not_json(error, os.environ) from None
+            settings = msgspec.convert(given, cls, strict=False, dec_hook=_value)
+        except msgspec.ValidationError as error:
+            raise _told(error, cls) from None  # the cause would show what was typed, which may be a key
         _refuse_service_key(settings.supabase_key)
         _refuse_own_file(settings.memory_file, settings.data_dir)
         if (settings.supabase_url is None) != (settings.supabase_key is None):
@@ -142,59 +120,137 @@ class Settings(BaseSettings):
             )
         return settings
 
-
-class _ConfigFile(PydanticBaseSettingsSource):
-    """`config.toml` in whatever data directory flags and environment have settled on."""
-
-    def get_field_value(self, field: Any, field_name: str) -> tuple[Any, str, bool]:
-        raise NotImplementedError((field, field_name))  # this source answers as a whole
-
-    def __call__(self) -> dict[str, Any]:
-        default = user_data_path("xiaobai-memory", appauthor=False)
-        try:
-            path = Path(self.current_state.get("data_dir") or default).expanduser() / CONFIG_FILE
-        except (RuntimeError, ValueError):
-            return {}  # a folder that cannot be; the check of `data_dir` says so
-        if "\0" in str(path):
-            return {}
-        try:
-            return tomllib.loads(path.read_text("utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-            problem = error.reason if isinstance(error, UnicodeDecodeError) else error
-            raise SettingsError(f"{path} cannot be read: {problem}") from None  # the cause holds the whole file
+    def shown(self) -> dict[str, Any]:
+        """All of them as JSON values, the key hidden."""
+        told: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
+        return told
 
 
-def _refuse_unknown_variables(environment: Mapping[str, str], model: type[BaseModel]) -> None:
-    for variable in environment:
-        if variable.upper().startswith(PREFIX) and not _is_known(variable[len(PREFIX) :].lower().split(NEST), model):
+# --- where values come from -------------------------------------------------------------------------------------------
+
+
+def _environment(environment: Mapping[str, str], model: type[Section]) -> dict[str, Any]:
+    """What the variables say, nested as the groups are. Raises SettingsError."""
+    found: dict[str, Any] = {}
+    for variable in sorted(environment, key=str.upper):  # a table as a whole comes before the values that change it
+        if not variable.upper().startswith(PREFIX):
+            continue
+        path = variable[len(PREFIX) :].lower().split(NEST)
+        kind = _kind(path, model)
+        if kind is None:
             raise SettingsError(f"{variable} is not a setting of xiaobai-memory", hint="Correct or unset it.")
+        value: Any = environment[variable]
+        if _is_table(kind) or get_origin(kind) is tuple:
+            value = _json(variable, value)
+        for name in reversed(path):
+            value = {name: value}
+        found = _merged(found, value)
+    return found
 
 
-def _is_known(path: list[str], model: type[BaseModel]) -> bool:
-    if path[0] not in model.model_fields:
-        return False
-    inner = model.model_fields[path[0]].annotation
-    if len(path) == 1:
-        return True
-    return isinstance(inner, type) and issubclass(inner, BaseModel) and _is_known(path[1:], inner)
+def _file(data_dir: object) -> dict[str, Any]:
+    """What `config.toml` says, in whatever data directory flags and environment have settled on."""
+    default = user_data_path("xiaobai-memory", appauthor=False)
+    try:
+        path = Path(str(data_dir or default)).expanduser() / CONFIG_FILE
+    except RuntimeError:
+        return {}  # a folder that cannot be; the check of `data_dir` says so
+    if "\0" in str(path):
+        return {}
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        problem = error.reason if isinstance(error, UnicodeDecodeError) else error
+        raise SettingsError(f"{path} cannot be read: {problem}") from None  # the cause holds the whole file
 
 
-def _told(error: ValidationError) -> SettingsError:
-    first = error.errors(include_input=False, include_url=False)[0]
-    path = [str(part) for part in first["loc"]]
-    if first["type"] == "extra_forbidden":
-        return SettingsError(f"{'.'.join(path)} is not a setting of xiaobai-memory")
-    return SettingsError(f"{PREFIX}{NEST.join(path).upper()} ({'.'.join(path)}): {first['msg']}")
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """Two trees as one; where both have a value the upper one counts."""
+    found = dict(below)
+    for name, value in above.items():
+        known = found.get(name)
+        found[name] = _merged(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
+    return found
 
 
-def _not_json(error: NotJsonError, environment: Mapping[str, str]) -> SettingsError:
-    """A list or a table in one variable is JSON; the library says which field, the environment which variable."""
-    found = re.search(r'field "(\w+)"', str(error))
-    field = (PREFIX + found.group(1)).upper() if found else PREFIX
-    names = [name for name in environment if name.upper() == field or name.upper().startswith(field + NEST)]
-    return SettingsError(f"{', '.join(sorted(names)) or field} cannot be read: a list or a table is written as JSON")
+def _kind(path: list[str], model: type[Section]) -> Any:
+    """The type of a setting; None where there is no such."""
+    kind = next((one.type for one in msgspec.structs.fields(model) if one.name == path[0]), None)
+    if len(path) == 1 or kind is None:
+        return kind
+    return _kind(path[1:], kind) if _is_table(kind) else None
+
+
+def _is_table(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Section)
+
+
+def _json(variable: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise SettingsError(f"{variable} cannot be read: a list or a table is written as JSON") from None
+
+
+# --- what values may be -----------------------------------------------------------------------------------------------
+
+
+def _value(kind: type, given: Any) -> Any:
+    """The values that are no plain numbers, words or tables. Raises ValueError."""
+    if kind is Path:
+        return _path(given)
+    if kind is Secret:
+        return _key(given)
+    return _address(given) if kind is Address else _days(given)
+
+
+def _path(given: Any) -> Path:
+    if not isinstance(given, str | Path) or given == "":  # which a path would take for the current folder
+        raise ValueError("must be a path" if given != "" else "must not be empty")
+    if "\0" in str(given) or not _is_text(str(given)):
+        raise ValueError("must be a path in UTF-8 without NUL")
+    try:
+        return Path(os.path.abspath(Path(given).expanduser()))  # noqa: PTH100 - keeps symlinks
+    except RuntimeError:
+        raise ValueError("names the home of somebody this machine does not know") from None
+
+
+def _key(given: Any) -> Secret:
+    key = given.strip() if isinstance(given, str) else ""  # a line copied with its end
+    if not key.isascii() or not key.isprintable() or not key or " " in key:
+        raise ValueError("must be one word of ASCII characters")
+    return Secret(key)
+
+
+def _address(given: Any) -> Address:
+    if not isinstance(given, str) or not _is_acceptable(given):
+        raise ValueError("must be https://… (http://… only for this machine)")
+    return Address(given.rstrip("/"))
+
+
+def _days(given: Any) -> Days:
+    try:
+        days = Days(given)
+    except (TypeError, ValueError):
+        days = Days(0)
+    if isinstance(given, float | bool) or days == 0 or days < -1:
+        raise ValueError("must be -1 (for ever) or a whole number from 1 on")
+    return days
+
+
+def _told(error: msgspec.ValidationError, model: type[Section]) -> SettingsError:
+    """What is wrong, under the name of the setting; never what was typed."""
+    parts = WHERE.fullmatch(str(error))
+    problem, place = (parts[1], parts[2] or "") if parts else (str(error), "")
+    path = re.sub(r"\[.*", "", place).split(".") if place else []
+    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", problem)
+    if unknown:
+        return SettingsError(f"{'.'.join([*path, unknown[1]])} is not a setting of xiaobai-memory")
+    if problem.startswith("Invalid enum value"):  # and the value
+        problem = f"must be one of {', '.join(map(str, get_args(_kind(path, model))))}"
+    return SettingsError(f"{PREFIX}{NEST.join(path).upper()} ({'.'.join(path)}): {problem}")
 
 
 def _is_acceptable(address: str) -> bool:
@@ -221,9 +277,9 @@ def _refuse_own_file(memory_file: Path, data_dir: Path) -> None:
         raise SettingsError(f"{PREFIX}MEMORY_FILE names a file of the program's own; in its data directory use *.md")
 
 
-def _refuse_service_key(key: SecretStr | None) -> None:
+def _refuse_service_key(key: Secret | None) -> None:
     """Decided contradiction 3: a key that passes row-level security by has no business on a user's machine."""
-    if key is not None and is_service_key(key.get_secret_value()):
+    if key is not None and is_service_key(key.reveal()):
         raise ServiceKeyRefused(f"{PREFIX}SUPABASE_KEY holds a service key")
 
 

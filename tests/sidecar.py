@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, Any, Final, Self
+from typing import IO, Any, ClassVar, Final, Self
 
 from tests.prepared import Prepared
 
@@ -96,13 +96,15 @@ class Home:
 class Sidecar:
     """`xiaobai-memory serve` as a child. `with Sidecar(home) as sidecar: sidecar.call("memory/load")`."""
 
+    start: ClassVar[Any] = staticmethod(started)
+
     def __init__(self, home: Home, *, command: Sequence[str] = (*COMMAND, "serve")) -> None:
         self.home = home
         self._ids = itertools.count(1)
         self._answers: dict[int, queue.Queue[dict[str, Any]]] = {}
         self._guard = threading.Lock()
         self.notifications: list[tuple[str, Any]] = []
-        self.process = started(
+        self.process = self.start(
             command,
             env=home.environment,
             cwd=REPOSITORY,
@@ -192,6 +194,12 @@ class Sidecar:
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
     return file.read().decode()
+
+
+class Measured(Sidecar):
+    """A sidecar with an interpreter of its own: what it takes and holds is its own."""
+
+    start: ClassVar[Any] = subprocess.Popen
 
 
 class Ear(Sidecar):

@@ -17,7 +17,7 @@ def config(context: typer.Context, *, json: JsonFlag = False) -> None:
         settings = Settings.gather(**invocation.flags)
     except XiaobaiError as error:
         fail(error, as_json=as_json)
-    values: dict[str, Any] = settings.model_dump(mode="json")
+    values: dict[str, Any] = settings.shown()
     values["supabase_key"] = None if settings.supabase_key is None else "set"
     if as_json:
         print_json({"settings": values, "file": str(settings.data_dir / CONFIG_FILE)})

@@ -34,7 +34,7 @@ async def export(context: Context[Door], params: ArchiveExport) -> ExportedJson:
     app = await context.app.opened()
     from sync.contract import archive  # noqa: PLC0415 - the room, which a start need not load
 
-    settings: dict[str, Any] = app.settings.model_dump(mode="json")
+    settings: dict[str, Any] = app.settings.shown()
     settings["supabase_key"] = None
     document = (await app.document.view()).text
     path, heard = _absolute(params.path), _heard(context, "export")

@@ -21,7 +21,7 @@ from tests.bench.with_cloud import ASKED_ONLY, home_of, new_user, sync_now, unti
 from tests.cloud.fixtures import Cloud, running_cloud
 from tests.cloud.history import write_history
 from tests.history import fill_log
-from tests.sidecar import Home, Sidecar
+from tests.sidecar import Home, Measured, Sidecar
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)  # events in the log
 STARTS: Final = 5
@@ -55,7 +55,7 @@ def points(folder: Path, most: int) -> Iterator[Point]:
 def _point(folder: Path, cloud: Cloud, count: int) -> Point:
     user = new_user(cloud)
     online, offline = home_of(folder, cloud, **ASKED_ONLY), Home(folder)
-    with Sidecar(online) as sidecar:
+    with Measured(online) as sidecar:
         sidecar.log_in(user.email, user.password)
         sidecar.update("你好", "好的")
         sidecar.call("sync/now")
@@ -68,7 +68,7 @@ def _point(folder: Path, cloud: Cloud, count: int) -> Point:
         load = statistics.median([timed_ms(sidecar_alone.ask) for _ in range(LOADS)])
         update = statistics.median(updates_ms(sidecar_alone, UPDATES))
         rss = child.rss_mb(sidecar_alone.pid)
-    with Sidecar(online) as sidecar:
+    with Measured(online) as sidecar:
         while sidecar.call("sync/status")["pending"]:  # what was recorded meanwhile goes out
             sync_now(sidecar)
         pull = statistics.median([_pull_ms(sidecar, cloud, user.user_id) for _ in range(PULLS)])

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from tests.bench import child, rpc_peers
 from tests.bench.child import IN_FLIGHT, Child, Program, request, running, timed_ms
 from tests.bench.row import Row
-from tests.sidecar import COMMAND, Home, Sidecar, eventually
+from tests.sidecar import COMMAND, Home, Measured, Sidecar, eventually
 
 STARTS: Final = 9
 ENTRIES: Final = 30
@@ -29,7 +29,7 @@ def serve(home: Home) -> Program:
 def calls(folder: Path) -> Iterator[Row]:
     """`memory/load` with a memory that exists, against an echo of the same bytes, and others that echo them."""
     home = Home(folder / "calls")
-    with Sidecar(home) as sidecar:
+    with Measured(home) as sidecar:
         for number in range(ENTRIES):
             sidecar.update(f"问题 {number}", "回答" * 20)
         eventually(lambda: home.file.exists() and f"问题 {ENTRIES - 1}" in home.file.read_text("utf-8"))
@@ -87,7 +87,7 @@ def updates_ms(sidecar: Child, count: int) -> list[float]:
 def edit_to_event(folder: Path) -> Iterator[Row]:
     """A line saved in the file until its event can be read; the floor is the wait for a second equal look."""
     home = Home(folder / "edit")
-    with Sidecar(home) as sidecar:
+    with Measured(home) as sidecar:
         sidecar.update("开始", "好的")
         eventually(home.file.exists)
         times = [_edit_ms(home, sidecar, number) for number in range(EDITS)]
@@ -103,7 +103,7 @@ def edit_to_event(folder: Path) -> Iterator[Row]:
 
 def idle(folder: Path) -> Iterator[Row]:
     """Memory and processor of a sidecar that nobody asks anything."""
-    with Sidecar(Home(folder / "idle")) as sidecar:
+    with Measured(Home(folder / "idle")) as sidecar:
         yield from at_rest(sidecar, "without cloud", most_mb=60)
 
 

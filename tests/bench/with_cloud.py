@@ -23,7 +23,7 @@ from tests.bench import measures
 from tests.bench.row import Row
 from tests.cloud.fixtures import Cloud, running_cloud
 from tests.cloud.history import write_history
-from tests.sidecar import Home, Sidecar
+from tests.sidecar import Home, Measured, Sidecar
 
 HISTORY: Final = 100_000  # events; some years of a person who talks a lot
 PUSHED: Final = 5_000
@@ -73,7 +73,7 @@ def rows(folder: Path) -> Iterator[Row]:
 def idle(folder: Path, cloud: Cloud) -> Iterator[Row]:
     """A sidecar that is logged in and level, and that nobody asks anything, at the usual pace of polling."""
     user = new_user(cloud)
-    with Sidecar(home_of(folder / "idle-cloud", cloud)) as sidecar:
+    with Measured(home_of(folder / "idle-cloud", cloud)) as sidecar:
         sidecar.log_in(user.email, user.password)
         sidecar.update("你好", "好的")
         sidecar.call("sync/now")
@@ -87,7 +87,7 @@ def push(folder: Path, cloud: Cloud, count: int = PUSHED) -> Iterator[Row]:
     events = [
         {"type": "memory_fact", "payload": {"text": f"第 {number} 件事" + "回答" * 30}} for number in range(count)
     ]
-    with Sidecar(home) as sidecar:
+    with Measured(home) as sidecar:
         for start in range(0, count, APPENDED):
             sidecar.call("events/appendBatch", events=events[start : start + APPENDED])
         began = time.perf_counter()
@@ -106,7 +106,7 @@ def first_pull(folder: Path, cloud: Cloud, count: int = HISTORY) -> Iterator[Row
     """A device that joins an account with a long history, until it holds all of it."""
     user = new_user(cloud)
     home = home_of(folder / "first-pull", cloud, **ASKED_ONLY)
-    with Sidecar(home) as sidecar:
+    with Measured(home) as sidecar:
         sidecar.log_in(user.email, user.password)
         sidecar.call("sync/now")
         after = sidecar.call("sync/status")["cloud"]["head"]

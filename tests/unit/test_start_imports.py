@@ -27,7 +27,9 @@ shutil.rmtree(folder)
     [
         pytest.param(AT_THE_WIRE, {"sqlalchemy", "pydantic", "watchdog", "tenacity"}, id="at the wire"),
         pytest.param(
-            OPEN, {"httpx", "postgrest", "realtime", "websockets", "cryptography", "keyring", "re2"}, id="a guest"
+            OPEN,
+            {"httpx", "postgrest", "realtime", "websockets", "cryptography", "keyring", "re2", "pydantic"},
+            id="a guest",
         ),
     ],
 )
