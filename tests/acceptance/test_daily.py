@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.sidecar import Home
+from tests.sidecar import CallFailed, Home, Sidecar, eventually
+
+SAID = ("我们来设计记忆功能", "我决定端口用 8080", "就这样")
 
 
 @pytest.fixture
@@ -59,3 +61,28 @@ def test_from_the_shell_a_record_is_added_edited_marked_removed_and_brought_back
     assert home.json("daily", "review")["questions"] == []
     assert home.json("daily", "merge")["folds"] == []
     assert home.json("daily", "clean")["records"] == []
+
+
+def test_a_session_that_ends_through_the_sidecar_stands_in_its_project_s_page(home: Home) -> None:
+    project = home.folder / "项目"
+    project.mkdir()
+    with Sidecar(home) as sidecar:
+        sidecar.until("watermarks/get", lambda told: told["position"] == 1, name="daily.begun")
+        for text in SAID:
+            sidecar.call(
+                "memory/update", userMessage=text, aiResponse="好的。", sessionId="s1", projectPath=str(project)
+            )
+        sidecar.call("events/append", event={"type": "session_ended", "session_id": "s1"})
+        folder = project / ".cursor" / "skills" / "memories"
+        (page,) = eventually(lambda: list((folder / "daily").glob("*.md")))
+        assert "8080" in page.read_text("utf-8")
+        (record,) = sidecar.call("daily/list")["records"]
+        assert (record["sessionId"], record["session"], record["author"]) == ("s1", 1, "extractive")
+        page.write_text(page.read_text("utf-8").replace("8080", "9090"), "utf-8")
+        told = sidecar.call("daily/show")
+        assert "9090" in told["text"], "what a hand has just saved is seen"
+        sidecar.call("daily/undo")
+        assert "8080" in page.read_text("utf-8")
+        with pytest.raises(CallFailed) as refused:
+            sidecar.call("daily/remove", id="rec_nothing")
+        assert refused.value.kind == "invalid_input"

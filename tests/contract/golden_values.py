@@ -16,7 +16,7 @@ from sync.cloud.contact import contact_of
 from sync.cloud.exchange import Round
 from sync.cloud.progress import Progress
 from sync.cloud.replicator import CloudState, CloudStatus
-from sync.contract import archive, redaction
+from sync.contract import archive, daily, redaction
 from sync.devices import DeviceList, KnownDevice
 from sync.document.answers import Loaded, Updated
 from sync.document.digest import DeviceDigest, DigestLine
@@ -29,6 +29,14 @@ from sync.errors import LoginRequired, RateLimited
 from sync.health import Check
 from sync.log.audit_store import Problem
 from sync.log.model import Cursor, Page, Recorded, Refusal
+from sync.memory.daily.command import Command, Kind
+from sync.memory.daily.commander import Reply
+from sync.memory.daily.config import Config
+from sync.memory.daily.deeds import Outcome
+from sync.memory.daily.model import Code, Content, Record
+from sync.memory.daily.places import Options
+from sync.memory.daily.room import Review
+from sync.memory.daily.tidying import Fold, Question
 from sync.redaction import Redactor
 from tests.support import event
 
@@ -51,6 +59,24 @@ _EVENTS = (
 )
 _TAKEN = Taken("archive", 0, 9, 4, 4, 1, refusals=[("evt_9", "payload.role is wrong")])
 _PAGE = Page(_EVENTS, 4)
+_RECORD = Record(
+    "rec_1",
+    "evt_1",
+    "2026-01-29",
+    "14:30",
+    1,
+    Content("端口", ("用 8080",), (Code("toml", "port = 8080"),), ("配置",)),
+    "project_1",
+    "/家/项目",
+    "device-a",
+    session_id="sess_1",
+    author="extractive",
+    quality=0.75,
+    marks=("important",),
+)
+_BY_HAND = Record(
+    "rec_2", "evt_2", "2026-01-29", "15:00", 2, Content("火锅"), "global", None, "device-a", author="hand"
+)
 _EXAMINED = Redactor().examine("打 138" + "00138000")
 
 
@@ -63,6 +89,21 @@ def samples() -> dict[str, list[Any]]:
         "archive.taken": [archive.taken(_TAKEN), archive.taken(Taken("claude", 1, 4, 4, dry_run=True))],
         "cloud": [contract.cloud(_CLOUD), contract.cloud(CloudStatus(CloudState.OFF, None, None, Cursor()))],
         "code_sent": [contract.code_sent(contact_of(phone="13800138000"))],
+        "daily.configured": [daily.configured(Options(Config(), {}, Path("/家/config.json"), "no JSON"))],
+        "daily.merged": [daily.merged([Fold(_RECORD, _RECORD.content, (_BY_HAND,))], dry_run=True)],
+        "daily.outcome": [
+            daily.outcome(Outcome(_RECORD, None, "evt_1")),
+            daily.outcome(Outcome(None, "too_short")),
+        ],
+        "daily.record": [daily.record(_RECORD), daily.record(_BY_HAND)],
+        "daily.reply": [
+            daily.reply(Reply(Command(Kind.SHOW), True, "在这里", (_RECORD,), None, "## 1", None), recall=False),
+            daily.reply(Reply(Command(Kind.SKIP, chinese=False), True, "not kept", event_id="evt_1"), recall=True),
+        ],
+        "daily.review": [
+            daily.review(Review((Question(_RECORD, "old"),), due=True), chinese=True),
+            daily.review(Review((), due=False), chinese=False),
+        ],
         "device": [contract.device(_DEVICE)],
         "devices": [contract.devices(_devices())],
         "edited": [contract.edited(_edited())],
