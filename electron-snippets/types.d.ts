@@ -10,6 +10,11 @@ export interface AuthJson {
   account: AccountJson;
 }
 
+export interface BehindJson {
+  name: string;
+  position: number;
+}
+
 export interface CheckJson {
   found: string;
   hint: string;
@@ -198,6 +203,12 @@ export interface ForgottenJson {
 export interface HealthJson {
   checks: Array<CheckJson>;
   ok: boolean;
+}
+
+export interface HeldJson {
+  followed: number;
+  shown: number;
+  undelivered: number;
 }
 
 export interface HistoryJson {
@@ -399,6 +410,23 @@ export interface RescanJson {
   corrected: Array<string>;
   counts: Record<string, unknown>;
   events: number;
+}
+
+export interface RetentionJson {
+  applied: boolean;
+  archive: string | null;
+  before: string | null;
+  behind: Array<BehindJson>;
+  bytes: number;
+  events: number;
+  forgotten: number;
+  held: HeldJson;
+  mostBytes: number | null;
+  newest: string | null;
+  oldest: string | null;
+  sha256: string | null;
+  totalBytes: number;
+  totalEvents: number;
 }
 
 export interface RoundJson {
@@ -971,6 +999,22 @@ export interface Methods {
       /** default false */ dryRun?: boolean;
     };
     result: TakenJson;
+  };
+  /** What is old enough to go from this device, and what stays; changes nothing. */
+  'retention/plan': {
+    params: {
+      days?: number | null;
+      megabytes?: number | null;
+    };
+    result: RetentionJson;
+  };
+  /** Archive what is old, then forget it here; the cloud and other devices keep theirs. */
+  'retention/apply': {
+    params: {
+      days?: number | null;
+      megabytes?: number | null;
+    };
+    result: RetentionJson;
   };
   /** How far a follower of the log has come; 0 where it is unknown. */
   'watermarks/get': {

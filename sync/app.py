@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from sync.insights.room import Insights
     from sync.memory.daily.room import Daily
     from sync.recall.search import Recall
+    from sync.retention.room import Retention
 
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
 BETWEEN_WRITES: Final = 0.6  # seconds at least between two renderings of the file caused by new events
@@ -94,6 +95,7 @@ class App:
     recall: "Callable[[], Recall]"
     daily: "Callable[[], Daily]"
     archive: "Callable[[], Archive]"
+    retention: "Callable[[], Retention]"
     clock: Clock
     is_sidecar: bool
     start_warnings: tuple[str, ...] = ()
@@ -170,6 +172,7 @@ class App:
         jobs += [kept_up("other processes", self._notice_other_processes), *self.events.jobs()]
         jobs.append(kept_up("recall", self._keep_index))
         jobs += parts.daily_jobs(self.daily)
+        jobs += parts.retention_jobs(self.retention, self.settings, self.settle)
         if self.replicator is not None:
             jobs.append(kept_up("cloud", self.replicator.run))
             if self.settings.sync.realtime:
@@ -330,6 +333,7 @@ async def _construct(
         recall=parts.recall(events, clock, settings, moves=is_sidecar),
         daily=parts.daily(settings, profile, events, intake, redactor, clock, moves=is_sidecar),
         archive=parts.archive(events, intake, clock),
+        retention=parts.retention(settings, profile, events, intake, clock),
         clock=clock,
         is_sidecar=is_sidecar,
         start_warnings=(*replica.warnings, *switch.parked(profile)),

@@ -40,9 +40,11 @@ if TYPE_CHECKING:
     from sync.insights.room import Insights
     from sync.memory.daily.room import Daily
     from sync.recall.search import Recall
+    from sync.retention.room import Retention
 
 MEMORY_DATA: Final = "memory-data"  # the folder of seed 002 §3
 FIRST_ANSWER: Final = 0.5  # seconds after a start in which nothing else is loaded
+CALM_AFTER_START: Final = 5.0  # seconds until what can wait begins: followers come level first
 LONGEST_WRITE: Final = 60.0  # seconds; whoever began to write a small file before that was killed
 
 
@@ -179,6 +181,41 @@ def archive(events: Log, intake: Intake, clock: Clock) -> "Callable[[], Archive]
         return Archive(events, intake, clock=clock)
 
     return opened
+
+
+def retention(
+    settings: Settings, profile: Profile, events: Log, intake: Intake, clock: Clock
+) -> "Callable[[], Retention]":
+    """What archives and forgets what is old, opened at its first use."""
+
+    @cache
+    def opened() -> "Retention":
+        from sync.retention.room import Household, Retention  # noqa: PLC0415 - see above
+
+        household = Household(
+            archives=settings.data_dir / "archive" / profile.name,
+            days=settings.privacy.retention_days,
+            megabytes=settings.privacy.retention_megabytes,
+            shared=settings.document.sharing == "user",
+            cloud=settings.supabase_url is not None,
+        )
+        return Retention(events, intake, household, clock=clock)
+
+    return opened
+
+
+def retention_jobs(
+    opened: "Callable[[], Retention]", settings: Settings, carry_out: Callable[[], Coroutine[None, None, None]]
+) -> list[Coroutine[None, None, None]]:
+    """What a sidecar does where the settings bound what is kept; nothing of it is loaded where they do not."""
+    if settings.privacy.retention_days < 0 and settings.privacy.retention_megabytes < 0:
+        return []
+
+    async def keep() -> None:
+        await asyncio.sleep(CALM_AFTER_START)
+        await opened().keep(carry_out)
+
+    return [kept_up("retention", keep)]
 
 
 def tree_base(settings: Settings) -> Path:

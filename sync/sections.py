@@ -11,8 +11,8 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A group of settings of one room: `XIAOBAI_<GROUP>__<NAME>`."""
 
 
-class Days(int):
-    """A number of days, at least one; -1: for ever. 0 would keep nothing, which nobody asks for by accident twice."""
+class Bound(int):
+    """How much is kept, in days or megabytes, at least one; -1: everything. Nobody asks for 0 by accident twice."""
 
 
 class LoadSettings(Section, frozen=True):
@@ -21,7 +21,8 @@ class LoadSettings(Section, frozen=True):
 
 class PrivacySettings(Section, frozen=True):
     store_messages: bool = False
-    retention_days: Days = Days(-1)  # that events are kept
+    retention_days: Bound = Bound(-1)  # days that events are kept here, then they are archived
+    retention_megabytes: Bound = Bound(-1)  # of their payloads
 
 
 class RecordSettings(Section, frozen=True):
@@ -49,7 +50,7 @@ class DocumentSettings(Section, frozen=True):
     sharing: Literal["device", "user"] = "device"  # whose document the file is: this device's, or one for all
     poll_seconds: Annotated[float, Meta(gt=0, le=60)] = 3.0  # the floor below the watcher
     keep_versions: Annotated[int, Meta(ge=20, le=10_000)] = 200  # an editor may hold a buffer this many writes old
-    keep_days: Days = Days(30)  # before a day folds into a line; today's words never do
+    keep_days: Bound = Bound(30)  # before a day folds into a line; today's words never do
 
 
 class SyncSettings(Section, frozen=True):

@@ -27,7 +27,7 @@ from platformdirs import user_data_path
 from sync.errors import ServiceKeyRefused, SettingsError
 from sync.sections import (
     DailySettings,
-    Days,
+    Bound,
     DocumentSettings,
     LoadSettings,
     PrivacySettings,
@@ -203,7 +203,7 @@ def _value(kind: type, given: Any) -> Any:
         return _path(given)
     if kind is Secret:
         return _key(given)
-    return _address(given) if kind is Address else _days(given)
+    return _address(given) if kind is Address else _bound(given)
 
 
 def _path(given: Any) -> Path:
@@ -230,14 +230,14 @@ def _address(given: Any) -> Address:
     return Address(given.rstrip("/"))
 
 
-def _days(given: Any) -> Days:
+def _bound(given: Any) -> Bound:
     try:
-        days = Days(given)
+        bound = Bound(given)
     except (TypeError, ValueError):
-        days = Days(0)
-    if isinstance(given, float | bool) or days == 0 or days < -1:
+        bound = Bound(0)
+    if isinstance(given, float | bool) or bound == 0 or bound < -1:
         raise ValueError("must be -1 (for ever) or a whole number from 1 on")
-    return days
+    return bound
 
 
 def _told(error: msgspec.ValidationError, model: type[Section]) -> SettingsError:

@@ -21,6 +21,7 @@ from bridge.cli import (
     quarantine,
     recall,
     redact,
+    retention,
     serve,
     watermarks,
 )
@@ -55,6 +56,7 @@ app.command("forget")(events.forget)
 app.command("search")(recall.search)
 app.command("export")(archive.export)
 app.command("import")(archive.take)
+app.add_typer(retention.app, name="retention")
 app.command("history")(document.history)
 app.command("restore")(document.restore)
 app.command("resolve")(document.resolve)

@@ -17,6 +17,7 @@ from bridge.methods import (
     memory,
     recall,
     redaction,
+    retention,
     watermarks,
 )
 from bridge.methods.door import Door
@@ -36,6 +37,7 @@ TABLE: Final[Table[Door]] = Table(
         *daily.METHODS,
         *command.METHODS,
         *archive.METHODS,
+        *retention.METHODS,
         *watermarks.METHODS,
         *redaction.METHODS,
         *health.METHODS,

@@ -13,35 +13,32 @@ Decisions
 """
 
 import asyncio
-import os
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import Connection
 
-from sync import __version__
 from sync.archive import sources
-from sync.archive.container import ABOUT, FORMAT, VERSION, About, Reading, Writing, is_archive
+from sync.archive.container import ABOUT, About, Reading, Writing, is_archive
 from sync.archive.conversations import Talk, talks
+from sync.archive.filing import IN_A_PART, about, events_part, write
 from sync.archive.model import Exported, Heard, Taken
 from sync.archive.talking import said
-from sync.clock import Clock, timestamp
+from sync.clock import Clock
 from sync.document import store as document_store
 from sync.errors import InvalidInput, RedactionFailed
 from sync.files import told
 from sync.log import store
-from sync.log.envelope import from_wire, to_json
+from sync.log.envelope import from_wire
 from sync.log.intake import Intake
 from sync.log.log import Log
-from sync.log.model import Draft, Event, Origin, Query
+from sync.log.model import Draft, Event, Origin, Query, stays_behind
 
 AT_ONCE: Final = 500  # events in one transaction
-IN_A_PART: Final = 1_000  # events
 KNOWN: Final = "Give an archive of this program, or the conversations.json (or its zip) of Claude or ChatGPT."
 ORIGINS: Final = frozenset(Origin)
 
@@ -60,36 +57,17 @@ class Archive:
         self, path: Path, *, document: str, settings: Mapping[str, Any], passphrase: str | None, heard: Heard
     ) -> Exported:
         """Write everything into a new file. Raises InvalidInput where there is one already, StorageError."""
-        if await asyncio.to_thread(path.exists):
-            raise InvalidInput(f"{path} exists already", field="path", hint="Name a file that is not there yet.")
         head = await self._log.newest_position()
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-        with told(path):
-            file = await asyncio.to_thread(_new_file, temporary)
-        try:
-            with told(path), file:
-                writing = await asyncio.to_thread(Writing, file, passphrase, os.urandom)
-                await self._write_about(writing, head)
-                events = await self._write_events(writing, head, heard)
-                versions = await self._write_document(writing, document)
-                await asyncio.to_thread(writing.add, "settings.json", msgspec.json.encode(settings))
-                manifest = await asyncio.to_thread(writing.finish)
-                file.flush()
-                await asyncio.to_thread(os.fsync, file.fileno())
-                size = file.tell()
-            await asyncio.to_thread(Reading.checked, temporary, passphrase)  # a backup that nobody can read is none
-            with told(path):
-                os.link(temporary, path)  # unlike a rename it never puts one file in the place of another
-        except FileExistsError:
-            raise InvalidInput(f"{path} exists already", field="path") from None
-        finally:
-            temporary.unlink(missing_ok=True)
-        return Exported(str(path), events, versions, size, manifest.sha256, passphrase is not None)
+        counts = [0, 0]
 
-    async def _write_about(self, writing: Writing, head: int) -> None:
-        now = timestamp(self._clock.now())
-        about = About(FORMAT, VERSION, now, __version__, self._log.device_id, head)
-        await asyncio.to_thread(writing.add, ABOUT, msgspec.json.encode(about))
+        async def fill(writing: Writing) -> None:
+            await asyncio.to_thread(writing.add, ABOUT, about(self._log, head, self._clock))
+            counts[0] = await self._write_events(writing, head, heard)
+            counts[1] = await self._write_document(writing, document)
+            await asyncio.to_thread(writing.add, "settings.json", msgspec.json.encode(settings))
+
+        filed = await write(path, passphrase, fill)
+        return Exported(str(path), counts[0], counts[1], filed.bytes, filed.sha256, passphrase is not None)
 
     async def _write_events(self, writing: Writing, head: int, heard: Heard) -> int:
         after = number = events = 0
@@ -99,8 +77,7 @@ class Archive:
             if not found:
                 break
             number, after, events = number + 1, found[-1].position, events + len(found)
-            lines = b"".join(msgspec.json.encode(to_json(event)) + b"\n" for event in found)
-            await asyncio.to_thread(writing.add, f"events/{number:06}.jsonl", lines)
+            await asyncio.to_thread(writing.add, *events_part(number, found))
             heard(after, head)
         return events
 
@@ -180,7 +157,7 @@ class Archive:
         found: list[Item] = []
         for line in lines.splitlines():
             value = msgspec.json.decode(line)
-            if not isinstance(value, dict) or str(value.get("type", "")).startswith("device_"):
+            if not isinstance(value, dict) or stays_behind(value.get("type")):
                 continue
             try:
                 found.append(self._item(value, about))
@@ -201,8 +178,3 @@ class Archive:
             marked = {**(draft.extra.value if draft.extra else {}), "imported_device_id": event.device_id}
             draft = replace(draft, extra=self._intake.redactor.payload(marked))
         return replace(draft, local_date=event.local_date, utc_offset=event.utc_offset)
-
-
-def _new_file(path: Path) -> BinaryIO:
-    """Readable by its owner alone: it holds everything."""
-    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")

@@ -8,6 +8,8 @@ Decisions
     payload, and the lines, the versions and the payload have to go together.
     The row of an event stays, blank, under its number. Versions keep their hash, because it names what lay on disk; the
     forgotten lines are taken out of their bytes. An editor that still shows such a line and saves it says it anew.
+    What retention archived (`payload_expired`) goes the same way, on this device alone; a line that the document has
+    again meanwhile stays. A few wishes at a time: the writer serves `update` too.
     Where a correction came before the wish (`rescan`) the payload is replaced instead, and so are its lines.
 """
 
@@ -28,11 +30,13 @@ from sync.document.plan import plan
 from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.log import Log
-from sync.log.model import FORGOTTEN, Event, Query, Reach, forgotten_by
+from sync.log.model import EXPIRED, FORGOTTEN, TAKING_AWAY, Event, Query, Reach, forgotten_by
 from sync.log.withdrawn import REDACTED, correction_of
 
 BY_HAND: Final = frozenset({ADDED, EDITED})  # what was typed here stays in the file as it was typed
 FORGETTER: Final = "document.forgotten"  # how far the log's wishes are carried out
+WISHES: Final = 5  # carried out in one transaction
+NAMED: Final = 400  # events that one wish names: their ids stay below an event's size
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,35 +53,42 @@ class Wish:
 def is_asked(connection: Connection) -> bool:
     """Whether the log asks for something that was not carried out yet."""
     mark = log_store.watermark(connection, FORGETTER)
-    return bool(log_store.read(connection, Query(types=(FORGOTTEN,), after=mark, limit=1)).events)
+    return bool(log_store.read(connection, Query(types=TAKING_AWAY, after=mark, limit=1)).events)
 
 
 def wish(connection: Connection, device_id: str) -> Wish | None:
     """What the log asks of this device and was not carried out yet; None where there is nothing."""
     mark = log_store.watermark(connection, FORGETTER)
-    page = log_store.read(connection, Query(types=(FORGOTTEN,), after=mark))
-    if not page.events:
+    waiting = log_store.read(connection, Query(types=TAKING_AWAY, after=mark)).events
+    if not waiting:
         return None
-    named = frozenset(event_id for event in page.events for event_id in forgotten_by(event))
+    asked = waiting[:WISHES]
+    named = frozenset(event_id for event in asked for event_id in forgotten_by(event))
+    here = frozenset(name for event in asked if event.type == EXPIRED for name in forgotten_by(event))
+    withdrawn = frozenset(name for event in waiting for name in forgotten_by(event))
     held = [event for event_id in named if (event := log_store.find(connection, event_id)) is not None]
-    payloads = _corrections(connection, named)
+    payloads = {name: said for name, said in _corrections(connection, named, withdrawn).items() if name not in here}
     gone = [event for event in held if event.event_id not in payloads]
-    lines = frozenset(entry_id for event in gone for entry_id in _lines_of(event))
+    lines = frozenset(entry_id for event in gone if event.event_id not in here for entry_id in lines_of(event))
+    old = frozenset(entry_id for event in gone if event.event_id in here for entry_id in lines_of(event))
+    lines |= old - store.shown(connection) if old else old
     rewordings = tuple(
         change
         for event in held
         if event.event_id in payloads and not (event.device_id == device_id and event.type in BY_HAND)
         for change in reworded(event, payloads[event.event_id])
     )
-    return Wish(named, lines, page.next_offset, payloads, rewordings)
+    return Wish(named, lines, asked[-1].position, payloads, rewordings)
 
 
-def _corrections(connection: Connection, named: frozenset[str]) -> dict[str, Mapping[str, Any]]:
-    """The newest payload that each of these events has from now on, where there is one."""
+def _corrections(
+    connection: Connection, named: frozenset[str], withdrawn: frozenset[str]
+) -> dict[str, Mapping[str, Any]]:
+    """The newest payload that each of these events has from now on, where there is one that is not withdrawn."""
     found: dict[str, Mapping[str, Any]] = {}
     for event in log_store.of_types(connection, [REDACTED], after=0):
         told = correction_of(event)
-        if told is not None and told[0] in named and event.event_id not in named:
+        if told is not None and told[0] in named and event.event_id not in withdrawn:
             found[told[0]] = told[1]
     return found
 
@@ -139,7 +150,8 @@ def _saying_again(connection: Connection, event_ids: frozenset[str]) -> list[str
     return [*again, *(event.event_id for event in folded if event.payload.get("entry_id") in days)]
 
 
-def _lines_of(event: Event) -> tuple[str, ...]:
+def lines_of(event: Event) -> tuple[str, ...]:
+    """The ids of the document's lines that an event speaks of."""
     if event.type == EXCHANGE:
         return *exchange_ids(event), *(entry.entry_id for entry in preferences_of(event))
     entry_id = event.payload.get("entry_id") if event.type in {ADDED, EDITED, DAY_FOLDED} else None

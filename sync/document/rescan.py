@@ -26,7 +26,7 @@ from sync.document.corrections import hashes, rehashed
 from sync.document.ledger import RULES
 from sync.log import store as log_store
 from sync.log.log import Log
-from sync.log.model import EVENT_BYTES, FORGOTTEN, Draft, Event, Origin, Query, Reach
+from sync.log.model import EVENT_BYTES, FORGOTTEN, TAKING_AWAY, Draft, Event, Origin, Query, Reach
 from sync.log.withdrawn import REDACTED, correction_of
 from sync.redaction import KINDS, Redactor, placeholder
 
@@ -102,7 +102,7 @@ async def is_behind(events: Log, redactor: Redactor) -> bool:
 def _read(reading: _Reading, page: Sequence[Event], redactor: Redactor, local: bool) -> None:
     for event in page:
         reading.events += 1
-        if event.type == FORGOTTEN or (event.reach is Reach.LOCAL and not local):
+        if event.type in TAKING_AWAY or (event.reach is Reach.LOCAL and not local):
             continue
         payload = redactor.payload(event.payload).value
         if payload != dict(event.payload):

@@ -53,6 +53,12 @@ def newest(connection: Connection, surface: str) -> Version | None:
     return None if row is None else _version(row)
 
 
+def shown(connection: Connection) -> frozenset[str]:
+    """The entries that the newest version on any surface has."""
+    found = (newest(connection, surface) for surface in (FILE, APP_CACHE, CLOUD))
+    return frozenset(entry_id for version in found if version is not None for entry_id in version.snapshot.ids)
+
+
 def newest_number(connection: Connection, surface: str) -> int:
     """The number of the newest version; 0 where there is none."""
     statement = select(func.coalesce(func.max(written.c.version), 0)).where(written.c.surface == surface)

@@ -123,7 +123,8 @@ class Versions(Ledger):
         Days older than `keep_days` are folded, a few at a time, which is looked for once a day; -1 keeps them all.
         """
         if await self._log.database.read(forgetting.is_asked):
-            await self._written(self._forget)
+            while await self._log.database.read(forgetting.is_asked):
+                await self._written(self._forget)
             self._handed_out.clear()
             await self._log.database.purge()
         if await self._log.database.read(self._is_behind):

@@ -12,6 +12,7 @@ from sync.log.envelope import check_name, instant, instant_ms, server_bytes
 from sync.log.model import (
     EVENT_BYTES,
     EVENT_ID_LENGTH,
+    EXPIRED,
     FORGOTTEN,
     NAME_LENGTH,
     READ_LIMIT,
@@ -125,6 +126,12 @@ class Intake:
         if payload.value["event_ids"] != list(event_ids):  # another program's id that looks like a secret
             raise InvalidInput("an event id cannot leave this device as it is", field="event_ids")
         return _bounded(Draft(type=FORGOTTEN, payload=payload))
+
+    def expired(self, event_ids: Sequence[str]) -> Draft:
+        """That the payloads of these events go on this device alone; without ids that redaction would change."""
+        known = self.redactor.payload({"event_ids": list(event_ids)}).value["event_ids"]
+        same = [event_id for event_id, kept in zip(event_ids, known, strict=True) if event_id == kept]
+        return _bounded(Draft(type=EXPIRED, payload=self.redactor.payload({"event_ids": same}), origin=Origin.TOOL))
 
     def _redactor_for(self, kind: str) -> Redactor:
         return self.local if self.local is not None and reach_of(kind) is Reach.LOCAL else self.redactor

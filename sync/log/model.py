@@ -15,6 +15,8 @@ NAME_LENGTH: Final = 256  # project ids, session ids and types: names, not texts
 READ_LIMIT: Final = 1_000  # events in one answer unless the caller asks for less
 GLOBAL_PROJECT: Final = "proj_global"
 FORGOTTEN: Final = "payload_forgotten"  # takes the payloads of the events it names away, here and everywhere
+EXPIRED: Final = "payload_expired"  # likewise on this device alone: what retention archived (`sync.retention`)
+TAKING_AWAY: Final = (FORGOTTEN, EXPIRED)
 CLOUD: Final = "cloud"  # the destination of deliveries to the user's Supabase
 
 
@@ -36,9 +38,9 @@ class Reach(StrEnum):
 
 
 # What may leave the device is decided here and nowhere else: lessons stay (seed 003), so do what a
-# person hides on this device alone, and the words of a daily record before redaction.
+# person hides on this device alone, the words of a daily record before redaction, and what retention takes away.
 STAYS_HERE: Final = frozenset(
-    {"lesson_learned", "lesson_removed", "lesson_counted", "device_hidden", "session_original"}
+    {"lesson_learned", "lesson_removed", "lesson_counted", "device_hidden", "session_original", EXPIRED}
 )
 
 
@@ -52,6 +54,11 @@ def project_id_for(project_path: str | None) -> str:
     if not project_path:
         return GLOBAL_PROJECT
     return f"proj_{hashlib.sha256(project_path.encode()).hexdigest()[:8]}"
+
+
+def stays_behind(kind: object) -> bool:
+    """Whether events of a type say something of the installation they came from, and are not imported by another."""
+    return kind == EXPIRED or str(kind).startswith("device_")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +108,8 @@ class Event:
 
 
 def forgotten_by(event: Event) -> tuple[str, ...]:
-    """The ids of the events whose payloads a `payload_forgotten` event takes away; nothing for any other event."""
-    named = event.payload.get("event_ids") if event.type == FORGOTTEN else None
+    """The ids of the events whose payloads this event takes away, everywhere or here; nothing for most events."""
+    named = event.payload.get("event_ids") if event.type in TAKING_AWAY else None
     return tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else ()
 
 

@@ -7,12 +7,12 @@ from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select
 
 from sync.db.tables import events
 from sync.log.envelope import event_of_row
-from sync.log.model import FORGOTTEN, GLOBAL_PROJECT, Event
+from sync.log.model import GLOBAL_PROJECT, TAKING_AWAY, Event
 from sync.log.payloads import ENDED, SESSION_META, STARTED
 from sync.log.sessions import ABOUT, Session, Span, session_of
 
 _IDS: Final[Any] = bindparam("ids", expanding=True)
-_TALK: Final = events.c.type.not_in((SESSION_META, FORGOTTEN))  # neither is a part of the conversation
+_TALK: Final = events.c.type.not_in((SESSION_META, *TAKING_AWAY))  # none of them is a part of the conversation
 _BOUNDS: Final = select(
     events.c.session_id,
     func.min(events.c.position).label("first"),

@@ -25,8 +25,8 @@ from sync.log import outbox_store
 from sync.log.envelope import event_ms, event_of_row
 from sync.log.model import (
     CLOUD,
-    FORGOTTEN,
     SCHEMA_VERSION,
+    TAKING_AWAY,
     Draft,
     Event,
     Page,
@@ -51,7 +51,7 @@ _NUMBERS: Final = select(events.c.replica_id, events.c.replica_seq).where(
 )
 _BLANK: Final = (
     update(events)
-    .where(events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.type != FORGOTTEN)
+    .where(events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.type.not_in(TAKING_AWAY))
     .values(payload="{}", extra="{}")
 )
 _REPLACE: Final = update(events).where(events.c.event_id == bindparam("id")).values(payload=bindparam("said"))
@@ -156,7 +156,7 @@ def _same(connection: Connection, known: Event, draft: Draft) -> Event:
 def _is_forgotten(connection: Connection, event: Event) -> bool:
     if event.payload:
         return False
-    wishes = connection.execute(select(events).where(events.c.type == FORGOTTEN)).mappings()
+    wishes = connection.execute(select(events).where(events.c.type.in_(TAKING_AWAY))).mappings()
     return any(event.event_id in forgotten_by(event_of_row(row)) for row in wishes)
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sync.log.model import FORGOTTEN, Event, forgotten_by
+from sync.log.model import TAKING_AWAY, Event, forgotten_by
 
 REDACTED: Final = "payload_redacted"  # holds the payload that an event has from now on; a wish to forget follows it
-TAKING_BACK: Final = (FORGOTTEN, REDACTED)
+TAKING_BACK: Final = (*TAKING_AWAY, REDACTED)
 
 
 def correction_of(event: Event) -> tuple[str, Mapping[str, Any]] | None:
@@ -37,7 +37,7 @@ class Withdrawn:
 
     def left_of(self, event: Event) -> Event:
         """The event as it is from now on."""
-        if event.event_id not in self.forgotten or event.type == FORGOTTEN:
+        if event.event_id not in self.forgotten or event.type in TAKING_AWAY:
             return event
         by, payload = self._corrected.get(event.event_id, ("", {}))
         if by and by not in self.forgotten:

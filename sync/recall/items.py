@@ -139,6 +139,7 @@ READERS: Final[Mapping[str, Callable[[Event], Iterable[Change]]]] = {
     "section_removed": _nothing,
     "document_restored": _nothing,
     "payload_forgotten": _nothing,
+    "payload_expired": _nothing,
     "device_hidden": _nothing,
     "session_skipped": _nothing,
     "session_original": _nothing,

@@ -25,7 +25,7 @@ from sync.errors import InvalidInput, RedactionFailed, StorageError
 from sync.files import probe, told, write_private
 from sync.log.intake import Intake
 from sync.log.log import Log
-from sync.log.model import Draft, Origin, Recorded
+from sync.log.model import Draft, Origin, Recorded, stays_behind
 from sync.tree.earlier import events_of
 from sync.tree.tree import Told
 
@@ -171,7 +171,7 @@ def _decoded(lines: Sequence[tuple[int, bytes]], imported: Imported) -> Iterator
             continue
         if not isinstance(value, dict):
             imported.refuse(number, "an event is a JSON object")
-        elif not str(value.get("type", "")).startswith("device_"):
+        elif not stays_behind(value.get("type")):
             yield number, _with_id(value, line)
 
 

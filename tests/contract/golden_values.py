@@ -16,7 +16,7 @@ from sync.cloud.contact import contact_of
 from sync.cloud.exchange import Round
 from sync.cloud.progress import Progress
 from sync.cloud.replicator import CloudState, CloudStatus
-from sync.contract import archive, daily, redaction
+from sync.contract import archive, daily, redaction, retention
 from sync.devices import DeviceList, KnownDevice
 from sync.document.answers import Loaded, Updated
 from sync.document.digest import DeviceDigest, DigestLine
@@ -38,6 +38,7 @@ from sync.memory.daily.places import Options
 from sync.memory.daily.room import Review
 from sync.memory.daily.tidying import Fold, Question
 from sync.redaction import Redactor
+from sync.retention.model import Applied, Held, Plan, Rules
 from tests.support import event
 
 FILE: Final = Path(__file__).with_name("golden") / "contract.json"
@@ -58,6 +59,7 @@ _EVENTS = (
     event(2, event_id="evt_2", position=4),
 )
 _TAKEN = Taken("archive", 0, 9, 4, 4, 1, refusals=[("evt_9", "payload.role is wrong")])
+_PLAN = Plan(Rules(0, 4_096), 9, 900, [1, 2], 80, _SEEN, _SEEN, {Held.FOLLOWED: 1}, {"their.backup": 7})
 _PAGE = Page(_EVENTS, 4)
 _RECORD = Record(
     "rec_1",
@@ -86,6 +88,10 @@ def samples() -> dict[str, list[Any]]:
         "account": [contract.account(_ACCOUNT), contract.account(AccountState("guest", None, None))],
         "appended": [contract.appended(_PAGE, 2)],
         "archive.exported": [archive.exported(Exported("/家/all.xbm", 7, 2, 4_096, SHA, sealed=True))],
+        "retention.retention": [
+            retention.retention(Applied(_PLAN, "/家/archive/old.xbm", SHA, 2), applied=True),
+            retention.retention(Applied(Plan(Rules(), 0, 0)), applied=False),
+        ],
         "archive.taken": [archive.taken(_TAKEN), archive.taken(Taken("claude", 1, 4, 4, dry_run=True))],
         "cloud": [contract.cloud(_CLOUD), contract.cloud(CloudStatus(CloudState.OFF, None, None, Cursor()))],
         "code_sent": [contract.code_sent(contact_of(phone="13800138000"))],

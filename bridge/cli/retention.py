@@ -1,0 +1,46 @@
+"""`retention plan | apply`: archive what is old, then forget it on this device."""
+
+from typing import Annotated, Any
+
+import typer
+
+from bridge.cli.event_files import with_bar
+from bridge.cli.running import JsonFlag, call
+from sync.app import Role
+
+app = typer.Typer(help="Archive what is old, then forget it on this device.", no_args_is_help=True)
+
+Days = Annotated[int | None, typer.Option(help="How long events are kept; privacy.retention_days otherwise.")]
+Megabytes = Annotated[int | None, typer.Option(help="How much of them; privacy.retention_megabytes otherwise.")]
+
+
+@app.command("plan")
+def plan(context: typer.Context, *, days: Days = None, megabytes: Megabytes = None, json: JsonFlag = False) -> None:
+    """What would go, and what stays and why; changes nothing."""
+    call(context, "retention/plan", _bounds(days, megabytes), _show, as_json=json, role=Role.HELPER)
+
+
+@app.command("apply")
+def apply(context: typer.Context, *, days: Days = None, megabytes: Megabytes = None, json: JsonFlag = False) -> None:
+    """Write it into an archive, read that back, then forget it here. The cloud keeps its copy."""
+    with_bar(context, "retention/apply", _bounds(days, megabytes), _show, as_json=json)
+
+
+def _bounds(days: int | None, megabytes: int | None) -> dict[str, int]:
+    given = {"days": days, "megabytes": megabytes}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _show(result: dict[str, Any]) -> None:
+    if result["before"] is None and result["mostBytes"] is None:
+        typer.echo("everything is kept: privacy.retention_days and privacy.retention_megabytes are -1")
+    done = "were archived and forgotten here" if result["applied"] else "would go; `retention apply` does it"
+    typer.echo(f"{result['events']} of {result['totalEvents']} events ({result['bytes']} bytes) {done}")
+    if result["oldest"] is not None:
+        typer.echo(f"from {result['oldest']} to {result['newest']}")
+    held = result["held"]
+    typer.echo(f"kept: {held['shown']} shown, {held['undelivered']} not delivered, {held['followed']} not taken yet")
+    for follower in result["behind"]:
+        typer.echo(f"  {follower['name']} has come to position {follower['position']}")
+    if result["archive"] is not None:
+        typer.echo(f"{result['archive']}\nsha256 {result['sha256']}")

@@ -1,0 +1,72 @@
+"""An archive as a new file: whole, read back and then there, or not there at all."""
+
+import asyncio
+import os
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from sync import __version__
+from sync.archive.container import FORMAT, VERSION, About, Reading, Writing
+from sync.clock import Clock, timestamp
+from sync.errors import InvalidInput
+from sync.files import told
+from sync.log.envelope import to_json
+from sync.log.log import Log
+from sync.log.model import Event
+
+IN_A_PART: Final = 1_000  # events
+
+
+@dataclass(frozen=True, slots=True)
+class Filed:
+    """`sha256`: of all parts, as the manifest has it."""
+
+    bytes: int
+    sha256: str
+
+
+async def write(path: Path, passphrase: str | None, fill: Callable[[Writing], Awaitable[None]]) -> Filed:
+    """Write what `fill` adds into a new file. Raises InvalidInput where there is one already, StorageError."""
+    if await asyncio.to_thread(path.exists):
+        raise InvalidInput(f"{path} exists already", field="path", hint="Name a file that is not there yet.")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    with told(path):
+        file = await asyncio.to_thread(_new_file, temporary)
+    try:
+        with told(path), file:
+            writing = await asyncio.to_thread(Writing, file, passphrase, os.urandom)
+            await fill(writing)
+            manifest = await asyncio.to_thread(writing.finish)
+            file.flush()
+            await asyncio.to_thread(os.fsync, file.fileno())
+            size = file.tell()
+        await asyncio.to_thread(Reading.checked, temporary, passphrase)  # a backup that nobody can read is none
+        with told(path):
+            os.link(temporary, path)  # unlike a rename it never puts one file in the place of another
+    except FileExistsError:
+        raise InvalidInput(f"{path} exists already", field="path") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+    return Filed(size, manifest.sha256)
+
+
+def about(events: Log, head: int, clock: Clock) -> bytes:
+    """The part that says what the archive is."""
+    now = timestamp(clock.now())
+    return msgspec.json.encode(About(FORMAT, VERSION, now, __version__, events.device_id, head))
+
+
+def events_part(number: int, found: Sequence[Event]) -> tuple[str, bytes]:
+    """Name and bytes of a part of events, a line each."""
+    lines = b"".join(msgspec.json.encode(to_json(event)) + b"\n" for event in found)
+    return f"events/{number:06}.jsonl", lines
+
+
+def _new_file(path: Path) -> BinaryIO:
+    """Readable by its owner alone: it holds everything."""
+    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")

@@ -1,0 +1,152 @@
+"""Archives what is old, then forgets it on this device.
+
+Decisions
+    First the archive is written, flushed and read back; then the log says what goes (`payload_expired`, which never
+    leaves this device); the document's own forgetting carries that out as it does a wish of a person's, so index,
+    files and versions hear of it in the same way, and a kill between any two steps loses nothing. Killed before the
+    log says it, the next archive holds the same events again.
+    What was planned is looked at once more in the transaction that lets it go.
+    The archives are files of the user's: nothing here ever deletes one, and `import` takes them in elsewhere.
+    Without a cloud in the settings nothing waits for one.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import Connection
+
+from sync.archive.container import ABOUT, Writing
+from sync.archive.filing import IN_A_PART, about, events_part, write
+from sync.clock import Clock, milliseconds
+from sync.document import store as document_store
+from sync.document.forgetting import NAMED
+from sync.errors import InvalidInput
+from sync.files import make_private_folder
+from sync.log.intake import Intake
+from sync.log.log import Log
+from sync.log.withdrawn import correction_of
+from sync.retention import store
+from sync.retention.model import MEGABYTE, Applied, Old, Plan, Rules, Standing
+
+ONCE_A_DAY: Final = 86_400.0  # seconds
+
+Heard = Callable[[int, int], None]  # done, of in all
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Household:
+    """What of the settings decides here. `archives`: the folder of this profile's."""
+
+    archives: Path
+    days: int
+    megabytes: int
+    shared: bool
+    cloud: bool
+
+
+class Retention:
+    """One profile's retention."""
+
+    def __init__(self, events: Log, intake: Intake, household: Household, *, clock: Clock) -> None:
+        self._log = events
+        self._intake = intake
+        self._household = household
+        self._clock = clock
+
+    def rules(self, days: int | None, megabytes: int | None) -> Rules:
+        """What is asked for, or the settings'. InvalidInput where that is out of the calendar."""
+        days = self._household.days if days is None else days
+        megabytes = self._household.megabytes if megabytes is None else megabytes
+        try:
+            before = None if days < 0 else milliseconds(self._clock.now() - timedelta(days=days))
+        except OverflowError as error:
+            raise InvalidInput("so many days are out of the calendar", field="days") from error
+        return Rules(before, None if megabytes < 0 else megabytes * MEGABYTE)
+
+    async def plan(self, rules: Rules) -> Plan:
+        """What would go; changes nothing."""
+        plan = Plan(rules, *await self._log.database.read(store.total))
+        after = 0
+        before_ms = rules.before_ms if rules.most_bytes is None else None
+        while not plan.is_done:
+            reading = partial(store.candidates, after=after, before_ms=before_ms, limit=IN_A_PART)
+            found, standing = await self._log.database.read(partial(self._with, reading=reading))
+            if not found:
+                break
+            for old in found:
+                plan.take(old, standing)
+            after = found[-1].event.position
+        return plan
+
+    async def apply(self, rules: Rules, heard: Heard) -> Applied:
+        """Archive what is due, then let the log say that it goes here. Raises StorageError; nothing went then."""
+        plan = await self.plan(rules)
+        if not plan.positions:
+            return Applied(plan)
+        name = f"{self._clock.now():%Y-%m-%dT%H%M%S}-{self._clock.random_bytes(4).hex()}.xbm"
+        path = self._household.archives / name
+        await asyncio.to_thread(_make_folders, self._household.archives)
+        positions = sorted(plan.positions)
+        filed = await write(path, None, partial(self._fill, positions=positions))
+        forgotten = 0
+        for start in range(0, len(positions), NAMED):
+            some = positions[start : start + NAMED]
+            forgotten += await self._log.database.write(partial(self._expire, positions=some))
+            heard(start + len(some), len(positions))
+        self._log.changed.set()
+        log.info("%d events were archived and go here", forgotten)
+        return Applied(plan, str(path), filed.sha256, forgotten)
+
+    async def keep(self, carry_out: Callable[[], Awaitable[None]]) -> None:
+        """Once a day what the settings say, until cancelled."""
+        while True:
+            done = await self.apply(self.rules(None, None), lambda _done, _total: None)
+            if done.forgotten:
+                await carry_out()
+            await asyncio.sleep(ONCE_A_DAY)
+
+    async def _fill(self, writing: Writing, *, positions: Sequence[int]) -> None:
+        await asyncio.to_thread(writing.add, ABOUT, about(self._log, positions[-1], self._clock))
+        for number, start in enumerate(range(0, len(positions), IN_A_PART), 1):
+            reading = partial(store.at, positions=positions[start : start + IN_A_PART])
+            found = [old.event for old in await self._log.database.read(reading)]
+            await asyncio.to_thread(writing.add, *events_part(number, found))
+
+    def _expire(self, connection: Connection, *, positions: Sequence[int]) -> int:
+        found, standing = self._with(connection, partial(store.at, positions=positions))
+        going = [old.event.event_id for old in found if standing.held(old) is None]
+        if going:
+            self._log.record_in(connection, [self._intake.expired(going)])
+        return len(going)
+
+    def _with(self, connection: Connection, reading: Callable[[Connection], list[Old]]) -> tuple[list[Old], Standing]:
+        """Events, and what stands against forgetting them, as one transaction sees both."""
+        corrections: dict[str, list[Old]] = {}
+        for old in store.corrections(connection):
+            told = correction_of(old.event)
+            if told is not None:
+                corrections.setdefault(told[0], []).append(self._delivered(old))
+        standing = Standing(
+            device_id=self._log.device_id,
+            shown=document_store.shown(connection),
+            shared=self._household.shared,
+            marks=store.marks(connection),
+            corrections=corrections,
+        )
+        return [self._delivered(old) for old in reading(connection)], standing
+
+    def _delivered(self, old: Old) -> Old:
+        return old if self._household.cloud else replace(old, undelivered=False)
+
+
+def _make_folders(path: Path) -> None:
+    make_private_folder(path.parent)
+    make_private_folder(path)

@@ -1,0 +1,351 @@
+"""What is old is archived and then forgotten here: never unread, never what somebody still shows, follows or awaits."""
+
+import sqlite3
+import zlib
+from collections.abc import AsyncIterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from sqlalchemy import Connection
+
+from sync.archive.container import Reading
+from sync.archive.model import Taken
+from sync.archive.room import Archive
+from sync.document import rescan
+from sync.errors import StorageError
+from sync.log import outbox_store
+from sync.log import store as log_store
+from sync.log.intake import Intake
+from sync.log.model import CLOUD, EXPIRED, Event, Query
+from sync.recall.model import Ask
+from sync.recall.search import Recall
+from sync.redaction import Redactor
+from sync.retention.model import Applied, Held
+from sync.retention.room import Household, Retention
+from sync.sections import Bound, RecallSettings
+from tests.integration.document_desk import Desk, on_a_desk
+
+OLD = "2025-01-02T03:04:05.000Z"
+
+
+@pytest.fixture
+async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
+    async with on_a_desk(tmp_path / "a") as desk:
+        yield desk
+
+
+def retention(
+    desk: Desk, *, days: int = 30, megabytes: int = -1, shared: bool = False, cloud: bool = False
+) -> Retention:
+    archives = desk.file.parent / "archive" / "default"
+    household = Household(archives, days, megabytes, shared=shared, cloud=cloud)
+    return Retention(desk.log, Intake(desk.redactor), household, clock=desk.clock)
+
+
+async def apply(desk: Desk, room: Retention | None = None) -> Applied:
+    room = room or retention(desk)
+    done = await room.apply(room.rules(None, None), silent)
+    await desk.memory.settle()
+    return done
+
+
+def silent(done: int, total: int) -> None:
+    assert done <= total
+
+
+async def fact(desk: Desk, text: str, ts: str | None = OLD, **more: Any) -> str:
+    value = {"type": "memory_fact", "payload": {"content": text}, "ts": ts, **more}
+    (recorded,) = await desk.log.record([Intake(desk.redactor).draft(value)])
+    return recorded.event.event_id
+
+
+async def events(desk: Desk) -> dict[str, Event]:
+    return {event.event_id: event for event in (await desk.log.read(Query())).events}
+
+
+def archived(done: Applied) -> str:
+    """All lines of the archive, read as an import reads it."""
+    assert done.archive is not None
+    parts = Reading.checked(Path(done.archive), None).parts()
+    return b"".join(data for name, data in parts if name.startswith("events/")).decode()
+
+
+def versions(desk: Desk) -> str:
+    with closing(sqlite3.connect(desk.database.path)) as connection:
+        return b"".join(zlib.decompress(row[0]) for row in connection.execute("select bytes from written")).decode()
+
+
+async def test_a_plan_changes_nothing_and_an_apply_archives_before_it_forgets(desk: Desk) -> None:
+    old, young = await fact(desk, "去年的口味"), await fact(desk, "今天的口味", ts=None)
+    before = await events(desk)
+    room = retention(desk)
+
+    plan = await room.plan(room.rules(None, None))
+    assert (len(plan.positions), plan.oldest, await events(desk)) == (1, OLD, before)
+    done = await apply(desk, room)
+
+    after = await events(desk)
+    assert (after[old].payload, after[young].payload) == ({}, {"content": "今天的口味"})
+    assert "去年的口味" in archived(done)
+    assert "今天的口味" not in archived(done)
+    assert Path(done.archive or "").stat().st_mode & 0o077 == 0
+    (asked,) = (event for event in after.values() if event.type == EXPIRED)
+    assert asked.reach == "local"
+    assert "去年的口味".encode() not in b"".join(
+        path.read_bytes() for path in desk.file.parent.iterdir() if path.is_file()
+    )
+    assert (await apply(desk)).archive is None
+    assert await desk.log.verify() == []
+
+
+async def test_lines_that_the_document_shows_stay_and_those_it_shows_no_more_leave_every_version(desk: Desk) -> None:
+    await desk.said("还在的问题", "拿掉的问题")
+    desk.type_under("# 用户偏好", "- 手写的偏好")
+    await desk.memory.settle()
+    desk.replace("- 手写的偏好", "- 改过的偏好")
+    await desk.memory.settle()
+    desk.text = "".join(line for line in desk.text.splitlines(keepends=True) if "拿掉的问题" not in line)
+    await desk.memory.settle()
+    shown = desk.text
+    assert "拿掉的问题" in versions(desk)
+    desk.clock.move(days=29)
+    assert (await apply(desk)).forgotten == 0
+    desk.clock.move(days=2)
+
+    desk.options = msgspec.structs.replace(desk.options, keep_days=Bound(-1))
+    desk.restart()
+    done = await apply(desk)
+
+    said = {event.payload.get("question", event.payload.get("text")) for event in (await events(desk)).values()}
+    assert {"还在的问题", "拿掉的问题"} & said == {"还在的问题", "拿掉的问题"}  # its answer is still shown
+    assert done.plan.held == {Held.SHOWN: 4}
+    assert desk.text == shown
+
+
+async def test_an_exchange_folded_into_its_days_line_leaves_the_log_and_the_versions(desk: Desk) -> None:
+    await desk.said("很久以前的问题")
+    desk.clock.move(days=40)
+    await desk.said("今天的问题")
+    assert "很久以前的问题" in versions(desk)
+    assert "AI 答" in versions(desk)
+    shown = desk.text
+
+    done = await apply(desk)
+
+    assert done.forgotten == 1
+    assert desk.text == shown
+    questions = [event.payload.get("question") for event in (await events(desk)).values()]
+    assert "很久以前的问题" not in questions
+    assert "今天的问题" in questions
+    assert "用户问：很久以前的问题" not in versions(desk)
+    assert "用户问：今天的问题" in versions(desk)
+
+
+async def test_what_a_follower_has_not_taken_stays_and_it_is_named(desk: Desk) -> None:
+    first, second = await fact(desk, "一"), await fact(desk, "二")
+    position = (await events(desk))[first].position
+    await desk.log.set_watermark("their.backup", position)
+
+    done = await apply(desk)
+
+    after = await events(desk)
+    assert (after[first].payload, after[second].payload) == ({}, {"content": "二"})
+    assert (done.plan.held, done.plan.behind) == ({Held.FOLLOWED: 1}, {"their.backup": position})
+    await desk.log.set_watermark("their.backup", second)
+    assert (await apply(desk)).forgotten == 1
+
+
+async def test_what_the_index_has_not_taken_stays_and_what_it_has_leaves_it(desk: Desk) -> None:
+    recall = Recall(desk.log, desk.clock, RecallSettings(), moves=True)
+    await fact(desk, "火锅在巷子里")
+    assert [hit.kept.text for hit in (await recall.search(Ask("火锅"))).hits] == ["火锅在巷子里"]
+    await fact(desk, "火锅又搬家了")
+    assert (await apply(desk)).plan.behind == {"recall": 1}
+
+    assert [hit.kept.text for hit in (await recall.search(Ask("火锅"))).hits] == ["火锅又搬家了"]
+    assert (await apply(desk)).forgotten == 1
+    assert (await recall.search(Ask("火锅"))).hits == ()
+
+
+async def test_what_has_not_reached_the_cloud_stays_where_there_is_one(desk: Desk) -> None:
+    waiting, sent = await fact(desk, "还没送到"), await fact(desk, "送到了")
+    private = await fact(desk, "只在这里", type="lesson_learned")
+    await desk.database.write(lambda connection: outbox_store.acknowledge(connection, CLOUD, [(sent, 1)]))
+
+    done = await apply(desk, retention(desk, cloud=True))
+
+    after = await events(desk)
+    assert {waiting: bool(after[waiting].payload), sent: bool(after[sent].payload)} == {waiting: True, sent: False}
+    assert after[private].payload == {}
+    assert done.plan.held == {Held.UNDELIVERED: 1}
+    assert (await apply(desk, retention(desk, cloud=False))).forgotten == 1
+
+
+async def test_a_corrected_event_goes_with_its_correction(desk: Desk) -> None:
+    told = await fact(desk, "暗号是蓝猫7391，别忘了")
+    desk.redactor = Redactor(extra_patterns=["蓝猫[0-9]+"])
+    desk.restart()
+    await rescan.rescan(desk.log, desk.redactor, desk.clock, local=True, apply=True)
+    await desk.memory.settle()
+    assert (await events(desk))[told].payload == {"content": "暗号是[自定义]，别忘了"}
+
+    done = await apply(desk)
+
+    assert done.forgotten == 2
+    assert "别忘了" not in str([event.payload for event in (await events(desk)).values()])
+    assert "别忘了" in archived(done)
+
+
+async def test_a_correction_that_came_in_between_brings_nothing_back(desk: Desk) -> None:
+    told = await fact(desk, "暗号是蓝猫7391，别忘了")
+    desk.redactor = Redactor(extra_patterns=["蓝猫[0-9]+"])
+    await rescan.rescan(desk.log, desk.redactor, desk.clock, local=True, apply=True)
+    await desk.log.record([Intake(desk.redactor).expired([told])])
+
+    await desk.memory.settle()
+
+    assert (await events(desk))[told].payload == {}
+
+
+async def test_what_other_devices_said_goes_where_no_follower_here_waits_for_it(desk: Desk, tmp_path: Path) -> None:
+    await desk.said("这里的问题")
+    await desk.database.write(lambda connection: log_store.set_watermark(connection, "daily.begun", 1, desk.clock))
+    async with on_a_desk(tmp_path / "b", device="device-b") as there:
+        theirs = await there.say("那边的问题")
+        await there.memory.settle()
+        there.type_under("# 用户偏好", "- 那边的偏好")
+        await there.memory.settle()
+        await desk.hear(there)
+    desk.clock.move(days=40)
+
+    done = await apply(desk)
+
+    after = (await events(desk)).values()
+    assert (done.forgotten, [event.payload for event in after if event.event_id == theirs]) == (1, [{}])
+    assert "- 那边的偏好" in [event.payload.get("text") for event in after]
+
+
+async def test_beyond_a_size_the_oldest_go_first(desk: Desk) -> None:
+    told = [await fact(desk, f"{number} " + "长" * 10_000, ts=None) for number in range(60)]
+
+    done = await apply(desk, retention(desk, days=-1, megabytes=1))
+
+    left = [event_id for event_id in told if (await events(desk))[event_id].payload]
+    assert left == told[-len(left) :]
+    assert done.plan.total_bytes - done.plan.bytes <= 1024 * 1024
+    assert 30 < len(left) < 36
+
+
+async def test_a_shared_document_keeps_all_that_it_is_made_of(tmp_path: Path) -> None:
+    async with on_a_desk(tmp_path / "a", sharing="user") as desk:
+        await desk.said("一", "二")
+        desk.type_under("# 用户偏好", "- 手写的")
+        await desk.memory.settle()
+        desk.replace("- 手写的\n", "")
+        await desk.memory.settle()
+        await fact(desk, "旧事")
+        desk.clock.move(days=40)
+        await desk.memory.settle()
+        shown = desk.text
+
+        done = await apply(desk, retention(desk, shared=True))
+        desk.restart()
+        await desk.say("三")
+        await desk.memory.settle()
+
+        assert done.forgotten == 1
+        assert "二" in shown
+        assert [line for line in shown.splitlines()[:-1] if line not in desk.text.splitlines()] == []
+        assert "手写的" not in desk.text
+
+
+async def test_nothing_is_forgotten_where_the_archive_cannot_be_written(desk: Desk) -> None:
+    told = await fact(desk, "旧事")
+    (desk.file.parent / "archive").write_text("in the way")
+
+    with pytest.raises(StorageError):
+        await apply(desk)
+
+    assert (await events(desk))[told].payload == {"content": "旧事"}
+    assert EXPIRED not in {event.type for event in (await events(desk)).values()}
+
+
+async def test_what_the_log_says_goes_is_carried_out_by_the_next_start(desk: Desk) -> None:
+    told = await fact(desk, "旧事")
+    room = retention(desk)
+    await room.apply(room.rules(None, None), silent)
+    assert (await events(desk))[told].payload == {"content": "旧事"}
+
+    desk.restart()
+    await desk.memory.settle()
+
+    assert (await events(desk))[told].payload == {}
+
+
+async def test_the_same_event_again_is_known_and_does_not_come_back(desk: Desk) -> None:
+    told = await fact(desk, "旧事", event_id="evt_theirs")
+    await apply(desk)
+
+    assert await fact(desk, "旧事", event_id="evt_theirs") == told
+    assert (await events(desk))[told].payload == {}
+
+
+async def test_a_line_that_came_back_meanwhile_stays(desk: Desk) -> None:
+    await desk.said("会回来的问题")
+    event_id = next(iter(await events(desk)))
+    await desk.log.record([Intake(desk.redactor).expired([event_id])])
+    shown = desk.text
+
+    await desk.memory.settle()
+
+    assert desk.text == shown
+    assert [event.type for event in (await events(desk)).values()] == ["exchange_recorded", EXPIRED]
+
+
+async def test_what_one_device_archived_is_no_wish_of_another(desk: Desk, tmp_path: Path) -> None:
+    told = await fact(desk, "旧事")
+
+    async with on_a_desk(tmp_path / "b", device="device-b") as there:
+        await there.hear(desk)
+        await apply(desk)
+        path = tmp_path / "all.xbm"
+        here, taking = (Archive(one.log, Intake(one.redactor), clock=one.clock) for one in (desk, there))
+        await here.export(path, document="", settings={}, passphrase=None, heard=silent)
+        await taking.take(path, passphrase=None, dry_run=False, heard=silent)
+        await there.memory.settle()
+
+        assert (await events(there))[told].payload == {"content": "旧事"}
+        assert EXPIRED not in {event.type for event in (await events(there)).values()}
+
+
+async def test_an_archive_brings_everything_back_elsewhere(desk: Desk, tmp_path: Path) -> None:
+    told = await fact(desk, "旧事")
+    done = await apply(desk)
+
+    async with on_a_desk(tmp_path / "b", device="device-b") as there:
+        taking = Archive(there.log, Intake(there.redactor), clock=there.clock)
+        taken = await taking.take(Path(done.archive or ""), passphrase=None, dry_run=False, heard=silent)
+
+        assert (taken.recorded, isinstance(taken, Taken)) == (1, True)
+        assert (await events(there))[told].payload == {"content": "旧事"}
+        assert (await events(there))[told].ts == OLD
+
+
+async def test_of_many_only_a_few_wishes_are_carried_out_in_one_transaction(desk: Desk) -> None:
+    drafts = [
+        Intake(desk.redactor).draft({"type": "memory_fact", "payload": {"content": f"旧事 {number}"}, "ts": OLD})
+        for number in range(2_400)
+    ]
+    await desk.log.record(drafts)
+    done = await retention(desk).apply(retention(desk).rules(None, None), silent)
+    assert done.forgotten == 2_400
+    await desk.memory.versions.follow()
+
+    def left(connection: Connection) -> int:
+        return sum(bool(event.payload) for event in log_store.of_types(connection, ["memory_fact"], after=0))
+
+    assert await desk.database.read(left) == 0
+    assert archived(done).count("\n") == 2_400
