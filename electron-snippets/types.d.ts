@@ -196,6 +196,13 @@ export interface FailureJson {
   retryable: boolean;
 }
 
+export interface ForgettingJson {
+  dryRun: boolean;
+  events: Array<MeantJson>;
+  forgotten: Array<string>;
+  found: number;
+}
+
 export interface ForgottenJson {
   forgotten: Array<string>;
 }
@@ -305,6 +312,15 @@ export interface LoadJson {
   stale: boolean;
   throughSeq: number;
   updatedAt: string | null;
+}
+
+export interface MeantJson {
+  deviceId: string;
+  eventId: string;
+  projectId: string;
+  text: string;
+  ts: string;
+  type: string;
 }
 
 export interface NextJson {
@@ -760,6 +776,17 @@ export interface Methods {
   'events/unfollow': {
     params: Record<string, never>;
     result: null;
+  };
+  /** Forget by words, source or time, here, on the server and everywhere; by default says only what would go. */
+  'events/forgetMatching': {
+    params: {
+      query?: string | null;
+      source?: string | null;
+      since?: string | null;
+      until?: string | null;
+      /** default true */ dryRun?: boolean;
+    };
+    result: ForgettingJson;
   };
   /** Where the JSONL files of the log lie, and how far they have come. */
   'events/files': {

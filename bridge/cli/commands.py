@@ -15,6 +15,7 @@ from bridge.cli import (
     document,
     event_files,
     events,
+    forgetting,
     insights,
     login,
     memory,
@@ -52,7 +53,7 @@ app.command("serve")(serve.serve_command)
 app.command("load")(memory.load)
 app.command("update")(memory.update)
 app.command("status")(cloud.status)
-app.command("forget")(events.forget)
+app.command("forget")(forgetting.forget)
 app.command("search")(recall.search)
 app.command("export")(archive.export)
 app.command("import")(archive.take)

@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from bridge.cli.running import Invocation, JsonFlag, call, fail, json_argument, run
-from sync.app import App, Role
+from sync.app import App
 from sync.errors import InvalidInput
 from sync.log.envelope import to_json
 from sync.log.intake import query as query_of
@@ -34,16 +34,6 @@ def append_batch(context: typer.Context, events: Json, *, json: JsonFlag = False
     """Record all events of a JSON array, or none."""
     value = parsed(context, events, "events", as_json=json)
     call(context, "events/appendBatch", {"events": value}, _show_recorded, as_json=json)
-
-
-def forget(
-    context: typer.Context,
-    event_ids: Annotated[list[str], typer.Argument(help="Ids of events, as `events read` shows them.")],
-    *,
-    json: JsonFlag = False,
-) -> None:
-    """Take what these events say away: here, from the file and its versions, on the server, on the other devices."""
-    call(context, "events/forget", {"eventIds": event_ids}, _show_forgotten, as_json=json, role=Role.HELPER)
 
 
 @app.command("read")
@@ -108,13 +98,6 @@ def _show_recorded(result: dict[str, Any]) -> None:
     for event_id in result["eventIds"]:
         known = " (known already)" if event_id in result["duplicates"] else ""
         typer.echo(f"recorded {event_id}{known}")
-
-
-def _show_forgotten(result: dict[str, Any]) -> None:
-    for event_id in result["forgotten"]:
-        typer.echo(f"forgotten {event_id}")
-    if not result["forgotten"]:
-        typer.echo("nothing to forget: no such event, or it is forgotten already")
 
 
 def _show_events(result: dict[str, Any]) -> None:

@@ -6,11 +6,9 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from bridge.methods.door import Door
+from bridge.methods.moments import moment_ms
 from bridge.methods.table import Context, Method, Params
-from sync.clock import milliseconds
 from sync.contract import recall as contract
-from sync.errors import InvalidInput
-from sync.log.envelope import instant
 from sync.log.model import NAME_LENGTH, project_id_for
 from sync.published.recall import ContextJson, SearchJson
 
@@ -74,8 +72,8 @@ def _ask(params: Search, now: datetime) -> Any:
         limit=params.limit,
         scope=Scope(params.scope),
         project_id=_project_id(params.project),
-        since_ms=_moment(params.since, "since", now),
-        until_ms=_moment(params.until, "until", now),
+        since_ms=moment_ms(params.since, "since", now),
+        until_ms=moment_ms(params.until, "until", now),
         kinds=params.kinds,
         preset=Preset(given.keyword, given.semantic, decay=given.decay) if isinstance(given, Weights) else named,
         turns=params.turns,
@@ -86,20 +84,6 @@ def _project_id(project: str | None) -> str | None:
     """An id as it is, a path as the id it stands for."""
     is_path = project is not None and ("/" in project or "\\" in project)
     return project_id_for(project) if is_path else project
-
-
-def _moment(text: str | None, field: str, now: datetime) -> int | None:
-    """A time with its zone, or a day: its beginning here."""
-    if text is None:
-        return None
-    try:
-        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=now.tzinfo)
-    except ValueError:
-        day = instant(text, field=field)
-    try:
-        return milliseconds(day)
-    except OverflowError as error:
-        raise InvalidInput(f"{field} is out of the calendar", field=field) from error
 
 
 METHODS: Final[list[Method[Door, Any]]] = [

@@ -13,8 +13,9 @@ Decisions
     Where a correction came before the wish (`rescan`) the payload is replaced instead, and so are its lines.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -22,6 +23,7 @@ from sqlalchemy import Connection
 from sync.clock import Clock
 from sync.document import store
 from sync.document.capture import ADDED, EDITED, EXCHANGE, exchange_ids, preferences_of, repeated_by
+from sync.document.choosing import Choice
 from sync.document.clean_up import DAY_FOLDED, folded_ids
 from sync.document.corrections import Rewording, reworded, with_lines
 from sync.document.edit import remove_entry
@@ -30,11 +32,13 @@ from sync.document.plan import plan
 from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.log import Log
-from sync.log.model import EXPIRED, FORGOTTEN, TAKING_AWAY, Event, Query, Reach, forgotten_by
+from sync.log.model import EXPIRED, FORGOTTEN, TAKING_AWAY, Event, Query, forgotten_by
+from sync.log.payloads import MESSAGE
 from sync.log.withdrawn import REDACTED, correction_of
 
 BY_HAND: Final = frozenset({ADDED, EDITED})  # what was typed here stays in the file as it was typed
 FORGETTER: Final = "document.forgotten"  # how far the log's wishes are carried out
+ORIGINAL: Final = "session_original"  # a daily record's words before redaction, `of` its event
 WISHES: Final = 5  # carried out in one transaction
 NAMED: Final = 400  # events that one wish names: their ids stay below an event's size
 
@@ -100,19 +104,46 @@ def correct(connection: Connection, asked: Wish) -> None:
 
 
 async def ask(events: Log, intake: Intake, event_ids: Sequence[str]) -> list[str]:
-    """Record the wish; which of the events we hold with a payload that may have left this device.
+    """Record the wish; which of the events are held by us, or by the cloud where retention took ours away.
 
-    With them go those that say the same again: repeats of an exchange, and the line of a day that names it.
+    With them go those that say the same again: repeats of an exchange, its messages, and the line of a day that names
+    it.
     """
 
     def looking(connection: Connection) -> list[str]:
         named = dict.fromkeys((*event_ids, *_saying_again(connection, frozenset(event_ids))))
-        held = [log_store.find(connection, event_id) for event_id in named]
-        return [event.event_id for event in held if event is not None and _is_forgettable(event)]
+        held = [event for name in named if (event := log_store.find(connection, name)) is not None]
+        elsewhere = expired(connection) if any(not event.payload for event in held) else frozenset()
+        return [
+            event.event_id
+            for event in held
+            if event.type not in TAKING_AWAY and (event.payload or event.event_id in elsewhere)
+        ]
 
     found = await events.database.read(looking)
-    if found:
-        await events.record([intake.forgotten(found)])
+    wishes = [intake.forgotten(found[start : start + NAMED]) for start in range(0, len(found), NAMED)]
+    if wishes:
+        await events.record(wishes)
+    return found
+
+
+def expired(connection: Connection) -> frozenset[str]:
+    """The events that only this device has forgotten: the cloud and other devices may hold them."""
+    named: dict[str, set[str]] = {kind: set() for kind in TAKING_AWAY}
+    for event in log_store.of_types(connection, TAKING_AWAY, after=0):
+        named[event.type].update(forgotten_by(event))
+    return frozenset(named[EXPIRED] - named[FORGOTTEN])
+
+
+async def chosen(events: Log, choice: Choice) -> list[Event]:
+    """Every event that a choice means, in log order."""
+    elsewhere = frozenset[str]() if choice.words else await events.database.read(expired)
+    found: list[Event] = []
+    query = Query(since_ms=choice.since_ms, until_ms=choice.until_ms)
+    while page := (await events.read(query)).events:
+        found += [event for event in page if choice.means(event, elsewhere)]
+        query = replace(query, after=page[-1].position)
+        await asyncio.sleep(0)  # whoever waits for the loop comes first
     return found
 
 
@@ -145,9 +176,24 @@ def _saying_again(connection: Connection, event_ids: frozenset[str]) -> list[str
     ]
     folded = list(log_store.of_types(connection, [DAY_FOLDED], after=0))
     told = [(event.event_id, correction_of(event)) for event in log_store.of_types(connection, [REDACTED], after=0)]
+    spoken = log_store.of_types(connection, [ORIGINAL], after=0)
+    again += [event.event_id for event in spoken if event.payload.get("of") in event_ids]
+    again += [message for event_id in event_ids for message in _originals(connection, event_id)]
     again += [event_id for event_id, correction in told if correction is not None and correction[0] in event_ids]
     days = {event.payload.get("entry_id") for event in folded if lines & set(folded_ids(event))}
     return [*again, *(event.event_id for event in folded if event.payload.get("entry_id") in days)]
+
+
+def _originals(connection: Connection, event_id: str) -> Iterator[str]:
+    """The messages of an exchange, where they are stored: they were numbered right behind it."""
+    exchange = log_store.find(connection, event_id)
+    if exchange is None or exchange.type != EXCHANGE:
+        return
+    for number, event in enumerate(log_store.following(connection, exchange), exchange.replica_seq + 1):
+        theirs = event.replica_seq != number or event.session_id != exchange.session_id
+        if theirs or event.type != MESSAGE or "part" not in event.payload:
+            return
+        yield event.event_id
 
 
 def lines_of(event: Event) -> tuple[str, ...]:
@@ -162,7 +208,3 @@ def _without(snapshot: Snapshot, entry_ids: frozenset[str]) -> Snapshot:
     for entry_id in entry_ids.intersection(snapshot.ids):
         snapshot = remove_entry(snapshot, entry_id)
     return snapshot
-
-
-def _is_forgettable(event: Event) -> bool:
-    return bool(event.payload) and event.reach is Reach.CLOUD and event.type != FORGOTTEN

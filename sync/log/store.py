@@ -265,6 +265,18 @@ def of_device(connection: Connection, device_id: str, *, after: int, types: Sequ
     return [event_of_row(row) for row in connection.execute(statement).mappings()]
 
 
+def following(connection: Connection, event: Event) -> Iterator[Event]:
+    """What the same replica has said after an event, in its order; we may not hold all of it."""
+    statement = (
+        select(events)
+        .where(events.c.replica_id == event.replica_id, events.c.replica_seq > event.replica_seq)
+        .order_by(events.c.replica_seq)
+        .execution_options(yield_per=20)  # whoever asks stops after a few
+    )
+    with connection.execute(statement) as rows:
+        yield from (event_of_row(row) for row in rows.mappings())
+
+
 def newest(connection: Connection, types: Sequence[str], *, limit: int, besides: Collection[str] = ()) -> list[Event]:
     """Events of all devices but some, newest first in the log's own order (HLC, replica, number)."""
     rows = connection.execute(_NEWEST_OF, newest_asked(types, besides, limit)).mappings()

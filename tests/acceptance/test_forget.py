@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.world import Server, exchanges, in_file, level, reaching, settled, unique
+from tests.acceptance.world import Server, exchanges, files_below, in_file, level, reaching, settled, unique
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import Home, Sidecar, eventually
 
@@ -146,3 +146,40 @@ def test_an_update_that_is_sent_again_does_not_bring_it_back(home: Home) -> None
         assert secret not in str(sidecar.load())
         settled(sidecar)
         assert secret not in on_disk(home)
+
+
+def test_words_are_forgotten_in_log_document_daily_page_files_and_cloud_and_a_dry_run_forgets_nothing(
+    local_cloud: Cloud, user: User, home: Home
+) -> None:
+    server = Server(local_cloud, user.user_id)
+    secret, kept = unique("忘掉"), unique("留下")
+    home.settings["PRIVACY__STORE_MESSAGES"] = "true"
+    with logged_in(home, user) as sidecar:
+        sidecar.update(f"{secret}在哪里", f"{secret}在这里")
+        sidecar.update(kept)
+        sidecar.call("daily/add", summary={"topic": "题目", "facts": [f"{secret}的事实"]})
+        sidecar.call("daily/add", summary={"topic": "别的", "facts": [kept]})
+        level(sidecar)
+        eventually(lambda: {".md", ".jsonl"} <= {Path(name).suffix for name in naming(home, secret)})
+        eventually(lambda: secret in server.everything())
+
+        meant = home.json("forget", "--query", secret)
+        assert (meant["found"], meant["dryRun"], meant["forgotten"]) == (4, True, [])
+        assert secret in str(sidecar.load())
+        assert sidecar.call("events/forgetMatching", query=secret)["dryRun"] is True
+
+        assert len(home.json("forget", "--query", secret, "--yes")["forgotten"]) == 4
+        level(sidecar)
+        eventually(lambda: secret not in server.everything())
+        eventually(lambda: [name for name in naming(home, secret) if not name.startswith("memory.db")] == [])
+        assert secret not in str(sidecar.call("recall/search", query=secret)["hits"])
+        assert kept in str(sidecar.load())
+    assert naming(home, secret) == []
+    assert any(name.endswith(".md") for name in naming(home, kept))
+    assert home.run("forget", check=False).returncode == 2
+    assert home.run("forget", "evt_1", "--query", "x", check=False).returncode == 2
+
+
+def naming(home: Home, word: str) -> list[str]:
+    """The files below a home in which a word stands."""
+    return [path.name for path in files_below(home.folder) if word.encode() in path.read_bytes()]

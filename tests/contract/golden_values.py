@@ -16,7 +16,7 @@ from sync.cloud.contact import contact_of
 from sync.cloud.exchange import Round
 from sync.cloud.progress import Progress
 from sync.cloud.replicator import CloudState, CloudStatus
-from sync.contract import archive, daily, redaction, retention
+from sync.contract import archive, daily, forgetting, redaction, retention
 from sync.devices import DeviceList, KnownDevice
 from sync.document.answers import Loaded, Updated
 from sync.document.digest import DeviceDigest, DigestLine
@@ -92,6 +92,7 @@ def samples() -> dict[str, list[Any]]:
             retention.retention(Applied(_PLAN, "/家/archive/old.xbm", SHA, 2), applied=True),
             retention.retention(Applied(Plan(Rules(), 0, 0)), applied=False),
         ],
+        "forgetting.forgetting": [forgetting.forgetting(_EVENTS, None), forgetting.forgetting([], ["evt_1"])],
         "archive.taken": [archive.taken(_TAKEN), archive.taken(Taken("claude", 1, 4, 4, dry_run=True))],
         "cloud": [contract.cloud(_CLOUD), contract.cloud(CloudStatus(CloudState.OFF, None, None, Cursor()))],
         "code_sent": [contract.code_sent(contact_of(phone="13800138000"))],

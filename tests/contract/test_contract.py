@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from sync import contract
-from sync.contract import archive, daily, redaction, retention
+from sync.contract import archive, daily, forgetting, redaction, retention
 from tests.contract.golden_values import FILE, as_text, samples
 
 
@@ -16,7 +16,7 @@ def functions() -> dict[str, Any]:
     """By name; those of a room with the room before it."""
     return {
         (name if module is contract else f"{module.__name__.rpartition('.')[2]}.{name}"): found
-        for module in (contract, archive, daily, redaction, retention)
+        for module in (contract, archive, daily, forgetting, redaction, retention)
         for name, found in inspect.getmembers(module, inspect.isfunction)
         if found.__module__ == module.__name__ and is_typeddict(published(found))
     }

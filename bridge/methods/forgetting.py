@@ -1,0 +1,59 @@
+"""`events/forgetMatching`: forget what holds certain words, came from somewhere, or was said in a time."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from bridge.methods.door import Door
+from bridge.methods.moments import moment_ms
+from bridge.methods.table import Context, Method, Params
+from sync.errors import InvalidInput
+from sync.published.forgetting import ForgettingJson
+
+Words = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
+
+
+class ForgetMatching(Params, frozen=True):
+    """`query`: words, all of them; `source`: a device, session, project, origin or program; `until` is not included.
+
+    `dryRun`: say what would go, forget nothing.
+    """
+
+    query: Words | None = None
+    source: Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)] | None = None
+    since: str | None = None
+    until: str | None = None
+    dry_run: bool = True
+
+
+async def forget_matching(context: Context[Door], params: ForgetMatching) -> ForgettingJson:
+    app = await context.app.opened()
+    from sync.contract import forgetting as contract  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
+    from sync.document import forgetting  # noqa: PLC0415 - as above
+    from sync.document.choosing import Choice  # noqa: PLC0415 - as above
+
+    now = app.clock.now()
+    since, until = moment_ms(params.since, "since", now), moment_ms(params.until, "until", now)
+    choice = Choice(params.query, params.source, since, until)
+    if choice.is_empty:
+        raise InvalidInput("say what to forget", field="query", hint="Give query, source, since or until.")
+    found = await forgetting.chosen(app.log, choice)
+    if params.dry_run:
+        return contract.forgetting(found, None)
+    held = await forgetting.ask(app.log, app.intake, [event.event_id for event in found])
+    if app.is_sidecar and held:
+        await app.settle()  # else the running one carries it out
+        await app.daily().settle()
+        await app.log.database.purge()
+    return contract.forgetting(found, held)
+
+
+METHODS: Final[list[Method[Door, Any]]] = [
+    Method(
+        "events/forgetMatching",
+        ForgetMatching,
+        forget_matching,
+        "Forget by words, source or time, here, on the server and everywhere; by default says only what would go.",
+        timeout=None,
+    ),
+]

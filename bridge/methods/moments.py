@@ -1,0 +1,21 @@
+"""Times as a caller may write them."""
+
+from datetime import datetime
+
+from sync.clock import milliseconds
+from sync.errors import InvalidInput
+from sync.log.envelope import instant
+
+
+def moment_ms(text: str | None, field: str, now: datetime) -> int | None:
+    """A time with its zone, or a day: its beginning here; in Unix milliseconds. Raises InvalidInput."""
+    if text is None:
+        return None
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=now.tzinfo)
+    except ValueError:
+        day = instant(text, field=field)
+    try:
+        return milliseconds(day)
+    except OverflowError as error:
+        raise InvalidInput(f"{field} is out of the calendar", field=field) from error
