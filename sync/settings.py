@@ -26,8 +26,8 @@ from platformdirs import user_data_path
 
 from sync.errors import ServiceKeyRefused, SettingsError
 from sync.sections import (
-    DailySettings,
     Bound,
+    DailySettings,
     DocumentSettings,
     LoadSettings,
     PrivacySettings,

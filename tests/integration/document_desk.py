@@ -21,7 +21,7 @@ from sync.log import store as log_store
 from sync.log.log import Log
 from sync.log.model import Event, Page, Query
 from sync.redaction import Redactor
-from sync.sections import Days, DocumentSettings
+from sync.sections import Bound, DocumentSettings
 
 MORNING = datetime(2026, 1, 8, 9, 0, 0, tzinfo=timezone(timedelta(hours=8)))
 KEPT_VERSIONS = 200
@@ -186,7 +186,7 @@ async def on_a_desk(
         redactor = Redactor()
         file = file or folder / "xiaobai-ai-memory.md"
         unborn: Any = None
-        options = DocumentSettings(keep_versions=keep_versions, sharing=sharing, keep_days=Days(keep_days))
+        options = DocumentSettings(keep_versions=keep_versions, sharing=sharing, keep_days=Bound(keep_days))
         desk = Desk(file, database, log, clock, redactor, unborn, app_cache, options, write_back, neighbours)
         desk.restart()
         yield desk

@@ -59,6 +59,8 @@ async def test_ids_are_no_words(desk: Desk) -> None:
     await desk.said("一")
     desk.type_under("# 用户偏好", "- 手写的")
     await desk.memory.settle()
+    desk.type_under("- 手写的", "- 后面的")
+    await desk.memory.settle()
 
     assert await meant(desk, query="ent") == set()
     assert len(await meant(desk, query="手写")) == 1
@@ -110,14 +112,18 @@ async def test_what_is_meant_leaves_the_document_and_nothing_that_was_taken_away
 
 
 @pytest.mark.parametrize("key", [None, "their-key"])
-async def test_the_stored_messages_of_an_exchange_go_with_it_and_no_others(desk: Desk, key: str | None) -> None:
+@pytest.mark.parametrize("kind", ["message", "memory_fact"])
+async def test_the_stored_messages_of_an_exchange_go_with_it_and_no_others(
+    desk: Desk, key: str | None, kind: str
+) -> None:
     exchange = Exchange("问" * 13_000, "答案", "sess_a", idempotency_key=key)
     drafts = exchange_drafts(exchange, desk.redactor, device_id="device-a", store_messages=True)
     recorded = await desk.log.record(drafts)
+    said = {"content": "四", **({"part": 1} if kind == "memory_fact" else {"role": "user"})}
+    theirs = await fact(desk, "四", type=kind, session_id="sess_a", payload=said)
     next_one = await desk.log.record(
         exchange_drafts(Exchange("下一个", "好", "sess_a"), desk.redactor, device_id="device-a", store_messages=True)
     )
-    theirs = await fact(desk, "四", type="message", session_id="sess_a", payload={"role": "user", "content": "四"})
     assert len(recorded) == 4
 
     held = await ask(desk.log, Intake(desk.redactor), [recorded[0].event.event_id])

@@ -20,7 +20,7 @@ from sync.app import App, Role, open_app, sidecar_role
 from sync.document.capture import Exchange
 from sync.errors import XiaobaiError
 from sync.jobs import kept_up, running
-from sync.sections import Days, DocumentSettings, SyncSettings
+from sync.sections import Bound, DocumentSettings, SyncSettings
 from sync.settings import Settings
 from tests.simulation.home import Home
 from tests.simulation.ledger import Ledger
@@ -95,7 +95,7 @@ class Device(Home):
             device_name=name,
             token_store="file",
             # keep_days: clocks jump by years here, and words that folded into a day's line could not be looked for
-            document=DocumentSettings(sharing=around.sharing, poll_seconds=60.0, keep_days=Days(-1)),
+            document=DocumentSettings(sharing=around.sharing, poll_seconds=60.0, keep_days=Bound(-1)),
             sync=SyncSettings(poll_seconds=300.0, push_events=around.push_events),
         )
         self.person = Person(name, self.memory_file, around.ledger, self.saved)
