@@ -85,15 +85,9 @@ _EXAMINED = Redactor().examine("打 138" + "00138000")
 def samples() -> dict[str, list[Any]]:
     """What each function answers, by its name: with everything set, and with nothing."""
     return {
+        **_kept_and_gone(),
         "account": [contract.account(_ACCOUNT), contract.account(AccountState("guest", None, None))],
         "appended": [contract.appended(_PAGE, 2)],
-        "archive.exported": [archive.exported(Exported("/家/all.xbm", 7, 2, 4_096, SHA, sealed=True))],
-        "retention.retention": [
-            retention.retention(Applied(_PLAN, "/家/archive/old.xbm", SHA, 2), applied=True),
-            retention.retention(Applied(Plan(Rules(), 0, 0)), applied=False),
-        ],
-        "forgetting.forgetting": [forgetting.forgetting(_EVENTS, None), forgetting.forgetting([], ["evt_1"])],
-        "archive.taken": [archive.taken(_TAKEN), archive.taken(Taken("claude", 1, 4, 4, dry_run=True))],
         "cloud": [contract.cloud(_CLOUD), contract.cloud(CloudStatus(CloudState.OFF, None, None, Cursor()))],
         "code_sent": [contract.code_sent(contact_of(phone="13800138000"))],
         "daily.configured": [daily.configured(Options(Config(), {}, Path("/家/config.json"), "no JSON"))],
@@ -140,6 +134,18 @@ def samples() -> dict[str, list[Any]]:
             contract.updated(Updated(None, False, "nothing_said", 0)),
         ],
         "verified": [contract.verified([Problem("a row points nowhere", 2, ("1", "2"))], 9), contract.verified([], 9)],
+    }
+
+
+def _kept_and_gone() -> dict[str, list[Any]]:
+    return {
+        "archive.exported": [archive.exported(Exported("/家/all.xbm", 7, 2, 4_096, SHA, sealed=True))],
+        "archive.taken": [archive.taken(_TAKEN), archive.taken(Taken("claude", 1, 4, 4, dry_run=True))],
+        "forgetting.forgetting": [forgetting.forgetting(_EVENTS, None), forgetting.forgetting([], ["evt_1"])],
+        "retention.retention": [
+            retention.retention(Applied(_PLAN, "/家/archive/old.xbm", SHA, 2), applied=True),
+            retention.retention(Applied(Plan(Rules(), 0, 0)), applied=False),
+        ],
     }
 
 
