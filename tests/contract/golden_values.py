@@ -119,12 +119,6 @@ def samples() -> dict[str, list[Any]]:
         "quarantine": [
             contract.quarantine([Refusal("evt_1", "22023", "too strange", "2026-01-08T07:49:12.000Z")], ["evt_2"])
         ],
-        "redaction.checked": [redaction.checked(_EXAMINED)],
-        "redaction.redacted_file": [
-            redaction.redacted_file("notes.md", _EXAMINED, None),
-            redaction.redacted_file("notes.md", _EXAMINED, "clean.md"),
-        ],
-        "redaction.rescanned": [redaction.rescanned(Rescan(9, ("evt_1",), {"手机号": 1}, applied=True))],
         "forgotten": [contract.forgotten(["evt_1"])],
         "recorded": [contract.recorded([Recorded(_EVENTS[0], False), Recorded(_EVENTS[1], True)])],
         "round_done": [contract.round_done(Round(3, 2, 1))],
@@ -142,6 +136,12 @@ def _kept_and_gone() -> dict[str, list[Any]]:
         "archive.exported": [archive.exported(Exported("/家/all.xbm", 7, 2, 4_096, SHA, sealed=True))],
         "archive.taken": [archive.taken(_TAKEN), archive.taken(Taken("claude", 1, 4, 4, dry_run=True))],
         "forgetting.forgetting": [forgetting.forgetting(_EVENTS, None), forgetting.forgetting([], ["evt_1"])],
+        "redaction.checked": [redaction.checked(_EXAMINED)],
+        "redaction.redacted_file": [
+            redaction.redacted_file("notes.md", _EXAMINED, None),
+            redaction.redacted_file("notes.md", _EXAMINED, "clean.md"),
+        ],
+        "redaction.rescanned": [redaction.rescanned(Rescan(9, ("evt_1",), {"手机号": 1}, applied=True))],
         "retention.retention": [
             retention.retention(Applied(_PLAN, "/家/archive/old.xbm", SHA, 2), applied=True),
             retention.retention(Applied(Plan(Rules(), 0, 0)), applied=False),
