@@ -52,12 +52,14 @@ def waiting(connection: Connection, most_events: int) -> Waiting:
     return Waiting(found, cursor(connection))
 
 
-def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: Clock) -> int:
+def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: Clock, *, device_id: str = "") -> int:
     """Take an answer in, acknowledgements, events and cursor together. Returns how many events were new here.
 
     After a reset the server's numbers are forgotten and read again from the start; when the cursor has caught up,
-    events that were acknowledged once and have no number any more are sent again. Raises DeviceForked where one of
-    them has a number that another event of ours has.
+    events that were acknowledged once and have no number any more are sent again. What comes back of `device_id`, ours,
+    counts as acknowledged: nobody else would send it again. Raises DeviceForked where an event has a number that
+    another event of ours has, and where our own replica has said what we do not hold: two databases speak as one, or
+    we are what a backup has left of it. No number need ever meet another one to tell.
     """
     if verdict.reset:
         outbox_store.forget_numbers(connection)
@@ -69,6 +71,9 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     known = log_store.known_ids(connection, [event.event_id for event in answer.events])
     held = [event for event in answer.events if event.event_id in known]
     new = list({event.event_id: event for event in answer.events if event.event_id not in known}.values())
+    own = log_store.replica_id(connection)
+    if any(event.replica_id == own for event in new):
+        raise DeviceForked("our replica has said what we do not hold")
     if log_store.any_taken(connection, new):
         raise DeviceForked("an event of ours stands under a number that the server knows under another id")
     beyond = answer.head if verdict.caught_up else None
@@ -78,8 +83,7 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
         log_store.note_reordered(connection, clock)
     outbox_store.acknowledge(connection, CLOUD, [(event.event_id, event.server_seq or 0) for event in held])
     log_store.add_all(connection, new)
-    own = log_store.replica_id(connection)
-    returned = [event.event_id for event in new if event.replica_id == own]
+    returned = [event.event_id for event in new if event.device_id == device_id]
     outbox_store.note_delivered(connection, CLOUD, returned)
     log_store.witness(connection, answer.events, clock)
     if may_lack and verdict.caught_up:
@@ -89,8 +93,9 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
 
 
 def acknowledge(connection: Connection, answer: SyncAnswer) -> None:
-    """Take in the acknowledgements of an answer alone: its events are asked for again by the next request."""
-    outbox_store.acknowledge(connection, CLOUD, answer.acked)
+    """Take in what an answer says the server has, and nothing else: its events are asked for again by the next request."""
+    there = [(event.event_id, event.server_seq or 0) for event in answer.events]
+    outbox_store.acknowledge(connection, CLOUD, [*answer.acked, *there])
 
 
 def become_new_replica(connection: Connection, clock: Clock) -> str:

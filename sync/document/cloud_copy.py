@@ -37,6 +37,7 @@ class CloudCopy:
 
     async def snapshot(self) -> SnapshotRow | None:
         """As it may leave, redacted anew only when it has changed; None where there is none, or it is too large."""
+        through = await self._log.last_own_seq()  # asked first: what is said meanwhile may be in the text beyond it
         view = await self._document.view()
         if not view.exists:
             return None
@@ -44,7 +45,7 @@ class CloudCopy:
             leaving = await self._document.cloud.labelled(view.snapshot)
             content = self._redactor.clean(leaving.document.text.replace("\0", ""))
             data = content.encode()
-            row = SnapshotRow(content, sha256(data).hexdigest(), await self._log.last_own_seq())
+            row = SnapshotRow(content, sha256(data).hexdigest(), through)
             self._last = row if len(data) <= SNAPSHOT_BYTES else None
             self._of, self._left = view.sha256, leaving
         return self._last

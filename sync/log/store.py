@@ -199,8 +199,7 @@ def _row(event: Event) -> dict[str, Any]:
 def witness(connection: Connection, seen: Iterable[Event], clock: Clock) -> None:
     """Move this replica past events from elsewhere, so that what we say next comes after them.
 
-    Events of our own replica come from elsewhere as well, once this database has been restored from a backup: their
-    numbers are taken.
+    Events of our own replica come from elsewhere as well, out of an archive: their numbers are taken.
     """
     state = connection.execute(_REPLICA).one()
     hlc, following = state.hlc, state.next_seq

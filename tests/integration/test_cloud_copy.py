@@ -7,7 +7,8 @@ import pytest
 
 from sync.document.capture import ADDED, EDITED, REMOVED
 from sync.document.cloud_copy import CloudCopy
-from sync.document.memory_file import Notice
+from sync.document.memory_file import Beside, MemoryFile, Notice
+from sync.document.versions import DocumentView
 from tests.integration.document_desk import Desk, on_a_desk
 
 HABITS = "### 工作习惯"
@@ -31,6 +32,28 @@ async def left(desk: Desk) -> str:
     assert row is not None
     await copy.stored()
     return str(row.content)
+
+
+class SpokenInto(MemoryFile):
+    """A document into which somebody speaks as soon as it was looked at."""
+
+    desk: Desk
+
+    async def view(self) -> DocumentView:
+        found = await super().view()
+        await self.desk.say("又一句")
+        return found
+
+
+async def test_a_document_never_leaves_as_of_an_event_that_it_does_not_have(desk: Desk) -> None:
+    """The server would keep the next one, which has it, out: it is as of the same event."""
+    await with_lines(desk, "- 喜欢早起")
+    spoken = SpokenInto(desk.file, desk.log, desk.redactor, clock=desk.clock, options=desk.options, beside=Beside())
+    spoken.desk = desk
+    row = await CloudCopy(spoken, desk.log, desk.redactor, may_take_in=True).snapshot()
+    assert row is not None
+    assert "又一句" not in row.content
+    assert row.through_replica_seq < await desk.log.last_own_seq()
 
 
 async def taken_in(desk: Desk, content: str) -> bool:

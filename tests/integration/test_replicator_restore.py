@@ -132,8 +132,8 @@ async def test_a_device_restored_from_a_backup_does_not_write_over_its_own_numbe
         (four,) = await restored.note("四")
         await restored.replicator.sync_now()
         assert four in held(server)
-        numbers = [found.replica_seq for found in await restored.events()]
-        assert len(set(numbers)) == 4
+        numbers = {(found.replica_id, found.replica_seq) for found in await restored.events()}
+        assert len(numbers) == 4
 
 
 async def test_what_came_back_to_a_restored_device_is_sent_again_by_it_when_the_server_forgets_it(
@@ -221,6 +221,32 @@ async def test_an_event_from_elsewhere_under_a_number_of_ours_makes_us_a_new_rep
     assert {clash.event_id, lesson.event.event_id} <= set(await device.event_ids())
     assert (await device.replicator.status()).cursor.seq == 1
     assert await device.log.verify() == []
+
+
+async def test_copies_of_a_home_whose_numbers_never_meet_become_two_replicas(
+    tmp_path: Path, server: MemoryServer, clock: FixedClock
+) -> None:
+    """The next number has stayed on one machine, which sent the one after it; the copy sends its own, said later."""
+    async with open_device(tmp_path / "a", server, clock=clock) as before:
+        await before.log_in()
+        await before.replicator.sync_now()
+        tokens = before.tokens
+    shutil.copytree(tmp_path / "a", tmp_path / "copy")
+    async with (
+        open_device(tmp_path / "a", server, clock=clock, tokens=tokens) as first,
+        open_device(tmp_path / "copy", server, name="device-c", clock=clock, tokens=tokens) as copy,
+    ):
+        await first.log.record([draft("课", kind="lesson_learned")])
+        ids = await first.note("一")
+        clock.advance(60)
+        ids += await copy.note("二")
+        for one in (first, copy, first):
+            await one.replicator.sync_now()
+        assert first.replicator.replica_id != copy.replicator.replica_id
+        assert held(server) == ids
+        for one in (first, copy):
+            assert set(ids) <= await one.event_ids()
+            assert await one.log.verify() == []
 
 
 async def test_two_live_installations_of_one_device_are_told_and_take_turns_when_one_falls_silent(

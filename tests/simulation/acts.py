@@ -288,15 +288,9 @@ async def replace(world: "World", _: Device, step: Step, chance: random.Random) 
 async def poison(world: "World", device: Device, _: Step, chance: random.Random) -> None:
     """The server will never take one of the events that wait."""
     stored = {event.event_id for memory in world.server.memories.values() for event in memory.events}
-    waiting = [
-        row[0]
-        for database in device.databases()
-        for row in device.asked(
-            database,
-            "select event_id from events join deliveries using (position) where state = 'pending' order by position",
-        )
-        if row[0] not in stored
-    ]
+    question = "select event_id from events join deliveries using (position) where state = 'pending' order by position"
+    held = [row[0] for database, _ in device.profiles() for row in device.asked(database, question)]
+    waiting = [event_id for event_id in held if event_id not in stored]
     if waiting:
         chosen = chance.choice(waiting)
         world.server.refuses.add(chosen)
@@ -323,7 +317,7 @@ async def log_out(world: "World", device: Device, _: Step, chance: random.Random
     app = await device.started()
     if app is not None:
         remove = chance.random() < 0.3 and "restore" not in world.plan.kinds  # as `history.planned` tells
-        device.began_anew = device.began_anew or remove
+        device.began_anew, device.emptied = device.began_anew or remove, device.emptied or remove
         owner = device.owner
         if await world.within(device, f"log out {remove}", lambda: app.entrance.log_out(remove=remove)) and remove:
             world.ledger.taken_off(device.name, owner)

@@ -86,6 +86,7 @@ class Device(Home):
         self.unanswered: dict[str, tuple[str | None, Exchange]] = {}
         self.backup: tuple[int, Path] | None = None
         self.began_anew = False  # whether its database is younger than its words
+        self.emptied = False  # whether a memory was taken off it
         self.copy_of: str | None = None
         self.last_owner: str | None = None  # whoever was logged in when the program was last seen
         self.settings = Settings(
@@ -239,7 +240,7 @@ class Device(Home):
             self.around.ledger.owned_by(self.name, owner)
             self.person.whose = self.person.whose or owner  # also what an editor has had open since before the login
             self.unanswered = {
-                key: (said_by, exchange)
+                key: (owner, exchange)  # what a guest has said is the first one's to log in
                 for key, (said_by, exchange) in self.unanswered.items()
                 if said_by in {None, owner}
             }

@@ -143,7 +143,8 @@ def _remembered(world: "World", held: list[Held]) -> Iterator[str]:
         if fact.owner is None:
             yield f"{fact.device}: {fact.words} belongs to nobody although everybody has logged in"
             continue
-        if homes and not any(_holds(home, fact, words) for home in homes):
+        back = not any(home.device.emptied and _revoked(world, fact.owner, home.device) for home in homes)
+        if homes and back and not any(_holds(home, fact, words) for home in homes):
             yield f"{fact.device}: {_told(fact)} was acknowledged and is in no log of {fact.owner}"
         if fact.stays_here:
             if any(words & there for there in stored.values()):
@@ -169,6 +170,8 @@ def _shown(world: "World", held: list[Held]) -> Iterator[str]:
         text = path.read_text("utf-8", "replace") if path.exists() else ""
         seen = set(words_of(text))
         sharing = world.plan.sharing == "user"
+        if device.emptied and owner is not None and _revoked(world, owner, device):
+            continue  # its own words of before cannot come back to it
         for fact in world.ledger.expected():
             mine = fact.device == device.name or (
                 sharing and owner is not None and _arrived(world, owner, device, fact)
@@ -211,7 +214,8 @@ def _resurrected(world: "World") -> Iterator[str]:
         seen = set(words_of(path.read_text("utf-8", "replace"))) if path.exists() else set()
         for line, by in ledger.removed.items():
             gone = line not in ledger.loose and line not in ledger.changed
-            if gone and line in seen and (world.plan.sharing == "user" or device.name in by):
+            told = world.plan.sharing == "user" and not world.server.refuses  # a removal may be what was refused
+            if gone and line in seen and (told or device.name in by):
                 yield f"{device.name}: the line {line} was taken away and is back"
 
 

@@ -38,7 +38,8 @@ class Person:
         with suppress(OSError, UnicodeDecodeError):
             text = self.path.read_text("utf-8")
             if FOOTER in text:
-                self.buffer, self.whose = text, owner
+                if text != self.buffer:  # else it is what this editor saved a moment ago, whoever is logged in by now
+                    self.buffer, self.whose = text, owner
                 return True
         return False
 

@@ -134,7 +134,7 @@ def page(record: Record) -> str:
             "# The last run of `make sim`",
             "",
             "Written by the run itself (`make sim SEEDS=5000 RECORD=1`), from `results.json`. Seeds of any run",
-            "that are known to end wrong stand in `test_simulation.py` (`OPEN`) until they are mended.",
+            "that ended wrong stand in `test_simulation.py` (`FOUND`), mended.",
             "",
             *_run(record),
             "",
