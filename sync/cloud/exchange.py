@@ -2,9 +2,10 @@
 
 What is not acknowledged stays pending; the server skips ids it knows, so everything here may be repeated. A batch that
 the server refuses for good is taken apart until the culprit stands alone; it goes into quarantine, the rest goes
-through. A replica whose numbers the server knows under other ids, or that has said there what it does not hold (a cloned
-home, a restored backup), becomes a new replica: what it has not sent yet is numbered anew and keeps its ids, so no event
-is lost or doubled; it makes a key of its own too. A copy under another device id is told that the key is in use, and makes its own as well.
+through. A replica whose numbers the server knows under other ids, or that has said there what it does not hold (a
+cloned home, a restored backup), becomes a new replica: what it has not sent yet is numbered anew and keeps its ids, so
+no event is lost or doubled; it makes a key of its own too. A copy under another device id is told that the key is in
+use, and makes its own as well.
 
 Where another program has written this device's document on the server, its text is read and taken in as events before
 ours goes over it, with the hash of what was read: a later write of that program is foreign again. Text that could not
@@ -173,9 +174,7 @@ class Exchange:
             await self._key.renew()  # the one that was copied has the old one too
 
     async def _apply(self, answer: SyncAnswer, verdict: Verdict) -> int:
-        take_in = partial(
-            store.apply, answer=answer, verdict=verdict, clock=self._clock, device_id=self._log.device_id
-        )
+        take_in = partial(store.apply, answer=answer, verdict=verdict, clock=self._clock, device_id=self._log.device_id)
         try:
             new = await self._log.database.write(take_in)
         except DeviceForked:  # what the server has keeps the number it has there

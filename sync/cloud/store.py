@@ -71,11 +71,8 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     known = log_store.known_ids(connection, [event.event_id for event in answer.events])
     held = [event for event in answer.events if event.event_id in known]
     new = list({event.event_id: event for event in answer.events if event.event_id not in known}.values())
-    own = log_store.replica_id(connection)
-    if any(event.replica_id == own for event in new):
-        raise DeviceForked("our replica has said what we do not hold")
-    if log_store.any_taken(connection, new):
-        raise DeviceForked("an event of ours stands under a number that the server knows under another id")
+    if _is_forked(connection, new):
+        raise DeviceForked("the server has events of our replica, or under its numbers, that we do not hold")
     beyond = answer.head if verdict.caught_up else None
     may_lack = outbox_store.drop_stale_numbers(connection, answer.events, beyond=beyond) or cursor(connection).may_lack
     outbox_store.number(connection, held)
@@ -92,8 +89,13 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     return len(new)
 
 
+def _is_forked(connection: Connection, new: Sequence[Event]) -> bool:
+    own = log_store.replica_id(connection)
+    return any(event.replica_id == own for event in new) or log_store.any_taken(connection, new)
+
+
 def acknowledge(connection: Connection, answer: SyncAnswer) -> None:
-    """Take in what an answer says the server has, and nothing else: its events are asked for again by the next request."""
+    """Take in what an answer says the server has, and nothing else: its events are asked for again."""
     there = [(event.event_id, event.server_seq or 0) for event in answer.events]
     outbox_store.acknowledge(connection, CLOUD, [*answer.acked, *there])
 

@@ -9,6 +9,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -143,11 +144,11 @@ async def _blocked(exchange: Exchange, session: Any, request: SyncRequest, why: 
     raise why
 
 
-def _emptied_by_the_server(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: Any) -> int:
+def _emptied_by_the_server(connection: Connection, answer: SyncAnswer, verdict: Verdict, **given: Any) -> int:
     if verdict.reset:
         for table in ("quarantine", "deliveries", "events", "written"):
             connection.execute(text(f"delete from {table}"))
-    return _apply(connection, answer, verdict, clock)
+    return _apply(connection, answer, verdict, **given)
 
 
 async def _acknowledged_when_sent(exchange: Exchange, session: Any, request: SyncRequest) -> SyncAnswer:
@@ -160,7 +161,8 @@ async def _cursor_first(exchange: Exchange, answer: SyncAnswer, verdict: Verdict
     """The cursor in a transaction of its own, before the events that it passes."""
     database = exchange._log.database
     await database.write(lambda connection: outbox_store.move_cursor(connection, CLOUD, verdict.cursor))
-    new = await database.write(lambda connection: _apply(connection, answer, verdict, exchange._clock))
+    take_in = partial(_apply, answer=answer, verdict=verdict, clock=exchange._clock, device_id=exchange._log.device_id)
+    new = await database.write(take_in)
     exchange._log.changed.set()
     return new
 
@@ -287,7 +289,7 @@ BUGS: Final = (
     Bug("the server doubles what is sent again", ((sync.cloud.memory, "_push", _pushed_again),), 1),
     Bug(
         "copies of a home share their numbers",
-        ((sync.cloud.memory, "_push", _pushed_over), (log_store, "any_taken", _always(answer=False))),
+        ((sync.cloud.memory, "_push", _pushed_over), (cloud_store, "_is_forked", _always(answer=False))),
         1,
     ),
     Bug("the server numbers without a lock", ((SimulatedServer, "sync", _unlocked),), 13),
