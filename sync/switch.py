@@ -127,17 +127,18 @@ async def _take_over(rooms: Rooms, former: Profile, clock: Clock, *, goes: bool)
         await replace_document(rooms.document)
         return
     heir = rooms.profile if goes else former
+    between = Neighbours(former.database, lambda: [_neighbour(rooms.profile)])
     try:
         database = await Database.open(former.database)
     except StorageError as error:
         if goes:
             raise  # a guest's words are not removed unread
         log.warning("the profile that leaves cannot be opened (%s)", error.kind)
-        await hand_over(None, _neighbour(heir), rooms.document)
+        await hand_over(None, _neighbour(heir), rooms.document, between)
         return
     try:
         events = Log(database, clock, device_id=rooms.events.device_id, session_id="")
-        await hand_over(rooms.document_of(events), _neighbour(heir), rooms.document)
+        await hand_over(rooms.document_of(events), _neighbour(heir), rooms.document, between)
         if goes:
             await _carry_over(events, rooms)
     finally:

@@ -5,7 +5,8 @@ the server refuses for good is taken apart until the culprit stands alone; it go
 through. A replica whose numbers the server knows under other ids, or that has said there what it does not hold (a
 cloned home, a restored backup), becomes a new replica: what it has not sent yet is numbered anew and keeps its ids, so
 no event is lost or doubled; it makes a key of its own too. A copy under another device id is told that the key is in
-use, and makes its own as well.
+use, and makes its own as well; what it has recorded under the id it had before waits while another installation speaks
+for that one, and nothing else waits with it.
 
 Where another program has written this device's document on the server, its text is read and taken in as events before
 ours goes over it, with the hash of what was read: a later write of that program is foreign again. Text that could not
@@ -29,7 +30,7 @@ from sync.cloud.logins import Session
 from sync.cloud.plan import Verdict, batch, by_code, halves, judge
 from sync.cloud.port import FOREIGN, DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.progress import Pulls
-from sync.errors import CloudUnavailable, DeviceForked, DeviceKeyInUse, Rejected
+from sync.errors import CloudUnavailable, DeviceConflict, DeviceForked, DeviceKeyInUse, Rejected
 from sync.log.log import Log
 from sync.log.model import Cursor, Event, Refusal
 from sync.sections import SyncSettings
@@ -51,6 +52,10 @@ class Round:
     pushed: int = 0
     pulled: int = 0
     quarantined: int = 0
+
+    def and_then(self, more: "Round") -> "Round":
+        """Both."""
+        return Round(self.pushed + more.pushed, self.pulled + more.pulled, self.quarantined + more.quarantined)
 
 
 class DocumentSource(Protocol):
@@ -123,10 +128,11 @@ class Exchange:
         self._log.database.check_writable()  # or a refreshed token, an acknowledgement would be lost
         done = Round()
         resets = forks = 0
+        among: str | None = None  # the device whose events go out; None: whichever id they were recorded under
         stands = set[tuple[str | int | None, ...]]()
         for _ in range(MOST_REQUESTS):
             session = await self._account.session()
-            waiting = await self._log.database.read(lambda connection: store.waiting(connection, self._push_events))
+            waiting = await self._waiting(among)
             events = batch(waiting.events, most_events=self._push_events)
             first = events[0].event_id if events else None
             stand = (waiting.cursor.epoch, waiting.cursor.seq, first, self._taken_in)
@@ -135,11 +141,12 @@ class Exchange:
             stands.add(stand)
             device_id = events[0].device_id if events else self._log.device_id
             try:
-                await self._register(session, device_id)
-                answer, refused = await self._push(session, device_id, events, waiting.cursor)
-                verdict = judge(waiting.cursor, answer)
-                resets += verdict.reset
-                new = await self._apply(answer, verdict)
+                answer, verdict, did = await self._exchanged(session, device_id, events, waiting.cursor)
+            except DeviceConflict:
+                if device_id == self._log.device_id:
+                    raise
+                among = self._log.device_id
+                continue
             except DeviceForked:
                 forks += 1
                 if forks > MOST_FORKS:
@@ -148,11 +155,34 @@ class Exchange:
                 stands.clear()
                 continue
             self.pulls.moved(waiting.cursor, verdict)
-            done = Round(done.pushed + len(answer.acked), done.pulled + new, done.quarantined + refused)
+            resets += verdict.reset
+            done = done.and_then(did)
             owed = device_id == self._log.device_id and await self._take_in_foreign(session, answer)
-            if verdict.caught_up and not owed and (await self._log.outbox()).pending == 0:
+            if verdict.caught_up and not owed and not await self._is_more(among):
                 return done
         raise CloudUnavailable("the server's answers lead nowhere")
+
+    async def _waiting(self, among: str | None) -> store.Waiting:
+        look = partial(store.waiting, most_events=self._push_events, device_id=among)
+        return await self._log.database.read(look)
+
+    async def _is_more(self, among: str | None) -> bool:
+        """Whether something is left to send. Raises DeviceConflict where all that is left bears a former id."""
+        if (await self._log.outbox()).pending == 0:
+            return False
+        if among is None or (await self._waiting(among)).events:
+            return True
+        raise DeviceConflict("what was recorded under a former device id waits: another installation speaks for it")
+
+    async def _exchanged(
+        self, session: Session, device_id: str, events: tuple[Event, ...], cursor: Cursor
+    ) -> tuple[SyncAnswer, Verdict, Round]:
+        """One request, and what is done with its answer."""
+        await self._register(session, device_id)
+        answer, refused = await self._push(session, device_id, events, cursor)
+        verdict = judge(cursor, answer)
+        new = await self._apply(answer, verdict)
+        return answer, verdict, Round(len(answer.acked), new, refused)
 
     async def _report(self) -> None:
         """Tell the administrators what was set aside, when that has changed."""

@@ -45,9 +45,12 @@ def cursor(connection: Connection) -> Cursor:
     return outbox_store.cursor(connection, CLOUD)
 
 
-def waiting(connection: Connection, most_events: int) -> Waiting:
-    """The oldest undelivered events and our place in the server's log, from one view of the database."""
-    positions = outbox_store.pending_positions(connection, CLOUD, most_events)
+def waiting(connection: Connection, most_events: int, *, device_id: str | None = None) -> Waiting:
+    """The oldest undelivered events and our place in the server's log, from one view of the database.
+
+    `device_id`: none but those of this device.
+    """
+    positions = outbox_store.pending_positions(connection, CLOUD, most_events, device_id=device_id)
     found = log_store.at_positions(connection, positions)
     return Waiting(found, cursor(connection))
 

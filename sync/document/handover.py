@@ -4,7 +4,8 @@ It belongs to the leaving profile until its bytes are replaced: what a hand type
 and becomes his events first. What his versions do not hold then (a file that is not understood, that looks lost, that
 was saved a moment ago) is parked in his profile. Only then are the bytes replaced, by compare-and-swap, with the
 arriving profile's newest version; where it has none the file goes. Killed anywhere, the whole of it is done again: a
-file that bears a version of the arriving profile by then is his, and nothing in it is taken for the leaving one's.
+file that bears a version of the arriving profile by then is his, and so is what a hand has made of it since; nothing in
+it is taken for the leaving one's.
 """
 
 import asyncio
@@ -14,9 +15,10 @@ from typing import Final
 
 from sync.document.memory_file import MemoryFile
 from sync.document.model import encode
-from sync.document.neighbours import Neighbour, park
+from sync.document.neighbours import Neighbour, Neighbours, park
+from sync.document.parse import parse
 from sync.document.surface import Sleep, stable_read
-from sync.errors import DocumentChanged, StorageBusy, StorageError
+from sync.errors import DocumentChanged, DocumentUntouchable, StorageBusy, StorageError
 from sync.files import Probe, compare_and_swap, remove_unchanged
 
 ATTEMPTS: Final = 5  # rounds against an editor that saves at the same moment
@@ -25,11 +27,17 @@ log = logging.getLogger(__name__)
 
 
 async def hand_over(
-    leaving: MemoryFile | None, home: Neighbour, arriving: MemoryFile, *, sleep: Sleep = asyncio.sleep
+    leaving: MemoryFile | None,
+    home: Neighbour,
+    arriving: MemoryFile,
+    between: Neighbours,
+    *,
+    sleep: Sleep = asyncio.sleep,
 ) -> None:
     """Replace the leaving profile's document by the arriving one's. `leaving` is None where his memory cannot be read.
 
-    `home` is where what is not in his versions is parked. Raises StorageError, and then the file is still his.
+    `home` is where what is not in his versions is parked. `between` knows, of the leaving profile's neighbours, the
+    arriving one alone. Raises StorageError, and then the file is still his.
     """
 
     async def keep(disk: Probe) -> None:
@@ -38,8 +46,12 @@ async def hand_over(
 
     for _ in range(ATTEMPTS):
         disk = await stable_read(arriving.path, sleep)
-        if leaving is not None and (disk is None or not await arriving.versions.has_written(disk.sha256)):
-            await _settled(leaving)
+        if disk is None or not await arriving.versions.has_written(disk.sha256):
+            if disk is not None and await asyncio.to_thread(_has_owner, between, disk):
+                await _settled(arriving)  # a former attempt came this far, and somebody has typed since
+                return
+            if leaving is not None:
+                await _settled(leaving)
         try:
             await _replace(await stable_read(arriving.path, sleep), arriving, keep)
         except DocumentChanged:
@@ -78,8 +90,15 @@ async def _is_known(leaving: MemoryFile | None, disk: Probe) -> bool:
     return newest is not None and newest.sha256 == disk.sha256
 
 
-async def _settled(leaving: MemoryFile) -> None:
+def _has_owner(neighbours: Neighbours, disk: Probe) -> bool:
     try:
-        await leaving.settle()
+        return neighbours.owner_of(parse(disk.data)) is not None
+    except DocumentUntouchable:
+        return False
+
+
+async def _settled(profile: MemoryFile) -> None:
+    try:
+        await profile.settle()
     except StorageError as error:
-        log.warning("the leaving profile's file could not be settled: %s", error.kind)
+        log.warning("the file could not be settled for its profile: %s", error.kind)

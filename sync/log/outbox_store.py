@@ -23,6 +23,9 @@ _PENDING: Final = (
     .order_by(deliveries.c.position)
     .limit(bindparam("most"))
 )
+_PENDING_OF: Final = _PENDING.join_from(deliveries, events, events.c.position == deliveries.c.position).where(
+    events.c.device_id == bindparam("device")
+)
 _RELEASE: Final = delete(quarantine).where(
     quarantine.c.destination == bindparam("to"), quarantine.c.position == bindparam("at")
 )
@@ -59,9 +62,14 @@ def note_delivered(connection: Connection, destination: str, event_ids: Sequence
         connection.execute(insert(deliveries).from_select(columns, given_back.where(events.c.event_id.in_(event_ids))))
 
 
-def pending_positions(connection: Connection, destination: str, limit: int) -> list[int]:
-    """The oldest undelivered events, in the order they were recorded."""
-    return list(connection.execute(_PENDING, {"to": destination, "most": limit}).scalars())
+def pending_positions(
+    connection: Connection, destination: str, limit: int, *, device_id: str | None = None
+) -> list[int]:
+    """The oldest undelivered events, in the order they were recorded; those of one device where one is named."""
+    asked = {"to": destination, "most": limit}
+    if device_id is None:
+        return list(connection.execute(_PENDING, asked).scalars())
+    return list(connection.execute(_PENDING_OF, {**asked, "device": device_id}).scalars())
 
 
 def unsent_positions(connection: Connection, destination: str, replica_id: str) -> list[int]:

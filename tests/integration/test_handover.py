@@ -28,10 +28,12 @@ class House:
         return self.ann.file
 
     async def to_ben(self) -> None:
-        await hand_over(self.ann.memory, self.anns, self.ben.memory, sleep=self.ben.sleep)
+        between = Neighbours(self.anns.database, lambda: [self.bens])
+        await hand_over(self.ann.memory, self.anns, self.ben.memory, between, sleep=self.ben.sleep)
 
     async def to_ann(self) -> None:
-        await hand_over(self.ben.memory, self.bens, self.ann.memory, sleep=self.ann.sleep)
+        between = Neighbours(self.bens.database, lambda: [self.anns])
+        await hand_over(self.ben.memory, self.bens, self.ann.memory, between, sleep=self.ann.sleep)
 
     def parked(self, neighbour: Neighbour) -> list[str]:
         return [path.read_text("utf-8") for path in neighbour.parked.glob("*.md")]
@@ -116,6 +118,22 @@ async def test_done_again_after_it_was_cut_short_it_ends_the_same(house: House) 
     assert await house.ben.hand_events() == []
 
 
+@pytest.mark.parametrize("wrote", [True, False], ids=["both wrote", "one never did"])
+async def test_what_is_typed_into_the_arriving_one_s_document_before_it_is_done_again_is_his(
+    house: House, *, wrote: bool
+) -> None:
+    (house.ben if wrote else house.ann).clock.move(hours=1)
+    arriving, leaving = (house.ben, house.ann) if wrote else (house.ann, house.ben)
+    await arriving.said("到来者的话")  # the file is his already, and the sidecar died before it could note that
+    arriving.type_under("### 工作习惯", "- 到来者打的一行")
+    await (house.to_ben() if wrote else house.to_ann())
+    assert [event.payload["text"] for event in await arriving.hand_events()] == ["- 到来者打的一行"]
+    assert await leaving.hand_events() == []
+    assert "到来者" not in (await leaving.memory.view()).text
+    assert "到来者打的一行" in arriving.text
+    assert house.parked(house.bens) == []
+
+
 async def test_done_again_for_one_who_has_no_document_nothing_of_the_other_becomes_his(house: House) -> None:
     await house.ann.said("安的第三句")  # the file is Ann's already: only the note that it was Ben's is still to go
     before = house.file.read_bytes()
@@ -128,7 +146,8 @@ async def test_done_again_for_one_who_has_no_document_nothing_of_the_other_becom
 
 async def test_a_profile_that_cannot_be_opened_keeps_the_bytes_of_its_document(house: House) -> None:
     before = house.file.read_text("utf-8")
-    await hand_over(None, house.anns, house.ben.memory, sleep=house.ben.sleep)
+    between = Neighbours(house.anns.database, lambda: [house.bens])
+    await hand_over(None, house.anns, house.ben.memory, between, sleep=house.ben.sleep)
     assert not house.file.exists()
     assert house.parked(house.anns) == [before]
 

@@ -28,6 +28,12 @@ async def in_step(device: Device, server: MemoryServer) -> bool:
     return numbers == there and (await device.log.outbox()).pending == 0 and cursor.seq == cursor.head == len(there)
 
 
+async def in_their_places(device: Device, server: MemoryServer) -> bool:
+    """Whatever the server holds is here, under its number."""
+    numbers = {found.event_id: found.server_seq for found in await device.events() if found.server_seq}
+    return numbers == {found.event_id: found.server_seq for found in server.memories[USER].events}
+
+
 @pytest.mark.parametrize("epoch", [None, "another-life"], ids=["same epoch", "another epoch"])
 @pytest.mark.parametrize("keep", [0, 2, 4])
 async def test_what_a_restored_server_forgot_is_pushed_again(
@@ -247,6 +253,34 @@ async def test_copies_of_a_home_whose_numbers_never_meet_become_two_replicas(
         for one in (first, copy):
             assert set(ids) <= await one.event_ids()
             assert await one.log.verify() == []
+
+
+async def test_a_copy_is_not_held_up_by_what_bears_the_id_of_the_original_which_is_alive(
+    tmp_path: Path, server: MemoryServer, clock: FixedClock
+) -> None:
+    async with open_device(tmp_path / "a", server, clock=clock) as before:
+        await before.log_in()
+        await before.replicator.sync_now()
+        tokens = before.tokens
+        unsent = await before.note("一")
+    (tmp_path / "a").rename(tmp_path / "copy")
+    clock.advance(LIVE_SECONDS + 1)
+    async with (
+        open_device(tmp_path / "a", server, clock=clock) as anew,
+        open_device(tmp_path / "copy", server, name="device-c", clock=clock, tokens=tokens) as copy,
+    ):
+        await anew.log_in()
+        theirs = await anew.note("二")
+        await anew.replicator.sync_now()
+        own = await copy.note("三")
+        with pytest.raises(DeviceConflict):
+            await copy.replicator.sync_now()
+        assert {*theirs, *own} <= set(held(server))
+        assert await in_their_places(copy, server)
+        clock.advance(LIVE_SECONDS + 1)
+        await copy.replicator.sync_now()
+        assert {*theirs, *own, *unsent} <= set(held(server))
+        assert (await copy.log.outbox()).pending == 0
 
 
 async def test_two_live_installations_of_one_device_are_told_and_take_turns_when_one_falls_silent(

@@ -31,6 +31,8 @@ FOUND: Final = {
     2_010: "the same, and a line that was removed by hand was back",
     113: "two copies of a home went on as one replica where no number of theirs met (a local event lay between)",
     529: "a document was sent as of an event that it did not have, and the next one with it was kept out",
+    388: "a copied home was held up by what it had recorded under the id of the original, which was alive",
+    1_707: "what was typed into a document that had just changed hands was the leaving account's, after a power loss",
     211: "a file cut off while newer lines waited was compared with the wrong version",
     # the program was right in these, and the simulation was not
     149: "what an editor had open since before the first login was taken for the second account's",
