@@ -60,6 +60,9 @@ types: setup  ## the TypeScript types of the methods, from the methods table
 lock:  ## pin the newest versions that fit, with hashes and without addresses
 	@uv pip compile -q pyproject.toml --group dev --universal --python-version 3.11 --upgrade \
 	  --generate-hashes --no-emit-index-url --no-header -o requirements.lock
+	@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["embeddings"], sep="\n")' \
+	  | uv pip compile -q - --universal --python-version 3.11 --upgrade \
+	  --generate-hashes --no-emit-index-url --no-header -o requirements-embeddings.lock
 	@uv pip compile -q --group bench --universal --python-version 3.11 --upgrade \
 	  --generate-hashes --no-emit-index-url --no-header -o requirements-bench.lock
 	@uv pip compile -q --group peers --python-version 3.12 --upgrade \

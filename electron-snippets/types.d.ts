@@ -454,7 +454,7 @@ export interface RoundJson {
 export interface SearchJson {
   hits: Array<HitJson>;
   searched: 'all' | 'recent';
-  semantic: 'failed' | 'off' | 'pending' | 'used';
+  semantic: 'failed' | 'off' | 'partial' | 'pending' | 'used';
   since: string | null;
   until: string | null;
 }

@@ -330,7 +330,7 @@ async def _construct(
         devices=devices,
         events=parts.event_store(settings, profile, events, intake, redactor, clock),
         insights=parts.insights(profile, events, clock, writes=is_sidecar),
-        recall=parts.recall(events, clock, settings, moves=is_sidecar),
+        recall=parts.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar),
         daily=parts.daily(settings, profile, events, intake, redactor, clock, moves=is_sidecar),
         archive=parts.archive(events, intake, clock),
         retention=parts.retention(settings, profile, events, intake, clock),

@@ -2,10 +2,12 @@
 
 import asyncio
 import hashlib
+import logging
 import os
 import platform
 from collections.abc import Callable, Coroutine
-from functools import cache
+from contextlib import AsyncExitStack
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +24,7 @@ from sync.cloud.tokens import TokenStore, open_token_store
 from sync.devices import Devices
 from sync.document.memory_file import Beside, MemoryFile
 from sync.entrance import Entrance, Secrets
+from sync.errors import XiaobaiError
 from sync.files import real_target, remove_leftovers
 from sync.jobs import kept_up
 from sync.log.ending import Sessions
@@ -30,7 +33,7 @@ from sync.log.log import Log
 from sync.profiles import Installation, Profile
 from sync.redaction import Redactor
 from sync.replica import Replica
-from sync.settings import Settings
+from sync.settings import Settings, embeddings_key
 from sync.tree.importing import Importer
 from sync.tree.room import EventStore
 from sync.tree.tree import Tree
@@ -39,13 +42,18 @@ if TYPE_CHECKING:
     from sync.archive.room import Archive
     from sync.insights.room import Insights
     from sync.memory.daily.room import Daily
+    from sync.recall.embedder import Embedder
     from sync.recall.search import Recall
     from sync.retention.room import Retention
 
 MEMORY_DATA: Final = "memory-data"  # the folder of seed 002 §3
+EMBEDDINGS_SERVICE: Final = "xiaobai-memory embeddings"  # the name of the API key's entry in the keychain
+QUESTION_PATIENCE: Final = 3.0  # seconds that an answer waits for the vector of its question; a model loads in one
 FIRST_ANSWER: Final = 0.5  # seconds after a start in which nothing else is loaded
 CALM_AFTER_START: Final = 5.0  # seconds until what can wait begins: followers come level first
 LONGEST_WRITE: Final = 60.0  # seconds; whoever began to write a small file before that was killed
+
+_log = logging.getLogger(__name__)
 
 
 def tidy(settings: Settings, profile: Profile, clock: Clock) -> None:
@@ -113,16 +121,70 @@ def insights(profile: Profile, events: Log, clock: Clock, *, writes: bool) -> "C
     return opened
 
 
-def recall(events: Log, clock: Clock, settings: Settings, *, moves: bool) -> "Callable[[], Recall]":
-    """The word index and its answers, made at their first use."""
+def recall(
+    events: Log,
+    clock: Clock,
+    settings: Settings,
+    profile: Profile,
+    redactor: Redactor,
+    stack: AsyncExitStack,
+    *,
+    moves: bool,
+) -> "Callable[[], Recall]":
+    """The word index, its vectors and its answers, made at their first use; `stack` closes what they hold."""
 
     @cache
     def opened() -> "Recall":
-        from sync.recall.search import Recall  # noqa: PLC0415 - see above
+        from sync.recall.meaning import Meaning  # noqa: PLC0415 - see above
+        from sync.recall.search import Recall  # noqa: PLC0415
 
-        return Recall(events, clock, settings.recall, moves=moves)
+        leaves = settings.recall.embeddings == "api"
+        clean = partial(_fit_to_leave, redactor.for_leaving()) if leaves else str
+        embedder = _embedder(settings, profile)
+        meaning = Meaning(events.database, embedder, clean=clean, patience=QUESTION_PATIENCE)
+        stack.push_async_callback(meaning.close)
+        return Recall(events, clock, settings.recall, moves=moves, meaning=meaning)
 
     return opened
+
+
+def _embedder(settings: Settings, profile: Profile) -> "Embedder | None":
+    from sync.recall import worker  # noqa: PLC0415 - the room, which a start need not load
+    from sync.recall.api import ApiEmbedder  # noqa: PLC0415
+    from sync.recall.local import LocalEmbedder  # noqa: PLC0415
+
+    options = settings.recall
+    if options.embeddings == "api":
+        assert options.embeddings_url is not None  # the settings saw to it
+        assert options.embeddings_model is not None
+        key = partial(_embeddings_key, settings, profile)
+        return ApiEmbedder(options.embeddings_url, options.embeddings_model, key, timeout=settings.sync.timeout_seconds)
+    if options.embeddings != "off" and worker.installed():
+        return LocalEmbedder()
+    if options.embeddings == "local":
+        _log.warning("there is no model: install xiaobai-memory[embeddings]; recall searches by words")
+    return None
+
+
+def _embeddings_key(settings: Settings, profile: Profile) -> str | None:
+    """That of the environment, else that of the keychain."""
+    if (given := embeddings_key(os.environ)) is not None:
+        return given
+    found = open_secret_store(
+        profile.folder / "embeddings-key",
+        EMBEDDINGS_SERVICE,
+        profile.name,
+        prefer_file=settings.token_store == "file",  # noqa: S105 - the name of a place
+    ).load()
+    return None if found is None else found.decode("ascii", "ignore").strip() or None
+
+
+def _fit_to_leave(redactor: Redactor, text: str) -> str:
+    """A text as it may leave this device; one that cannot be examined stays here."""
+    try:
+        return redactor.clean(text)
+    except XiaobaiError:
+        return ""
 
 
 def daily(

@@ -15,6 +15,12 @@ class Bound(int):
     """How much is kept, in days or megabytes, at least one; -1: everything. Nobody asks for 0 by accident twice."""
 
 
+class Address(str):
+    """https://…, without a slash at its end; http://… only for this machine."""
+
+    __slots__ = ()
+
+
 class LoadSettings(Section, frozen=True):
     other_devices: Literal["digest", "off"] = "digest"
 
@@ -72,3 +78,6 @@ class RecallSettings(Section, frozen=True):
     preset: Literal["default", "seed000", "seed004"] = "default"
     weights: RecallWeights = RecallWeights()
     scope_days: Annotated[int, Meta(ge=1, le=36_500)] = 30  # how far back the recent part of the memory goes
+    embeddings: Literal["auto", "off", "local", "api"] = "auto"  # auto: local where the extra is installed
+    embeddings_url: Address | None = None  # of an OpenAI-compatible API, as https://…/v1; used with `api` alone
+    embeddings_model: Annotated[str, Meta(min_length=1, max_length=200)] | None = None

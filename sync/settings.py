@@ -26,6 +26,7 @@ from platformdirs import user_data_path
 
 from sync.errors import ServiceKeyRefused, SettingsError
 from sync.sections import (
+    Address,
     Bound,
     DailySettings,
     DocumentSettings,
@@ -42,6 +43,7 @@ from sync.sections import (
 PREFIX: Final = "XIAOBAI_"
 NEST: Final = "__"
 ADMIN_KEYS: Final = (f"{PREFIX}ADMIN_KEY", "SUPABASE_SECRET_KEY")  # the first found; never settings
+EMBEDDINGS_KEY: Final = f"{PREFIX}EMBEDDINGS_KEY"  # of an embeddings API; a secret, so no setting and in no file
 CONFIG_FILE: Final = "config.toml"
 THIS_MACHINE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 HIDDEN: Final = "**********"
@@ -67,12 +69,6 @@ class Secret:
 
     def __hash__(self) -> int:
         return hash(self._text)
-
-
-class Address(str):
-    """https://…, without a slash at its end; http://… only for this machine."""
-
-    __slots__ = ()
 
 
 class Settings(Section, frozen=True):
@@ -118,6 +114,10 @@ class Settings(Section, frozen=True):
             raise SettingsError(
                 f"{PREFIX}{missing} is missing: the address and the key of the Supabase project go together"
             )
+        recall = settings.recall
+        if recall.embeddings == "api" and (recall.embeddings_url is None or recall.embeddings_model is None):
+            missing = "EMBEDDINGS_URL" if recall.embeddings_url is None else "EMBEDDINGS_MODEL"
+            raise SettingsError(f"{PREFIX}RECALL__{missing} is missing: an API is asked by its address and its model")
         return settings
 
     def shown(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _environment(environment: Mapping[str, str], model: type[Section]) -> dict[s
     """What the variables say, nested as the groups are. Raises SettingsError."""
     found: dict[str, Any] = {}
     for variable in sorted(environment, key=str.upper):  # a table as a whole comes before the values that change it
-        if not variable.upper().startswith(PREFIX):
+        if not variable.upper().startswith(PREFIX) or variable.upper() == EMBEDDINGS_KEY:
             continue
         path = variable[len(PREFIX) :].lower().split(NEST)
         kind = _kind(path, model)
@@ -298,6 +298,11 @@ def take_admin_key(environment: MutableMapping[str, str]) -> str:
     if not is_service_key(found[0]):
         raise SettingsError(f"{ADMIN_KEYS[0]} holds no secret key", hint="Use the project's sb_secret_… key.")
     return found[0]
+
+
+def embeddings_key(environment: Mapping[str, str]) -> str | None:
+    """The key of an embeddings API, where the environment has one."""
+    return environment.get(EMBEDDINGS_KEY, "").strip() or None
 
 
 def is_service_key(key: str) -> bool:

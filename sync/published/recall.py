@@ -47,13 +47,14 @@ class HitJson(TypedDict):
 
 
 class SearchJson(TypedDict):
-    """`semantic`: used, or why it was not. `since`, `until`: the time that words of the question named, if any.
+    """`semantic`: whether meaning was asked: of all, of those that have a vector by now (partial), or why not.
 
+    `since`, `until`: the time that words of the question named, if any.
     `searched`: all, or recent where the recent part alone was enough.
     """
 
     hits: list[HitJson]
-    semantic: Literal["off", "used", "pending", "failed"]
+    semantic: Literal["off", "used", "partial", "pending", "failed"]
     since: str | None
     until: str | None
     searched: Literal["all", "recent"]

@@ -6,7 +6,8 @@ from typing import Final, Literal
 
 from sync.recall.fuse import Preset
 
-Semantic = Literal["off", "used", "pending", "failed"]  # whether meaning was asked, or why it was not
+# Whether meaning was asked: of every item, of those that have a vector by now, or why it was not.
+Semantic = Literal["off", "used", "partial", "pending", "failed"]
 
 SEARCH_LIMIT: Final = 10  # hits of a search that names no limit
 LARGEST_LIMIT: Final = 200

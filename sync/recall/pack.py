@@ -1,8 +1,9 @@
 """Hits → what is put before a message: few, short, dated, as data that cannot give orders. Pure.
 
 Decisions
-    Only what certainly has to do with the message is packed: its words cover a good part of the message's, or its
-    meaning stands out. Else nothing is said at all.
+    Only what certainly has to do with the message is packed: its words cover a good part of the message's. Meaning has
+    a say in which of those come first, but none in this: something always stands out, and silence would never come.
+    Else nothing is said at all.
     Newest first, one or two sentences each, those that hold the most of what was asked. Every line names its day and
     whose words it is, and can be recognised when it comes back (`recalled`).
 """
@@ -55,10 +56,8 @@ def packed(hits: Sequence[Hit], asked: Mapping[str, float], *, fence: str, max_c
     return Packed(_framed([line for _, line in chosen], fence), tuple(hit for hit, _ in chosen))
 
 
-def is_relevant(hit: Hit, *, certain: float) -> bool:
-    """`certain`: the semantic part from which on meaning alone is enough."""
-    meant = hit.parts.semantic is not None and hit.parts.semantic >= certain
-    return hit.parts.cover >= COVERED or meant
+def is_relevant(hit: Hit) -> bool:
+    return hit.parts.cover >= COVERED
 
 
 def excerpt(text: str, asked: Mapping[str, float]) -> str:

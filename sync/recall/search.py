@@ -6,12 +6,13 @@ Decisions
     The same question is answered from what was found before, until the database has changed.
     Common terms are counted, not read: the holders of the rarest terms are the candidates, `CANDIDATES` rows of them at
     most, newest first. So a question costs the same whether a thousand or a hundred thousand items hold 我们.
+    Meaning proposes as many items as words do, and lifts what was said beside them as words do.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection
 
@@ -22,15 +23,21 @@ from sync.log.log import Log
 from sync.recall import pack, store
 from sync.recall.dedup import folded
 from sync.recall.fuse import Fused, Preset, factor, fused, preset_of
-from sync.recall.model import Answer, Ask, Hit, Kept, Parts, Scope
+from sync.recall.meaning import Meaning, Question
+from sync.recall.model import LARGEST_LIMIT, Answer, Ask, Hit, Kept, Parts, Scope, Semantic
 from sync.recall.query import Wanted, matches_phrases, wanted
 from sync.recall.score import NEIGHBOUR, Match, matches
 from sync.recall.store import Filter
 from sync.recall.view import RecallView
 from sync.sections import RecallSettings
+from sync.signals import wait_for_any
+
+if TYPE_CHECKING:
+    from sync.recall.matrix import Asked
 
 CANDIDATES: Final = 12_000  # rows of the word index that one question reads
 COUNTED: Final = 1_500  # holders of a term up to which they are counted one by one
+WEIGHED: Final = 400  # of what words propose, those that are weighed against meaning
 LOOKED_AT: Final = 120  # of the best candidates, those whose text is read
 THIN: Final = 3  # hits of the recent part below which the old part is searched too
 KEPT_ANSWERS: Final = 64
@@ -39,17 +46,22 @@ LOOK_AGAIN: Final = 0.05
 CALM: Final = 0.5  # seconds that a burst of updates, or a start, has before its words are indexed
 DAY_MS: Final = 86_400_000
 FENCE_BYTES: Final = 6
+EMBED_AGAIN: Final = 60.0  # seconds after which vectors that could not be made are tried again
+PER_LINE: Final = 3  # hits asked for each line of a context: those found by meaning alone do not enter it
 
 
 class Recall:
     """One profile's index and its answers. `moves`: whether this process may bring the index level."""
 
-    def __init__(self, log: Log, clock: Clock, options: RecallSettings, *, moves: bool) -> None:
+    def __init__(
+        self, log: Log, clock: Clock, options: RecallSettings, *, moves: bool, meaning: Meaning | None = None
+    ) -> None:
         self.follower = Follower(log, RecallView(), clock)
         self._log = log
         self._clock = clock
         self._options = options
         self._moves = moves
+        self.meaning = meaning or Meaning(log.database, None, clean=str, patience=0.0)
         given = options.weights
         self._preset = preset_of(options.preset, keyword=given.keyword, semantic=given.semantic, decay=given.decay)
         self._level_at: object = None
@@ -57,12 +69,17 @@ class Recall:
         self._answers_at: object = None
 
     async def keep_up(self) -> None:
-        """Follow the log until cancelled, a moment behind it: a question asks for the rest itself."""
+        """Follow the log until cancelled, a moment behind it: a question asks for the rest itself.
+
+        Vectors are made while nothing new comes.
+        """
         await asyncio.sleep(CALM)
         while True:
             seen = self._log.changed.count
             await self.follower.catch_up()
-            await self._log.changed.wait(seen)
+            while self.meaning.is_on and self._log.changed.count == seen and await self.meaning.embed_some():
+                pass
+            await wait_for_any(EMBED_AGAIN if self.meaning.has_failed else None, (self._log.changed, seen))
             await asyncio.sleep(CALM)
 
     async def search(self, ask: Ask) -> Answer:
@@ -74,46 +91,61 @@ class Recall:
         key = (ask, self._clock.now().date().isoformat())
         if key not in self._answers:
             answer = await self._answer(ask)
-            if self._log.database.is_steady(token) and len(self._answers) < KEPT_ANSWERS:
+            is_settled = answer.semantic not in {"pending", "failed"} and self._log.database.is_steady(token)
+            if is_settled and len(self._answers) < KEPT_ANSWERS:
                 self._answers[key] = answer
             return answer
         return self._answers[key]
 
     async def context(self, ask: Ask, *, max_chars: int) -> pack.Packed:
         """What to put before a message; an empty text where nothing has to do with it."""
-        answer = await self.search(replace(ask, scope=Scope.RECENT if ask.scope is Scope.ALL else ask.scope))
+        limit = min(ask.limit * PER_LINE, LARGEST_LIMIT)
+        scope = Scope.RECENT if ask.scope is Scope.ALL else ask.scope
+        answer = await self.search(replace(ask, scope=scope, limit=limit))
         sought = wanted(ask.query, ask.turns, self._clock.now())
-        relevant = folded((hit for hit in answer.hits if pack.is_relevant(hit, certain=2.0)), strictly=True)
+        relevant = folded((hit for hit in answer.hits if pack.is_relevant(hit)), strictly=True)[: ask.limit]
         fence = self._clock.random_bytes(FENCE_BYTES).hex()
         return pack.packed(relevant, sought.terms, fence=fence, max_chars=max_chars, here=self._log.device_id)
 
     async def _answer(self, ask: Ask) -> Answer:
         now_ms = milliseconds(self._clock.now())
+        sought = wanted(ask.query, ask.turns, self._clock.now())
+        preset = ask.preset or self._preset
+        question = await self.meaning.question(sought.text) if preset.semantic else Question("off")
+        asked = replace(ask, limit=min(ask.limit, preset.limit or ask.limit), preset=preset)
         if ask.scope is Scope.RECENT:
             hot_since = now_ms - self._options.scope_days * DAY_MS
-            recent = await self._within(replace(ask, since_ms=max(ask.since_ms or hot_since, hot_since)))
-            if len(recent.hits) >= min(THIN, ask.limit):
+            recent = await self._within(
+                replace(asked, since_ms=max(ask.since_ms or hot_since, hot_since)), sought, question
+            )
+            if len(recent.hits) >= min(THIN, asked.limit):
                 return replace(recent, cold=False)
-        return await self._within(ask)
+        return await self._within(asked, sought, question)
 
-    async def _within(self, ask: Ask) -> Answer:
-        sought = wanted(ask.query, ask.turns, self._clock.now())
+    async def _within(self, ask: Ask, sought: Wanted, question: Question) -> Answer:
         named = sought.since_ms is not None and ask.since_ms is None and ask.until_ms is None
         if named and not sought.prefers:
-            answer = await self._asked(ask, sought, Filter(ask.project_id, sought.since_ms, sought.until_ms, ask.kinds))
+            span = Filter(ask.project_id, sought.since_ms, sought.until_ms, ask.kinds)
+            answer = await self._asked(ask, sought, question, span)
             if answer.hits:
                 return answer
-        return await self._asked(ask, sought, Filter(ask.project_id, ask.since_ms, ask.until_ms, ask.kinds))
+        return await self._asked(ask, sought, question, Filter(ask.project_id, ask.since_ms, ask.until_ms, ask.kinds))
 
-    async def _asked(self, ask: Ask, sought: Wanted, within: Filter) -> Answer:
-        preset = ask.preset or self._preset
-        limit = min(ask.limit, preset.limit or ask.limit)
+    async def _asked(self, ask: Ask, sought: Wanted, question: Question, within: Filter) -> Answer:
         now_ms = milliseconds(self._clock.now())
-        work: Callable[[Connection], list[Hit]] = lambda connection: _hits(  # noqa: E731 - one transaction's work
-            connection, sought, within, preset, limit=limit, now_ms=now_ms
-        )
-        hits = await self._log.database.read(work)
-        return Answer(tuple(hits), "off", within.since_ms, within.until_ms)
+
+        def work(connection: Connection) -> tuple[list[Hit], Semantic]:
+            if not store.exists(connection):
+                return [], "off" if question.state == "off" else "pending"  # nobody has kept this profile's index yet
+            words = _matches(connection, sought, within)
+            semantic, asked = self.meaning.asked(connection, question)
+            meant = None if asked is None else _meant(connection, asked, words[:WEIGHED], within)
+            assert ask.preset is not None
+            order = fused(words if meant is None else words[:WEIGHED], meant, ask.preset)
+            return _hits(connection, order, sought, ask.preset, limit=ask.limit, now_ms=now_ms), semantic
+
+        hits, semantic = await self._log.database.read(work)
+        return Answer(tuple(hits), semantic, within.since_ms, within.until_ms)
 
     async def _be_level(self) -> None:
         """Take in what the log has and the index has not."""
@@ -142,20 +174,30 @@ class Recall:
 
 
 def _hits(
-    connection: Connection, sought: Wanted, within: Filter, preset: Preset, *, limit: int, now_ms: int
+    connection: Connection, order: Sequence[Fused], sought: Wanted, preset: Preset, *, limit: int, now_ms: int
 ) -> list[Hit]:
-    if not store.exists(connection):
-        return []  # nobody has kept the index of this profile yet
-    words = _matches(connection, sought, within)
-    order = fused(words, None, preset)[: max(LOOKED_AT, limit * 3)]
-    ready = store.kept(connection, [item.item_id for item in order])
+    first = order[: max(LOOKED_AT, limit * 3)]
+    ready = store.kept(connection, [item.item_id for item in first])
     hits = [
         _hit(item, ready[item.item_id], sought, preset, now_ms)
-        for item in order
+        for item in first
         if item.item_id in ready and matches_phrases(ready[item.item_id].text, sought.phrases)
     ]
     hits.sort(key=lambda hit: (-hit.score, -hit.kept.item_id))
     return _with_neighbours(connection, folded(hits)[:limit])
+
+
+def _meant(connection: Connection, asked: "Asked", words: Sequence[Match], within: Filter) -> dict[int, float]:
+    """How far what meaning proposes stands out, and what words propose; with what neighbours in a conversation add."""
+    best = asked.best(LOOKED_AT, store.allowed(connection, within))
+    turns = store.turns(connection, list(best))
+    beside = {other for near in turns.values() for other in near}
+    known = asked.of(list({*best, *beside, *(match.item_id for match in words)}))
+    found = {item_id: known[item_id] for item_id in (*best, *(match.item_id for match in words)) if item_id in known}
+    for item_id in best:
+        lift = max((known.get(other, 0.0) for other in turns.get(item_id, ())), default=0.0)
+        found[item_id] += NEIGHBOUR * max(lift, 0.0)
+    return found
 
 
 def _with_neighbours(connection: Connection, hits: list[Hit]) -> list[Hit]:

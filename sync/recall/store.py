@@ -16,6 +16,7 @@ from typing import Any, Final
 from sqlalchemy import Connection
 
 from sync.clock import EPOCH
+from sync.recall import vector_store
 from sync.recall.items import PLACES, is_turn
 from sync.recall.model import Kept
 from sync.recall.segment import terms
@@ -97,9 +98,9 @@ class Filter:
 
 def create(connection: Connection) -> None:
     """Make the tables anew, empty."""
-    for name in _NAMES:
+    for name in (*_NAMES, *vector_store.NAMES):
         connection.exec_driver_sql(f"drop table if exists {name}")
-    for statement in _TABLES:
+    for statement in (*_TABLES, *vector_store.TABLES):
         connection.exec_driver_sql(statement)
 
 
@@ -134,7 +135,8 @@ def put(connection: Connection, rows: Sequence[Row]) -> None:
 
 
 def remove(connection: Connection, rows: Sequence[Row]) -> None:
-    """Take rows out, with every word of theirs."""
+    """Take rows out, with every word of theirs and their vectors."""
+    vector_store.remove(connection, [row.item_id for row in rows])
     for row in rows:
         found = row.words()
         connection.exec_driver_sql(_UNINDEX, (row.item_id, " ".join(dict.fromkeys(found))))
@@ -197,6 +199,14 @@ def holders(connection: Connection, term: str, asked: Filter, limit: int) -> lis
     )
     found: list[tuple[int, int]] = _cursor(connection).execute(statement, (_quoted(term), *given, limit)).fetchall()
     return found
+
+
+def allowed(connection: Connection, asked: Filter) -> set[int] | None:
+    """The items that a filter lets through; None where it filters nothing."""
+    where, given = asked.where()
+    if not where:
+        return None
+    return set(connection.exec_driver_sql(f"select i.id from recall_items i where true{where}", tuple(given)).scalars())
 
 
 def kept(connection: Connection, item_ids: Sequence[int]) -> dict[int, Kept]:

@@ -11,7 +11,7 @@ from sync.recall import store
 from sync.recall.items import ANSWER, QUESTION, Gone, Item, changes, item_id
 from sync.recall.store import Row
 
-RULES: Final = 2  # raised whenever terms, items or tables change
+RULES: Final = 3  # raised whenever terms, items or tables change
 _LINES: Final = {".q": QUESTION, ".a": ANSWER}  # the ends of the ids of an exchange's two lines
 
 

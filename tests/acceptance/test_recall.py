@@ -72,3 +72,24 @@ def test_a_hand_edit_is_found_too(home: Home) -> None:
             return bool(app.call("recall/search", query="会议", kinds=["entry"])["hits"])
 
         eventually(found)
+
+
+def test_with_the_extra_a_paraphrase_is_found_and_without_it_the_answer_says_so(tmp_path: Path) -> None:
+    query = "登高望远"  # which shares no word with any of the facts
+    with Sidecar(Home(tmp_path / "without")) as app:
+        app.call("events/appendBatch", events=facts(*FACTS))
+        answer = app.call("recall/search", query=query)
+        assert (answer["hits"], answer["semantic"]) == ([], "off")
+    home = Home(tmp_path / "with", RECALL__EMBEDDINGS="auto")
+    with Sidecar(home) as app:
+        app.call("events/appendBatch", events=facts(*FACTS))
+        eventually(lambda: app.call("recall/search", query=query)["semantic"] == "used", within=120.0)
+        best = app.call("recall/search", query=query)["hits"][0]
+        assert (best["text"], best["parts"]["semantic"]) == (FACTS[2], 1.0)
+        app.call("events/forget", eventIds=[f"fact-{FACTS[2]}"])
+        assert FACTS[2] not in [hit["text"] for hit in app.call("recall/search", query=query)["hits"]]
+        told = app.call("recall/search", query="爬山", weights={"keyword": 1, "semantic": 0})
+        assert told["semantic"] == "off"
+    weighed = Home(tmp_path / "with", RECALL__EMBEDDINGS="auto", RECALL__WEIGHTS__SEMANTIC="0")
+    assert weighed.json("search", query) == {**answer, "hits": []}
+    eventually(lambda: home.json("search", "boiling a kettle")["semantic"] == "used")

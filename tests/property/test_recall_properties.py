@@ -6,10 +6,11 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy import Connection
 
-from sync.recall import store
+from sync.recall import store, vector_store
 from sync.recall.segment import telling, terms
-from tests.integration.recall_desk import open_desk
+from tests.integration.recall_desk import LetterEmbedder, open_desk
 
 HAN = st.text("的了我你天地火锅重试爬山海边记忆日出部署项目", min_size=1, max_size=6)
 LATIN = st.text("abcdeXYZ012_-./", min_size=1, max_size=10).filter(lambda word: any(map(str.isalnum, word)))
@@ -45,3 +46,36 @@ def test_any_word_in_the_store_is_found_and_what_leaves_is_not(notes: list[list[
 
     with tempfile.TemporaryDirectory() as folder:
         asyncio.run(living(Path(folder)))
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(WORDS, min_size=1, max_size=6), st.lists(WORDS, max_size=4), st.data())
+def test_vectors_that_grew_are_those_made_anew_and_what_is_forgotten_has_none(
+    notes: list[list[str]], later: list[list[str]], data: st.DataObject
+) -> None:
+    async def living(folder: Path) -> None:
+        async with open_desk(folder, embedder=LetterEmbedder()) as desk:
+            ids = await desk.keep(*(" ".join(words) for words in notes))
+            await desk.embed()
+            assert (await desk.ask(notes[0][0])).semantic == "used"
+            await desk.forget(data.draw(st.sampled_from(ids)))
+            if later:
+                await desk.keep(*(" ".join(words) for words in later))
+            await desk.ask("any")  # which brings the index level
+            items = {row.item_id for row in await desk.device.database.read(lambda one: list(store.everything(one)))}
+            assert {row.item_id for row in await desk.device.database.read(_vectors)} <= items
+            await desk.embed()
+            grown = await desk.device.database.read(_vectors)
+            assert {row.item_id for row in grown} == items
+            found = await desk.ask(notes[0][0], limit=200)
+            await desk.recall.follower.rebuild()
+            await desk.embed()
+            assert await desk.device.database.read(_vectors) == grown
+            assert await desk.ask(notes[0][0], limit=200) == found
+
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(living(Path(folder)))
+
+
+def _vectors(connection: Connection) -> list[vector_store.Row]:
+    return vector_store.after(connection, 0)

@@ -81,10 +81,23 @@ def test_an_item_of_both_sides_comes_before_one_of_either() -> None:
     assert found[0].item_id == 2
 
 
+def test_words_count_more_where_one_item_holds_most_of_the_question() -> None:
+    def first(cover: float) -> int:
+        return fused([Match(1, 0.4, cover)], {2: 3.0, 1: 0.3}, Preset(0.4, 0.6, leaning=1.0))[0].item_id
+
+    assert first(0.2) == 2
+    assert first(0.8) == 1
+
+
+def test_what_stands_out_less_than_an_ordinary_item_counts_as_one() -> None:
+    (item,) = fused([Match(1, 0.4, 0.5)], {1: -2.0}, PRESETS["seed000"])
+    assert item.semantic == 0.0
+
+
 @pytest.mark.parametrize("name", ["default", "seed000", "seed004"])
 def test_the_presets_weigh_as_their_documents_say(name: str) -> None:
     preset = PRESETS[name]
-    (item,) = [item for item in fused([Match(1, 0.4, 0.5)], {2: 0.9, 1: 0.1}, preset) if item.item_id == 1]
+    (item,) = [item for item in fused([Match(1, 0.4, 0.2)], {2: 0.9}, preset) if item.item_id == 1]
     assert item.score == pytest.approx(preset.keyword)
     assert (PRESETS["seed000"].keyword, PRESETS["seed000"].semantic, PRESETS["seed000"].decay) == (0.4, 0.6, 0.95)
     assert (PRESETS["seed004"].keyword, PRESETS["seed004"].semantic, PRESETS["seed004"].limit) == (0.3, 0.7, 2)

@@ -2,13 +2,14 @@
 
 import base64
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from sync.errors import ServiceKeyRefused, SettingsError
-from sync.settings import Secret, Settings, is_service_key
+from sync.settings import Secret, Settings, embeddings_key, is_service_key
 
 KEY = "sb_publishable_ThisIsTheKeyThatNobodyMaySee"
 SECRET = "sb_secret_ThisOneEvenLess"
@@ -140,6 +141,8 @@ def test_an_unknown_name_in_the_file_is_refused_and_named(home: Path, text: str,
         ("SYNC", "not json"),
         ("MEMORY_FILE", ""),
         ("DATA_DIR", ""),
+        ("RECALL__EMBEDDINGS", "remote"),
+        ("RECALL__EMBEDDINGS_URL", "http://example.com/v1"),
     ],
 )
 def test_a_bad_value_is_refused_under_the_name_of_its_setting(
@@ -149,6 +152,23 @@ def test_a_bad_value_is_refused_under_the_name_of_its_setting(
     message = refusal().message
     assert f"XIAOBAI_{variable}" in message
     assert len(value) < 4 or value not in message
+
+
+def test_an_embeddings_api_needs_address_and_model_and_its_key_is_no_setting(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XIAOBAI_RECALL__EMBEDDINGS", "api")
+    assert "XIAOBAI_RECALL__EMBEDDINGS_URL" in refusal().message
+    monkeypatch.setenv("XIAOBAI_RECALL__EMBEDDINGS_URL", "https://example.com/v1/")
+    assert "XIAOBAI_RECALL__EMBEDDINGS_MODEL" in refusal().message
+    monkeypatch.setenv("XIAOBAI_RECALL__EMBEDDINGS_MODEL", "small")
+    monkeypatch.setenv("XIAOBAI_EMBEDDINGS_KEY", SECRET)
+    assert Settings.gather().recall.embeddings_url == "https://example.com/v1"
+    assert embeddings_key(os.environ) == SECRET
+    assert SECRET not in str(Settings.gather().shown())
+    monkeypatch.delenv("XIAOBAI_EMBEDDINGS_KEY")
+    write_config(home, f'embeddings_key = "{SECRET}"')
+    assert "embeddings_key" in refusal().message
 
 
 def test_a_table_as_json_in_one_variable_is_checked_like_the_file(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

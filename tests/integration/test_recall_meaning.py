@@ -1,0 +1,231 @@
+"""Recall by meaning: what shares no word is found, nothing waits for a vector, and what goes takes its own along."""
+
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection
+
+from sync.recall import vector_store
+from sync.recall.api import ApiEmbedder
+from sync.recall.embedder import Unembedded
+from sync.recall.fuse import Preset
+from sync.recall.local import LocalEmbedder
+from tests.integration.recall_desk import LetterEmbedder, open_desk
+from tests.support import REDACTOR
+
+FACTS = (
+    "支付接口失败后重试三次",
+    "周末和小李去吃了重庆火锅",
+    "国庆节去黄山爬山",
+    "猫咪喜欢睡在窗台上",
+    "Deploys happen on Fridays",
+    "The kettle is broken",
+)
+PARAPHRASES = [("我养的宠物", 3), ("想吃辣的", 1), ("登高望远", 2), ("when do we release", 4), ("boiling water", 5)]
+
+
+def vectors(connection: Connection) -> set[int]:
+    return set(vector_store.ids(connection))
+
+
+async def test_the_real_models_find_what_shares_no_word(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, embedder=LocalEmbedder(), patience=120.0) as desk:
+        await desk.keep(*FACTS)
+        await desk.embed()
+        for query, right in PARAPHRASES:
+            answer = await desk.ask(query)
+            assert answer.semantic == "used"
+            assert answer.hits[0].kept.text == FACTS[right], query
+            assert answer.hits[0].parts.semantic == 1.0
+        assert (await desk.found("重试"))[0] == FACTS[0]
+
+
+async def test_without_models_words_alone_answer_and_the_answer_says_so(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        await desk.keep(*FACTS)
+        await desk.embed()
+        answer = await desk.ask("登高望远")
+        assert (answer.hits, answer.semantic) == ((), "off")
+
+
+async def test_an_answer_says_how_much_of_the_memory_has_vectors(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, embedder=LetterEmbedder()) as desk:
+        await desk.keep(*FACTS)
+        assert (await desk.ask("爬山")).semantic == "pending"
+        await desk.embed()
+        assert (await desk.ask("爬山")).semantic == "used"
+        await desk.keep("又去了泰山")
+        assert (await desk.ask("爬山")).semantic == "partial"
+        words_alone = await desk.ask("爬山", preset=Preset(1.0, 0.0))
+        assert (words_alone.semantic, words_alone.hits[0].parts.semantic) == ("off", None)
+
+
+async def test_a_vector_that_does_not_come_in_time_is_not_waited_for(tmp_path: Path) -> None:
+    embedder = LetterEmbedder()
+    async with open_desk(tmp_path, embedder=embedder, patience=0.2) as desk:
+        await desk.keep(*FACTS)
+        await desk.embed()
+        embedder.held = asyncio.Event()
+        late = await desk.ask("爬山")
+        assert (late.semantic, late.hits[0].kept.text) == ("pending", FACTS[2])
+        embedder.held.set()
+        embedder.held = None
+        assert (await desk.ask("爬山")).semantic == "used"
+
+
+async def test_a_model_that_breaks_leaves_words_and_is_tried_again(tmp_path: Path) -> None:
+    embedder = LetterEmbedder()
+    async with open_desk(tmp_path, embedder=embedder) as desk:
+        await desk.keep(*FACTS)
+        embedder.broken = True
+        await desk.embed()
+        assert (await desk.ask("爬山")).semantic == "failed"
+        assert (await desk.found("爬山")) == [FACTS[2]]
+        embedder.broken = False
+        await desk.embed()
+        assert (await desk.ask("爬山")).semantic == "used"
+
+
+async def test_the_vectors_of_another_model_are_made_anew(tmp_path: Path) -> None:
+    embedder = LetterEmbedder()
+    async with open_desk(tmp_path, embedder=embedder) as desk:
+        await desk.keep(*FACTS)
+        await desk.embed()
+        await desk.ask("爬山")
+        embedder.name, embedder._dimension = "more letters", 48
+        assert (await desk.ask("火锅")).semantic == "pending"
+        await desk.embed()
+        assert (await desk.ask("火锅")).semantic == "used"
+        made = await desk.device.database.read(vector_store.made)
+        assert made.model == "more letters"
+        assert len(await desk.device.database.read(vectors)) == len(FACTS)
+
+
+async def test_what_is_forgotten_or_edited_while_it_is_embedded_gets_no_vector(tmp_path: Path) -> None:
+    embedder = LetterEmbedder()
+    async with open_desk(tmp_path, embedder=embedder) as desk:
+        ids = await desk.keep(*FACTS)
+        await desk.recall.follower.catch_up()
+        embedder.held = asyncio.Event()
+        making = asyncio.create_task(desk.meaning.embed_some())
+        await desk.forget(ids[2])
+        await desk.recall.follower.catch_up()
+        embedder.held.set()
+        await making
+        assert len(await desk.device.database.read(vectors)) == len(FACTS) - 1
+        assert FACTS[2] not in await desk.found("爬山", limit=200)
+
+
+async def test_filters_hold_for_meaning_too(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, embedder=LetterEmbedder()) as desk:
+        await desk.keep(*FACTS)
+        await desk.keep("爬山的装备", kind="message", project_id="proj_b")
+        await desk.embed()
+        assert await desk.found("国庆节去黄山爬山", project_id="proj_b") == ["爬山的装备"]
+        assert await desk.found("爬山的装备", kinds=("message",)) == ["爬山的装备"]
+
+
+@pytest.mark.parametrize("program", ["raise SystemExit(3)", "print('no json')", "import time; print('[]')"])
+async def test_models_that_do_not_load_are_told_as_that(program: str) -> None:
+    embedder = LocalEmbedder((sys.executable, "-c", program))
+    with pytest.raises(Unembedded):
+        await embedder.embed(["火锅"], query=True)
+    await embedder.close()
+
+
+async def test_a_child_that_dies_is_begun_anew_and_a_cancelled_question_mixes_up_no_answers() -> None:
+    program = """
+import sys
+print('{"name": "n", "dimension": 1}', flush=True)
+for line in sys.stdin:
+    if "die" in line:
+        raise SystemExit
+    if "slow" not in line:
+        sys.stdout.buffer.write(b"abcd")
+        sys.stdout.flush()
+"""
+    embedder = LocalEmbedder((sys.executable, "-c", program))
+    assert await embedder.identity() == "n"
+    with pytest.raises(Unembedded):
+        await embedder.embed(["die"], query=False)
+    slow = asyncio.create_task(embedder.embed(["slow"], query=False))
+    await asyncio.sleep(0)
+    slow.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await slow
+    assert await embedder.embed(["a"], query=False) == [b"abcd"]
+    await embedder.close()
+    with pytest.raises(Unembedded):
+        await embedder.identity()
+
+
+# --- an API ---------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def api(answer: Any = None, status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """An OpenAI-compatible server on this machine; what it was asked, with the key it was given."""
+    heard: list[dict[str, Any]] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            heard.append({"path": self.path, "key": self.headers.get("Authorization"), **asked})
+            rows = [{"index": at, "embedding": [1.0, float(at), 0.5]} for at in range(len(asked["input"]))]
+            body = json.dumps({"data": rows[::-1]} if answer is None else answer).encode()
+            self.send_response(status)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/v1", heard
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+async def test_an_api_is_asked_with_the_key_and_gets_redacted_text_only(tmp_path: Path) -> None:
+    with api() as (url, heard):
+        embedder = ApiEmbedder(url, "small", lambda: "k3y", timeout=20.0)
+        async with open_desk(tmp_path, embedder=embedder, clean=REDACTOR.clean) as desk:
+            await desk.keep(*FACTS)
+            await desk.embed()
+            assert (await desk.ask("我的电话是 13812345678")).semantic == "used"
+            assert (await desk.device.database.read(vector_store.made)).model.startswith("small at 127.0.0.1:")
+    assert {(one["path"], one["key"], one["model"]) for one in heard} == {("/v1/embeddings", "Bearer k3y", "small")}
+    assert heard[0]["input"] == list(FACTS)
+    assert heard[-1]["input"] == ["我的电话是 [手机号]"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "status"),
+    [
+        ({"error": {"message": "no"}}, 401),
+        ({"data": []}, 200),
+        ({"data": [{"index": 0, "embedding": ["x"]}]}, 200),
+        ({"data": [{"index": 0, "embedding": []}]}, 200),
+        ([], 200),
+        ({}, 503),
+    ],
+)
+async def test_an_api_that_gives_no_vectors_is_told_as_that(answer: Any, status: int) -> None:
+    with api(answer, status) as (url, _):
+        embedder = ApiEmbedder(url, "small", lambda: None, timeout=20.0)
+        with pytest.raises(Unembedded):
+            await embedder.embed(["火锅"], query=True)
+        await embedder.close()

@@ -1,0 +1,92 @@
+"""The vectors in memory: little is lost by packing, kinds of script do not hide each other, many are found as few."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from sync.recall import matrix
+from sync.recall.embedder import PASSAGE, QUESTION, beginning, ending, is_dense
+from sync.recall.matrix import Floats, Matrix, packed, unpacked
+from sync.recall.vector_store import Row
+
+
+def units(count: int, dimension: int = 64, seed: int = 7) -> Floats:
+    found = np.random.default_rng(seed).standard_normal((count, dimension), dtype=np.float32)
+    scaled: Floats = found / np.linalg.norm(found, axis=1, keepdims=True)
+    return scaled
+
+
+def filled(vectors: Floats, *, dense: bool = False, first: int = 1) -> Matrix:
+    held = Matrix("m", 0)
+    held.add([Row(first + at, dense, packed(vector.tobytes())) for at, vector in enumerate(vectors)])
+    return held
+
+
+def test_packing_loses_a_hundredth_of_a_cosine_at_most() -> None:
+    for one, other in itertools.pairwise(units(50)):
+        assert float(unpacked(packed(one.tobytes())) @ other) == pytest.approx(float(one @ other), abs=0.01)
+    assert not unpacked(packed(bytes(64))).any()
+
+
+def test_the_nearest_item_stands_out_most_and_an_opposite_one_is_not_proposed() -> None:
+    vectors = units(40)
+    vectors[5] = -vectors[3]
+    best = filled(vectors).asked(vectors[3].tobytes()).best(10, None)
+    assert next(iter(sorted(best, key=lambda item: -best[item]))) == 4
+    assert 6 not in best
+    assert filled(vectors).asked(vectors[3].tobytes()).of([4, 99]).keys() == {4}
+
+
+def test_only_what_a_filter_lets_through_is_proposed() -> None:
+    vectors = units(40)
+    assert filled(vectors).asked(vectors[3].tobytes()).best(10, {8, 9}).keys() <= {8, 9}
+
+
+def test_one_item_alone_is_proposed() -> None:
+    (vector,) = units(1)
+    assert filled(vector[None]).asked(vector.tobytes()).best(10, None) == {1: 1.0}
+
+
+def test_notes_of_one_script_do_not_hide_the_best_of_another() -> None:
+    """As with e5: for a Chinese question any Chinese note lies nearer than every English one."""
+    script, question = units(2, seed=9)
+    english, chinese = units(60), units(60, seed=8)
+    english[7] += question
+    chinese = chinese * 0.3 + script
+    held = Matrix("m", 0)
+    held.add([Row(at + 1, False, packed(vector.tobytes())) for at, vector in enumerate(english)])
+    held.add([Row(at + 61, True, packed(vector.tobytes())) for at, vector in enumerate(chinese)])
+    asked = question * 0.4 + script
+    assert int(np.argmax(np.concatenate([english, chinese]) @ asked)) >= 60
+    best = held.asked(asked.tobytes()).best(10, None)
+    assert max(best, key=lambda item: best[item]) == 8
+
+
+def test_of_many_items_the_same_ones_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = units(3_000) + units(1, seed=3)[0]  # with a middle that is not nought, as models have it
+    question = vectors[1_234] + 0.3 * units(1, seed=4)[0]
+    exact = filled(vectors).asked(question.tobytes()).best(5, None)
+    monkeypatch.setattr(matrix, "EXACT", 100)
+    monkeypatch.setattr(matrix, "NEAREST", 600)
+    held = filled(vectors[:2_000])
+    assert held.asked(question.tobytes()).best(5, None)
+    held.add([Row(2_001 + at, False, packed(vector.tobytes())) for at, vector in enumerate(vectors[2_000:])])
+    held.keep([item for item in range(1, 3_001) if item != 2_999], 1)
+    found = held.asked(question.tobytes()).best(5, None)
+    assert max(found, key=lambda item: found[item]) == 1_235
+    assert len(found.keys() & exact.keys()) >= 4
+
+
+def test_of_a_text_the_beginning_counts_and_of_a_question_the_end() -> None:
+    assert beginning("短") == ending("短") == "短"
+    assert beginning("字" * 999) == "字" * int(PASSAGE)
+    assert ending("a" * 9_999) == "a" * int(QUESTION * 4)
+    assert ending("前" + "后" * int(QUESTION)) == "后" * int(QUESTION)
+
+
+@pytest.mark.parametrize(
+    ("text", "dense"), [("去爬山", True), ("fix 支付接口", True), ("call 王 tomorrow", False), ("", False)]
+)
+def test_the_kind_of_script_is_that_of_most_of_a_text(text: str, dense: bool) -> None:
+    assert is_dense(text) is dense
