@@ -247,6 +247,7 @@ class Exchange:
             events=events,
             after=cursor.seq,
             after_event=cursor.event_id,
+            after_ts=cursor.event_ts,
             epoch=cursor.epoch,
             limit=PULL_EVENTS,
             snapshot=snapshot,

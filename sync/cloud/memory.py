@@ -370,7 +370,8 @@ def _must_reset(memory: _Memory, request: SyncRequest) -> bool:
         return True
     if request.after == memory.floor:
         return False
-    return memory.events[request.after - memory.floor - 1].event_id != request.after_event
+    there = memory.events[request.after - memory.floor - 1]
+    return there.event_id != request.after_event or request.after_ts not in {None, there.server_ts}
 
 
 def _push(memory: _Memory, request: SyncRequest, server_ts: str) -> tuple[tuple[str, int], ...]:

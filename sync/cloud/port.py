@@ -64,13 +64,14 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
-    """One exchange: what we push, and where we stand."""
+    """One exchange: what we push, and where we stand: after which number, whose event, taken by the server when."""
 
     device_id: str
     replica_id: str
     events: tuple[Event, ...] = ()
     after: int = 0
     after_event: str | None = None
+    after_ts: str | None = None
     epoch: str | None = None
     limit: int = 500
     snapshot: SnapshotRow | None = None

@@ -22,6 +22,7 @@ MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {
         "20261122000500_ai_memory_legacy.sql",
         "20261122000510_ai_memory_foreign.sql",
         "20261122000600_ai_memory_admin.sql",
+        "20261122000700_ai_memory_cursor_time.sql",
         "20261122000900_ai_memory_schema_2.sql",
     ),
 }

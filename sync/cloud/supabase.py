@@ -116,6 +116,7 @@ class SupabaseCloud:
             "p_events": [to_wire(event) for event in request.events],
             "p_after": request.after,
             "p_after_event": request.after_event,
+            "p_after_ts": request.after_ts,
             "p_epoch": request.epoch,
             "p_limit": request.limit,
             "p_snapshot": None if snapshot is None else asdict(snapshot),

@@ -146,6 +146,7 @@ class Page:
 class Cursor:
     """How far we have read a remote log: its epoch, the number and id of the last event, and its head as last heard.
 
+    `event_ts`: when the remote took that event, as it says; another time means that it forgot it and got it again.
     `may_lack`: it may lack what it once acknowledged, since it is read from its start or has given a number of ours to
     another event; until we are level with it.
     """
@@ -156,6 +157,7 @@ class Cursor:
     head: int = 0
     synced_at: str | None = None
     may_lack: bool = True
+    event_ts: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,12 @@ _NUMBERED: Final = select(events.c.position, events.c.event_id, events.c.server_
     events.c.server_seq.between(bindparam("first"), bindparam("last"))
 )
 _BEYOND: Final = select(events.c.position).where(events.c.server_seq > bindparam("head"))
-_CURSOR: Final = select(cursors).where(cursors.c.destination == bindparam("to"))
+_CURSOR: Final = (
+    select(cursors, events.c.server_ts)
+    .select_from(cursors)
+    .outerjoin(events, (events.c.event_id == cursors.c.event_id) & (events.c.server_seq == cursors.c.seq))
+    .where(cursors.c.destination == bindparam("to"))
+)
 
 
 def deliver(connection: Connection, destination: str, position: int) -> None:
@@ -144,7 +149,8 @@ def cursor(connection: Connection, destination: str) -> Cursor:
     row = connection.execute(_CURSOR, {"to": destination}).first()
     if row is None:
         return Cursor()
-    return Cursor(row.epoch, row.seq, row.event_id, row.head, row.synced_at, may_lack=bool(row.may_lack))
+    may_lack = bool(row.may_lack)
+    return Cursor(row.epoch, row.seq, row.event_id, row.head, row.synced_at, may_lack, row.server_ts)
 
 
 def move_cursor(connection: Connection, destination: str, to: Cursor) -> None:

@@ -406,6 +406,9 @@ async def test_a_cursor_that_fits_is_no_reset(client: Client) -> None:
         assert not following.reset
         assert seqs(following.events) == list(range(at + 1, 6))
     assert not (await client.sync(after=0, epoch=answer.epoch)).reset
+    newest = answer.events[-1].server_ts
+    assert newest
+    assert not (await client.sync(**_cursor(answer, 5), after_ts=newest)).reset
 
 
 @pytest.mark.parametrize(
@@ -417,6 +420,7 @@ async def test_a_cursor_that_fits_is_no_reset(client: Client) -> None:
         {"after_event": "evt_somebody_elses"},
         {"after_event": None},
         {"after": 3},
+        {"after_ts": "2026-01-01T00:00:00.000Z"},
     ],
     ids=lambda wrong: "-".join(f"{name}={value}" for name, value in wrong.items()),
 )

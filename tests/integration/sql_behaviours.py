@@ -134,7 +134,7 @@ def a_cursor_that_does_not_fit_is_reset(stage: Stage) -> None:
     fits = {"after": 4, "after_event": stage.scene.alice.event_id(4), "epoch": epoch}
     assert stage.push(**fits)["reset"] is False
     misfits: list[Json] = [{"after_event": "evt_x"}, {"epoch": "another"}, {"after": 6}, {"epoch": None}]
-    for wrong in misfits:
+    for wrong in (*misfits, {"after_ts": "2026-01-01T00:00:00.000Z"}):
         assert stage.push(**(fits | wrong))["reset"] is True, wrong
 
 

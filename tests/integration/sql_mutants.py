@@ -288,6 +288,11 @@ RULES: Final = (
         (_private("must_reset", "p_after_event is distinct from", "null is distinct from null and null ="),),
     ),
     Mutant(
+        "when the event at the cursor came is not compared",
+        "an event sent again under its old number hides what is new below it",
+        (_private("must_reset", "p_after_ts is distinct from", "null is distinct from null and null ="),),
+    ),
+    Mutant(
         "local events are taken in",
         "they should not have left the device",
         (_private("event_problem", "<> 'cloud'", "= 'x'"),),

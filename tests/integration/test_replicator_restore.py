@@ -68,6 +68,27 @@ async def test_a_server_refilled_past_our_cursor_is_noticed(
         assert await in_step(one, server)
 
 
+async def test_the_same_event_under_the_same_number_of_a_refilled_server_is_noticed(
+    device: Device, second: Device, server: MemoryServer, clock: FixedClock
+) -> None:
+    """Both stand at 四; the server forgets everything, and gets 四 again as its fourth, after three that are new."""
+    theirs = await second.note("一", "二", "三")
+    await second.replicator.sync_now()
+    mine = await device.note("四")
+    await device.replicator.sync_now()
+    await second.replicator.sync_now()
+    server.restore(USER, 0)
+    clock.advance(60.0)
+    later = await device.note("五", "六", "七")
+    await device.replicator.sync_now()
+    assert held(server) == [*later, *mine]
+    await second.replicator.sync_now()
+    assert set(held(server)) == {*theirs, *mine, *later}
+    for one in (device, second):
+        await one.replicator.sync_now()
+        assert await in_step(one, server)
+
+
 async def test_a_reset_keeps_what_has_never_been_sent(device: Device, server: MemoryServer) -> None:
     first = await device.note("一")
     await device.replicator.sync_now()

@@ -36,7 +36,8 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self.server: MemoryServer = new_server()
+        self._server_clock = FixedClock(seed=2)
+        self.server: MemoryServer = new_server(self._server_clock)
         self.recorded: set[str] = set()
         self._clocks = {name: FixedClock(seed=number) for number, name in enumerate(NAMES, 10)}
         self._tokens = {name: MemoryTokens() for name in NAMES}
@@ -77,6 +78,7 @@ class World:
             self._clocks[name].advance((count - 3) * 86_400.0)
         else:
             memory = self.server.memories[USER]
+            self._server_clock.advance(60.0)  # nothing that it gets again comes at the time at which it came first
             epoch = f"life-{len(self.recorded)}-{count}" if what == "replace" else None
             self.server.restore(USER, max(0, memory.head - count), epoch=epoch)
 
