@@ -1018,7 +1018,7 @@ export interface Methods {
     };
     result: ExportedJson;
   };
-  /** Take an archive or other programs' conversations in; idempotent. */
+  /** Take an archive in, or what other programs kept; idempotent. */
   'archive/import': {
     params: {
       path: string;

@@ -332,7 +332,7 @@ async def _construct(
         insights=parts.insights(profile, events, clock, writes=is_sidecar),
         recall=parts.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar),
         daily=parts.daily(settings, profile, events, intake, redactor, clock, moves=is_sidecar),
-        archive=parts.archive(events, intake, clock),
+        archive=parts.archive(events, intake, document, clock),
         retention=parts.retention(settings, profile, events, intake, clock),
         clock=clock,
         is_sidecar=is_sidecar,

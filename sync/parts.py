@@ -233,14 +233,14 @@ def daily_jobs(opened: "Callable[[], Daily]") -> list[Coroutine[None, None, None
     return [kept_up("daily sessions", sessions), kept_up("daily pages", pages)]
 
 
-def archive(events: Log, intake: Intake, clock: Clock) -> "Callable[[], Archive]":
+def archive(events: Log, intake: Intake, document: MemoryFile, clock: Clock) -> "Callable[[], Archive]":
     """Exports and imports, opened at their first use."""
 
     @cache
     def opened() -> "Archive":
         from sync.archive.room import Archive  # noqa: PLC0415 - see above
 
-        return Archive(events, intake, clock=clock)
+        return Archive(events, intake, document.imports, clock=clock)
 
     return opened
 

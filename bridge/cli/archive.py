@@ -32,14 +32,19 @@ def export(
 
 def take(
     context: typer.Context,
-    path: Annotated[str, typer.Argument(help="An archive, or conversations.json of Claude or ChatGPT, or its zip.")],
+    path: Annotated[
+        str,
+        typer.Argument(
+            help="An archive, memory file, app database, folder of daily pages, or Claude's or ChatGPT's export."
+        ),
+    ],
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what it holds, record nothing.")] = False,
     encrypted: Annotated[bool, typer.Option("--encrypted", help="It is sealed: ask for its passphrase.")] = False,
     passphrase_file: PassphraseFile = None,
     json: JsonFlag = False,
 ) -> None:
-    """Take in what an export, Claude or ChatGPT wrote. Again, it records nothing new."""
+    """Take in what an export or another program wrote. Again, it records nothing new."""
     passphrase = _passphrase(context, passphrase_file, ask=encrypted, twice=False, as_json=json)
     params = {"path": _absolute(path), "passphrase": passphrase, "dryRun": dry_run}
     with_bar(context, "archive/import", params, _show_taken, as_json=json)

@@ -23,7 +23,10 @@ class ArchiveExport(Params, frozen=True):
 
 
 class ArchiveImport(Params, frozen=True):
-    """`path`: an archive, or a conversations.json (or the zip it came in). `dryRun`: count, record nothing."""
+    """`path`: an archive, a memory file or the app's database, daily pages, or a conversations.json (or its zip).
+
+    `dryRun`: count, record nothing.
+    """
 
     path: PathText
     passphrase: str | None = None
@@ -51,8 +54,8 @@ async def take(context: Context[Door], params: ArchiveImport) -> TakenJson:
 
     path, heard = _absolute(params.path), _heard(context, "import")
     taken = await app.archive().take(path, passphrase=params.passphrase, dry_run=params.dry_run, heard=heard)
-    if taken.recorded and not params.dry_run:
-        await app.look_at_file()
+    if taken.recorded and not params.dry_run and app.is_sidecar:
+        await app.settle()  # else the running one writes what is new
     return archive.taken(taken)
 
 
@@ -85,7 +88,7 @@ METHODS: Final[list[Method[Door, Any]]] = [
         "archive/import",
         ArchiveImport,
         take,
-        "Take an archive or other programs' conversations in; idempotent.",
+        "Take an archive in, or what other programs kept; idempotent.",
         timeout=None,
     ),
 ]

@@ -1,4 +1,4 @@
-"""Everything as one file, and back into a log; other programs' conversations through the same door.
+"""Everything as one file, and back into a log; what other programs kept through the same door.
 
 Decisions
     An event that is known by its id is left as it is, so the same file twice changes nothing and a broken import is
@@ -22,7 +22,7 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import Connection
 
-from sync.archive import sources
+from sync.archive import pages, sources
 from sync.archive.container import ABOUT, About, Reading, Writing, is_archive
 from sync.archive.conversations import Talk, talks
 from sync.archive.filing import IN_A_PART, about, events_part, write
@@ -30,16 +30,24 @@ from sync.archive.model import Exported, Heard, Taken
 from sync.archive.talking import said
 from sync.clock import Clock
 from sync.document import store as document_store
-from sync.errors import InvalidInput, RedactionFailed
+from sync.document.app_cache import read_content
+from sync.document.foreign import is_memory
+from sync.document.imports import Imports
+from sync.document.parse import parse
+from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed
 from sync.files import told
 from sync.log import store
 from sync.log.envelope import from_wire
 from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import Draft, Event, Origin, Query, stays_behind
+from sync.memory.daily.shelf import Shelf
 
 AT_ONCE: Final = 500  # events in one transaction
-KNOWN: Final = "Give an archive of this program, or the conversations.json (or its zip) of Claude or ChatGPT."
+KNOWN: Final = (
+    "Give an archive of this program, a memory file or the app's database, a folder of daily pages,"
+    " or the conversations.json (or its zip) of Claude or ChatGPT."
+)
 ORIGINS: Final = frozenset(Origin)
 
 Item = Draft | Event  # to be said by this device, or another's word for word
@@ -48,9 +56,10 @@ Item = Draft | Event  # to be said by this device, or another's word for word
 class Archive:
     """One profile's exports and imports."""
 
-    def __init__(self, events: Log, intake: Intake, *, clock: Clock) -> None:
+    def __init__(self, events: Log, intake: Intake, imports: Imports, *, clock: Clock) -> None:
         self._log = events
         self._intake = intake
+        self._imports = imports
         self._clock = clock
 
     async def export(
@@ -92,11 +101,59 @@ class Archive:
 
     async def take(self, path: Path, *, passphrase: str | None, dry_run: bool, heard: Heard) -> Taken:
         """Bring in what lies there, recognised by what is in it. Raises InvalidInput, StorageError."""
+        if await asyncio.to_thread(path.is_dir):
+            return await self._take_pages(path, await asyncio.to_thread(pages.files, path), dry_run, heard)
         with told(path):
             beginning = await asyncio.to_thread(sources.beginning, path)
         if is_archive(beginning):
             return await self._take_archive(path, passphrase=passphrase, dry_run=dry_run, heard=heard)
+        if beginning.startswith(sources.SQLITE):
+            return await self._take_document("app_cache", await read_content(path) or b"", dry_run)
+        if not sources.is_json(beginning):
+            data = await asyncio.to_thread(sources.text, path)
+            if pages.is_page(data.decode(errors="replace")):
+                return await self._take_pages(path, [path], dry_run, heard)
+            return await self._take_document("memory_file", data, dry_run)
         return await self._take_conversations(path, dry_run=dry_run, heard=heard)
+
+    async def _take_document(self, source: str, data: bytes, dry_run: bool) -> Taken:
+        """A memory file's, wherever it was kept."""
+        try:
+            document = parse(data)
+        except DocumentUntouchable as error:
+            raise InvalidInput(error.message, field="path", hint=KNOWN) from error
+        if not is_memory(document):
+            raise InvalidInput("there is no memory in it", field="path", hint=KNOWN)
+        done = await self._imports.bring_in(document, dry_run=dry_run)
+        taken = Taken(source, found=done.found, recorded=done.recorded, dry_run=dry_run)
+        for line in done.too_large:
+            taken.refuse(line, "the line is too large for an event")
+        taken.known = done.found - done.recorded - taken.refused
+        return taken
+
+    async def _take_pages(self, path: Path, files: Sequence[Path], dry_run: bool, heard: Heard) -> Taken:
+        """Daily pages, one after the other; one that is not understood is told and stops no other."""
+        if not files:
+            raise InvalidInput("there is no daily page in this folder", field="path", hint=KNOWN)
+        taken, project = Taken("daily_pages", dry_run=dry_run), await asyncio.to_thread(pages.project_of, path)
+        book = await Shelf(self._log).book()
+        here = {(*record.moment, record.content.topic) for record in (*book.records.values(), *book.gone.values())}
+        for number, file in enumerate(files, 1):
+            with told(file):
+                data = await asyncio.to_thread(sources.text, file)
+            try:
+                text = data.decode()
+                given = list(pages.drafts(text, project, self._intake, self._clock, taken.refuse))
+            except (InvalidInput, UnicodeDecodeError) as error:
+                taken.refuse(file.name, error.message if isinstance(error, InvalidInput) else "it is not text in UTF-8")
+                continue
+            taken.conversations += len(given)
+            new = [draft for moment, draft in given if moment not in here]
+            taken.found += len(given) - len(new)
+            taken.known += len(given) - len(new)
+            await self.record(new, taken)
+            heard(number, len(files))
+        return taken
 
     async def _take_conversations(self, path: Path, *, dry_run: bool, heard: Heard) -> Taken:
         """Claude's or ChatGPT's, one conversation after the other."""

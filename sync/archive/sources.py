@@ -12,6 +12,8 @@ from sync.files import told
 LARGEST: Final = 1024 * 1024 * 1024  # bytes of JSON; it is decoded as a whole
 CONVERSATIONS: Final = "conversations.json"
 BEGINNING: Final = 64  # bytes that tell what a file is
+SQLITE: Final = b"SQLite format 3\0"
+LARGEST_TEXT: Final = 16 * 1024 * 1024  # bytes of a memory file or a page
 
 
 def beginning(path: Path) -> bytes:
@@ -19,6 +21,19 @@ def beginning(path: Path) -> bytes:
         raise InvalidInput(f"there is no file {path}", field="path", hint="Name a file that can be read here.")
     with path.open("rb") as file:
         return file.read(BEGINNING)
+
+
+def is_json(beginning: bytes) -> bool:
+    """Whether it is JSON or a zip with it, as an export of conversations is; all else is read as text."""
+    return beginning.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in {b"[", b"{"} or beginning.startswith(b"PK")
+
+
+def text(path: Path) -> bytes:
+    """The bytes of a text file. Raises InvalidInput where they are too many, StorageError."""
+    with told(path):
+        if (size := path.stat().st_size) > LARGEST_TEXT:
+            raise InvalidInput(f"it has {size} bytes, at most {LARGEST_TEXT} are read", field="path")
+        return path.read_bytes()
 
 
 def conversations(path: Path) -> object:

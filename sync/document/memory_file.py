@@ -22,6 +22,7 @@ from sync.clock import Clock
 from sync.document.app_cache import read_content
 from sync.document.cache_ring import CacheRing
 from sync.document.cloud_versions import CloudVersions
+from sync.document.imports import Imports
 from sync.document.ledger import Edited
 from sync.document.model import Document, Version, encode
 from sync.document.neighbours import Neighbour, Neighbours, park
@@ -92,9 +93,9 @@ class MemoryFile:
         self.versions = Versions(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
         self.cloud = CloudVersions(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
         beside = beside or Beside()
-        self._app_cache = beside.app_cache
-        self._write_back = beside.write_back
+        self._app_cache, self._write_back = beside.app_cache, beside.write_back
         self._neighbours = beside.neighbours
+        self.imports = Imports(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
         self._cached = CacheRing(events, clock=clock, keep=options.keep_versions)
         self._keep_days = options.keep_days
         self._sleep = sleep

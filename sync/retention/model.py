@@ -36,7 +36,7 @@ NO_PLACES: Final = frozenset(  # marks that are no position, or that only wishes
     | {"daily.begun"}
 )
 TAKES: Final[Mapping[str, tuple[str, ...]]] = {  # followers whose mark moves with some types only
-    "document": (EXCHANGE,),
+    "document": FOLDED,
     "daily": (*TALK, *ENDED),
 }
 OF_THIS_DEVICE: Final = frozenset({"document", "daily"})  # followers that take nothing of other devices

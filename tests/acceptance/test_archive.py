@@ -7,7 +7,31 @@ import pytest
 
 from tests.acceptance.world import in_file
 from tests.archive_samples import CLAUDE
-from tests.sidecar import CallFailed, Home, Sidecar
+from tests.sidecar import CallFailed, Home, Sidecar, eventually
+
+MEMORY = """\
+# AI 对话记忆
+
+## 用户偏好
+
+### 工作习惯
+- 喜欢简洁的代码
+
+## 重要对话记录
+
+### 2026/1/7
+- 用户问：怎么优化启动速度
+- AI 答：减少启动屏延迟
+- 一句别的话
+"""
+PAGE = """\
+# 2026-01-29 对话记忆
+
+## Session 1 - 10:30:45
+
+### 主题
+缓存策略
+"""
 
 
 @pytest.fixture
@@ -38,6 +62,26 @@ def test_a_memory_moves_to_another_machine_in_one_sealed_file(home: Home, tmp_pa
         == home.file.read_text("utf-8").partition("**最后更新**")[0]
     )
     assert there.json("import", str(path), "--passphrase-file", str(secret))["recorded"] == 0
+
+
+def test_another_memory_file_and_daily_pages_come_in_beside_a_running_sidecar(home: Home, tmp_path: Path) -> None:
+    memory, pages = tmp_path / "theirs.md", tmp_path / "pages"
+    memory.write_text(MEMORY, "utf-8")
+    pages.mkdir()
+    (pages / "2026-01-29.md").write_text(PAGE, "utf-8")
+    with Sidecar(home) as sidecar:
+        sidecar.update("这里的问题")
+        assert home.json("import", str(memory), "--dry-run")["recorded"] == 3
+        assert home.json("import", str(memory))["recorded"] == 3
+        assert home.json("import", str(pages))["recorded"] == 1
+        in_file(home, "- 喜欢简洁的代码", "怎么优化启动速度", "- 一句别的话", "这里的问题")
+        (hit, *_) = sidecar.call("recall/search", query="启动速度")["hits"]
+        assert (hit["date"][:10], hit["origin"]) == ("2026-01-07", "imported")
+        day = home.folder / ".cursor" / "skills" / "memories" / "daily" / "2026-01-29.md"
+        eventually(lambda: day.exists() and "缓存策略" in day.read_text("utf-8"))
+    assert home.json("import", str(memory))["recorded"] == 0
+    assert home.json("import", str(pages))["recorded"] == 0
+    assert home.json("import", str(day.parent))["recorded"] == 0
 
 
 def test_conversations_of_another_ai_are_found_and_leave_the_document_alone(home: Home, tmp_path: Path) -> None:

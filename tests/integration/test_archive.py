@@ -14,10 +14,11 @@ from sync.archive.container import Reading
 from sync.archive.model import Taken
 from sync.archive.room import Archive
 from sync.archive.sealed import CHUNK, MAGIC, SALT, TAG
+from sync.document.imports import Imports
 from sync.errors import InvalidInput
 from sync.log.model import Event, Origin
 from tests.archive_samples import CHATGPT, CLAUDE, claude
-from tests.support import Device, event, new_server, open_device
+from tests.support import REDACTOR, Device, event, new_server, open_device
 
 PASSPHRASE = "一个很长的口令 correct horse"
 CANARY = "sk-ant-" + "api03-" + "Zq9" * 31
@@ -40,7 +41,8 @@ def silent(done: int, total: int) -> None:
 
 
 def archive(device: Device) -> Archive:
-    return Archive(device.log, device.intake, clock=device.clock)
+    imports = Imports(device.log, REDACTOR, clock=device.clock, keep=200, sharing=None)
+    return Archive(device.log, device.intake, imports, clock=device.clock)
 
 
 async def export(device: Device, path: Path, passphrase: str | None = None) -> Path:
@@ -256,7 +258,7 @@ async def test_a_later_export_that_holds_more_brings_only_what_is_new(device: De
 
 async def test_a_file_of_nothing_known_is_told(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
-    for data in (b"[]", b"{", b"SQLite format 3\0", b""):
+    for data in (b"[]", b"{", b"PK", b""):
         path.write_bytes(data)
         with pytest.raises(InvalidInput):
             await take(device, path)

@@ -312,7 +312,9 @@ async def test_what_one_device_archived_is_no_wish_of_another(desk: Desk, tmp_pa
         await there.hear(desk)
         await apply(desk)
         path = tmp_path / "all.xbm"
-        here, taking = (Archive(one.log, Intake(one.redactor), clock=one.clock) for one in (desk, there))
+        here, taking = (
+            Archive(one.log, Intake(one.redactor), one.memory.imports, clock=one.clock) for one in (desk, there)
+        )
         await here.export(path, document="", settings={}, passphrase=None, heard=silent)
         await taking.take(path, passphrase=None, dry_run=False, heard=silent)
         await there.memory.settle()
@@ -326,7 +328,7 @@ async def test_an_archive_brings_everything_back_elsewhere(desk: Desk, tmp_path:
     done = await apply(desk)
 
     async with on_a_desk(tmp_path / "b", device="device-b") as there:
-        taking = Archive(there.log, Intake(there.redactor), clock=there.clock)
+        taking = Archive(there.log, Intake(there.redactor), there.memory.imports, clock=there.clock)
         taken = await taking.take(Path(done.archive or ""), passphrase=None, dry_run=False, heard=silent)
 
         assert (taken.recorded, isinstance(taken, Taken)) == (1, True)

@@ -1,0 +1,92 @@
+"""A folder of daily pages (seed 000 §3.2) as records of this log.
+
+Decisions
+    A record gets its id from its day, time, project and words, so the same folder again records nothing new, on
+    whatever device. One that says the same at the same moment as a record here is that record: this program's own
+    folder brings nothing.
+    Pages of a project's folder (`.cursor/skills/memories` in it) are of that project; in the home they name theirs.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from sync.clock import Clock, timestamp, utc_offset_minutes
+from sync.errors import InvalidInput, RedactionFailed
+from sync.files import told
+from sync.log.intake import Intake
+from sync.log.model import Draft, Origin, project_id_for
+from sync.memory.daily.model import RECORDED, Record, record_payload
+from sync.memory.daily.page import Note, Page, parse
+
+MEMORIES: Final = (".cursor", "skills", "memories")
+LARGEST: Final = 16 * 1024 * 1024  # bytes of one page
+_NAME: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.\d+)?\.md")
+_TITLE: Final = re.compile(r"\ufeff?\s*# \d{4}-\d{2}-\d{2} 对话记忆")
+
+Moment = tuple[str, str, str]  # of a record: its day, time and topic
+
+
+def is_page(text: str) -> bool:
+    return _TITLE.match(text) is not None
+
+
+def files(folder: Path) -> list[Path]:
+    """The pages in a folder, or in its `daily`, oldest day first. Raises StorageError."""
+    with told(folder):
+        found = [path for place in (folder, folder / "daily") if place.is_dir() for path in place.iterdir()]
+    return sorted((path for path in found if _NAME.fullmatch(path.name) and path.is_file()), key=lambda path: path.name)
+
+
+def project_of(path: Path) -> str | None:
+    """The project whose folder of memories a path lies in; None elsewhere and in the home."""
+    for parent in (path, *path.parents):
+        if parent.parts[-3:] == MEMORIES and parent.parents[2] != Path.home():
+            return str(parent.parents[2])
+    return None
+
+
+def drafts(
+    text: str, project: str | None, intake: Intake, clock: Clock, refuse: Callable[[str, str], None]
+) -> Iterator[tuple[Moment, Draft]]:
+    """The events of one page. Raises InvalidInput where it is none."""
+    page = parse(text)
+    for note in page.notes:
+        try:
+            yield (page.day, note.time, note.content.topic), _draft(page, note, note.origin or project, intake, clock)
+        except (InvalidInput, RedactionFailed) as error:
+            refuse(f"{page.day} Session {note.number}", error.message)
+
+
+def _draft(page: Page, note: Note, path: str | None, intake: Intake, clock: Clock) -> Draft:
+    project_id = project_id_for(path)
+    words = f"{page.day}\n{note.time}\n{project_id}\n{note.content.words}"
+    digest = hashlib.sha256(words.encode()).hexdigest()[:32]
+    record = Record(
+        record_id=f"rec_{digest}",
+        event_id="",
+        date=page.day,
+        time=note.time,
+        number=note.number,
+        content=note.content,
+        project_id=project_id,
+        project_path=path,
+        device_id="",
+        author="hand",
+        marks=note.marks,
+    )
+    moment = datetime.fromisoformat(f"{page.day}T{note.time}").replace(tzinfo=clock.now().tzinfo)
+    return Draft(
+        type=RECORDED,
+        payload=intake.redactor.payload(record_payload(record)),
+        project_id=project_id,
+        project_path=None if path is None else intake.redactor.clean(path),
+        event_id=f"evt_{digest}",
+        ts=timestamp(moment),
+        origin=Origin.IMPORTED,
+        local_date=page.day,
+        utc_offset=utc_offset_minutes(moment),
+    )
