@@ -16,6 +16,7 @@ Decisions
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -39,7 +40,7 @@ from sync.log.withdrawn import REDACTED, correction_of
 BY_HAND: Final = frozenset({ADDED, EDITED})  # what was typed here stays in the file as it was typed
 FORGETTER: Final = "document.forgotten"  # how far the log's wishes are carried out
 ORIGINAL: Final = "session_original"  # a daily record's words before redaction, `of` its event
-WISHES: Final = 5  # carried out in one transaction
+WISHES: Final = 5  # carried out in one transaction; what retention took, one at a time: nobody waits for it
 NAMED: Final = 400  # events that one wish names: their ids stay below an event's size
 
 
@@ -63,15 +64,16 @@ def is_asked(connection: Connection) -> bool:
 def wish(connection: Connection, device_id: str) -> Wish | None:
     """What the log asks of this device and was not carried out yet; None where there is nothing."""
     mark = log_store.watermark(connection, FORGETTER)
-    waiting = log_store.read(connection, Query(types=TAKING_AWAY, after=mark)).events
+    waiting = log_store.read(connection, Query(types=TAKING_AWAY, after=mark, limit=WISHES)).events
     if not waiting:
         return None
-    asked = waiting[:WISHES]
+    asked = (
+        waiting[:1] if waiting[0].type == EXPIRED else list(takewhile(lambda event: event.type == FORGOTTEN, waiting))
+    )
     named = frozenset(event_id for event in asked for event_id in forgotten_by(event))
     here = frozenset(name for event in asked if event.type == EXPIRED for name in forgotten_by(event))
-    withdrawn = frozenset(name for event in waiting for name in forgotten_by(event))
     held = [event for event_id in named if (event := log_store.find(connection, event_id)) is not None]
-    payloads = {name: said for name, said in _corrections(connection, named, withdrawn).items() if name not in here}
+    payloads = {name: said for name, said in _corrections(connection, named, mark).items() if name not in here}
     gone = [event for event in held if event.event_id not in payloads]
     lines = frozenset(entry_id for event in gone if event.event_id not in here for entry_id in lines_of(event))
     old = frozenset(entry_id for event in gone if event.event_id in here for entry_id in lines_of(event))
@@ -85,16 +87,13 @@ def wish(connection: Connection, device_id: str) -> Wish | None:
     return Wish(named, lines, asked[-1].position, payloads, rewordings)
 
 
-def _corrections(
-    connection: Connection, named: frozenset[str], withdrawn: frozenset[str]
-) -> dict[str, Mapping[str, Any]]:
-    """The newest payload that each of these events has from now on, where there is one that is not withdrawn."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for event in log_store.of_types(connection, [REDACTED], after=0):
-        told = correction_of(event)
-        if told is not None and told[0] in named and event.event_id not in withdrawn:
-            found[told[0]] = told[1]
-    return found
+def _corrections(connection: Connection, named: frozenset[str], mark: int) -> dict[str, Mapping[str, Any]]:
+    """The newest payload that each of these events has from now on, where no wish behind `mark` withdraws that too."""
+    told = [(event.event_id, correction_of(event)) for event in log_store.of_types(connection, [REDACTED], after=0)]
+    found = [(by, said) for by, said in told if said is not None and said[0] in named]
+    waiting = log_store.read(connection, Query(types=TAKING_AWAY, after=mark)).events if found else ()
+    withdrawn = {name for event in waiting for name in forgotten_by(event)}
+    return {name: payload for by, (name, payload) in found if by not in withdrawn}
 
 
 def correct(connection: Connection, asked: Wish) -> None:
