@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from sync.errors import place_of
 
@@ -28,6 +28,7 @@ async def kept_up(name: str, job: Callable[[], Coroutine[None, None, None]]) -> 
 async def to_its_end(work: Coroutine[None, None, T], patience: float) -> T:
     """Await work that must not be left half done. A cancelled caller waits for it, `patience` seconds at most."""
     task = asyncio.create_task(work)
+    task.add_done_callback(heard)  # a caller cancelled twice no longer asks
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -35,6 +36,12 @@ async def to_its_end(work: Coroutine[None, None, T], patience: float) -> T:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         raise
+
+
+def heard(done: asyncio.Task[Any]) -> None:
+    """A failure is kept elsewhere; that nobody waits for the task any more is no reason for a traceback."""
+    if not done.cancelled():
+        done.exception()
 
 
 @asynccontextmanager

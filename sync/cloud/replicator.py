@@ -30,6 +30,7 @@ from sync.errors import (
     StorageError,
     XiaobaiError,
 )
+from sync.jobs import heard
 from sync.log.log import Log
 from sync.log.model import Cursor
 from sync.sections import SyncSettings
@@ -107,7 +108,7 @@ class Replicator:
         """
         if not self._in_round:
             self._round = asyncio.create_task(self._one_round())
-            self._round.add_done_callback(_heard)
+            self._round.add_done_callback(heard)  # a failure is kept in `status`
         assert self._round is not None
         return await asyncio.shield(self._round)
 
@@ -252,9 +253,3 @@ def _patience(state: RetryCallState) -> float:
     error = state.outcome.exception() if state.outcome else None
     asked = error.retry_after if isinstance(error, CloudUnavailable) and error.retry_after else 0.0
     return max(_exponential(state), min(asked, LONGEST_ASKED))
-
-
-def _heard(done: asyncio.Task[Round]) -> None:
-    """A failure is kept in `status`; that nobody waits for the round any more is no reason for a traceback."""
-    if not done.cancelled():
-        done.exception()

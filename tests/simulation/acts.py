@@ -341,6 +341,8 @@ async def clone(world: "World", device: Device, _: Step, __: random.Random) -> N
         return
     if any(owner is None for _, owner in device.profiles()):
         return
+    if (typed := device.unseen()) is not None:  # each of the two will take it for what was typed there
+        world.ledger.loose |= set(words_of(typed))
     copy = world.add_device("abcde"[len(world.devices)])
     copy.copy_of, copy.began_anew = device.name, True
     device.copied_to(copy.folder)
@@ -370,6 +372,7 @@ async def roll_back(world: "World", device: Device, _: Step, __: random.Random) 
     }
     world.ledger.went_back(device.name, step, held)
     world.copied = True
+    device.emptied = True
     device.restored_from(folder)
 
 

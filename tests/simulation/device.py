@@ -86,7 +86,7 @@ class Device(Home):
         self.unanswered: dict[str, tuple[str | None, Exchange]] = {}
         self.backup: tuple[int, Path] | None = None
         self.began_anew = False  # whether its database is younger than its words
-        self.emptied = False  # whether a memory was taken off it
+        self.emptied = False  # whether it lacks what it had, until the server gives that back
         self.copy_of: str | None = None
         self.last_owner: str | None = None  # whoever was logged in when the program was last seen
         self.settings = Settings(

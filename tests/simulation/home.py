@@ -56,6 +56,11 @@ class Home:
                 continue
         return False
 
+    def unseen(self) -> str | None:
+        """The memory file where nobody has taken it in yet."""
+        data = self.memory_file.read_bytes() if self.memory_file.exists() else b""
+        return None if self.knows(digest_of(data)) else data.decode("utf-8", "replace")
+
     def parked(self, data: bytes) -> bool:
         return any((self.folder / "data" / "profiles").glob(f"*/parked/{digest_of(data)[:16]}.md"))
 

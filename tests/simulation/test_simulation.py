@@ -33,6 +33,9 @@ FOUND: Final = {
     529: "a document was sent as of an event that it did not have, and the next one with it was kept out",
     388: "a copied home was held up by what it had recorded under the id of the original, which was alive",
     1_707: "what was typed into a document that had just changed hands was the leaving account's, after a power loss",
+    2_096: "what was said while a logout was under way was acknowledged and went with the memory",
+    2_108: "a refresh that failed after its caller was gone was nobody's",
+    2_126: "a restored server was filled anew so that the same event stood at a cursor and others before it",
     211: "a file cut off while newer lines waited was compared with the wrong version",
     # the program was right in these, and the simulation was not
     149: "what an editor had open since before the first login was taken for the second account's",
@@ -42,6 +45,8 @@ FOUND: Final = {
     534: "what was taken off a device that was then shut out cannot come back to it",
     637: "a profile that is being made has no tables yet",
     914: "what a guest had said without an answer was sent again in the second account",
+    2_235: "a home that was restored and then shut out cannot get back what came after its backup",
+    2_263: "what was typed just before a home was copied is typed in both",
     1_005: "an editor saved the buffer of a memory that had been taken off the device, removed line and all",
     1_117: "copies of one home speak for its device by turns, ten minutes apart; the tail was too short for three",
     1_119: "a profile that nobody was logged in to could not know the new number of what others sent again",

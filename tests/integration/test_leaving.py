@@ -1,0 +1,66 @@
+"""Work that goes on while somebody leaves: what is said during a logout, what fails after its caller has gone."""
+
+import asyncio
+import gc
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sync.app import Role, open_app
+from sync.cloud.contact import contact_of
+from sync.cloud.memory import MemoryCloud
+from sync.errors import CloudUnavailable, NotSynced
+from sync.jobs import to_its_end
+from sync.settings import Settings
+from tests.support import EMAIL, PASSWORD, WatchedCloud, draft, new_server
+
+
+async def test_what_is_said_while_a_logout_is_under_way_keeps_the_memory_here(tmp_path: Path) -> None:
+    settings = Settings(
+        data_dir=tmp_path / "data", memory_file=tmp_path / "memory.md", device_id="device-a", token_store="file"
+    )
+    cloud = WatchedCloud(MemoryCloud(new_server()))
+    async with open_app(settings, Role.HELPER, cloud=cloud) as app:
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        assert app.replicator is not None
+        await app.replicator.sync_now()
+        cloud.hold()
+        leaving = asyncio.create_task(app.entrance.log_out(remove=True))
+        await cloud.arrival()
+        (said,) = await app.log.record([draft("还没说完")])
+        cloud.open.set()
+        with pytest.raises(NotSynced):
+            await leaving
+        assert not app.entrance.left.is_set()
+        assert (await app.account.state()).state == "logged_out"
+    async with open_app(settings, Role.HELPER, cloud=cloud) as app:
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        assert app.replicator is not None
+        await app.replicator.sync_now()
+        assert (await app.entrance.log_out(remove=True)).state == "guest"
+        (held,) = cloud.inner._server.memories.values()  # type: ignore[attr-defined]
+        assert said.event.event_id in {event.event_id for event in held.events}
+
+
+async def test_a_failure_after_its_caller_was_cancelled_twice_is_nobody_s_traceback() -> None:
+    told: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
+    fails = asyncio.Event()
+
+    async def work() -> None:
+        await fails.wait()
+        raise CloudUnavailable("the answer was lost")
+
+    caller = asyncio.create_task(to_its_end(work(), 60.0))
+    for _ in range(2):
+        await asyncio.sleep(0)
+        caller.cancel()
+    with suppress(asyncio.CancelledError):
+        await caller
+    fails.set()
+    for _ in range(3):
+        await asyncio.sleep(0)
+    gc.collect()
+    assert told == []
