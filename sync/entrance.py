@@ -70,8 +70,8 @@ class Entrance:
     async def log_out(self, *, remove: bool = False, even_unsent: bool = False) -> AccountState:
         """End the session. `remove`: take the memory off this machine too; it stays in the cloud.
 
-        Raises NotSynced where something has not reached the cloud yet, unless `even_unsent`; if it was said only now, the
-        session has ended. LoginRequired where the memory is nobody's, so that a removal would be its end.
+        Raises NotSynced where something has not reached the cloud yet, unless `even_unsent`; if it was said only
+        now, the session has ended. LoginRequired where the memory is nobody's, so that a removal would be its end.
         """
         owner = await self._account.owner_id()
         if remove:

@@ -212,9 +212,10 @@ def _resurrected(world: "World") -> Iterator[str]:
     for device in world.devices:
         path = device.settings.memory_file
         seen = set(words_of(path.read_text("utf-8", "replace"))) if path.exists() else set()
+        deaf = device.last_owner is not None and _revoked(world, device.last_owner, device)
         for line, by in ledger.removed.items():
             gone = line not in ledger.loose and line not in ledger.changed
-            told = world.plan.sharing == "user" and not world.server.refuses  # a removal may be what was refused
+            told = world.plan.sharing == "user" and not deaf and not world.server.refuses  # of it, perhaps
             if gone and line in seen and (told or device.name in by):
                 yield f"{device.name}: the line {line} was taken away and is back"
 
