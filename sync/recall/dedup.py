@@ -26,24 +26,48 @@ def folded(hits: Iterable[Hit], *, strictly: bool = False) -> list[Hit]:
     `strictly`: also of those of one kind.
     """
     chosen: list[Hit] = []
-    keys: list[tuple[str, bool]] = []
+    known = _Known()
     for hit in hits:
         key = _key(hit.kept.text)
         twin = next(
             (
                 at
-                for at, other in enumerate(chosen)
-                if _is_one(key, keys[at], may_be=strictly or hit.kept.kind != other.kept.kind)
-                or _is_exchange(hit, other)
+                for at in known.alike(hit, key)
+                if _is_one(key, known.keys[at], may_be=strictly or hit.kept.kind != chosen[at].kept.kind)
+                or _is_exchange(hit, chosen[at])
             ),
             None,
         )
         if twin is None:
             chosen.append(hit)
-            keys.append(key)
+            known.add(hit, key)
         elif hit.kept.event_id not in (chosen[twin].kept.event_id, *chosen[twin].also):
             chosen[twin] = replace(chosen[twin], also=(*chosen[twin].also, hit.kept.event_id))
     return chosen
+
+
+class _Known:
+    """The hits that were chosen, by what another may share with them: a comparison of all pairs is slow."""
+
+    def __init__(self) -> None:
+        self.keys: list[tuple[str, bool]] = []
+        self._places: dict[str, list[int]] = {}
+        self._cut: list[int] = []
+
+    def alike(self, hit: Hit, key: tuple[str, bool]) -> list[int]:
+        """Those that may be one with a hit, the first first; a shortened text may be one with any."""
+        if key[1]:
+            return list(range(len(self.keys)))
+        shared = (self._places.get(key[0], ()), self._places.get(hit.kept.event_id, ()), self._cut)
+        return sorted({at for places in shared for at in places})
+
+    def add(self, hit: Hit, key: tuple[str, bool]) -> None:
+        at = len(self.keys)
+        self.keys.append(key)
+        for name in (key[0], hit.kept.event_id):
+            self._places.setdefault(name, []).append(at)
+        if key[1]:
+            self._cut.append(at)
 
 
 def _key(text: str) -> tuple[str, bool]:

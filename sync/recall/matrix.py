@@ -173,7 +173,9 @@ class Asked:
 
     def of(self, item_ids: Sequence[int]) -> dict[int, float]:
         """How far certain items stand out; those without a vector are left out."""
-        rows = np.flatnonzero(np.isin(self.matrix.ids, np.array(item_ids, np.int64)))
+        wanted, ids = np.array(sorted(item_ids), np.int64), self.matrix.ids
+        at = np.searchsorted(ids, wanted)
+        rows = at[(at < len(ids)) & (ids[np.minimum(at, len(ids) - 1)] == wanted)]
         return dict(zip(self.matrix.ids[rows].tolist(), self._standing(rows).tolist(), strict=True))
 
     def _standing(self, rows: Ints) -> Floats:

@@ -8,6 +8,7 @@ Decisions
     An item longer than `LONGEST_RATIO` times the average is not punished further: a long message is still one message.
 """
 
+import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -43,35 +44,37 @@ def rarity(holders: int, items: int) -> float:
     return math.log(1.0 + (items - min(holders, items) + 0.5) / (holders + 0.5))
 
 
-def matches(
-    asked: Mapping[str, float],
-    holders: Mapping[str, Sequence[tuple[int, int]]],
-    counts: Mapping[str, int],
-    *,
-    items: int,
-    mean_length: float,
-) -> list[Match]:
-    """Every item that holds a term, best first; the newest of equals first.
+def values(asked: Mapping[str, float], counts: Mapping[str, int], *, items: int) -> dict[str, float]:
+    """What each term of a query is worth: its weight by how rare it is. `counts`: how many items hold it."""
+    return {term: weight * rarity(counts.get(term, 0), items) for term, weight in asked.items()}
 
-    `holders`: the (item id, length) of those that hold a term; `counts`: how many do, also of terms whose holders
-    were not fetched.
-    """
-    worth = {term: weight * rarity(counts.get(term, 0), items) for term, weight in asked.items()}
-    whole = sum(worth.values()) or 1.0
+
+def gathered(worth: Mapping[str, float], holders: Mapping[str, Sequence[int]], most: int) -> dict[int, float]:
+    """What the best `most` items hold of a query's worth. `holders`: the items that hold a term."""
     found: dict[int, float] = {}
-    lengths: dict[int, int] = {}
-    telling = {item_id for term, rows in holders.items() if len(term) > 1 for item_id, _ in rows}
-    is_search = len(asked) <= FEW and any(len(term) > 1 for term in asked)
-    for term, rows in holders.items():
+    for term, item_ids in holders.items():
         value = worth[term]
-        for item_id, length in rows:
+        for item_id in item_ids:
             found[item_id] = found.get(item_id, 0.0) + value
-            lengths[item_id] = length
-    scored = (
+    if len(worth) <= FEW and any(len(term) > 1 for term in worth):
+        telling = {item_id for term, item_ids in holders.items() if len(term) > 1 for item_id in item_ids}
+        found = {item_id: value for item_id, value in found.items() if item_id in telling}
+    if len(found) <= most:
+        return found
+    least = heapq.nlargest(most, found.values())[-1]  # quicker than by pairs; of equals the newest are taken
+    above = {item_id: value for item_id, value in found.items() if value > least}
+    equal = sorted((item_id for item_id, value in found.items() if value == least), reverse=True)
+    return above | dict.fromkeys(equal[: most - len(above)], least)
+
+
+def matches(found: Mapping[int, float], lengths: Mapping[int, int], *, whole: float, mean_length: float) -> list[Match]:
+    """Items with what they hold of a query that is worth `whole`: best first, the newest of equals first."""
+    whole = whole or 1.0
+    scored = [
         Match(item_id, value / whole * damped(lengths[item_id], mean_length), value / whole)
         for item_id, value in found.items()
-        if not is_search or item_id in telling
-    )
+        if item_id in lengths
+    ]
     return sorted(scored, key=lambda match: (-match.score, -match.item_id))
 
 

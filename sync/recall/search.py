@@ -26,7 +26,7 @@ from sync.recall.fuse import Fused, Preset, factor, fused, preset_of
 from sync.recall.meaning import Meaning, Question
 from sync.recall.model import LARGEST_LIMIT, Answer, Ask, Hit, Kept, Parts, Scope, Semantic
 from sync.recall.query import Wanted, matches_phrases, wanted
-from sync.recall.score import NEIGHBOUR, Match, matches
+from sync.recall.score import NEIGHBOUR, Match, gathered, matches, values
 from sync.recall.store import Filter
 from sync.recall.view import RecallView
 from sync.sections import RecallSettings
@@ -35,9 +35,9 @@ from sync.signals import wait_for_any
 if TYPE_CHECKING:
     from sync.recall.matrix import Asked
 
-CANDIDATES: Final = 12_000  # rows of the word index that one question reads
-COUNTED: Final = 1_500  # holders of a term up to which they are counted one by one
-WEIGHED: Final = 400  # of what words propose, those that are weighed against meaning
+CANDIDATES: Final = 9_000  # rows of the word index that one question reads
+COUNTED: Final = 800  # holders of a term up to which they are counted one by one
+WEIGHED: Final = 600  # of the candidates, those that hold the most: their lengths, and their meaning, are looked at
 LOOKED_AT: Final = 120  # of the best candidates, those whose text is read
 THIN: Final = 3  # hits of the recent part below which the old part is searched too
 KEPT_ANSWERS: Final = 64
@@ -139,9 +139,9 @@ class Recall:
                 return [], "off" if question.state == "off" else "pending"  # nobody has kept this profile's index yet
             words = _matches(connection, sought, within)
             semantic, asked = self.meaning.asked(connection, question)
-            meant = None if asked is None else _meant(connection, asked, words[:WEIGHED], within)
+            meant = None if asked is None else _meant(connection, asked, words, within)
             assert ask.preset is not None
-            order = fused(words if meant is None else words[:WEIGHED], meant, ask.preset)
+            order = fused(words, meant, ask.preset)
             return _hits(connection, order, sought, ask.preset, limit=ask.limit, now_ms=now_ms), semantic
 
         hits, semantic = await self._log.database.read(work)
@@ -211,14 +211,16 @@ def _matches(connection: Connection, sought: Wanted, within: Filter) -> list[Mat
     items, mean_length = store.totals(connection)
     counts = {term: store.count(connection, term, COUNTED) for term in sought.terms}
     room = CANDIDATES
-    holders: dict[str, Sequence[tuple[int, int]]] = {}
+    holders: dict[str, Sequence[int]] = {}
     for term in sorted((term for term, count in counts.items() if count), key=lambda term: counts[term]):
         if room <= 0:
             break
         holders[term] = store.holders(connection, term, within, room)
         room -= len(holders[term])
-    found = matches(sought.terms, holders, counts, items=items, mean_length=mean_length)
-    return _beside(connection, found)
+    worth = values(sought.terms, counts, items=items)
+    found = gathered(worth, holders, WEIGHED)
+    lengths = store.lengths(connection, list(found))
+    return _beside(connection, matches(found, lengths, whole=sum(worth.values()), mean_length=mean_length))
 
 
 def _beside(connection: Connection, found: list[Match]) -> list[Match]:

@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from enum import Enum
+from operator import add
 from typing import Final, NamedTuple
 
 from sync.recall.words import CHINESE, ENGLISH, stem
@@ -72,6 +73,18 @@ def terms(text: str) -> Iterator[Term]:
     """Every term of a text, in order, with repetitions: what the index holds."""
     for run, is_dense in _runs(fold(text)):
         yield from _dense(run) if is_dense else _word(run)
+
+
+def words(text: str) -> list[str]:
+    """The texts of `terms` in any order: what is indexed, thrice as fast as with a `Term` for each."""
+    found: list[str] = []
+    for run, is_dense in _runs(fold(text)):
+        if is_dense:
+            found += run
+            found += map(add, run, run[1:])
+        else:
+            found += [term.text for term in _word(run)]
+    return found
 
 
 def telling(text: str) -> list[Term]:

@@ -19,7 +19,7 @@ from sync.clock import EPOCH
 from sync.recall import vector_store
 from sync.recall.items import PLACES, is_turn
 from sync.recall.model import Kept
-from sync.recall.segment import terms
+from sync.recall.segment import words
 
 _TABLES: Final = (
     """create table recall_items (
@@ -70,7 +70,7 @@ class Row:
 
     def words(self) -> list[str]:
         """Every term of text and marks, with repetitions."""
-        return [term.text for term in terms(" ".join((self.text, *self.marks)))]
+        return words(" ".join((self.text, *self.marks)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def put(connection: Connection, rows: Sequence[Row]) -> None:
     """Add rows that are not there yet."""
     if not rows:
         return
-    words = [row.words() for row in rows]
+    said = [row.words() for row in rows]
     values = [
         (
             row.item_id,
@@ -126,12 +126,12 @@ def put(connection: Connection, rows: Sequence[Row]) -> None:
             " ".join(row.marks),
             row.text,
         )
-        for row, found in zip(rows, words, strict=True)
+        for row, found in zip(rows, said, strict=True)
     ]
     connection.exec_driver_sql(_INSERT, values)
-    indexed = [(row.item_id, " ".join(dict.fromkeys(found))) for row, found in zip(rows, words, strict=True)]
+    indexed = [(row.item_id, " ".join(dict.fromkeys(found))) for row, found in zip(rows, said, strict=True)]
     connection.exec_driver_sql(_INDEX, indexed)
-    connection.exec_driver_sql(_COUNT, (len(rows), sum(map(len, words))))
+    connection.exec_driver_sql(_COUNT, (len(rows), sum(map(len, said))))
 
 
 def remove(connection: Connection, rows: Sequence[Row]) -> None:
@@ -190,15 +190,24 @@ def count(connection: Connection, term: str, limit: int) -> int:
     return int(max(held, held * (newest - first + 1) / (last - first + 1)))
 
 
-def holders(connection: Connection, term: str, asked: Filter, limit: int) -> list[tuple[int, int]]:
-    """(item id, length) of the newest items that hold a term."""
+def holders(connection: Connection, term: str, asked: Filter, limit: int) -> list[int]:
+    """The newest items that hold a term."""
     where, given = asked.where()
-    statement = (
-        "select i.id, i.length from recall_words w cross join recall_items i on i.id = w.rowid"
-        f" where w.recall_words match ?{where} order by w.rowid desc limit ?"
+    joined = f" cross join recall_items i on i.id = w.rowid where w.recall_words match ?{where}" if where else ""
+    statement = f"select w.rowid from recall_words w{joined or ' where w.recall_words match ?'}"
+    found: Any = _cursor(connection).execute(
+        f"{statement} order by w.rowid desc limit ?", (_quoted(term), *given, limit)
     )
-    found: list[tuple[int, int]] = _cursor(connection).execute(statement, (_quoted(term), *given, limit)).fetchall()
-    return found
+    return [item_id for (item_id,) in found]
+
+
+def lengths(connection: Connection, item_ids: Sequence[int]) -> dict[int, int]:
+    """How many terms items have."""
+    return dict(
+        _cursor(connection).execute(
+            f"select id, length from recall_items where id in ({_places(item_ids)})", tuple(item_ids)
+        )
+    )
 
 
 def allowed(connection: Connection, asked: Filter) -> set[int] | None:
@@ -218,14 +227,15 @@ def kept(connection: Connection, item_ids: Sequence[int]) -> dict[int, Kept]:
 def turns(connection: Connection, item_ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
     """The turns before and after each of these items in the same conversation; items that are no turns are left out."""
     cursor = _cursor(connection)
-    beside = {item_id: cursor.execute(_BESIDE, (item_id, item_id)).fetchone() for item_id in item_ids}
-    named = list({at for item_id, near in beside.items() for at in (item_id, *near) if at is not None})
-    said = {row[0]: row for row in cursor.execute(_TURN + f"({_places(named)})", named)}
+    said = {row[0]: row for row in cursor.execute(_TURN + f"({_places(item_ids)})", tuple(item_ids))}
+    spoken = [item_id for item_id, row in said.items() if is_turn(row[1], row[2])]
+    beside = {item_id: cursor.execute(_BESIDE, (item_id, item_id)).fetchone() for item_id in spoken}
+    others = list({at for near in beside.values() for at in near if at is not None and at not in said})
+    said |= {row[0]: row for row in cursor.execute(_TURN + f"({_places(others)})", others)}
     sessions = {at: (session, device) for at, kind, head, session, device in said.values() if is_turn(kind, head)}
     return {
         item_id: tuple(at for at in near if at in sessions and sessions[at] == sessions[item_id])
         for item_id, near in beside.items()
-        if item_id in sessions
     }
 
 

@@ -271,5 +271,5 @@ async def _many(desk: Desk, count: int) -> None:
 def _picture(connection: Connection) -> tuple[Any, ...]:
     rows = [replace(row, born=0) for row in store.everything(connection)]
     terms = sorted({word for row in rows for word in row.words()})
-    words = [(term, [at for at, _ in store.holders(connection, term, store.Filter(), 1_000)]) for term in terms]
+    words = [(term, store.holders(connection, term, store.Filter(), 1_000)) for term in terms]
     return rows, words, store.totals(connection)

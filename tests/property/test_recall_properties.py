@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection
 
 from sync.recall import store, vector_store
-from sync.recall.segment import telling, terms
+from sync.recall.segment import telling, terms, words
 from tests.integration.recall_desk import LetterEmbedder, open_desk
 
 HAN = st.text("的了我你天地火锅重试爬山海边记忆日出部署项目", min_size=1, max_size=6)
@@ -22,6 +22,7 @@ def test_a_text_is_found_by_itself(text: str) -> None:
     kept = {term.text for term in terms(text)}
     asked = {term.text for term in telling(text)}
     assert asked <= kept
+    assert sorted(words(text)) == sorted(term.text for term in terms(text))
     assert bool(asked) == bool(kept)
 
 

@@ -1,6 +1,6 @@
 """The order of what was found: rare words before common ones, near duplicates once, and little of it."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import given
@@ -11,10 +11,20 @@ from sync.recall.fuse import PRESETS, Preset, factor, fused
 from sync.recall.model import Hit, Kept, Parts
 from sync.recall.pack import LONGEST, excerpt, packed
 from sync.recall.recalled import OPEN, without_recalled
-from sync.recall.score import Match, matches, rarity, weights
+from sync.recall.score import Match, gathered, matches, rarity, values, weights
 from sync.recall.segment import telling
 
-EVEN: dict[str, Any] = {"items": 100, "mean_length": 10.0}
+
+def found(
+    asked: Mapping[str, float], held: Mapping[str, Sequence[tuple[int, int]]], counts: Mapping[str, int], most: int = 99
+) -> list[Match]:
+    """The matches among 100 items; `held`: the (id, length) of those that hold a term."""
+    worth = values(asked, counts, items=100)
+    best = gathered(worth, {term: [item_id for item_id, _ in rows] for term, rows in held.items()}, most)
+    lengths = dict(row for rows in held.values() for row in rows)
+    return matches(best, lengths, whole=sum(worth.values()), mean_length=10.0)
+
+
 DAY = 86_400_000
 
 
@@ -46,21 +56,29 @@ def hit(item_id: int, text: str, **changes: object) -> Hit:
 def test_a_rare_term_counts_more_than_a_common_one() -> None:
     asked = {"火锅": 1.0, "公司": 1.0}
     held = {"火锅": [(1, 10)], "公司": [(2, 10)]}
-    found = matches(asked, held, {"火锅": 1, "公司": 50}, **EVEN)
-    assert [match.item_id for match in found] == [1, 2]
+    assert [match.item_id for match in found(asked, held, {"火锅": 1, "公司": 50})] == [1, 2]
     assert rarity(1, 100) > rarity(50, 100) > 0
 
 
 def test_a_short_item_counts_more_than_a_long_one_with_the_same_words_and_the_newest_of_equals() -> None:
     held = {"火锅": [(1, 10), (2, 40), (3, 10)]}
-    assert [m.item_id for m in matches({"火锅": 1.0}, held, {"火锅": 3}, **EVEN)] == [3, 1, 2]
+    assert [m.item_id for m in found({"火锅": 1.0}, held, {"火锅": 3})] == [3, 1, 2]
 
 
 def test_a_search_is_not_answered_by_a_single_character_of_it() -> None:
     asked = weights(telling("三点"))
     held = {"点": [(1, 10)]}
-    assert matches(asked, held, {"点": 1}, **EVEN) == []
-    assert matches(weights(telling("点")), held, {"点": 1}, **EVEN)
+    assert found(asked, held, {"点": 1}) == []
+    assert found(weights(telling("点")), held, {"点": 1})
+
+
+def test_of_many_items_those_that_hold_the_most_are_weighed_and_the_newest_of_equals() -> None:
+    held = {"火锅": [(at, 10) for at in range(1, 50)], "公司": [(7, 10)]}
+    assert [match.item_id for match in found({"火锅": 1.0, "公司": 1.0}, held, {"火锅": 49, "公司": 1}, 3)] == [
+        7,
+        49,
+        48,
+    ]
 
 
 def test_saying_a_word_again_makes_it_count_more() -> None:
