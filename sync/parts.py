@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 MEMORY_DATA: Final = "memory-data"  # the folder of seed 002 §3
 EMBEDDINGS_SERVICE: Final = "xiaobai-memory embeddings"  # the name of the API key's entry in the keychain
-QUESTION_PATIENCE: Final = 3.0  # seconds that an answer waits for the vector of its question; a model loads in one
+COMMAND_PATIENCE: Final = 20.0  # seconds that an answer waits for models which load for it alone, commonly one
 FIRST_ANSWER: Final = 0.5  # seconds after a start in which nothing else is loaded
 CALM_AFTER_START: Final = 5.0  # seconds until what can wait begins: followers come level first
 LONGEST_WRITE: Final = 60.0  # seconds; whoever began to write a small file before that was killed
@@ -141,7 +141,7 @@ def recall(
         leaves = settings.recall.embeddings == "api"
         clean = partial(_fit_to_leave, redactor.for_leaving()) if leaves else str
         embedder = _embedder(settings, profile)
-        meaning = Meaning(events.database, embedder, clean=clean, patience=QUESTION_PATIENCE)
+        meaning = Meaning(events.database, embedder, clean=clean, patience=COMMAND_PATIENCE)
         stack.push_async_callback(meaning.close)
         return Recall(events, clock, settings.recall, moves=moves, meaning=meaning)
 

@@ -1,7 +1,7 @@
 """The room of the vectors: makes them in the background, and says what a question means.
 
 Decisions
-    Nothing here is ever in a caller's way: a question waits `patience` for its vector and is answered by words alone
+    Nothing here is ever in a caller's way: a question waits a moment for its vector and is answered by words alone
     where it does not come, or where no vectors are kept. Why meaning was not asked is told with the answer.
     numpy and the models are loaded when there is something to embed or to compare, never by a start.
 """
@@ -38,7 +38,10 @@ class Question:
 
 
 class Meaning:
-    """One profile's vectors. `clean`: what every text goes through before it reaches the embedder."""
+    """One profile's vectors. `clean`: what every text goes through before it reaches the embedder.
+
+    `patience`: seconds that a question waits for its vector.
+    """
 
     def __init__(
         self, database: Database, embedder: Embedder | None, *, clean: Callable[[str], str], patience: float
@@ -46,7 +49,7 @@ class Meaning:
         self.database = database
         self._embedder = embedder
         self._clean = clean
-        self._patience = patience
+        self.patience = patience
         self._asking: set[asyncio.Task[Question]] = set()
         self._matrix: Matrix | None = None
         self.has_failed = False  # until vectors are made again
@@ -87,7 +90,7 @@ class Meaning:
         task = asyncio.create_task(self._questioned(self._embedder, text))
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
-        await asyncio.wait({task}, timeout=self._patience)  # not cancelled: the next one finds the models loaded
+        await asyncio.wait({task}, timeout=self.patience)  # not cancelled: the next one finds the models loaded
         return task.result() if task.done() else Question("pending")
 
     def asked(self, connection: Connection, question: Question) -> "tuple[Semantic, Asked | None]":

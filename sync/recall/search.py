@@ -46,6 +46,7 @@ LOOK_AGAIN: Final = 0.05
 CALM: Final = 0.5  # seconds that a burst of updates, or a start, has before its words are indexed
 DAY_MS: Final = 86_400_000
 FENCE_BYTES: Final = 6
+READY_PATIENCE: Final = 2.0  # seconds that an answer waits for a vector where the models are kept ready
 EMBED_AGAIN: Final = 60.0  # seconds after which vectors that could not be made are tried again
 PER_LINE: Final = 3  # hits asked for each line of a context: those found by meaning alone do not enter it
 
@@ -71,8 +72,9 @@ class Recall:
     async def keep_up(self) -> None:
         """Follow the log until cancelled, a moment behind it: a question asks for the rest itself.
 
-        Vectors are made while nothing new comes.
+        Vectors are made while nothing new comes; the models are ready then, and no answer waits long for them.
         """
+        self.meaning.patience = min(self.meaning.patience, READY_PATIENCE)
         await asyncio.sleep(CALM)
         while True:
             seen = self._log.changed.count
@@ -111,7 +113,7 @@ class Recall:
         now_ms = milliseconds(self._clock.now())
         sought = wanted(ask.query, ask.turns, self._clock.now())
         preset = ask.preset or self._preset
-        question = await self.meaning.question(sought.text) if preset.semantic else Question("off")
+        question = asyncio.create_task(self._question(sought, preset))
         asked = replace(ask, limit=min(ask.limit, preset.limit or ask.limit), preset=preset)
         if ask.scope is Scope.RECENT:
             hot_since = now_ms - self._options.scope_days * DAY_MS
@@ -122,7 +124,10 @@ class Recall:
                 return replace(recent, cold=False)
         return await self._within(asked, sought, question)
 
-    async def _within(self, ask: Ask, sought: Wanted, question: Question) -> Answer:
+    async def _question(self, sought: Wanted, preset: Preset) -> Question:
+        return await self.meaning.question(sought.text) if preset.semantic else Question("off")
+
+    async def _within(self, ask: Ask, sought: Wanted, question: asyncio.Task[Question]) -> Answer:
         named = sought.since_ms is not None and ask.since_ms is None and ask.until_ms is None
         if named and not sought.prefers:
             span = Filter(ask.project_id, sought.since_ms, sought.until_ms, ask.kinds)
@@ -131,20 +136,20 @@ class Recall:
                 return answer
         return await self._asked(ask, sought, question, Filter(ask.project_id, ask.since_ms, ask.until_ms, ask.kinds))
 
-    async def _asked(self, ask: Ask, sought: Wanted, question: Question, within: Filter) -> Answer:
-        now_ms = milliseconds(self._clock.now())
+    async def _asked(self, ask: Ask, sought: Wanted, question: asyncio.Task[Question], within: Filter) -> Answer:
+        """Words are searched while the models read the question."""
+        words = await self._log.database.read(lambda connection: _matches(connection, sought, within))
+        preset, now_ms, meant_by = ask.preset or self._preset, milliseconds(self._clock.now()), await question
 
-        def work(connection: Connection) -> tuple[list[Hit], Semantic]:
+        def weighed(connection: Connection) -> tuple[list[Hit], Semantic]:
             if not store.exists(connection):
-                return [], "off" if question.state == "off" else "pending"  # nobody has kept this profile's index yet
-            words = _matches(connection, sought, within)
-            semantic, asked = self.meaning.asked(connection, question)
+                return [], "off" if meant_by.state == "off" else "pending"  # nobody has kept this profile's index yet
+            semantic, asked = self.meaning.asked(connection, meant_by)
             meant = None if asked is None else _meant(connection, asked, words, within)
-            assert ask.preset is not None
-            order = fused(words, meant, ask.preset)
-            return _hits(connection, order, sought, ask.preset, limit=ask.limit, now_ms=now_ms), semantic
+            order = fused(words, meant, preset)
+            return _hits(connection, order, sought, preset, limit=ask.limit, now_ms=now_ms), semantic
 
-        hits, semantic = await self._log.database.read(work)
+        hits, semantic = await self._log.database.read(weighed)
         return Answer(tuple(hits), semantic, within.since_ms, within.until_ms)
 
     async def _be_level(self) -> None:
@@ -208,6 +213,8 @@ def _with_neighbours(connection: Connection, hits: list[Hit]) -> list[Hit]:
 
 
 def _matches(connection: Connection, sought: Wanted, within: Filter) -> list[Match]:
+    if not store.exists(connection):
+        return []
     items, mean_length = store.totals(connection)
     counts = {term: store.count(connection, term, COUNTED) for term in sought.terms}
     room = CANDIDATES
