@@ -93,6 +93,8 @@ def renumber(connection: Connection, positions: Sequence[int], clock: Clock) -> 
         values = {"replica_id": replica_id, "replica_seq": number, "hlc": hlc}
         connection.execute(update(events).where(events.c.position == position).values(values))
     connection.execute(update(replica).values(replica_id=replica_id, next_seq=len(positions) + 1))
+    if positions:
+        note_reordered(connection, clock)  # of events with equal HLC the replica's id decides which comes first
     return replica_id
 
 

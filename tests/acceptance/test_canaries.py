@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from sync.redaction.checksums import is_identity
-from tests.acceptance.world import Server, files_below, hand_events, in_file, level, reaching
+from tests.acceptance.world import Server, hand_events, holding, in_file, level, reaching
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import CallFailed, Home, Sidecar
 
@@ -68,7 +68,7 @@ def sidecar(home: Home, user: User) -> Iterator[Sidecar]:
 
 def found_in_files(home: Home, secret: str, *, but: tuple[Path, ...] = ()) -> list[str]:
     """The files of a home, database and write-ahead log among them, in which a secret stands."""
-    return [path.name for path in files_below(home.folder) if path not in but and secret.encode() in path.read_bytes()]
+    return [path.name for path in holding(home.folder, secret) if path not in but]
 
 
 def found_in_tables(home: Home, secret: str) -> list[str]:

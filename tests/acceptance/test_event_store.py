@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.world import files_below, level, reaching
+from tests.acceptance.world import holding, level, reaching
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import COMMAND, Home, Sidecar, eventually
 from tests.support import REPOSITORY
@@ -135,7 +135,7 @@ def test_what_is_forgotten_leaves_the_files(home: Home) -> None:
         event_id = sidecar.update("忘掉这一句")["eventId"]
         eventually(lambda: any("忘掉" in path.read_text("utf-8") for path in tree(home).glob("events/*/*.jsonl")))
         sidecar.call("events/forget", eventIds=[event_id])
-        eventually(lambda: not any("忘掉".encode() in path.read_bytes() for path in files_below(tree(home))))
+        eventually(lambda: not holding(tree(home), "忘掉"))
         agree(home, sidecar)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.world import Server, exchanges, files_below, in_file, level, reaching, settled, unique
+from tests.acceptance.world import Server, exchanges, holding, in_file, level, reaching, settled, unique
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import Home, Sidecar, eventually
 
@@ -182,4 +182,4 @@ def test_words_are_forgotten_in_log_document_daily_page_files_and_cloud_and_a_dr
 
 def naming(home: Home, word: str) -> list[str]:
     """The files below a home in which a word stands."""
-    return [path.name for path in files_below(home.folder) if word.encode() in path.read_bytes()]
+    return [path.name for path in holding(home.folder, word)]

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.acceptance.world import Server, files_below, in_file, level, reaching, unique
+from tests.acceptance.world import Server, holding, in_file, level, reaching, unique
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import Home, Sidecar, eventually
 
@@ -56,7 +56,7 @@ def test_a_canary_kept_under_older_rules_is_found_nowhere_afterwards(
     assert check(home)["ok"] is True
     for folder in (home.folder, other.folder):
         for trace in (canary, canary[-6:]):
-            assert [path for path in files_below(folder) if trace.encode() in path.read_bytes()] == []
+            assert holding(folder, trace) == []
     assert "AI 答" in home.file.read_text("utf-8")
 
 

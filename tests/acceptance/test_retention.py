@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.world import files_below
+from tests.acceptance.world import holding
 from tests.sidecar import Home, Sidecar, eventually
 
 OLD = "2025-01-02T03:04:05.000Z"
@@ -21,13 +21,13 @@ def fact(home: Home, text: str, ts: str) -> str:
     return str(home.json("events", "append", event)["eventIds"][0])
 
 
-def holding(home: Home, text: str) -> list[str]:
+def saying(home: Home, text: str) -> list[str]:
     """Files below the home that say this, archives unpacked."""
-    return [
-        path.name
-        for path in files_below(home.folder)
-        if text.encode() in (gzip.decompress(path.read_bytes()) if path.suffix == ".xbm" else path.read_bytes())
-    ]
+    return [path.name for path in holding(home.folder, text, unpacked=_unpacked)]
+
+
+def _unpacked(path: Path, data: bytes) -> bytes:
+    return gzip.decompress(data) if path.suffix == ".xbm" else data
 
 
 def test_a_sidecar_archives_what_is_older_than_the_setting_and_nothing_else_holds_it(home: Home) -> None:
@@ -46,7 +46,7 @@ def test_a_sidecar_archives_what_is_older_than_the_setting_and_nothing_else_hold
         assert "新的问题" in sidecar.load(scope="device")["document"]
         assert sidecar.call("retention/plan")["events"] == 0
         sidecar.until("events/files", lambda told: told["position"] == told["head"])
-    assert [name[-4:] for name in holding(home, "很旧的一件事")] == [".xbm"]
+    assert [name[-4:] for name in saying(home, "很旧的一件事")] == [".xbm"]
 
 
 def test_a_plan_is_a_dry_run_and_an_apply_beside_a_sidecar_is_carried_out_by_it(home: Home) -> None:

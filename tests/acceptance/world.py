@@ -5,8 +5,8 @@ import json
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Coroutine
-from contextlib import closing
+from collections.abc import Callable, Coroutine
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 from uuid import uuid4
@@ -209,6 +209,16 @@ def integrity(home: Home) -> str:
 
 def files_below(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def holding(folder: Path, text: str, *, unpacked: Callable[[Path, bytes], bytes] = lambda _, data: data) -> list[Path]:
+    """The files below a folder in which a text stands, also while a program writes there and some of them go."""
+    found = []
+    for path in files_below(folder):
+        with suppress(FileNotFoundError):
+            if text.encode() in unpacked(path, path.read_bytes()):
+                found.append(path)
+    return found
 
 
 def _hands(sidecar: Sidecar) -> list[dict[str, Any]]:
