@@ -341,7 +341,7 @@ def begin_views_anew(connection: Connection) -> None:
 
 
 def order(connection: Connection) -> int:
-    """A number that changes whenever the server's time moves an event that we hold to another place in the order."""
+    """A number that changes whenever an event that we hold gets another place in the order."""
     return watermark(connection, ORDER)
 
 

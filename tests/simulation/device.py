@@ -206,8 +206,10 @@ class Device(Home):
         return SimulatedCloud(self.around.server, self.line, self.clock, process, self.around.told)
 
     def _killed(self, life: Life) -> None:
-        for task in list(life.tasks):
-            task.cancel()
+        """Cancel what a dead life still does, once: cancelled again on its way out, something would stay open."""
+        for task in life.tasks:
+            if not task.cancelling():
+                task.cancel()
 
     def kill(self, why: str) -> None:
         if self.life is not None:
@@ -221,7 +223,9 @@ class Device(Home):
         app = life.app
         while life.tasks:
             self._killed(life)
-            await asyncio.gather(*life.tasks, return_exceptions=True)
+            ended, stuck = await asyncio.wait(life.tasks, timeout=OPENS_WITHIN)
+            for task in stuck if not ended else ():
+                task.cancel()  # the first one was caught
         if app is not None:
             app.log.database._write_engine.dispose()
             app.log.database._read_engine.dispose()

@@ -209,13 +209,18 @@ def _snapshots(world: "World", held: list[Held]) -> Iterator[str]:
 def _resurrected(world: "World") -> Iterator[str]:
     """A line that was taken away stays away, unless somebody changed it meanwhile."""
     ledger = world.ledger
+    shut_out = {
+        device.name
+        for device in world.devices
+        if device.last_owner is not None and _revoked(world, device.last_owner, device)
+    }
     for device in world.devices:
         path = device.settings.memory_file
         seen = set(words_of(path.read_text("utf-8", "replace"))) if path.exists() else set()
-        deaf = device.last_owner is not None and _revoked(world, device.last_owner, device)
         for line, by in ledger.removed.items():
             gone = line not in ledger.loose and line not in ledger.changed
-            told = world.plan.sharing == "user" and not deaf and not world.server.refuses  # of it, perhaps
+            told = world.plan.sharing == "user" and not world.server.refuses  # of it, perhaps
+            told = told and device.name not in shut_out and not shut_out.issuperset(by)
             if gone and line in seen and (told or device.name in by):
                 yield f"{device.name}: the line {line} was taken away and is back"
 

@@ -37,6 +37,7 @@ FOUND: Final = {
     2_108: "a refresh that failed after its caller was gone was nobody's",
     2_126: "a restored server was filled anew so that the same event stood at a cursor and others before it",
     211: "a file cut off while newer lines waited was compared with the wrong version",
+    2_500: "of two events with equal HLC a device that became a new replica showed its own where it had been",
     # the program was right in these, and the simulation was not
     149: "what an editor had open since before the first login was taken for the second account's",
     201: "copies of one home take turns in the profile of each account, and the tail gave them none in the others",
@@ -50,6 +51,8 @@ FOUND: Final = {
     1_005: "an editor saved the buffer of a memory that had been taken off the device, removed line and all",
     1_117: "copies of one home speak for its device by turns, ten minutes apart; the tail was too short for three",
     1_119: "a profile that nobody was logged in to could not know the new number of what others sent again",
+    2_375: "a removal by a device that was shut out before it could tell anybody",
+    2_504: "what a copy had recorded under the id of its original waits while that one speaks; the tail let it go on",
 }
 
 

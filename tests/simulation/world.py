@@ -186,15 +186,15 @@ class World:
         while self._under_way:
             await asyncio.wait(set(self._under_way))
         await self.server.settled()
-        for _ in range(TURNS if self.copied else 1):  # copies of a home speak for one device in turn, in each profile
+        for number in range(TURNS if self.copied else 1):  # in each profile
             self.pass_time(LIVE)
-            for device in self.devices:
+            for device in self._in_turn(number):
                 await self.acted(device, acts.calm(self, device), PATIENCE)
         for number in range(ROUNDS):
             self.tell(f"round {number + 1}")
-            self.pass_time(LIVE if number == 0 or self.copied else 0.0)  # copies of a home speak for one device in turn
+            self.pass_time(LIVE if number == 0 or self.copied else 0.0)
             before = self.stand()
-            for device in self.devices:
+            for device in self._in_turn(number):
                 await self.acted(device, acts.round_of(self, device), PATIENCE)
             if self.stand() == before:
                 break  # nothing moved any more, so nothing will
@@ -202,6 +202,11 @@ class World:
         for device in self.devices:
             await device.left()
         self.defects += oracle.defects(self, views)
+
+    def _in_turn(self, number: int) -> list[Device]:
+        """Copies of a home speak for one device in turn: another one begins each time. They are the last."""
+        first = self.devices[-(number % TURNS) if self.copied else 0]
+        return [first, *(device for device in self.devices if device is not first)]
 
     def _overwriting(self, name: str, path: Path) -> None:
         next(device for device in self.devices if device.name == name).overwritten(path)

@@ -1,6 +1,7 @@
 """What a page of the server's events does to the database."""
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from sync.cloud.plan import judge
 from sync.cloud.port import SyncAnswer
 from sync.db.engine import Database
 from sync.errors import DeviceForked
+from sync.log import outbox_store
 from sync.log import store as log_store
-from sync.log.model import Cursor, Event, Query
+from sync.log.model import CLOUD, Cursor, Event, Query
 from tests.support import START, FixedClock, event
 
 NOW = START.isoformat()
@@ -84,3 +86,16 @@ async def test_two_events_of_one_answer_under_one_number_are_a_fork(database: Da
 async def test_a_number_is_its_own_replica_s(database: Database) -> None:
     assert await take_in(database, numbered(1, under=1), numbered(2, under=2, replica="rep_b")) == 2
     assert await take_in(database, numbered(3, under=2), numbered(4, under=1, replica="rep_b"), after=2) == 2
+
+
+async def test_a_new_replica_s_events_may_have_another_place_in_the_order(database: Database) -> None:
+    """Of events with equal HLC the replica's id decides, and theirs is another now."""
+    renew = partial(store.become_new_replica, clock=FixedClock(seed=2))
+    before = await database.read(log_store.order)
+    await database.write(renew)
+    assert await database.read(log_store.order) == before, "nothing was sent under the old id, nothing waited"
+    own = await database.read(log_store.replica_id)
+    await database.write(lambda connection: log_store.add(connection, event(1, event_id="evt_ours", replica=own)))
+    await database.write(lambda connection: outbox_store.deliver(connection, CLOUD, 1))
+    await database.write(renew)
+    assert await database.read(log_store.order) != before
