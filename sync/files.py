@@ -3,6 +3,10 @@
 What differs between operating systems lives here. Run on Linux; written for macOS and Windows from their
 documentation (`os.replace` is atomic on all three; Windows refuses it while another program has the file open
 without share-delete, so it is retried for a moment; folders cannot be fsynced there).
+
+A file of the user's is exchanged with ours, not overwritten, where the system can (Linux, macOS): between the last look
+at it and a rename an editor can save, and what it saved would be gone. What came out of the exchange is looked at, and
+put back where it is not what was read. Elsewhere that moment is left, some microseconds of it.
 """
 
 import contextlib
@@ -14,9 +18,10 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -107,9 +112,9 @@ def remove_private(path: Path) -> None:
 def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> Stamp:
     """Write `data` to a file of the user's unless it changed since it was read.
 
-    `expected_sha256` is None where there was no file. The mode of an existing file stays; a new one is 0600. The
-    bytes are compared just before the rename. Returns the stamp of what was written, taken before the rename: asked
-    afterwards, it could be that of somebody who saved in between.
+    `expected_sha256` is None where there was no file. The mode of an existing file stays; a new one is 0600. Returns
+    the stamp of what was written, taken before the rename: asked afterwards, it could be that of somebody who saved in
+    between.
 
     Raises DocumentChanged, StorageFull, StorageReadOnly, StorageError.
     """
@@ -123,7 +128,8 @@ def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> St
             _check(probe(target), expected_sha256, path)
             written = stamp(temporary)
             assert written is not None  # it was made two lines above
-            _replace(temporary, target)
+            if not _exchanged(temporary, target, expected_sha256, ours=sha256(data)):
+                _replace(temporary, target)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
@@ -172,6 +178,76 @@ def _temporary(path: Path, data: bytes, mode: int) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return temporary
+
+
+def _exchanged(temporary: Path, path: Path, expected_sha256: str | None, *, ours: str) -> bool:
+    """Put a file in its place and take out what stood there; False where the system cannot.
+
+    Raises DocumentChanged where that is not what was read; then the newest that somebody else saved stands there again.
+    """
+    if expected_sha256 is None:
+        try:
+            done = _rename(temporary, path, new=True)
+        except FileExistsError:
+            raise DocumentChanged(f"{path.name} appeared while it was being written") from None
+    else:
+        try:
+            done = _rename(temporary, path, new=False)
+        except FileNotFoundError:
+            raise DocumentChanged(f"{path.name} vanished while it was being written") from None
+        if done and (found := sha256(temporary.read_bytes())) != expected_sha256:
+            _put_back(temporary, path, found, ours)
+            raise DocumentChanged(f"{path.name} changed while it was being written")
+        if done:
+            temporary.unlink()
+    if done:
+        _sync_folder(path.parent)
+    return done
+
+
+def _put_back(temporary: Path, path: Path, found: str, ours: str) -> None:
+    """Undo an exchange that took out what was saved meanwhile, however often it is saved again."""
+    seen = {ours}
+    while found not in seen:  # of ours, or of what we have put back ourselves, nothing is lost
+        seen.add(found)
+        try:
+            _rename(temporary, path, new=False)
+        except FileNotFoundError:
+            _replace(temporary, path)
+            return
+        found = sha256(temporary.read_bytes())
+    temporary.unlink()
+    _sync_folder(path.parent)
+
+
+def _rename(source: Path, target: Path, *, new: bool) -> bool:
+    """Exchange two files, or rename to a name that nothing has (`new`); False where the system cannot.
+
+    Raises FileNotFoundError, FileExistsError, OSError.
+    """
+    call = _renaming(new=new)
+    error = call(os.fsencode(source), os.fsencode(target)) if call else errno.ENOSYS
+    if error in {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}:
+        return False
+    if error:
+        raise OSError(error, os.strerror(error), str(target))
+    return True
+
+
+@cache
+def _renaming(*, new: bool) -> Callable[[bytes, bytes], int] | None:
+    """The system's call, answering its error: renameat2(2) of Linux, renamex_np(2) of macOS."""
+    import ctypes  # noqa: PLC0415 - not before a file is written
+
+    system = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+    here = -100  # AT_FDCWD
+    if linux := getattr(system, "renameat2", None):
+        flag = 1 if new else 2  # RENAME_NOREPLACE, RENAME_EXCHANGE
+        return lambda source, target: ctypes.get_errno() if linux(here, source, here, target, flag) else 0
+    if macos := getattr(system, "renamex_np", None):
+        flag = 4 if new else 2  # RENAME_EXCL, RENAME_SWAP
+        return lambda source, target: ctypes.get_errno() if macos(source, target, flag) else 0
+    return None
 
 
 def _replace(temporary: Path, path: Path) -> None:

@@ -248,11 +248,12 @@ class TestDisks:
     async def test_a_refused_rename_leaves_no_temporary_file(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         await desk.said("一")
 
-        def refused(*_: object) -> NoReturn:
+        def refused(*_: object, **__: object) -> NoReturn:
             raise PermissionError(errno.EACCES, "Permission denied")
 
         with monkeypatch.context() as disk:
             disk.setattr(Path, "replace", refused)
+            disk.setattr(files, "_rename", refused)
             await desk.say("二")
             with pytest.raises(StorageReadOnly):
                 await desk.memory.settle()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from sync import files
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
 from sync.files import (
     compare_and_swap,
@@ -58,7 +59,7 @@ def test_bytes_are_synced_before_the_rename_and_the_folder_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    fsync, replace = os.fsync, Path.replace
+    fsync, replace, rename = os.fsync, Path.replace, files._rename
 
     def noting_fsync(descriptor: int) -> None:
         steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
@@ -68,8 +69,13 @@ def test_bytes_are_synced_before_the_rename_and_the_folder_after_it(
         steps.append("rename")
         return replace(path, target)
 
+    def noting_rename(source: Path, target: Path, *, new: bool) -> bool:
+        steps.append("rename")
+        return rename(source, target, new=new)
+
     monkeypatch.setattr(os, "fsync", noting_fsync)
     monkeypatch.setattr(Path, "replace", noting_replace)
+    monkeypatch.setattr(files, "_rename", noting_rename)
     write_private(tmp_path / "a", b"x")
     compare_and_swap(tmp_path / "b", None, b"y")
     assert steps == ["file", "rename", "folder"] * 2
@@ -113,6 +119,63 @@ def test_a_change_between_reading_and_renaming_is_noticed(tmp_path: Path, monkey
     with pytest.raises(DocumentChanged):
         compare_and_swap(path, sha256(b"before"), b"ours")
     assert path.read_bytes() == b"theirs"
+    assert not leftovers(tmp_path)
+
+
+@pytest.mark.parametrize("saves", [[b"theirs"], [b"theirs", b"theirs again"], [b"theirs", None]])
+def test_what_an_editor_saves_at_the_very_moment_of_the_rename_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saves: list[bytes | None]
+) -> None:
+    """`saves`: what stands there just before each rename of ours; None: the editor has taken it away."""
+    path = tmp_path / "memory.md"
+    path.write_bytes(b"before")
+    rename, coming = files._rename, iter(saves)
+
+    def renaming(source: Path, target: Path, *, new: bool) -> bool:
+        if (saved := next(coming, b"")) is None:
+            path.unlink()
+        elif saved:
+            (tmp_path / "swap").write_bytes(saved)
+            (tmp_path / "swap").replace(path)
+        return rename(source, target, new=new)
+
+    monkeypatch.setattr(files, "_rename", renaming)
+    with pytest.raises(DocumentChanged):
+        compare_and_swap(path, sha256(b"before"), b"ours")
+    assert path.read_bytes() == [saved for saved in saves if saved][-1]
+    assert not leftovers(tmp_path)
+
+
+@pytest.mark.parametrize("before", [b"before", None])
+def test_a_file_that_appears_or_vanishes_at_that_moment_is_left_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes | None
+) -> None:
+    path = tmp_path / "memory.md"
+    if before is not None:
+        path.write_bytes(before)
+    rename = files._rename
+
+    def renaming(source: Path, target: Path, *, new: bool) -> bool:
+        path.unlink() if before is not None else path.write_bytes(b"theirs")
+        return rename(source, target, new=new)
+
+    monkeypatch.setattr(files, "_rename", renaming)
+    with pytest.raises(DocumentChanged):
+        compare_and_swap(path, None if before is None else sha256(before), b"ours")
+    assert (path.read_bytes() if path.exists() else None) == (None if before is not None else b"theirs")
+    assert not leftovers(tmp_path)
+
+
+@pytest.mark.parametrize("before", [b"before", None])
+def test_a_system_that_cannot_exchange_files_renames(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes | None
+) -> None:
+    path = tmp_path / "memory.md"
+    if before is not None:
+        path.write_bytes(before)
+    monkeypatch.setattr(files, "_renaming", lambda *, new: (lambda *_: errno.EINVAL) if new else None)
+    compare_and_swap(path, None if before is None else sha256(before), b"ours")
+    assert path.read_bytes() == b"ours"
     assert not leftovers(tmp_path)
 
 
