@@ -131,7 +131,7 @@ def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> St
             if not _exchanged(temporary, target, expected_sha256, ours=sha256(data)):
                 _replace(temporary, target)
         except BaseException:
-            temporary.unlink(missing_ok=True)
+            _discard(temporary, ours=sha256(data))
             raise
         return written
 
@@ -178,6 +178,13 @@ def _temporary(path: Path, data: bytes, mode: int) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return temporary
+
+
+def _discard(temporary: Path, *, ours: str) -> None:
+    """Remove our temporary file; after an exchange that could not be undone it is the only copy of what is theirs."""
+    with contextlib.suppress(OSError):
+        if sha256(temporary.read_bytes()) == ours:
+            temporary.unlink()
 
 
 def _exchanged(temporary: Path, path: Path, expected_sha256: str | None, *, ours: str) -> bool:

@@ -146,6 +146,23 @@ def test_what_an_editor_saves_at_the_very_moment_of_the_rename_stays(
     assert not leftovers(tmp_path)
 
 
+def test_what_cannot_be_put_back_is_not_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "memory.md"
+    path.write_bytes(b"before")
+    rename, coming = files._rename, iter([b"theirs"])
+
+    def renaming(source: Path, target: Path, *, new: bool) -> bool:
+        if (saved := next(coming, None)) is None:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        path.write_bytes(saved)
+        return rename(source, target, new=new)
+
+    monkeypatch.setattr(files, "_rename", renaming)
+    with pytest.raises(StorageError):
+        compare_and_swap(path, sha256(b"before"), b"ours")
+    assert [(tmp_path / name).read_bytes() for name in leftovers(tmp_path)] == [b"theirs"]
+
+
 @pytest.mark.parametrize("before", [b"before", None])
 def test_a_file_that_appears_or_vanishes_at_that_moment_is_left_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes | None
