@@ -214,20 +214,22 @@ class App:
 
     async def _notice_other_processes(self) -> None:
         """Another process's commits wake us as our own do."""
+        database = self.log.database
+        seen = database.token()
         known = await self.log.newest_position()
-        seen = await self.log.database.data_version()
         while True:
             await asyncio.sleep(OTHER_PROCESSES)
             if open_installation(self.settings.data_dir, hardware_id).profile != self.profile.name:
                 self.entrance.left.set()  # a login by the command line
-            now = await self.log.database.data_version()
-            if now == seen:
+            token = database.token()
+            if token == seen:
                 continue
-            seen = now
             newest = await self.log.newest_position()
             if newest > known:
                 known = newest
                 self.log.changed.set()
+            if database.is_steady(token):
+                seen = token
 
 
 @contextmanager

@@ -165,16 +165,6 @@ class Database:
         _, wal = token
         return wal is None or wal == self._own_wal or time.time_ns() - wal[1] > PUBLISHED_AFTER_NS
 
-    async def data_version(self) -> int:
-        """A number that changes when another process has committed (`PRAGMA data_version`)."""
-
-        def asking() -> int:
-            with translated(), self._read_engine.connect() as connection:
-                cursor: Any = connection.connection.driver_connection
-                return int(cursor.execute("pragma data_version").fetchone()[0])
-
-        return await self._in(self._reader, asking)
-
     async def purge(self, *, whole: bool = False) -> bool:
         """Leave nothing in the write-ahead log of what was deleted or replaced; False while another process reads it.
 

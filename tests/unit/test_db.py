@@ -210,15 +210,6 @@ async def test_a_reader_sees_the_last_commit_while_a_writer_is_at_work(database:
     await held.release()
 
 
-async def test_another_connections_commit_changes_the_data_version(database: Database, tmp_path: Path) -> None:
-    seen = await database.data_version()
-    assert await database.data_version() == seen
-    with sqlite3.connect(tmp_path / "memory.db") as other:
-        other.execute(INSERT.format("other", 0))
-    other.close()
-    assert await database.data_version() != seen
-
-
 async def test_a_lock_held_too_long_by_another_process_is_told_and_passes(database: Database, tmp_path: Path) -> None:
     await database.write(lambda connection: connection.exec_driver_sql("pragma busy_timeout = 0"))
     other = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
