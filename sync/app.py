@@ -33,12 +33,13 @@ from sync.document.memory_file import MemoryFile
 from sync.document.watcher import Watcher
 from sync.entrance import Entrance
 from sync.errors import AlreadyRunning, InvalidInput, StorageError, StorageReadOnly
-from sync.files import make_private_folder
+from sync.files import Stamp, make_private_folder, stamp
 from sync.jobs import kept_up, running
 from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import Cursor
 from sync.profiles import (
+    INSTALLATION,
     Profile,
     change_installation,
     note_sidecar_pid,
@@ -217,10 +218,13 @@ class App:
         database = self.log.database
         seen = database.token()
         known = await self.log.newest_position()
+        installed: Stamp | None = None
         while True:
             await asyncio.sleep(OTHER_PROCESSES)
-            if open_installation(self.settings.data_dir, hardware_id).profile != self.profile.name:
-                self.entrance.left.set()  # a login by the command line
+            if (now := stamp(self.settings.data_dir / INSTALLATION)) != installed:
+                installed = now
+                if open_installation(self.settings.data_dir, hardware_id).profile != self.profile.name:
+                    self.entrance.left.set()  # a login by the command line
             token = database.token()
             if token == seen:
                 continue

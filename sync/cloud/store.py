@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sqlalchemy import Connection, insert, select
 
@@ -15,6 +15,8 @@ from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.envelope import bounded_hlc
 from sync.log.model import CLOUD, Cursor, Event, Refusal
+
+_OWNER: Final = select(accounts.c.user_id, accounts.c.label)
 
 
 class Owner(NamedTuple):
@@ -30,7 +32,7 @@ class Waiting(NamedTuple):
 
 
 def owner(connection: Connection) -> Owner | None:
-    row = connection.execute(select(accounts.c.user_id, accounts.c.label)).first()
+    row = connection.execute(_OWNER).first()
     return None if row is None else Owner(row.user_id, row.label)
 
 
@@ -93,6 +95,8 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
 
 
 def _is_forked(connection: Connection, new: Sequence[Event]) -> bool:
+    if not new:
+        return False
     own = log_store.replica_id(connection)
     return any(event.replica_id == own for event in new) or log_store.any_taken(connection, new)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Engine, create_engine
 from sqlalchemy.pool import StaticPool
 
 from sync.errors import StorageBusy
@@ -25,13 +25,7 @@ WITHOUT_WAL: Final = b"\x01\x01"
 
 def engine_to_read(path: Path) -> Engine:
     """Connections refuse every write, as SQLite's `query_only` does."""
-    engine = create_engine("sqlite://", poolclass=StaticPool, creator=partial(_connect, path), hide_parameters=True)
-
-    @event.listens_for(engine, "begin")
-    def _begun(connection: Connection) -> None:
-        connection.exec_driver_sql("BEGIN")
-
-    return engine
+    return create_engine("sqlite://", poolclass=StaticPool, creator=partial(_connect, path), hide_parameters=True)
 
 
 def _connect(path: Path) -> sqlite3.Connection:

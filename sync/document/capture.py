@@ -57,6 +57,10 @@ class Told:
         said, answered = _head(exchange.user_message, redactor), _head(exchange.ai_response, redactor)
         return cls(question_summary(said), answer_summary(answered), said, answered)
 
+    @property
+    def is_blank(self) -> bool:
+        return not self.question and not self.answer
+
 
 def exchange_drafts(
     exchange: Exchange,
@@ -72,7 +76,7 @@ def exchange_drafts(
     `decided` is what `sync.document.weighing` makes of it for the document: more fields of the payload, or others.
     """
     told = told or Told.of(exchange, redactor)
-    if not told.question and not told.answer:
+    if told.is_blank:
         return []
     if exchange.importance is not None and not 0.0 <= exchange.importance <= 1.0:
         raise InvalidInput("importance is a number from 0 to 1", field="importance")

@@ -108,17 +108,14 @@ class Conversation:
         Raises InvalidInput, RedactionFailed (nothing was stored), StorageError.
         """
         told = Told.of(exchange, self._redactor)
-        drafts = exchange_drafts(
-            exchange,
-            self._redactor,
-            device_id=self._log.device_id,
-            store_messages=self._store_messages,
-            told=told,
-            decided=await self._weighing.decide(exchange, told),
-        )
-        if not drafts:
+        if told.is_blank:
             return Updated(None, recorded=False, reason="nothing_said", pending=(await self._log.outbox()).pending)
-        recorded, pending = await self._log.record_and_count(drafts, self._kept_raw(exchange, told))
+        device_id, messages = self._log.device_id, self._store_messages
+        drafts = partial(exchange_drafts, exchange, self._redactor, device_id=device_id, store_messages=messages)
+        recorded, pending = await self._log.record_and_count(
+            lambda connection: drafts(told=told, decided=self._weighing.decide(connection, exchange, told)),
+            self._kept_raw(exchange, told),
+        )
         self._weighing.note(recorded[0].event)
         return Updated(recorded[0].event.event_id, recorded=True, reason=_reason(recorded[0]), pending=pending)
 

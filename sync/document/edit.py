@@ -7,6 +7,7 @@ found by its title wherever it stands; if a person renamed it, it is theirs now,
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import groupby
 
 from sync.document.draft import Draft
 from sync.document.labels import parse_day
@@ -28,13 +29,13 @@ class NewExchange:
 
 
 def insert_exchanges(snapshot: Snapshot, exchanges: Iterable[NewExchange]) -> Snapshot:
-    """Each at the end of its day; a day is made if it is missing, newest first. One pass, however many there are.
+    """Each at the end of its day; a day is made if it is missing, newest first. One pass for those of one day.
 
     Question and answer are summaries already; they are put on one line here, not cut.
     """
     draft = Draft(snapshot)
-    for exchange in exchanges:
-        _put(draft, exchange)
+    for day, said in groupby(exchanges, key=lambda exchange: exchange.day):
+        _put(draft, day, said)
     return draft.freeze()
 
 
@@ -43,19 +44,20 @@ def insert_exchange(snapshot: Snapshot, *, ids: tuple[str, str], day: str, quest
     return insert_exchanges(snapshot, [NewExchange(ids, day, question, answer)])
 
 
-def _put(draft: Draft, exchange: NewExchange) -> None:
+def _put(draft: Draft, day: str, exchanges: Iterable[NewExchange]) -> None:
     records = section_titled(draft.cells, RECORDS) or (RECORDS,)
     draft.drop_placeholder(draft.ensure_section(records))
-    heading = draft.ensure_section(_day_section(draft, records, one_line(exchange.day)))
+    heading = draft.ensure_section(_day_section(draft, records, one_line(day)))
     draft.drop_placeholder(heading)
     section = draft.cells[heading].block.section
-    texts = (QUESTION + one_line(exchange.question), ANSWER + one_line(exchange.answer))
-    cells = [
-        draft.cell(text.rstrip(), section=section, entry_id=name)
-        for name, text in zip(exchange.ids, texts, strict=True)
-    ]
     at = own_end(draft.cells, heading)
-    draft.insert(at, cells, gap_before=at > heading + 1, gap_after=True)
+    for exchange in exchanges:
+        texts = (QUESTION + one_line(exchange.question), ANSWER + one_line(exchange.answer))
+        cells = [
+            draft.cell(text.rstrip(), section=section, entry_id=name)
+            for name, text in zip(exchange.ids, texts, strict=True)
+        ]
+        at = draft.insert(at, cells, gap_before=at > heading + 1, gap_after=True)
 
 
 def insert_entry(snapshot: Snapshot, entry: Entry, after: str | None) -> Snapshot:

@@ -57,8 +57,7 @@ class Wish:
 
 def is_asked(connection: Connection) -> bool:
     """Whether the log asks for something that was not carried out yet."""
-    mark = log_store.watermark(connection, FORGETTER)
-    return bool(log_store.read(connection, Query(types=TAKING_AWAY, after=mark, limit=1)).events)
+    return log_store.newest_of_types(connection, TAKING_AWAY) > log_store.watermark(connection, FORGETTER)
 
 
 def wish(connection: Connection, device_id: str) -> Wish | None:

@@ -55,6 +55,9 @@ class Notice(StrEnum):
     CLOUD_UNREADABLE = "cloud_document_unreadable"
 
 
+QUESTIONS: Final = frozenset({Notice.MISSING, Notice.MASS_DELETE, Notice.UNTOUCHABLE})  # asked anew at each look
+
+
 class _May(Enum):
     """What may be done to the file after it was read."""
 
@@ -216,14 +219,19 @@ class MemoryFile:
     async def _settle_file(self) -> None:
         for _ in range(ATTEMPTS):
             seen = stamp(self.path)
-            known = await self.versions.newest()
-            disk = await stable_read(self.path, self._sleep, known=known.sha256 if known else None)
+            stands = await self.versions.standing(keep_days=self._keep_days)
+            disk = await stable_read(self.path, self._sleep, known=stands.sha256)
+            if stands.at_rest and disk and disk.sha256 == stands.sha256:
+                self.notices -= QUESTIONS
+                self._looked = seen
+                return
             may = await self._take_in(disk)
             current = await self.versions.follow(keep_days=self._keep_days if may is _May.WRITE else -1)
             self._looked = seen  # only now: whoever asks before shall wait until the edit is taken in
             try:
-                if current is None:
-                    await self._clear(disk, may)
+                if current is None:  # nothing is known that could stand there: it goes where it is another account's
+                    if disk is not None and may is _May.REPLACE:
+                        await asyncio.to_thread(remove_unchanged, self.path, disk.sha256)
                 elif await self._worth_writing(disk, current, may):
                     await self._write(disk, current)
             except DocumentChanged:
@@ -232,7 +240,7 @@ class MemoryFile:
 
     async def _take_in(self, disk: Probe | None) -> _May:
         """Make events of what a hand did; says what may be done to the file now."""
-        self.notices -= {Notice.MISSING, Notice.MASS_DELETE, Notice.UNTOUCHABLE}
+        self.notices -= QUESTIONS
         current = await self.versions.newest()
         if disk is None:
             return _May.WRITE_NEWS
@@ -260,11 +268,6 @@ class MemoryFile:
         self._note_large(edited)
         return _May.WRITE
 
-    async def _clear(self, disk: Probe | None, may: _May) -> None:
-        """Nothing is known that could stand in the file: it goes only where it is another account's."""
-        if disk is not None and may is _May.REPLACE:
-            await asyncio.to_thread(remove_unchanged, self.path, disk.sha256)
-
     async def _stranger(self, document: Document) -> Neighbour | None:
         """The other account of this machine that the document belongs to."""
         return None if self._neighbours is None else await asyncio.to_thread(self._neighbours.owner_of, document)
@@ -274,7 +277,7 @@ class MemoryFile:
             return disk is None or disk.sha256 != current.sha256
         if may is _May.NOTHING:
             return False
-        if not await self.versions.is_on_disk(current):
+        if current.number > (await self.versions.standing()).on_disk:
             return True
         if not current.snapshot.document.is_blank:
             self.notices.add(Notice.MISSING if disk is None else Notice.MASS_DELETE)

@@ -21,7 +21,10 @@ CLOUD: Final = "cloud"  # what left for this device's row on the server, or was 
 RULE_RING: Final = 20  # versions walked where the label on disk names none
 
 _INSERT: Final = insert(written)
-_NEWEST: Final = select(written).where(written.c.surface == bindparam("on")).order_by(written.c.version.desc()).limit(1)
+_ON: Final = written.c.surface == bindparam("on")
+_NEWEST: Final = select(written).where(_ON).order_by(written.c.version.desc()).limit(1)
+_NEWEST_AT: Final = select(written.c.created_at).where(_ON).order_by(written.c.version.desc()).limit(1)
+_NEWEST_NUMBER: Final = select(func.coalesce(func.max(written.c.version), 0)).where(_ON)
 
 
 def append(connection: Connection, surface: str, snapshot: Snapshot, cause: str, clock: Clock, keep: int) -> Version:
@@ -61,16 +64,12 @@ def shown(connection: Connection) -> frozenset[str]:
 
 def newest_number(connection: Connection, surface: str) -> int:
     """The number of the newest version; 0 where there is none."""
-    statement = select(func.coalesce(func.max(written.c.version), 0)).where(written.c.surface == surface)
-    return int(connection.execute(statement).scalar_one())
+    return int(connection.execute(_NEWEST_NUMBER, {"on": surface}).scalar_one())
 
 
 def newest_at(connection: Connection, surface: str) -> str | None:
     """When the newest version came to be."""
-    statement = (
-        select(written.c.created_at).where(written.c.surface == surface).order_by(written.c.version.desc()).limit(1)
-    )
-    return connection.execute(statement).scalar()
+    return connection.execute(_NEWEST_AT, {"on": surface}).scalar()
 
 
 def candidates(connection: Connection, surface: str, sha256: str, label: str | None) -> Sequence[Version]:

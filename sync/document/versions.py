@@ -59,6 +59,19 @@ class DocumentView:
         return sha256(encode(self.document))
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """`newest`; the number of the version that the file had last; whether `follow` would find nothing to do."""
+
+    newest: Version | None
+    on_disk: int
+    at_rest: bool
+
+    @property
+    def sha256(self) -> str | None:
+        return self.newest.sha256 if self.newest else None
+
+
 class Versions(Ledger):
     """The versions of one profile's document."""
 
@@ -71,6 +84,20 @@ class Versions(Ledger):
 
     async def newest(self) -> Version | None:
         return await self._log.database.read(lambda connection: store.newest(connection, store.FILE))
+
+    async def standing(self, *, keep_days: int = -1) -> Standing:
+        """How things stand; one look, for most of the time there is nothing to do."""
+        cleaned = keep_days < 0 or self._cleaned == self._clock.now().date()
+
+        def looking(connection: Connection) -> Standing:
+            current = store.newest(connection, store.FILE)
+            on_disk = log_store.watermark(connection, ON_DISK)
+            if current is None or current.number != on_disk or not cleaned:
+                return Standing(current, on_disk, at_rest=False)
+            busy = forgetting.is_asked(connection) or self._is_behind(connection)
+            return Standing(current, on_disk, at_rest=not busy)
+
+        return await self._log.database.read(looking)
 
     async def view(self) -> DocumentView:
         """The newest version with what the log has besides. What was shown can be the base of a `save`."""
@@ -108,11 +135,6 @@ class Versions(Ledger):
 
         document_sha256 = "" if document is None else sha256(encode(document))
         return await self._log.database.read(looking)
-
-    async def is_on_disk(self, version: Version) -> bool:
-        """Whether the file has, or once had, this version or a newer one."""
-        on_disk = await self._log.database.read(lambda connection: log_store.watermark(connection, ON_DISK))
-        return version.number <= on_disk
 
     async def seen_on_disk(self, version: Version) -> None:
         await self._log.database.write(lambda connection: self._seen_on_disk(connection, version))

@@ -10,7 +10,6 @@ Decisions
     Two processes that record the same words at the same moment do not see each other: then both lines stand.
 """
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -44,19 +43,19 @@ class Weighing:
         self._options = options
         self._version = 0
         self._known = _Known.of(Snapshot(Document()))
-        self._recent: deque[tuple[str, str, str]] = deque(maxlen=NOT_YET_IN)  # event id, question, answer
-
-    async def decide(self, exchange: Exchange, told: Told) -> dict[str, Any]:
-        """Fields for the payload of the exchange's event; none where there is nothing special about it."""
-        return await self._log.database.read(lambda connection: self._decided(connection, exchange, told))
+        self._recent: tuple[tuple[str, str, str], ...] = ()  # event id, question, answer; replaced, never changed
 
     def note(self, event: Event) -> None:
-        """The exchange is recorded: what is said next may repeat it."""
+        """The exchange is recorded, its transaction committed: what is said next may repeat it."""
         if repeated_by(event) is None and event.payload.get("in_document") is not False:
             said, answered = event.payload.get("question", ""), event.payload.get("answer", "")
-            self._recent.append((event.event_id, str(said), str(answered)))
+            self._recent = (*self._recent[1 - NOT_YET_IN :], (event.event_id, str(said), str(answered)))
 
-    def _decided(self, connection: Connection, exchange: Exchange, told: Told) -> dict[str, Any]:
+    def decide(self, connection: Connection, exchange: Exchange, told: Told) -> dict[str, Any]:
+        """Fields for the payload of the exchange's event; none where there is nothing special about it.
+
+        Inside the transaction that records it: a read of its own before it takes as long as the rest of an update.
+        """
         key = keyed_event_id(self._log.device_id, exchange.idempotency_key)
         known = None if key is None else log_store.find(connection, key)
         if known is not None:

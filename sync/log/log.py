@@ -14,6 +14,7 @@ from sync.log.audit_store import Problem
 from sync.log.model import CLOUD, Draft, Event, Page, Query, Recorded, Refusal
 from sync.signals import Signal
 
+Drafted = Callable[[Connection], Sequence[Draft]]
 Beside = Callable[[Connection, Sequence[Recorded]], None]
 OUR_FOLLOWERS: Final = frozenset({"document", "recall", "insights", "daily", "jsonl", "redaction"})
 
@@ -49,16 +50,14 @@ class Log:
         self.changed.set()
         return recorded
 
-    async def record_and_count(
-        self, drafts: Sequence[Draft], beside: Beside | None = None
-    ) -> tuple[list[Recorded], int]:
-        """Record, and how many deliveries to the cloud wait after it: one transaction instead of two trips.
+    async def record_and_count(self, drafted: Drafted, beside: Beside | None = None) -> tuple[list[Recorded], int]:
+        """Record, and how many deliveries to the cloud wait after it: one transaction instead of three trips.
 
-        `beside`: what a room stores with it, in the same transaction.
+        `drafted` says what to record, given what the log holds; `beside`: what a room stores with it.
         """
 
         def recording(connection: Connection) -> tuple[list[Recorded], int]:
-            recorded = self.record_in(connection, drafts)
+            recorded = self.record_in(connection, drafted(connection))
             if beside is not None:
                 beside(connection, recorded)
             return recorded, outbox_store.count(connection, CLOUD, "pending")

@@ -43,6 +43,13 @@ _NUMBERED: Final = select(events.c.position, events.c.event_id, events.c.server_
     events.c.server_seq.between(bindparam("first"), bindparam("last"))
 )
 _BEYOND: Final = select(events.c.position).where(events.c.server_seq > bindparam("head"))
+_REFUSALS: Final = (
+    select(events.c.event_id, quarantine.c.code, quarantine.c.message, quarantine.c.noticed_at)
+    .join(events, events.c.position == quarantine.c.position)
+    .where(quarantine.c.destination == bindparam("to"))
+    .order_by(quarantine.c.position)
+)
+_MOVE_CURSOR: Final = insert(cursors).prefix_with("or replace")
 _CURSOR: Final = (
     select(cursors, events.c.server_ts)
     .select_from(cursors)
@@ -99,6 +106,8 @@ def count(connection: Connection, destination: str, state: str) -> int:
 
 def acknowledge(connection: Connection, destination: str, acked: Sequence[tuple[str, int]]) -> None:
     """The destination holds these events (id, its number). Safe to repeat; unknown ids are ignored."""
+    if not acked:  # as in most rounds
+        return
     numbers = dict(acked)
     found = connection.execute(_POSITIONS, {"ids": list(numbers)}).all()
     if not found:
@@ -136,13 +145,7 @@ def refuse(connection: Connection, destination: str, refusal: Refusal) -> None:
 
 def refusals(connection: Connection, destination: str) -> list[Refusal]:
     """What the destination will not take, oldest first."""
-    statement = (
-        select(events.c.event_id, quarantine.c.code, quarantine.c.message, quarantine.c.noticed_at)
-        .join(events, events.c.position == quarantine.c.position)
-        .where(quarantine.c.destination == destination)
-        .order_by(quarantine.c.position)
-    )
-    return [Refusal(*row) for row in connection.execute(statement)]
+    return [Refusal(*row) for row in connection.execute(_REFUSALS, {"to": destination})]
 
 
 def cursor(connection: Connection, destination: str) -> Cursor:
@@ -155,7 +158,7 @@ def cursor(connection: Connection, destination: str) -> Cursor:
 
 def move_cursor(connection: Connection, destination: str, to: Cursor) -> None:
     connection.execute(
-        insert(cursors).prefix_with("or replace"),
+        _MOVE_CURSOR,
         {
             "destination": destination,
             "epoch": to.epoch,

@@ -58,6 +58,16 @@ _REPLACE: Final = update(events).where(events.c.event_id == bindparam("id")).val
 _INSERT: Final = insert(events)
 _NEWEST: Final = select(func.coalesce(func.max(events.c.position), 0))
 _NEWEST_OF: Final = text(NEWEST)
+_AT: Final = (
+    select(events).where(events.c.position.in_(bindparam("positions", expanding=True))).order_by(events.c.position)
+)
+_OF_TYPES: Final = (
+    select(events)
+    .where(events.c.position > bindparam("after"), events.c.type.in_(bindparam("types", expanding=True)))
+    .order_by(events.c.position)
+)
+_OF_DEVICE: Final = _OF_TYPES.where(events.c.device_id == bindparam("device"))
+_SET_WATERMARK: Final = insert(watermarks).prefix_with("or replace")
 _WATERMARK: Final = select(watermarks.c.position).where(watermarks.c.name == bindparam("follower"))
 
 
@@ -198,11 +208,13 @@ def _row(event: Event) -> dict[str, Any]:
     }
 
 
-def witness(connection: Connection, seen: Iterable[Event], clock: Clock) -> None:
+def witness(connection: Connection, seen: Sequence[Event], clock: Clock) -> None:
     """Move this replica past events from elsewhere, so that what we say next comes after them.
 
     Events of our own replica come from elsewhere as well, out of an archive: their numbers are taken.
     """
+    if not seen:
+        return
     state = connection.execute(_REPLICA).one()
     hlc, following = state.hlc, state.next_seq
     wall = milliseconds(clock.now())
@@ -216,7 +228,7 @@ def witness(connection: Connection, seen: Iterable[Event], clock: Clock) -> None
 
 def known_ids(connection: Connection, event_ids: Sequence[str]) -> set[str]:
     """Which of these events we hold."""
-    return set(connection.execute(_KNOWN, {"ids": event_ids}).scalars())
+    return set(connection.execute(_KNOWN, {"ids": event_ids}).scalars()) if event_ids else set()
 
 
 def any_taken(connection: Connection, found: Sequence[Event]) -> bool:
@@ -258,12 +270,8 @@ def tail(connection: Connection, query: Query) -> Page:
 
 def of_device(connection: Connection, device_id: str, *, after: int, types: Sequence[str]) -> list[Event]:
     """This device's own events of the given types, in log order: what its document follows."""
-    statement = (
-        select(events)
-        .where(events.c.position > after, events.c.device_id == device_id, events.c.type.in_(types))
-        .order_by(events.c.position)
-    )
-    return [event_of_row(row) for row in connection.execute(statement).mappings()]
+    asked = {"after": after, "device": device_id, "types": types}
+    return [event_of_row(row) for row in connection.execute(_OF_DEVICE, asked).mappings()]
 
 
 def following(connection: Connection, event: Event) -> Iterator[Event]:
@@ -286,8 +294,7 @@ def newest(connection: Connection, types: Sequence[str], *, limit: int, besides:
 
 def of_types(connection: Connection, types: Sequence[str], *, after: int) -> Iterator[Event]:
     """Events of all devices of the given types, in log order: what a shared document is made of."""
-    statement = select(events).where(events.c.position > after, events.c.type.in_(types)).order_by(events.c.position)
-    return (event_of_row(row) for row in connection.execute(statement).mappings())
+    return (event_of_row(row) for row in connection.execute(_OF_TYPES, {"after": after, "types": types}).mappings())
 
 
 def says(connection: Connection, device_id: str, kind: str, words: str) -> bool:
@@ -312,8 +319,9 @@ def _newest_of(types: tuple[str, ...]) -> Select[Any]:
 
 def at_positions(connection: Connection, positions: Sequence[int]) -> list[Event]:
     """The events at the given places, in log order."""
-    statement = select(events).where(events.c.position.in_(positions)).order_by(events.c.position)
-    return [event_of_row(row) for row in connection.execute(statement).mappings()]
+    if not positions:
+        return []
+    return [event_of_row(row) for row in connection.execute(_AT, {"positions": positions}).mappings()]
 
 
 def last_own_seq(connection: Connection) -> int:
@@ -330,9 +338,8 @@ def watermark(connection: Connection, name: str) -> int:
 
 
 def set_watermark(connection: Connection, name: str, position: int, clock: Clock) -> None:
-    values = {"position": position, "updated_at": timestamp(clock.now())}
-    if connection.execute(update(watermarks).where(watermarks.c.name == name).values(values)).rowcount == 0:
-        connection.execute(insert(watermarks).values(name=name, **values))
+    values = {"name": name, "position": position, "updated_at": timestamp(clock.now())}
+    connection.execute(_SET_WATERMARK, values)
 
 
 def begin_views_anew(connection: Connection) -> None:

@@ -54,6 +54,8 @@ DETECTORS: Final[tuple[Detector, ...]] = (
 )
 RULES: Final = 2  # raised with every change of what the rules find; a log can then be read again (`redact --log`)
 _ROUNDS: Final = 16
+_REMEMBERED: Final = 512  # texts that came out clean,
+_SHORT: Final = 256  # none longer than this: names of fields, the summaries of a conversation
 
 
 class Redactor:
@@ -67,6 +69,7 @@ class Redactor:
     def __init__(self, *, extra_patterns: Sequence[str] = (), enabled: bool = True) -> None:
         self._extra = tuple(user_pattern(source) for source in extra_patterns)
         self.enabled = enabled
+        self._clean: set[str] = set()  # what has come out lately; going in again it would come out as it is
 
     @property
     def rules(self) -> int:
@@ -119,7 +122,14 @@ class Redactor:
             raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
 
     def _replaced(self, text: str) -> str:
-        return _put(self.find(text), text)
+        if text in self._clean:
+            return text
+        clean = _put(self.find(text), text)
+        if len(clean) <= _SHORT:
+            if len(self._clean) >= _REMEMBERED:
+                self._clean.clear()
+            self._clean.add(clean)
+        return clean
 
     def _settled(self, view: View) -> list[Span]:
         found: list[Span] = []

@@ -32,7 +32,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from sqlalchemy import Connection, Engine, event
+from sqlalchemy import Connection, Engine
 from sqlalchemy.util import LRUCache
 
 import sync.app
@@ -215,16 +215,17 @@ def _writing(process: Process, fn: Callable[..., T], *args: Any, **kwargs: Any) 
     return done
 
 
-@event.listens_for(Engine, "commit")
-def _committing(connection: Connection) -> None:
+_real_transaction = sync.db.engine.transaction
+
+
+@contextmanager
+def _transaction(engine: Engine, begin: str) -> Iterator[Connection]:
     process = CURRENT.get()
-    if process is not None and connection.engine.dialect.name == "sqlite" and "IMMEDIATE" in _begun(connection):
-        process.point("before the commit")
-        process.database_fault()
-
-
-def _begun(connection: Connection) -> str:
-    return str(connection.engine.get_execution_options().get("begins", ""))
+    with _real_transaction(engine, begin) as connection:
+        yield connection
+        if process is not None and begin == sync.db.engine.WRITING:
+            process.point("before the commit")
+            process.database_fault()
 
 
 class Machine:
@@ -261,6 +262,7 @@ class Machine:
             (secrets, "token_hex", lambda count: self._names.randbytes(count).hex()),
             (sync.db.engine, "ThreadPoolExecutor", _Executor),
             (sync.db.engine, "_engine", _shared(sync.db.engine._engine)),
+            (sync.db.engine, "transaction", _transaction),
             (sync.app, "Redactor", _redactor),
             (sync.files, "_rename", lambda *_, **__: False),  # the modelled disk knows plain renames
         ]
@@ -311,12 +313,11 @@ class Machine:
 
 
 def _shared(make: Callable[..., Engine]) -> Callable[..., Engine]:
-    """Engines that say how they begin and share what they compile."""
+    """Engines that share what they compile."""
 
-    def made(path: Path, *, begin: str) -> Engine:
-        engine = make(path, begin=begin)
+    def made(path: Path) -> Engine:
+        engine = make(path)
         engine._compiled_cache = COMPILED
-        engine.update_execution_options(begins=begin)
         return engine
 
     return made
@@ -324,5 +325,5 @@ def _shared(make: Callable[..., Engine]) -> Callable[..., Engine]:
 
 @cache
 def _redactor(**rules: Any) -> Redactor:
-    """A redactor keeps nothing, so all devices can share one; making it takes longer than a short history."""
+    """What a redactor keeps changes no answer, so all devices share one; making it takes longer than a history."""
     return Redactor(**rules)

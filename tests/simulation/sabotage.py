@@ -6,7 +6,7 @@ that shows it; `make sim-bugs` looks for all of them anew.
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -38,8 +38,8 @@ from sync.cloud.port import SyncAnswer, SyncRequest
 from sync.document.memory_file import MemoryFile
 from sync.log import outbox_store
 from sync.log import store as log_store
-from sync.log.log import Beside, Log
-from sync.log.model import CLOUD, Draft, Event, Reach, Recorded, Refusal
+from sync.log.log import Beside, Drafted, Log
+from sync.log.model import CLOUD, Event, Reach, Recorded, Refusal
 from sync.redaction import Redactor
 from tests.simulation.machine import CURRENT
 from tests.simulation.network import SimulatedServer
@@ -71,14 +71,13 @@ class Bug:
 _record_and_count = Log.record_and_count
 
 
-async def _acknowledged_early(
-    log: Log, drafts: Sequence[Draft], beside: Beside | None = None
-) -> tuple[list[Recorded], int]:
+async def _acknowledged_early(log: Log, drafted: Drafted, beside: Beside | None = None) -> tuple[list[Recorded], int]:
     """Answers first and commits a second later."""
+    drafts = await log.database.read(drafted)
 
     async def later() -> None:
         await asyncio.sleep(1.0)
-        await _record_and_count(log, drafts, beside)
+        await _record_and_count(log, lambda _: drafts, beside)
 
     task = asyncio.get_running_loop().create_task(later())
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
