@@ -263,7 +263,9 @@ BUGS: Final = (
     Bug("a cut file is an edit", ((sync.document.plan, "_is_cut_off", _always(answer=False)),), 10),
     Bug("a clock that goes back takes the order along", ((sync.log.store, "next_hlc", lambda _, ms: hlc_text(ms)),), 0),
     Bug("the order that the server's time changes is not noted", ((log_store, "note_reordered", _does_nothing),), 17),
-    Bug("a key given again makes another event", ((sync.document.capture, "keyed_event_id", _always(answer=None)),), 8),
+    Bug(
+        "a key given again makes another event", ((sync.document.capture, "keyed_event_id", _always(answer=None)),), 110
+    ),
     Bug(
         "text is kept as it came",
         ((Redactor, "_replaced", lambda _, text: text), (Redactor, "_under", lambda _, __, text: text)),
