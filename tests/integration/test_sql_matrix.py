@@ -38,8 +38,9 @@ def project(running: RunningCloud) -> Iterator[Cloud]:
         yield cloud
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def scene(project: Cloud) -> Scene:
+    """People of the test's own: what the door of the API lets an admin do stays done, to all the rows there are."""
     return set_scene(project.admin)
 
 
