@@ -26,13 +26,26 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, Final
 
+from sync.cloud.http import trust
+from sync.redaction import Redactor
+
 PROGRAM: Final = (
     "bridge.cli.main",
     "bridge.cli.commands",
     "bridge.serving",
     "sync.app",
+    "sync.archive.room",
     "sync.cloud.supabase",
-    "re2",
+    "sync.insights.room",
+    "sync.memory.daily.room",
+    "sync.recall.search",
+    "sync.retention.room",
+    "importlib.readers",
+    "rich.console",
+    "rich.progress",
+    "rich.table",
+    "sqlalchemy.dialects.sqlite",
+    "typer.rich_utils",
     "tests.crash.child",
 )
 NUMBER: Final = struct.Struct("!q")
@@ -169,6 +182,8 @@ def main() -> None:
     asked = socket.socket(fileno=int(sys.argv[1]))
     for name in PROGRAM:
         importlib.import_module(name)
+    Redactor().clean("")  # compiles its rules
+    trust()  # reads the certificates
     gc.collect()
     gc.freeze()  # what is shared stays shared: no collection of a fork writes into it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers leave nothing behind

@@ -13,10 +13,12 @@ import asyncio
 import json
 import logging
 import re
+import ssl
 import zlib
 from collections.abc import Awaitable
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
+from functools import cache
 from typing import Final, TypeVar
 
 import httpx
@@ -33,12 +35,18 @@ WAIT_NAMED: Final = re.compile(rb"request this after (\d{1,6}) seconds")  # GoTr
 logging.getLogger("httpx").setLevel(logging.WARNING)  # its INFO lines hold addresses
 
 
+@cache
+def trust() -> ssl.SSLContext:
+    """One trust store, for requests and for the channel: reading it takes 25 ms and a megabyte."""
+    return httpx.create_ssl_context()
+
+
 class Wire:
     """`timeout`: seconds that one call may take as a whole."""
 
     def __init__(self, timeout: float) -> None:
         self._timeout = timeout
-        self.tls = httpx.create_ssl_context()  # one trust store, for requests and for the channel
+        self.tls = trust()
         self.client = httpx.AsyncClient(
             verify=self.tls,
             timeout=timeout,

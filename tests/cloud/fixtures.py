@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, NamedTuple
 from uuid import uuid4
@@ -45,11 +46,10 @@ class Cloud:
 
     def sign_up(self, email: str, password: str) -> str:
         """The id of a new user."""
-        answer = httpx.post(
+        answer = _http().post(
             f"{self.url}/auth/v1/signup",
             json={"email": email, "password": password},
             headers={"apikey": self.publishable_key},
-            trust_env=False,
         )
         if answer.status_code != httpx.codes.OK:
             raise LocalCloudError(f"sign-up of {email} failed: {answer.status_code} {answer.text}")
@@ -57,16 +57,16 @@ class Cloud:
 
     def reload_schema(self) -> None:
         """After DDL: let the API see it at once. It would notice by itself, but a moment later."""
-        httpx.post(f"{self.url}/_local/reload", trust_env=False).raise_for_status()
+        _http().post(f"{self.url}/_local/reload").raise_for_status()
 
     def code_sent_to(self, receiver: str) -> str:
         """The last code sent to this phone or address."""
-        answer = httpx.get(f"{self.url}/_local/codes/{receiver}", trust_env=False)
+        answer = _http().get(f"{self.url}/_local/codes/{receiver}")
         return str(answer.raise_for_status().json()["code"])
 
     def age_code(self, receiver: str, seconds: float) -> None:
         """Let the last message to this phone or address be so much older than it is."""
-        aged = httpx.post(f"{self.url}/_local/codes/{receiver}/age?seconds={seconds}", trust_env=False)
+        aged = _http().post(f"{self.url}/_local/codes/{receiver}/age?seconds={seconds}")
         aged.raise_for_status()
 
 
@@ -124,6 +124,12 @@ def eventually(holds: Callable[[], bool], *, within: float = 10.0) -> None:
     while not holds():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)
+
+
+@cache
+def _http() -> httpx.Client:
+    """One client for all: a new one reads the trust store, of which nothing here makes use."""
+    return httpx.Client(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 def _read(stdout: IO[bytes], errors: IO[str]) -> Cloud:
