@@ -15,7 +15,7 @@ demo: setup  ## two devices and a cloud on this machine, live (ONCE=1 ends by it
 
 test: setup  ## every test: Python in parallel and random order, then Node
 	@$(PY) -m pytest -n 3 --dist worksteal
-	@node --test --test-reporter=dot electron-snippets/test/*.test.js && echo "electron-snippets: passed"
+	@node --test --test-concurrency=2 --test-reporter=dot electron-snippets/test/*.test.js && echo "electron-snippets: passed"
 
 fuzz: setup  ## hostile input in full, minutes long: ONLY=frames,markdown… SEED=n AT=n COUNT=n
 	@$(PY) -m tests.hostile $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at $(AT)) $(if $(COUNT),--count $(COUNT))

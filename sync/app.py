@@ -192,7 +192,7 @@ class App:
         """Follow the log with the word index, once a start has had its moment."""
         await asyncio.sleep(AFTER_THE_START)
         await asyncio.to_thread(importlib.import_module, "sync.recall.search")
-        await self.recall().keep_up()
+        await self.recall().keep_up(lambda: self.replicator is not None and self.replicator.pulls.under_way)
 
     async def _keep_file(self, watcher: Watcher) -> None:
         """Settle whenever the file or the log moved, and every few seconds whatever anybody says."""

@@ -39,6 +39,11 @@ class Pulls:
         self._start = 0
         self._last: Progress | None = None
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a long pull is: what can wait leaves it the database."""
+        return self._last is not None
+
     @contextmanager
     def heard_by(self, listener: Listener) -> Iterator[None]:
         """Tell a listener, for as long as the block lasts. It may hear of a pull that has begun before."""

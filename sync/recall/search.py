@@ -10,7 +10,7 @@ Decisions
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -69,14 +69,18 @@ class Recall:
         self._answers: dict[tuple[Ask, str], Answer] = {}
         self._answers_at: object = None
 
-    async def keep_up(self) -> None:
+    async def keep_up(self, is_busy: Callable[[], bool] = lambda: False) -> None:
         """Follow the log until cancelled, a moment behind it: a question asks for the rest itself.
 
-        Vectors are made while nothing new comes; the models are ready then, and no answer waits long for them.
+        Vectors are made while nothing new comes; the models are ready then, and no answer waits long for them. While
+        the log `is_busy` with a long pull it waits: the two would take turns at the one writer.
         """
         self.meaning.patience = min(self.meaning.patience, READY_PATIENCE)
         await asyncio.sleep(CALM)
         while True:
+            if is_busy():
+                await asyncio.sleep(CALM)
+                continue
             seen = self._log.changed.count
             await self.follower.catch_up()
             while self.meaning.is_on and self._log.changed.count == seen and await self.meaning.embed_some():

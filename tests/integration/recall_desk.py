@@ -99,9 +99,10 @@ async def open_desk(
     embedder: Embedder | None = None,
     clean: Callable[[str], str] = str,
     patience: float = BROKEN_AFTER,
+    inline: bool = False,
     **options: Any,
 ) -> AsyncIterator[Desk]:
-    async with open_device(folder, new_server(), clock=clock) as device:
+    async with open_device(folder, new_server(), clock=clock, inline=inline) as device:
         meaning = Meaning(device.database, embedder, clean=clean, patience=patience)
         settings = RecallSettings(**options)
         try:

@@ -1,5 +1,6 @@
 """Everything that is kept is found, what left is not, and every answer says where it comes from."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from sync.recall.model import Ask, Scope
 from sync.recall.search import CANDIDATES, Recall
 from sync.sections import RecallSettings
 from tests.integration.recall_desk import Desk, open_desk
-from tests.support import event
+from tests.support import event, in_virtual_time
 
 FACTS = (
     "支付接口失败后重试三次，每次间隔两秒",
@@ -273,3 +274,21 @@ def _picture(connection: Connection) -> tuple[Any, ...]:
     terms = sorted({word for row in rows for word in row.words()})
     words = [(term, store.holders(connection, term, store.Filter(), 1_000)) for term in terms]
     return rows, words, store.totals(connection)
+
+
+def test_while_a_long_pull_is_under_way_the_index_waits_and_a_question_does_not(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with open_desk(tmp_path, inline=True) as desk:
+            busy = True
+            keeping = asyncio.create_task(desk.recall.keep_up(lambda: busy))
+            await desk.keep(FACTS[0])
+            await asyncio.sleep(60)
+            assert await desk.device.log.watermark("recall") == 0
+            assert await desk.found("重试") == [FACTS[0]]
+            await desk.keep(FACTS[1])
+            busy = False
+            await asyncio.sleep(60)
+            assert await desk.device.log.watermark("recall") == await desk.device.log.newest_position()
+            keeping.cancel()
+
+    in_virtual_time(main())
