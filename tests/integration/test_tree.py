@@ -175,7 +175,10 @@ class TestAfterAKill:
         await Tree(root, device.log, clock=device.clock).catch_up()
         whole = everything(root)
         grown = next(path for path, size in before.items() if path.suffix == ".jsonl" and path.stat().st_size > size)
-        for cut in range(before[grown], len(whole[str(grown.relative_to(root))]) + 1):
+        first, end = before[grown], len(whole[str(grown.relative_to(root))])
+        ends = [first, *(at + 1 for at, byte in enumerate(grown.read_bytes()) if byte == 0x0A and at >= first)]
+        near = {cut for at in ends for cut in range(at - 2, at + 3) if first <= cut <= end}
+        for cut in sorted(near | set(range(first, end, 11)), reverse=True):
             os.truncate(grown, cut)
             await back_to(device, 6)
             tree = Tree(root, device.log, clock=device.clock)
