@@ -63,6 +63,9 @@ lock:  ## pin the newest versions that fit, with hashes and without addresses
 	@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["embeddings"], sep="\n")' \
 	  | uv pip compile -q - --universal --python-version 3.11 --upgrade \
 	  --generate-hashes --no-emit-index-url --no-header -o requirements-embeddings.lock
+	@$(PY) -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["encryption"], sep="\n")' \
+	  | uv pip compile -q - --universal --python-version 3.11 --upgrade \
+	  --generate-hashes --no-emit-index-url --no-header -o requirements-encryption.lock
 	@uv pip compile -q --group bench --universal --python-version 3.11 --upgrade \
 	  --generate-hashes --no-emit-index-url --no-header -o requirements-bench.lock
 	@uv pip compile -q --group peers --python-version 3.12 --upgrade \

@@ -27,6 +27,7 @@ from sync.errors import XiaobaiError
 from sync.files import make_private_folder, told
 from sync.jobs import kept_up
 from sync.profiles import Profile, known_installation
+from sync.vault.vault import Vault
 
 if TYPE_CHECKING:
     from sync.app import App
@@ -160,6 +161,7 @@ def _glimpse(settings: "Settings") -> Glimpse | None:
         device_id=settings.device_id or installation.device_id,
         other_devices=settings.load.other_devices == "digest",
         cloud=settings.supabase_url is not None,
+        vault=Vault.of(settings),
     )
 
 

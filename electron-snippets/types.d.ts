@@ -1111,6 +1111,7 @@ export type ErrorKind =
   | 'redaction_failed'
   | 'document_untouchable'
   | 'document_changed'
+  | 'key_lost'
   | 'cloud_error'
   | 'cloud_unavailable'
   | 'rate_limited'

@@ -52,6 +52,7 @@ from sync.replica import open_replica
 from sync.settings import Settings
 from sync.signals import Signal, wait_for_any
 from sync.tree.room import EventStore
+from sync.vault.vault import Vault
 
 if TYPE_CHECKING:
     from sync.archive.room import Archive
@@ -299,15 +300,15 @@ async def _construct(
 ) -> App:
     installation = open_installation(settings.data_dir, hardware_id)
     profile = open_profile(settings.data_dir, installation)
-    replica = await open_replica(profile.database, settings, clock, sidecar=is_sidecar, serving=role is Role.SIDECAR)
+    vault, serving = Vault.of(settings), role is Role.SIDECAR
+    replica = await open_replica(profile.database, vault, settings, clock, sidecar=is_sidecar, serving=serving)
     stack.push_async_callback(replica.database.close)
     redactor = Redactor(extra_patterns=settings.redaction.patterns, enabled=settings.redaction.enabled)
     events = parts.log(replica, settings, installation, clock)
-    document = parts.memory_file(settings, profile, events, redactor, clock)
+    document = parts.memory_file(settings, profile, vault, events, redactor, clock)
     if is_sidecar:
         parts.tidy(settings, profile, clock)
-        leaving = parts.leaving_file(settings, redactor, clock)
-        rooms = switch.Rooms(settings.data_dir, profile, events, document, redactor, leaving, parts.tree_base(settings))
+        rooms = parts.rooms(settings, profile, vault, events, document, redactor, clock)
         installation = await switch.complete(rooms, installation, clock)
     if (cloud := cloud or parts.cloud(settings, clock)) is not None:
         stack.push_async_callback(cloud.close)
@@ -331,7 +332,7 @@ async def _construct(
         document=document,
         conversation=Conversation(events, document, replicator, redactor, clock=clock, settings=settings),
         account=account,
-        entrance=parts.entrance(settings, profile, account, events, devices, replicator, clock),
+        entrance=parts.entrance(settings, profile, vault, account, events, devices, replicator, clock),
         replicator=replicator,
         devices=devices,
         events=parts.event_store(settings, profile, events, intake, redactor, clock),

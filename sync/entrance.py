@@ -15,11 +15,12 @@ from sync.clock import Clock
 from sync.cloud.account import Account, AccountState
 from sync.cloud.contact import Contact
 from sync.cloud.logins import Session
-from sync.cloud.secret_store import SecretStore
 from sync.cloud.tokens import TokenStore
 from sync.errors import DifferentUser, LoginRequired, NotSynced
 from sync.log.log import Log
 from sync.profiles import Profile, change_installation, new_profile_id, switched
+from sync.secret_store import SecretStore
+from sync.vault.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Entrance:
         *,
         clock: Clock,
         secrets: Secrets,
+        vault: Vault,
         entered: Callable[[], Awaitable[None]],
     ) -> None:
         """`entered` is called when somebody has logged in here, or out."""
@@ -51,6 +53,7 @@ class Entrance:
         self._log = events
         self._clock = clock
         self._secrets = secrets
+        self._vault = vault
         self._entered = entered
         self.left = asyncio.Event()
         self.handed: Session | None = None  # the app's session, which is nowhere stored: for the next application
@@ -92,7 +95,7 @@ class Entrance:
     async def _enter(self, session: Session, *, accept: bool = False) -> AccountState:
         """Go in here, or leave for the profile that is this user's."""
         owner = await self._account.owner_id()
-        home = await switch.other_home(self._profile, owner, session, self._clock)
+        home = await switch.other_home(self._profile, owner, session, self._vault, self._clock)
         if home is None:
             return await self._enter_here(session, accept=accept)
         if session.refresh_token is None:

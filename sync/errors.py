@@ -106,6 +106,17 @@ class StorageCorrupt(StorageError):
     default_hint = "Start the sidecar: it keeps the damaged file, saves what can be read, refetches the rest."
 
 
+class KeyLost(StorageError):
+    """The database is encrypted, and nobody has its key: it is whole, and cannot be read."""
+
+    kind = "key_lost"
+    default_hint = (
+        "Bring the key back (the entry 'xiaobai-memory database key' of the keychain, or the file database-key beside"
+        " the database); nothing was touched. If it is gone for good, move the files memory.db* out of their folder:"
+        " the next start makes a new database from the memory file, and after a login the cloud fills it."
+    )
+
+
 class SchemaTooNew(StorageError):
     """A newer version of the program has written this database; writing to it could lose what it knows."""
 

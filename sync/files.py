@@ -142,7 +142,7 @@ def remove_unchanged(path: Path, expected_sha256: str) -> None:
     with told(target):
         _check(probe(target), expected_sha256, path)
         target.unlink()
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
 
 def remove_leftovers(folder: Path, *, name: str | None = None, before: float = math.inf) -> None:
@@ -208,7 +208,7 @@ def _exchanged(temporary: Path, path: Path, expected_sha256: str | None, *, ours
         if done:
             temporary.unlink()
     if done:
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
     return done
 
 
@@ -224,7 +224,7 @@ def _put_back(temporary: Path, path: Path, found: str, ours: str) -> None:
             return
         found = sha256(temporary.read_bytes())
     temporary.unlink()
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
 def _rename(source: Path, target: Path, *, new: bool) -> bool:
@@ -268,10 +268,11 @@ def _replace(temporary: Path, path: Path) -> None:
                 temporary.unlink(missing_ok=True)
                 raise
             time.sleep(REPLACE_PAUSE)
-    _sync_folder(path.parent)
+    sync_folder(path.parent)
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable."""
     if os.name == "nt":  # a folder has no handle to flush there; NTFS journals the rename
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -16,7 +16,6 @@ import socket
 import sqlite3
 import ssl
 from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -40,10 +39,14 @@ from sync.profiles import Profile, known_installation, sidecar_pid, take_sidecar
 from sync.redaction import Redactor
 from sync.settings import CONFIG_FILE, Settings
 from sync.signals import Signal
+from sync.vault import mark
+from sync.vault.access import raised
+from sync.vault.vault import Vault
 
 LITTLE_SPACE: Final = 100 * 1024 * 1024  # bytes; below it a database with its log may fail any day
 CLOCK_MAY_DIFFER: Final = 300.0  # seconds; tokens and the order of events bear less than that without a thought
 REACHED_WITHIN: Final = 5.0  # seconds for a connection; a slower network is told as such
+READ_WITHIN: Final = 5.0  # seconds to wait for a writer
 SHOWN: Final = 5  # paths named in one finding
 
 
@@ -60,7 +63,9 @@ class Check:
 async def around(settings: Settings, *, serving: bool) -> list[Check]:
     """What can be seen from outside. `serving`: this very process holds the sidecar role."""
     checks = [program(), Check("settings", ok=True, found=str(settings.data_dir / CONFIG_FILE))]
-    checks += [_space(settings.data_dir), _private(settings), _database(settings), _sidecar(settings, serving)]
+    checks += [_space(settings.data_dir), _private(settings)]
+    checks += await asyncio.to_thread(_databases, settings)
+    checks.append(_sidecar(settings, serving))
     checks += [_file(settings.memory_file), await _watcher(settings.memory_file)]
     if settings.app_db is not None:
         checks.append(await _app_cache(settings.app_db))
@@ -129,20 +134,27 @@ def _ours(settings: Settings) -> Iterator[Path]:
     return (path for path in candidates if path.exists())
 
 
-def _database(settings: Settings) -> Check:
+def _databases(settings: Settings) -> list[Check]:
     installation = known_installation(settings.data_dir)
-    path = Profile.of(settings.data_dir, installation).database if installation else None
-    if path is None or not path.exists():
-        return Check("database", ok=None, found="not there yet; the first command makes it")
+    profile = Profile.of(settings.data_dir, installation) if installation else None
+    if profile is None or not profile.database.exists():
+        return [Check("database", ok=None, found="not there yet; the first command makes it")]
+    vault = Vault.of(settings)
+    return [_database(profile.database, vault), _encryption(profile, vault)]
+
+
+def _database(path: Path, vault: Vault) -> Check:
     hint = "Start the sidecar: it keeps the damaged file, saves what can be read and fetches the rest from the cloud."
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(path))}?mode=ro", uri=True)) as connection:
+        with vault.reading(path, READ_WITHIN) as connection:
             mark, version, verdict = (
                 connection.execute(f"pragma {name}").fetchone()[0]
                 for name in ("application_id", "user_version", "quick_check")
             )
-    except sqlite3.Error as error:
+    except raised("Error") as error:
         return Check("database", ok=False, found=f"{path}: {error}", hint=hint)
+    except XiaobaiError as error:  # no key, no driver
+        return Check("database", ok=False, found=error.message, hint=error.hint)
     newest = known()[-1].version
     if mark != APPLICATION_ID:
         return Check("database", ok=False, found=f"{path} belongs to another program", hint="Move it aside.")
@@ -152,6 +164,25 @@ def _database(settings: Settings) -> Check:
         found = f"{path} has schema {version}, this program knows {newest}"
         return Check("database", ok=False, found=found, hint="Update xiaobai-memory on this machine.")
     return Check("database", ok=True, found=f"{path}, schema {version}")
+
+
+def _encryption(profile: Profile, vault: Vault) -> Check:
+    """Which profiles' databases are encrypted, and whether their keys are there; no key is shown."""
+    databases = [one.database for one in (profile, *profile.others()) if one.database.exists()]
+    marked = [path for path in databases if mark.is_set(path)]
+    if not vault.encrypts and not marked:
+        return Check("encryption", ok=None, found="off: the databases are plain files")
+    found = f"{len(marked)} of {len(databases)} databases are encrypted"
+    try:
+        for path in databases:
+            vault.access(path)
+    except XiaobaiError as error:
+        return Check("encryption", ok=False, found=f"{found}; {error.message}", hint=error.hint)
+    if vault.encrypts is not mark.is_set(profile.database):
+        to_do = "encrypts" if vault.encrypts else "decrypts"
+        return Check("encryption", ok=None, found=f"{found}; the next start of the sidecar {to_do} that in use")
+    places = sorted({vault.place_of_key(path) for path in marked})
+    return Check("encryption", ok=True, found=f"{found}; the keys are there ({', '.join(places)})")
 
 
 def _sidecar(settings: Settings, serving: bool) -> Check:

@@ -19,7 +19,6 @@ from sync.cloud.exchange import DocumentSource, Exchange
 from sync.cloud.late import LateCloud
 from sync.cloud.port import Cloud, DeviceFacts
 from sync.cloud.replicator import Replicator
-from sync.cloud.secret_store import SecretStore, open_secret_store
 from sync.cloud.tokens import TokenStore, open_token_store
 from sync.devices import Devices
 from sync.document.memory_file import Beside, MemoryFile
@@ -33,10 +32,12 @@ from sync.log.log import Log
 from sync.profiles import Installation, Profile
 from sync.redaction import Redactor
 from sync.replica import Replica
+from sync.secret_store import SecretStore, open_secret_store
 from sync.settings import Settings, embeddings_key
 from sync.tree.importing import Importer
 from sync.tree.room import EventStore
 from sync.tree.tree import Tree
+from sync.vault.vault import Vault
 
 if TYPE_CHECKING:
     from sync.archive.room import Archive
@@ -74,7 +75,9 @@ def log(replica: Replica, settings: Settings, installation: Installation, clock:
     return Log(replica.database, clock, device_id=device_id, session_id=session_id)
 
 
-def memory_file(settings: Settings, profile: Profile, events: Log, redactor: Redactor, clock: Clock) -> MemoryFile:
+def memory_file(
+    settings: Settings, profile: Profile, vault: Vault, events: Log, redactor: Redactor, clock: Clock
+) -> MemoryFile:
     """The memory file as a profile's own; the app's cache belongs to whoever is active, so to nobody who leaves."""
     return MemoryFile(
         settings.memory_file,
@@ -82,17 +85,26 @@ def memory_file(settings: Settings, profile: Profile, events: Log, redactor: Red
         redactor,
         clock=clock,
         options=settings.document,
-        beside=Beside(settings.app_db, settings.app_db_write_back, switch.neighbours_of(profile)),
+        beside=Beside(settings.app_db, settings.app_db_write_back, switch.neighbours_of(profile, vault)),
     )
 
 
-def leaving_file(settings: Settings, redactor: Redactor, clock: Clock) -> Callable[[Log], MemoryFile]:
-    """The memory file as that of a profile that leaves: of its log, and of nothing else."""
+def rooms(
+    settings: Settings,
+    profile: Profile,
+    vault: Vault,
+    events: Log,
+    document: MemoryFile,
+    redactor: Redactor,
+    clock: Clock,
+) -> switch.Rooms:
+    """What a switch between accounts concerns."""
 
-    def of(events: Log) -> MemoryFile:
+    def leaving(events: Log) -> MemoryFile:
+        """The memory file as that of a profile that leaves: of its log, and of nothing else."""
         return MemoryFile(settings.memory_file, events, redactor, clock=clock, options=settings.document)
 
-    return of
+    return switch.Rooms(settings.data_dir, profile, vault, events, document, redactor, leaving, tree_base(settings))
 
 
 def event_store(
@@ -309,6 +321,7 @@ def replicator(
 def entrance(
     settings: Settings,
     profile: Profile,
+    vault: Vault,
     account: Account,
     events: Log,
     devices: Devices,
@@ -323,7 +336,9 @@ def entrance(
     secrets = Secrets(
         session=lambda other: token_store(settings, other)(), device_key=lambda other: key_store(settings, other)()
     )
-    return Entrance(settings.data_dir, profile, account, events, clock=clock, secrets=secrets, entered=entered)
+    return Entrance(
+        settings.data_dir, profile, account, events, clock=clock, secrets=secrets, vault=vault, entered=entered
+    )
 
 
 def cloud(settings: Settings, clock: Clock) -> Cloud | None:

@@ -13,19 +13,19 @@ import os
 import re
 import secrets
 import shutil
-import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote
 
 from filelock import FileLock, Timeout
 
 from sync.device import device_id_from
-from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt
+from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt, XiaobaiError
 from sync.files import make_private_folder, probe, told, write_private
+from sync.vault.access import raised
+from sync.vault.vault import Vault
 
 DEVICE_ID_PATTERN: Final = r"^[A-Za-z0-9._:-]{1,128}\Z"
 DEVICE_ID: Final = re.compile(DEVICE_ID_PATTERN)
@@ -84,21 +84,19 @@ class Profile:
         found = (Profile(path) for path in sorted(self.folder.parent.iterdir()) if PROFILE_ID.fullmatch(path.name))
         return [profile for profile in found if profile != self]
 
-    def owner(self) -> str | None:
+    def owner(self, vault: Vault) -> str | None:
         """The user this profile belongs to; None for a guest's, and for one whose database cannot be read."""
-        return self._ask("select user_id from accounts") or None
+        return self._ask("select user_id from accounts", vault) or None
 
-    def replica(self) -> str | None:
+    def replica(self, vault: Vault) -> str | None:
         """The id under which its database speaks; None where it cannot be read."""
-        return self._ask("select replica_id from replica")
+        return self._ask("select replica_id from replica", vault)
 
-    def _ask(self, question: str) -> str | None:
+    def _ask(self, question: str, vault: Vault) -> str | None:
         try:
-            with contextlib.closing(
-                sqlite3.connect(f"file:{quote(str(self.database))}?mode=ro", OWNER_PATIENCE, uri=True)
-            ) as connection:
+            with vault.reading(self.database, OWNER_PATIENCE) as connection:
                 row = connection.execute(question).fetchone()
-        except sqlite3.Error:
+        except raised("Error", besides=(XiaobaiError,)):
             return None
         return None if row is None else str(row[0])
 

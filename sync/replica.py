@@ -1,9 +1,11 @@
 """One local database as a replica of the memory: opened, salvaged where it was damaged, known by its id.
 
+It is encrypted, or decrypted, where it is not yet as the setting wants it.
 Above the log, the cloud and the document, because a salvage that costs the database its marks concerns all three: the
 log's numbers are no longer safe, the server has to hear whom we replace, and the file's lines are known already.
 """
 
+import asyncio
 import logging
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,14 +15,18 @@ from sqlalchemy import Connection
 
 from sync.clock import Clock
 from sync.cloud import store as cloud_store
+from sync.db import conversion
 from sync.db.engine import Database
-from sync.db.salvage import Salvage, open_or_salvage
+from sync.db.salvage import Salvage, finish_salvage, open_or_salvage
 from sync.document.ledger import FOLLOWER
-from sync.errors import StorageReadOnly
+from sync.errors import StorageError, StorageReadOnly
 from sync.log import store as log_store
 from sync.log.model import CLOUD
 from sync.profiles import change_installation
 from sync.settings import Settings
+from sync.vault import mark
+from sync.vault.access import Access
+from sync.vault.vault import Vault
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +38,7 @@ class Replica:
     database: Database
     replica_id: str
     salvage: Salvage | None = None
+    unconverted: str = ""  # why it is not yet encrypted, or still is, against the setting
 
     @property
     def former(self) -> str | None:
@@ -42,26 +49,37 @@ class Replica:
     def warnings(self) -> tuple[str, ...]:
         if self.database.read_only:
             return (f"storage_read_only: {self.database.path}; nothing new is remembered, the cloud is not asked",)
+        waits = (f"encryption_waits: {self.unconverted}",) if self.unconverted else ()
         if self.salvage is None:
-            return ()
-        return (f"database_salvaged: {self.salvage.moved_to}; lost: {self.salvage.lost}",)
+            return waits
+        return (f"database_salvaged: {self.salvage.moved_to}; lost: {self.salvage.lost}", *waits)
 
 
-async def open_replica(path: Path, settings: Settings, clock: Clock, *, sidecar: bool, serving: bool) -> Replica:
+async def open_replica(
+    path: Path, vault: Vault, settings: Settings, clock: Clock, *, sidecar: bool, serving: bool
+) -> Replica:
     """Open or create the database; whoever calls closes it. Raises a StorageError, and then nothing is open.
 
-    `sidecar`: we hold the role, so a damaged database may be moved aside. `serving`: for long, so every page is looked
-    at, and a database that may not be written is an error; a command still reads from one.
+    `sidecar`: we hold the role, so a damaged database may be moved aside, and one converted that the setting wants
+    otherwise. `serving`: for long, so every page is looked at, and a database that may not be written is an error; a
+    command still reads from one.
     """
+    if sidecar:
+        await asyncio.to_thread(finish_salvage, path)
+    access = await asyncio.to_thread(vault.settled, path)
     succeed = partial(_succeed, settings, clock)
+    unconverted = ""
     try:
         database, salvage = await open_or_salvage(
-            path, sidecar=sidecar, thorough=serving, destination=CLOUD, now=clock.now(), succeed=succeed
+            path, access, sidecar=sidecar, thorough=serving, destination=CLOUD, now=clock.now(), succeed=succeed
         )
     except StorageReadOnly:
         if serving or not path.exists():
             raise
-        database, salvage = await Database.open_to_read(path), None
+        database, salvage = await Database.open_to_read(path, access), None
+    else:
+        if sidecar:
+            database, unconverted = await _as_wanted(database, access, vault)
     try:
         if database.read_only:
             return Replica(database, await database.read(log_store.replica_id))
@@ -73,7 +91,26 @@ async def open_replica(path: Path, settings: Settings, clock: Clock, *, sidecar:
         copied = ", ".join(f"{count} {table}" for table, count in salvage.copied.items())
         kept = salvage.moved_to
         log.error("the database was damaged and is kept at %s; saved: %s; lost: %s", kept, copied, salvage.lost)
-    return Replica(database, replica_id, salvage)
+    return Replica(database, replica_id, salvage, unconverted)
+
+
+async def _as_wanted(database: Database, access: Access, vault: Vault) -> tuple[Database, str]:
+    """The database as the setting wants it, and why not where that has to wait for another start."""
+    path = database.path
+    await asyncio.to_thread(conversion.tidy, path)
+    if vault.encrypts == (access.key is not None):
+        if access.key is None and mark.is_set(path):
+            await asyncio.to_thread(mark.remove, path)  # decrypted by a start that was killed then
+        return database, ""
+    await database.close()
+    unconverted = ""
+    try:
+        access = await asyncio.to_thread(conversion.convert, path, access, vault)
+        log.info("the database was %s", "encrypted" if access.key else "decrypted")
+    except StorageError as error:
+        unconverted = f"{error.kind}: {error.message}"
+        log.warning("the database is left as it is (%s)", error.kind)
+    return await Database.open(path, access), unconverted
 
 
 def _succeed(settings: Settings, clock: Clock, connection: Connection, marks_lost: bool) -> str:

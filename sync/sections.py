@@ -29,6 +29,7 @@ class PrivacySettings(Section, frozen=True):
     store_messages: bool = False
     retention_days: Bound = Bound(-1)  # days that events are kept here, then they are archived
     retention_megabytes: Bound = Bound(-1)  # of their payloads
+    encrypt_at_rest: bool = False  # the profiles' databases; needs the extra `encryption`
 
 
 class RecordSettings(Section, frozen=True):

@@ -8,6 +8,7 @@ A guest who turns out to be somebody with a profile here already takes his words
 profile under their own ids, and the guest's profile goes.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,7 +23,7 @@ from sync.db.tables import UNKNOWN_OWNER
 from sync.document.handover import hand_over, replace_document
 from sync.document.memory_file import MemoryFile
 from sync.document.neighbours import Neighbour, Neighbours
-from sync.errors import StorageError
+from sync.errors import SettingsError, StorageError
 from sync.files import make_private_folder
 from sync.log.log import Log
 from sync.log.model import Draft, Event, Origin, Query, Reach
@@ -35,18 +36,21 @@ from sync.profiles import (
     remove_tree,
 )
 from sync.redaction import Redactor
+from sync.vault.vault import Vault
 
 CARRIED_AT_ONCE: Final = 200  # events in one transaction
 
 log = logging.getLogger(__name__)
 
 
-def neighbours_of(profile: Profile) -> Neighbours:
+def neighbours_of(profile: Profile, vault: Vault) -> Neighbours:
     """The other profiles, for whoever has to tell their documents from this one's."""
-    return Neighbours(profile.database, lambda: [_neighbour(other) for other in profile.others()])
+    return Neighbours(profile.database, lambda: [_neighbour(other) for other in profile.others()], vault)
 
 
-async def other_home(active: Profile, owner: str | None, session: Session, clock: Clock) -> Profile | None:
+async def other_home(
+    active: Profile, owner: str | None, session: Session, vault: Vault, clock: Clock
+) -> Profile | None:
     """The profile that is this user's, old or new, where the active one is not; None where he belongs here.
 
     `owner`: the active profile's, None for a guest's, empty where damage has hidden it (then a person has to say).
@@ -54,16 +58,16 @@ async def other_home(active: Profile, owner: str | None, session: Session, clock
     if owner in {session.user_id, UNKNOWN_OWNER}:
         return None
     for profile in active.others():
-        if profile.owner() == session.user_id:
+        if await asyncio.to_thread(profile.owner, vault) == session.user_id:
             return profile
-    return None if owner is None else await _new_home(active, session, clock)
+    return None if owner is None else await _new_home(active, session, vault, clock)
 
 
-async def _new_home(active: Profile, session: Session, clock: Clock) -> Profile:
+async def _new_home(active: Profile, session: Session, vault: Vault, clock: Clock) -> Profile:
     """A new profile that is this user's from its first moment."""
     profile = Profile(active.folder.with_name(new_profile_id()))
     make_private_folder(profile.folder)
-    database = await Database.open(profile.database)
+    database = await Database.open(profile.database, await asyncio.to_thread(vault.settled, profile.database))
     try:
         now = timestamp(clock.now())
         await database.write(lambda connection: cloud_store.claim(connection, session.user_id, session.label, now))
@@ -84,6 +88,7 @@ class Rooms:
 
     data_dir: Path
     profile: Profile
+    vault: Vault
     events: Log
     document: MemoryFile
     redactor: Redactor
@@ -103,34 +108,38 @@ async def complete(rooms: Rooms, installation: Installation, clock: Clock) -> In
         installation = change_installation(rooms.data_dir, lambda now: replace(now, document_of=None))
         log.info("the memory file was handed over from profile %s to %s", former.name, rooms.profile.name)
     if installation.removing is not None:
-        installation = _remove(rooms.data_dir, rooms.trees, rooms.profile.folder.with_name(installation.removing))
+        installation = await asyncio.to_thread(
+            _remove, rooms, Profile(rooms.profile.folder.with_name(installation.removing))
+        )
     return installation
 
 
-def _remove(data_dir: Path, trees: Path, folder: Path) -> Installation:
+def _remove(rooms: Rooms, going: Profile) -> Installation:
     """Delete a profile; the server is told whom the next one replaces, or it would keep the device for the old one."""
-    former = Profile(folder).replica()
+    data_dir, former = rooms.data_dir, going.replica(rooms.vault)
     installation = change_installation(data_dir, lambda now: replace(now, former=former or now.former))
     try:
-        remove_profile(data_dir, folder.name)
-        remove_tree(trees / folder.name)
+        rooms.vault.forget(going.database)
+        remove_profile(data_dir, going.name)
+        remove_tree(rooms.trees / going.name)
     except StorageError as error:  # another process still has it open; Windows then deletes nothing
-        log.warning("profile %s could not be removed yet (%s)", folder.name, error.kind)
+        log.warning("profile %s could not be removed yet (%s)", going.name, error.kind)
         return installation
     return change_installation(data_dir, lambda now: replace(now, removing=None))
 
 
 async def _take_over(rooms: Rooms, former: Profile, clock: Clock, *, goes: bool) -> None:
     """`goes`: the former profile is removed afterwards. A guest's then moves in; of a user's nothing is to stay."""
-    owner = former.owner()
+    owner = await asyncio.to_thread(former.owner, rooms.vault)
     if goes and owner is not None:
         await replace_document(rooms.document)
         return
     heir = rooms.profile if goes else former
-    between = Neighbours(former.database, lambda: [_neighbour(rooms.profile)])
+    between = Neighbours(former.database, lambda: [_neighbour(rooms.profile)], rooms.vault)
     try:
-        database = await Database.open(former.database)
-    except StorageError as error:
+        access = await asyncio.to_thread(rooms.vault.settled, former.database)
+        database = await Database.open(former.database, access)
+    except (StorageError, SettingsError) as error:
         if goes:
             raise  # a guest's words are not removed unread
         log.warning("the profile that leaves cannot be opened (%s)", error.kind)

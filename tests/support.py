@@ -32,7 +32,6 @@ from sync.cloud.logins import Logins, Session
 from sync.cloud.memory import MemoryCloud, MemoryServer
 from sync.cloud.port import Channel, Cloud, DeviceFacts, DeviceRow, SnapshotRow, StoredDocument, SyncAnswer, SyncRequest
 from sync.cloud.replicator import Replicator
-from sync.cloud.secret_store import FileSecret
 from sync.db.engine import Database
 from sync.errors import CloudUnreachable
 from sync.log import store as log_store
@@ -40,6 +39,7 @@ from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import Draft, Event, Query, Reach
 from sync.redaction import Redactor
+from sync.secret_store import FileSecret
 from sync.sections import SyncSettings
 
 T = TypeVar("T")

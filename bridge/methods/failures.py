@@ -46,6 +46,7 @@ CODES: Final[dict[str, int]] = {
     "redaction_failed": -32026,
     "document_untouchable": -32027,
     "document_changed": -32028,
+    "key_lost": -32029,
     # the cloud: -32030…
     "cloud_error": -32030,
     "cloud_unavailable": -32031,

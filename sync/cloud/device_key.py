@@ -18,9 +18,9 @@ from typing import Final
 
 from filelock import FileLock, Timeout
 
-from sync.cloud.secret_store import SecretStore
 from sync.errors import StorageBusy
 from sync.files import told
+from sync.secret_store import SecretStore
 
 KEY_SERVICE: Final = "xiaobai-memory device key"  # the name of its entry in the keychain
 KIND: Final = "ed25519:"  # before the base64 of the raw 32 bytes, in both halves

@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from sync.cloud.logins import Session
-from sync.cloud.secret_store import FileSecret, KeychainSecret, SecretStore, keychain
+from sync.secret_store import FileSecret, KeychainSecret, SecretStore, keychain
 
 SERVICE: Final = "xiaobai-memory"
 

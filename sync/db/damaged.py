@@ -19,12 +19,13 @@ import msgspec
 from sqlalchemy import Integer, LargeBinary, Table
 
 from sync.clock import hlc_parts
-from sync.db.failures import OF_DAMAGE
+from sync.db.failures import of_damage
 from sync.db.migrate import known
 from sync.errors import SchemaTooNew
 from sync.files import sha256
+from sync.vault.key import DatabaseKey
+from sync.vault.pages import MAGIC, PAGE, decrypted
 
-MAGIC: Final = b"SQLite format 3\0"
 HEADER_BYTES: Final = 100  # https://www.sqlite.org/fileformat2.html
 PAGE_COUNT_AT: Final = slice(28, 32)
 VERSION_AT: Final = slice(60, 64)  # where `pragma user_version` is kept
@@ -51,7 +52,7 @@ class Damaged:
         """How much `integrity_check` finds; 100 stands for that or more."""
         try:
             found = self._connection.execute(f"pragma integrity_check({NOTABLE})").fetchall()
-        except OF_DAMAGE:
+        except of_damage():
             return NOTABLE
         return 0 if found == [(b"ok",)] else len(found)
 
@@ -62,7 +63,7 @@ class Damaged:
         for query in (noted, f"select max({key}) from {table}"):  # noqa: S608 - names of ours
             try:
                 row = self._connection.execute(query).fetchone()
-            except OF_DAMAGE:
+            except of_damage():
                 continue
             found.append(row[0] if row and isinstance(row[0], int) else 0)
         if len(found) < 2:
@@ -92,7 +93,7 @@ class Damaged:
             return
         try:
             found = self._connection.execute(f"select {', '.join(columns)} from {table}").fetchall()  # noqa: S608 - names of ours
-        except OF_DAMAGE:
+        except of_damage():
             self.failed.add(table.name)
             return
         for values in found:
@@ -102,7 +103,7 @@ class Damaged:
         """An older schema may lack some; the new database then has its own default."""
         try:
             here = {row[1].decode() for row in self._connection.execute(f"pragma table_info({table})")}
-        except OF_DAMAGE:
+        except of_damage():
             here = set()
         if not here:
             self.failed.add(table.name)
@@ -111,7 +112,7 @@ class Damaged:
     def _read(self, table: Table, query: str, keys: Mapping[str, object]) -> list[Values]:
         try:
             return self._connection.execute(query, keys).fetchall()
-        except OF_DAMAGE:
+        except of_damage():
             self.failed.add(table.name)
             return []
 
@@ -119,7 +120,7 @@ class Damaged:
         """One row, also from a page on which another row's cell has an impossible size."""
         try:
             return self._connection.execute(query, key).fetchall()
-        except OF_DAMAGE:
+        except of_damage():
             self._connection.execute("pragma cell_size_check = off")
         try:
             return self._read(table, query, key)
@@ -136,34 +137,54 @@ class Damaged:
         yield checked
 
 
-def open_damaged(copy: Path, page_one: bytes) -> Damaged | None:
+def open_damaged(copy: Path, page_one: bytes, key: DatabaseKey | None) -> Damaged | None:
     """Open a copy for reading, mending its page 1 where that is needed. None where nothing of it can be read.
 
-    Raises SchemaTooNew: a newer program's rows are not ours to judge.
+    An encrypted one is decrypted in memory, never on the disk. Raises SchemaTooNew: a newer program's rows are not ours
+    to judge.
     """
-    refuse_newer(copy)
-    pages = copy.stat().st_size // len(page_one)
+    refuse_newer(copy, key)
+    image = None if key is None else _image(copy, key)
+    pages = (copy.stat().st_size if image is None else len(image)) // len(page_one)
     for mended in (b"", page_one[:HEADER_BYTES], page_one):
-        if mended:
-            with copy.open("r+b") as file:
-                file.write(mended)
-                file.seek(PAGE_COUNT_AT.start)
-                file.write(pages.to_bytes(4, "big"))
-        connection = sqlite3.connect(copy)
+        connection = _mended_file(copy, mended, pages) if image is None else _mended_image(image, mended, pages)
         connection.text_factory = bytes  # SQLite promises no valid UTF-8 in a damaged file
         try:
             connection.execute("pragma cell_size_check = on")
             if connection.execute("select 1 from sqlite_master where name = 'events'").fetchone():
                 return Damaged(connection, pages)
-        except OF_DAMAGE:
+        except of_damage():
             pass
         connection.close()
     return None
 
 
-def refuse_newer(path: Path) -> None:
+def _mended_file(copy: Path, mended: bytes, pages: int) -> sqlite3.Connection:
+    if mended:
+        with copy.open("r+b") as file:
+            file.write(mended)
+            file.seek(PAGE_COUNT_AT.start)
+            file.write(pages.to_bytes(4, "big"))
+    return sqlite3.connect(copy)
+
+
+def _mended_image(image: bytearray, mended: bytes, pages: int) -> sqlite3.Connection:
+    if mended:
+        image[: len(mended)] = mended
+        image[PAGE_COUNT_AT] = pages.to_bytes(4, "big")
+    connection = sqlite3.connect(":memory:")
+    connection.deserialize(bytes(image))
+    return connection
+
+
+def _image(copy: Path, key: DatabaseKey) -> bytearray:
+    wal = copy.with_name(f"{copy.name}-wal")
+    return bytearray(decrypted(copy.read_bytes(), wal.read_bytes() if wal.exists() else b"", key))
+
+
+def refuse_newer(path: Path, key: DatabaseKey | None) -> None:
     with path.open("rb") as file:
-        header = file.read(HEADER_BYTES)
+        header = file.read(HEADER_BYTES) if key is None else decrypted(file.read(PAGE), b"", key)[:HEADER_BYTES]
     version = int.from_bytes(header[VERSION_AT], "big")
     if header.startswith(MAGIC) and version > known()[-1].version:
         raise SchemaTooNew(f"the database has schema {version}, this program knows {known()[-1].version}")

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -34,6 +35,7 @@ from sync.db.migrate import migrate
 from sync.db.reading import engine_to_read
 from sync.errors import StorageBusy, StorageCorrupt, StorageError, StorageReadOnly
 from sync.files import PRIVATE_FILE, Stamp, stamp, told
+from sync.vault.access import PLAIN, Access
 
 T = TypeVar("T")
 Work = Callable[[Connection], T]
@@ -80,13 +82,15 @@ class _Waiting:
 class Database:
     """Use `await Database.open(path)`; then `await db.write(work)` and `await db.read(work)`."""
 
-    def __init__(self, path: Path, writer: Executor, reader: Executor, *, read_only: bool = False) -> None:
+    def __init__(
+        self, path: Path, access: Access, writer: Executor, reader: Executor, *, read_only: bool = False
+    ) -> None:
         self.path = path
         self.read_only = read_only
         self._writer = writer
         self._reader = reader
-        self._write_engine = _engine(path)
-        self._read_engine = engine_to_read(path) if read_only else _engine(path)
+        self._write_engine = _engine(path, access)
+        self._read_engine = engine_to_read(path, access) if read_only else _engine(path, access)
         self._waiting: list[_Waiting] = []
         self._guard = threading.Lock()
         self._commits = 0
@@ -96,10 +100,13 @@ class Database:
         self._wal = path.with_name(f"{path.name}-wal")
 
     @classmethod
-    async def open(cls, path: Path, *, writer: Executor | None = None, reader: Executor | None = None) -> "Database":
+    async def open(
+        cls, path: Path, access: Access = PLAIN, *, writer: Executor | None = None, reader: Executor | None = None
+    ) -> "Database":
         """Create or open the file (0600), bring its schema up to date. Raises a StorageError."""
         database = cls(
             path,
+            access,
             writer or ThreadPoolExecutor(1, "xiaobai-write"),
             reader or ThreadPoolExecutor(1, "xiaobai-read"),
         )
@@ -113,10 +120,10 @@ class Database:
         return database
 
     @classmethod
-    async def open_to_read(cls, path: Path) -> "Database":
+    async def open_to_read(cls, path: Path, access: Access = PLAIN) -> "Database":
         """Open a file that may not be written; `write` raises StorageReadOnly. Raises a StorageError."""
         executors = ThreadPoolExecutor(1, "xiaobai-write"), ThreadPoolExecutor(1, "xiaobai-read")
-        database = cls(path, *executors, read_only=True)
+        database = cls(path, access, *executors, read_only=True)
         try:
             with legible():
                 await database.read(migrate)  # an older schema cannot be brought up to date, and is refused as that
@@ -287,17 +294,17 @@ def transaction(engine: Engine, begin: str) -> Iterator[Connection]:
         yield connection
 
 
-def _engine(path: Path) -> Engine:
-    engine = create_engine(
-        f"sqlite:///{path}",
-        poolclass=StaticPool,
-        connect_args={"check_same_thread": False, "timeout": BUSY_TIMEOUT_MS / 1000},
-        hide_parameters=True,
-    )
+def bare_engine(path: Path, access: Access) -> Engine:
+    """SQLAlchemy on one connection to a file, as SQLite is by itself: for a database that is still being made."""
+    creator = partial(access.connect, path, timeout=BUSY_TIMEOUT_MS / 1000)
+    return create_engine("sqlite://", module=access.driver, poolclass=StaticPool, creator=creator, hide_parameters=True)
+
+
+def _engine(path: Path, access: Access) -> Engine:
+    engine = bare_engine(path, access)
 
     @event.listens_for(engine, "connect")
     def _connected(connection: sqlite3.Connection, _record: object) -> None:
-        connection.isolation_level = None  # Python's driver begins nothing by itself
         for pragma in PRAGMAS:
             connection.execute(f"pragma {pragma}")
         level = connection.execute("pragma synchronous").fetchone()[0]

@@ -14,6 +14,7 @@ from sync.errors import (
     StorageFull,
     StorageReadOnly,
 )
+from sync.vault.access import raised
 
 # Primary result codes of https://www.sqlite.org/rescode.html
 BY_CODE: Final[dict[int, type[StorageError]]] = {
@@ -31,14 +32,19 @@ NOT_TEXT: Final = (
     "Could not decode to UTF-8"  # how Python's driver begins, without a code: SQLite itself would not mind
 )
 
-# What a statement on a damaged file may raise. Where SQLite's message quotes a damaged schema, Python's driver fails on
-# the message, and no error of SQLite is seen.
-OF_DAMAGE: Final = (sqlite3.DatabaseError, UnicodeDecodeError)
-
 # One statement's own fault: the transaction around it is whole, and what else it holds may be committed.
 OF_ONE_STATEMENT: Final = frozenset(
     {sqlite3.SQLITE_ERROR, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE}
 )
+
+
+def of_damage() -> tuple[type[Exception], ...]:
+    """What a statement on a damaged file may raise.
+
+    Where SQLite's message quotes a damaged schema, Python's driver fails on the message, and no error of SQLite is
+    seen.
+    """
+    return raised("DatabaseError", besides=(UnicodeDecodeError,))
 
 
 def breaks_transaction(error: BaseException) -> bool:
@@ -53,18 +59,18 @@ def is_disk_failure(error: BaseException) -> bool:
     while error.__cause__ is not None and not isinstance(error, DBAPIError):
         error = error.__cause__
     cause = error.orig if isinstance(error, DBAPIError) else error
-    return isinstance(cause, sqlite3.Error) and getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR
+    return isinstance(cause, raised("Error")) and getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR
 
 
 def storage_error(error: BaseException) -> StorageError | None:
     """The error of ours for one of SQLite's, or None where a constraint or a defect of ours is the cause."""
     cause = error.orig if isinstance(error, DBAPIError) else error
-    if not isinstance(cause, sqlite3.Error):
+    if not isinstance(cause, raised("Error")):
         return None
     if str(cause).startswith(NOT_TEXT):  # its message holds the text itself, so it must not get out
         return StorageCorrupt("a text in the database is not UTF-8")
     code = getattr(cause, "sqlite_errorcode", None)
-    if isinstance(cause, sqlite3.IntegrityError | sqlite3.ProgrammingError) or code is None:
+    if isinstance(cause, raised("IntegrityError", "ProgrammingError")) or code is None:
         return None
     kind = BY_CODE.get(code & 0xFF, StorageError)
     return kind(f"SQLite reported {getattr(cause, 'sqlite_errorname', code)}")
@@ -75,7 +81,7 @@ def translated() -> Iterator[None]:
     """Raise SQLite's failures as ours."""
     try:
         yield
-    except (DBAPIError, sqlite3.Error) as error:
+    except raised("Error", besides=(DBAPIError,)) as error:
         ours = storage_error(error)
         if ours is None:
             raise
@@ -84,7 +90,7 @@ def translated() -> Iterator[None]:
 
 @contextmanager
 def legible() -> Iterator[None]:
-    """Raise as damage that SQLite's complaint about a schema quotes what is no text (see OF_DAMAGE)."""
+    """Raise as damage that SQLite's complaint about a schema quotes what is no text (see `of_damage`)."""
     try:
         yield
     except UnicodeDecodeError as error:

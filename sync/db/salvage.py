@@ -32,16 +32,18 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from sqlalchemy import Connection, Table, create_engine
+from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
 
 from sync.db.damaged import Damaged, Row, open_damaged, refuse_newer
-from sync.db.engine import BUSY_TIMEOUT_MS, Database
-from sync.db.failures import OF_DAMAGE, legible, translated
+from sync.db.engine import BUSY_TIMEOUT_MS, WRITING, Database, bare_engine, transaction
+from sync.db.failures import legible, of_damage, translated
 from sync.db.migrate import known, migrate
 from sync.db.tables import UNKNOWN_OWNER, accounts, deliveries, events, quarantine, replica, watermarks, written
 from sync.errors import StorageBusy, StorageCorrupt
 from sync.files import PRIVATE_FILE, told
+from sync.vault.access import PLAIN, Access, raised
+from sync.vault.pages import decrypted
 
 CHECKED_BYTES: Final = 256 * 1024 * 1024  # a third of a second; a larger file is checked when reading it fails
 READ_BYTES: Final = 16 * 1024 * 1024  # every row is read: 5 ms per MB
@@ -83,26 +85,34 @@ class _Saved:
 
 
 async def open_or_salvage(
-    path: Path, *, sidecar: bool, thorough: bool, destination: str, now: datetime, succeed: Succeed
+    path: Path,
+    access: Access = PLAIN,
+    *,
+    sidecar: bool,
+    thorough: bool,
+    destination: str,
+    now: datetime,
+    succeed: Succeed,
 ) -> tuple[Database, Salvage | None]:
     """Open the database; where it is damaged and this process holds the sidecar role, salvage it first.
 
-    `thorough`: look for damage that opening does not meet. `destination`: where deliveries go. Raises a StorageError.
+    `access`: with the right key of an encrypted one (`Vault.settled`), so what does not fit it is damage. `thorough`:
+    look for damage that opening does not meet. `destination`: where deliveries go. Raises a StorageError.
     """
     if not sidecar:
-        return await Database.open(path), None
-    await asyncio.to_thread(_finish, path)
+        return await Database.open(path, access), None
+    await asyncio.to_thread(finish_salvage, path)
     try:
-        return await _opened(path, thorough=thorough), None
+        return await _opened(path, access, thorough=thorough), None
     except StorageCorrupt as error:
-        if not isinstance(error, _Found) and not isinstance(error.__cause__, (DBAPIError, *OF_DAMAGE)):
+        if not isinstance(error, _Found) and not isinstance(error.__cause__, (DBAPIError, *of_damage())):
             raise  # another program's database: SQLite has nothing to say against it
-    salvage = await asyncio.to_thread(_salvage, path, destination, now, succeed)
-    return await Database.open(path), salvage
+    salvage = await asyncio.to_thread(_salvage, path, access, destination, now, succeed)
+    return await Database.open(path, access), salvage
 
 
-async def _opened(path: Path, *, thorough: bool) -> Database:
-    database = await Database.open(path)
+async def _opened(path: Path, access: Access, *, thorough: bool) -> Database:
+    database = await Database.open(path, access)
     try:
         with legible():
             if thorough and path.stat().st_size <= CHECKED_BYTES:
@@ -129,18 +139,19 @@ def _check_rows(connection: Connection) -> None:
         raise _Found("a payload is not JSON")
 
 
-def _salvage(path: Path, destination: str, now: datetime, succeed: Succeed) -> Salvage:
-    refuse_newer(path)
-    with told(path), tempfile.TemporaryDirectory(dir=path.parent, prefix=WORKSHOP) as folder, _writers_out(path):
+def _salvage(path: Path, access: Access, destination: str, now: datetime, succeed: Succeed) -> Salvage:
+    refuse_newer(path, access.key)
+    workshop = tempfile.TemporaryDirectory(dir=path.parent, prefix=WORKSHOP)
+    with told(path), workshop as folder, _writers_out(path, access):
         copy = Path(folder) / path.name
         for part in ("-wal", ""):  # in this order: a checkpoint in between moves pages from the first to the second
             if _part(path, part).exists():
                 shutil.copyfile(_part(path, part), _part(copy, part))
         new = Path(folder) / "new.db"
         with translated():
-            saved = _rebuilt(copy, new, destination)
-            former = _succeeding(new, saved, succeed)
-        _synced(new)
+            saved = _rebuilt(copy, new, access, destination)
+            former = _succeeding(new, access, saved, succeed)
+        synced(new)
         new.replace(_finished(path))
         if os.name != "nt":  # there an open file cannot be renamed: after the lock is gone
             moved_to = _put_in_place(path, now)
@@ -149,22 +160,22 @@ def _salvage(path: Path, destination: str, now: datetime, succeed: Succeed) -> S
     return Salvage(moved_to, saved.copied, _lost(saved), former)
 
 
-def _succeeding(new: Path, saved: _Saved, succeed: Succeed) -> str:
-    engine = create_engine(f"sqlite:///{new}")
+def _succeeding(new: Path, access: Access, saved: _Saved, succeed: Succeed) -> str:
+    engine = bare_engine(new, access)
     try:
-        with engine.begin() as connection:
+        with transaction(engine, WRITING) as connection:
             return succeed(connection, watermarks.name in saved.failed)
     finally:
         engine.dispose()
 
 
 @contextmanager
-def _writers_out(path: Path) -> Iterator[None]:
+def _writers_out(path: Path, access: Access) -> Iterator[None]:
     """Hold the write lock where the damage leaves one to hold. Raises StorageBusy."""
-    with closing(sqlite3.connect(path, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)) as connection:
+    with closing(access.connect(path, timeout=BUSY_TIMEOUT_MS / 1000)) as connection:
         try:
             connection.execute("begin immediate")
-        except OF_DAMAGE as error:
+        except of_damage() as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
                 raise StorageBusy("another process writes to the damaged database") from error
         yield
@@ -181,7 +192,8 @@ def _finished(path: Path) -> Path:
     return path.with_name(f"{path.name}.{FINISHED}")
 
 
-def _synced(new: Path) -> None:
+def synced(new: Path) -> None:
+    """A finished database, private and on the disk."""
     new.chmod(PRIVATE_FILE)
     descriptor = os.open(new, os.O_RDWR)
     try:
@@ -210,7 +222,7 @@ def _follow(path: Path, aside: Path) -> None:
     _finished(path).replace(path)
 
 
-def _finish(path: Path) -> None:
+def finish_salvage(path: Path) -> None:
     """End what a start before this one was killed in. A new database beside a present one was not put in place."""
     for workshop in path.parent.glob(f"{WORKSHOP}*"):
         shutil.rmtree(workshop, ignore_errors=True)  # what cannot be removed now goes with the next start
@@ -225,14 +237,21 @@ def _finish(path: Path) -> None:
 # --- the rows ----------------------------------------------------------------------------------------------
 
 
-def _rebuilt(copy: Path, new: Path, destination: str) -> _Saved:
+def make_empty(new: Path, access: Access) -> None:
+    """A database with the tables of today and nothing in them."""
+    engine = bare_engine(new, access)
+    try:
+        with transaction(engine, WRITING) as connection:
+            migrate(connection)
+    finally:
+        engine.dispose()
+
+
+def _rebuilt(copy: Path, new: Path, access: Access, destination: str) -> _Saved:
     """Fill a new database with what can be read in the copy of the damaged one."""
-    engine = create_engine(f"sqlite:///{new}")
-    with engine.begin() as connection:
-        migrate(connection)
-    engine.dispose()
-    with closing(sqlite3.connect(new, isolation_level=None)) as target:
-        damaged = open_damaged(copy, _page_one(new.with_name("first.db")))
+    make_empty(new, access)
+    with closing(access.connect(new)) as target:
+        damaged = open_damaged(copy, _page_one(new.with_name("first.db"), access), access.key)
         target.execute("pragma foreign_keys = on")
         target.execute("begin")
         if damaged is None:
@@ -250,17 +269,19 @@ def _rebuilt(copy: Path, new: Path, destination: str) -> _Saved:
     return _Saved(copied, failed, findings)
 
 
-def _page_one(path: Path) -> bytes:
+def _page_one(path: Path, access: Access) -> bytes:
     """Page 1 of a database of the first schema: every later one has these tables on the same pages.
 
-    That of a newer schema does not fit one page, and the pages that it goes on to lie elsewhere in every database.
+    That of a newer schema does not fit one page, and the pages that it goes on to lie elsewhere in every database. That
+    of an encrypted database is decrypted: less fits on such a page, so it is not the same as a plain one's.
     """
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with closing(access.connect(path)) as connection:
         connection.execute("begin")
         for statement in known()[0].statements:
             connection.execute(statement)
         connection.execute("commit")
-        return path.read_bytes()[: int(connection.execute("pragma page_size").fetchone()[0])]
+        page = path.read_bytes()[: int(connection.execute("pragma page_size").fetchone()[0])]
+    return page if access.key is None else decrypted(page, b"", access.key)
 
 
 def _copy(damaged: Damaged, target: sqlite3.Connection, destination: str) -> dict[str, int]:
@@ -289,7 +310,7 @@ def _insert(target: sqlite3.Connection, table: Table, rows: Iterator[Row]) -> in
         places = ", ".join(f":{name}" for name in row)
         try:
             cursor = target.execute(f"insert or ignore into {table} ({names}) values ({places})", row)  # noqa: S608 - names of ours
-        except sqlite3.IntegrityError:
+        except raised("IntegrityError"):
             continue
         inserted += cursor.rowcount
     return inserted

@@ -1,18 +1,17 @@
 """The first `load` of a starting sidecar, answered before the program has finished importing itself.
 
 SQLAlchemy and its friends take 300 ms to import; the answer stands in two small tables. So this one question is asked
-with the standard library's sqlite3, read-only, and only where the answer is certain: the file on disk is, byte for
+without SQLAlchemy, read-only, and only where the answer is certain: the file on disk is, byte for
 byte, the newest version known. Everything else (a hand edit made meanwhile, no database yet, an older schema) returns
-None, and the caller waits for the program. One test holds this answer against the one `Conversation` gives.
+None, and the caller waits for the program; so does the key of an encrypted database that is in a keychain, which may
+have to ask a person first. One test holds this answer against the one `Conversation` gives.
 """
 
-import sqlite3
 import zlib
-from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from sqlite3 import Connection
 from typing import Final
-from urllib.parse import quote
 
 import msgspec
 
@@ -31,10 +30,13 @@ from sync.document.others import (
 )
 from sync.document.parse import parse
 from sync.document.prompt import compose
+from sync.errors import XiaobaiError
 from sync.files import probe, sha256
 from sync.log.envelope import event_of_row
 from sync.log.model import Event
 from sync.log.newest import NEWEST, newest_asked
+from sync.vault.access import raised
+from sync.vault.vault import Vault
 
 SCHEMAS: Final = range(2, 9)  # in which the tables read here are the same
 PATIENCE: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
@@ -59,22 +61,20 @@ class Glimpse:
     device_id: str
     other_devices: bool
     cloud: bool
+    vault: Vault = field(default_factory=Vault)
 
     def load(self, *, scope: Scope, max_chars: int | None) -> Loaded | None:
         """The same answer as `Conversation.load` gives without asking the cloud, or None where that is not certain."""
-        if not self.database.exists():
+        if not self.database.exists() or not self.vault.is_at_hand(self.database):
             return None
         try:
-            with closing(
-                sqlite3.connect(f"file:{quote(str(self.database))}?mode=ro", PATIENCE, uri=True)
-            ) as connection:
-                connection.row_factory = sqlite3.Row
+            with self.vault.reading(self.database, PATIENCE) as connection:
                 connection.execute("begin")  # one view of the database for all that follows
                 return self._look(connection, scope, max_chars)
-        except sqlite3.Error:
+        except raised("Error", besides=(XiaobaiError,)):
             return None  # the program itself will meet it, and knows what to do and say
 
-    def _look(self, connection: sqlite3.Connection, scope: Scope, max_chars: int | None) -> Loaded | None:
+    def _look(self, connection: Connection, scope: Scope, max_chars: int | None) -> Loaded | None:
         if connection.execute("pragma user_version").fetchone()[0] not in SCHEMAS:
             return None
         row = connection.execute(_NEWEST).fetchone()
@@ -101,12 +101,12 @@ class Glimpse:
             omitted=omitted,
         )
 
-    def _others(self, connection: sqlite3.Connection) -> tuple[DeviceDigest, ...]:
+    def _others(self, connection: Connection) -> tuple[DeviceDigest, ...]:
         about = about_devices(_newest(connection, ABOUT_DEVICES, ()))
         besides = (self.device_id, *hidden_devices(about))
         return digests(_newest(connection, SAID, besides), _newest(connection, BY_HAND, besides), about)
 
 
-def _newest(connection: sqlite3.Connection, types: tuple[str, ...], besides: tuple[str, ...]) -> list[Event]:
+def _newest(connection: Connection, types: tuple[str, ...], besides: tuple[str, ...]) -> list[Event]:
     rows = connection.execute(NEWEST, newest_asked(types, besides, MOST_EVENTS))
     return [event_of_row(row) for row in rows]

@@ -1,23 +1,23 @@
 """The other profiles of this data directory, as far as the memory file has to know of them.
 
-Their databases are read with the standard library, read-only: opening one as ours would begin to write it. Where there
-is no other profile, nothing is read at all.
+Their databases are read without SQLAlchemy, read-only: opening one as ours would begin to write it. Where there is no
+other profile, nothing is read at all.
 """
 
 import logging
-import sqlite3
 import zlib
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
 from sync.document.model import Document
 from sync.document.parse import parse
 from sync.document.strangers import Marks, is_of_either, named_by_marks, told_by_lines
+from sync.errors import XiaobaiError
 from sync.files import make_private_folder, sha256, write_private
+from sync.vault.access import raised
+from sync.vault.vault import Vault
 
 PATIENCE: Final = 5.0  # seconds to wait for a writer of a database that is not in WAL mode
 MOST_VERSIONS: Final = 200  # newest of a profile that are read: an editor's buffer is not older than these
@@ -34,11 +34,12 @@ class Neighbour:
 
 
 class Neighbours:
-    """Recognises documents of the other profiles. `others` lists them anew at every look."""
+    """Recognises documents of the other profiles. `others` lists them anew at every look; `vault` opens databases."""
 
-    def __init__(self, own: Path, others: Callable[[], Sequence[Neighbour]]) -> None:
+    def __init__(self, own: Path, others: Callable[[], Sequence[Neighbour]], vault: Vault) -> None:
         self._own = own
         self._others = others
+        self._vault = vault
 
     def owner_of(self, document: Document) -> Neighbour | None:
         """The other profile that this document belongs to, or None where it is ours or nobody's."""
@@ -47,12 +48,30 @@ class Neighbours:
         return next((other for other in self._others() if self._is_of(other, document)), None)
 
     def _is_of(self, other: Neighbour, document: Document) -> bool:
-        own, theirs = _marks(self._own), _marks(other.database)
+        own, theirs = self._marks(self._own), self._marks(other.database)
         named = named_by_marks(document, own, theirs)
         if named is not None:
             return named
         of_either = is_of_either(document, own, theirs)
-        return told_by_lines(document, _lines(self._own), _lines(other.database), of_either=of_either)
+        return told_by_lines(document, self._lines(self._own), self._lines(other.database), of_either=of_either)
+
+    def _marks(self, database: Path) -> Marks:
+        rows = self._select(database, "select label, sha256 from written")
+        return Marks(frozenset(label for label, _ in rows if label), frozenset(digest for _, digest in rows))
+
+    def _lines(self, database: Path) -> frozenset[str]:
+        rows = self._select(database, "select bytes from written order by version desc limit ?", MOST_VERSIONS)
+        documents = (parse(zlib.decompress(data)) for (data,) in rows)
+        return frozenset(entry.text for document in documents for entry in document.entries)
+
+    def _select(self, database: Path, statement: str, *given: int) -> list[tuple[Any, ...]]:
+        """The rows; none where the database cannot be read."""
+        try:
+            with self._vault.reading(database, PATIENCE) as connection:
+                return connection.execute(statement, given).fetchall()
+        except raised("Error", besides=(XiaobaiError,)) as error:
+            log.warning("a profile's versions could not be read (%s)", type(error).__name__)
+            return []
 
 
 def park(neighbour: Neighbour, data: bytes) -> Path:
@@ -61,24 +80,3 @@ def park(neighbour: Neighbour, data: bytes) -> Path:
     path = neighbour.parked / f"{sha256(data)[:16]}.md"
     write_private(path, data)
     return path
-
-
-def _marks(database: Path) -> Marks:
-    rows = _select(database, "select label, sha256 from written")
-    return Marks(frozenset(label for label, _ in rows if label), frozenset(digest for _, digest in rows))
-
-
-def _lines(database: Path) -> frozenset[str]:
-    rows = _select(database, "select bytes from written order by version desc limit ?", MOST_VERSIONS)
-    documents = (parse(zlib.decompress(data)) for (data,) in rows)
-    return frozenset(entry.text for document in documents for entry in document.entries)
-
-
-def _select(database: Path, statement: str, *given: int) -> list[tuple[Any, ...]]:
-    """The rows; none where the database cannot be read."""
-    try:
-        with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", PATIENCE, uri=True)) as connection:
-            return connection.execute(statement, given).fetchall()
-    except sqlite3.Error as error:
-        log.warning("a profile's versions could not be read (%s)", type(error).__name__)
-        return []

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,13 @@ os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
 
 @pytest.fixture(params=[IN_GOOD_ORDER, "killed, with a write-ahead log"])
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Home]:
+    with _only_to_read(Home(tmp_path / "a", **reaching_nobody()), killed=request.param != IN_GOOD_ORDER) as home:
+        yield home
+
+
+@contextmanager
+def _only_to_read(home: Home, *, killed: bool) -> Iterator[Home]:
     """A home whose data directory and file may only be read."""
-    home = Home(tmp_path / "a", **reaching_nobody())
-    killed = request.param != IN_GOOD_ORDER
     with Sidecar(home) as sidecar:
         sidecar.update("记住这个")
         in_file(home, "记住这个")
@@ -59,6 +64,13 @@ def answer(home: Home, *arguments: str) -> Any:
     done = ask(home, *arguments)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("killed", [False, True])
+def test_an_encrypted_one_answers_as_well(tmp_path: Path, killed: bool) -> None:
+    settings = {**reaching_nobody(), "PRIVACY__ENCRYPT_AT_REST": "true"}
+    with _only_to_read(Home(tmp_path / "a", **settings), killed=killed) as home:
+        test_what_only_reads_answers_and_says_so(home)
 
 
 def test_what_only_reads_answers_and_says_so(home: Home) -> None:

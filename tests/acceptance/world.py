@@ -2,11 +2,10 @@
 
 import asyncio
 import json
-import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self, TypeVar
 from uuid import uuid4
@@ -14,6 +13,7 @@ from uuid import uuid4
 import psycopg
 from psycopg.rows import dict_row
 
+from sync.vault.vault import Vault
 from tests.cloud.fixtures import Cloud
 from tests.cloud.proxy import FaultProxy
 from tests.sidecar import Home, Sidecar, eventually
@@ -199,8 +199,8 @@ def level(sidecar: Sidecar) -> Any:
 
 def rows(home: Home, statement: str) -> list[tuple[Any, ...]]:
     """A look into the home's database."""
-    with closing(sqlite3.connect(f"file:{home.database}?mode=ro", uri=True)) as connection:
-        return connection.execute(statement).fetchall()
+    with Vault().reading(home.database, GENEROUS) as connection:
+        return [tuple(row) for row in connection.execute(statement)]
 
 
 def integrity(home: Home) -> str:

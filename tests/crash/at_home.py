@@ -5,6 +5,7 @@ from contextlib import closing
 from typing import Final
 
 from sync.db.migrate import known
+from sync.vault import mark
 from tests.acceptance.world import rows, settled
 from tests.crash.child import NEXT_SCHEMA
 from tests.crash.world import Doomed, World
@@ -161,6 +162,37 @@ def check_salvaged(world: World, sidecar: Sidecar) -> None:
         assert answered == world.acknowledged.get(word, answered)
     eventually(lambda: all(word in world.text for word in world.sent), within=20)
     world.check_tidy()
+
+
+def a_plain_database_to_encrypt(world: World) -> None:
+    some_memory(world)
+    world.home.settings["PRIVACY__ENCRYPT_AT_REST"] = "true"
+
+
+def an_encrypted_database_to_decrypt(world: World) -> None:
+    a_plain_database_to_encrypt(world)
+    with world.sidecar() as sidecar:
+        world.say(sidecar, "加密后说的")
+    assert not plain_words(world)
+    world.home.settings["PRIVACY__ENCRYPT_AT_REST"] = "false"
+
+
+def check_encrypted(world: World, sidecar: Sidecar) -> None:
+    world.check(sidecar)
+    assert not plain_words(world), "words stand on the disk as they were said"
+
+
+def check_decrypted(world: World, sidecar: Sidecar) -> None:
+    world.check(sidecar)
+    with closing(sqlite3.connect(world.home.database)) as connection:
+        assert connection.execute("select count(*) from events").fetchone()[0] >= len(world.sent)
+    assert not mark.is_set(world.home.database)
+
+
+def plain_words(world: World) -> set[str]:
+    """What was said and can be read in the database's files by anybody."""
+    files = [path.read_bytes() for path in world.home.database.parent.glob("memory.db*")]
+    return {word for word in world.sent for data in files if word.encode() in data}
 
 
 def _all_exchanges(sidecar: Sidecar) -> list[dict[str, str]]:

@@ -83,6 +83,28 @@ SCENARIOS: Final = (
         ),
     ),
     Scenario(
+        "encrypt",
+        at_home.a_plain_database_to_encrypt,
+        at_home.first_words,
+        at_home.check_encrypted,
+        _unique(
+            SAYING,
+            WRITING,
+            ("make the key", "set the mark", "copy all rows", "check the converted", "put the converted in place"),
+        ),
+    ),
+    Scenario(
+        "decrypt",
+        at_home.an_encrypted_database_to_decrypt,
+        at_home.first_words,
+        at_home.check_decrypted,
+        _unique(
+            SAYING,
+            WRITING,
+            ("copy all rows", "check the converted", "put the converted in place", "remove the mark"),
+        ),
+    ),
+    Scenario(
         "offline, then online",
         online.said_offline,
         online.come_online,

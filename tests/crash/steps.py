@@ -57,7 +57,7 @@ STEPS: Final[dict[str, str]] = {
     "refresh": "sync.cloud.account:Account._exchanged",
     "save the session": "sync.cloud.tokens:_Kept.save",
     "drop the session": "sync.cloud.tokens:_Kept.delete",
-    "save the device key": "sync.cloud.secret_store:FileSecret.save",
+    "save the device key": "sync.secret_store:FileSecret.save",
     "claim": "sync.cloud.store:claim",
     # from one account to another
     "choose a profile": "sync.switch:other_home",
@@ -76,11 +76,18 @@ STEPS: Final[dict[str, str]] = {
     "rebuild": "sync.db.salvage:_rebuilt",
     "copy rows": "sync.db.salvage:_insert",
     "repair": "sync.db.salvage:_repair",
-    "sync the new": "sync.db.salvage:_synced",
+    "sync the new": "sync.db.salvage:synced",
     "put in place": "sync.db.salvage:_put_in_place",
     "move aside": "pathlib:Path.rename",
     "let the log follow": "sync.db.salvage:_follow",
     "renumber": "sync.log.store:renumber",
+    # encryption at rest, on and off
+    "make the key": "sync.vault.vault:Vault._make",
+    "set the mark": "sync.vault.mark:put",
+    "copy all rows": "sync.db.conversion:copy_rows",
+    "check the converted": "sync.db.conversion:check",
+    "put the converted in place": "sync.db.conversion:put_in_place",
+    "remove the mark": "sync.vault.mark:remove",
 }
 
 

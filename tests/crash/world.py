@@ -192,7 +192,9 @@ class World:
         return [
             str(path.relative_to(self.home.folder))
             for path in self.home.folder.rglob("*")
-            if path.name.endswith(".tmp") or path.name.startswith(".salvage-") or path.name.endswith(".salvaged")
+            if path.name.endswith(".tmp")
+            or path.name.startswith((".salvage-", ".conversion-"))
+            or path.name.endswith(".salvaged")
         ]
 
     def check_server(self, sidecar: Sidecar, name: str) -> None:

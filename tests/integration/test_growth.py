@@ -108,7 +108,7 @@ def steps_of_glimpse(glimpse: Glimpse) -> int:
             self.set_progress_handler(lambda: counted.append(1), STEP)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sync.document.glimpse.sqlite3.connect", partial(sqlite3.connect, factory=Watched))
+        patch.setattr("sync.vault.access.sqlite3.connect", partial(sqlite3.connect, factory=Watched))
         assert glimpse.load(scope="user", max_chars=None) is not None
     return len(counted)
 

@@ -11,6 +11,7 @@ from sync.document.handover import hand_over, replace_document
 from sync.document.memory_file import Notice
 from sync.document.neighbours import Neighbour, Neighbours
 from sync.errors import InvalidInput, StorageBusy
+from sync.vault.vault import Vault
 from tests.integration.document_desk import AppCache, Desk, on_a_desk
 
 
@@ -28,11 +29,11 @@ class House:
         return self.ann.file
 
     async def to_ben(self) -> None:
-        between = Neighbours(self.anns.database, lambda: [self.bens])
+        between = Neighbours(self.anns.database, lambda: [self.bens], Vault())
         await hand_over(self.ann.memory, self.anns, self.ben.memory, between, sleep=self.ben.sleep)
 
     async def to_ann(self) -> None:
-        between = Neighbours(self.bens.database, lambda: [self.anns])
+        between = Neighbours(self.bens.database, lambda: [self.anns], Vault())
         await hand_over(self.ben.memory, self.bens, self.ann.memory, between, sleep=self.ann.sleep)
 
     def parked(self, neighbour: Neighbour) -> list[str]:
@@ -46,10 +47,10 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
     async with AsyncExitStack() as stack:
         file = tmp_path / "xiaobai-ai-memory.md"
         ann = await stack.enter_async_context(
-            on_a_desk(tmp_path / "ann", file=file, neighbours=Neighbours(anns.database, lambda: [bens]))
+            on_a_desk(tmp_path / "ann", file=file, neighbours=Neighbours(anns.database, lambda: [bens], Vault()))
         )
         ben = await stack.enter_async_context(
-            on_a_desk(tmp_path / "ben", file=file, neighbours=Neighbours(bens.database, lambda: [anns]))
+            on_a_desk(tmp_path / "ben", file=file, neighbours=Neighbours(bens.database, lambda: [anns], Vault()))
         )
         ben.clock.move(hours=1)
         await ann.said("安的第一句", "安的第二句")
@@ -146,7 +147,7 @@ async def test_done_again_for_one_who_has_no_document_nothing_of_the_other_becom
 
 async def test_a_profile_that_cannot_be_opened_keeps_the_bytes_of_its_document(house: House) -> None:
     before = house.file.read_text("utf-8")
-    between = Neighbours(house.anns.database, lambda: [house.bens])
+    between = Neighbours(house.anns.database, lambda: [house.bens], Vault())
     await hand_over(None, house.anns, house.ben.memory, between, sleep=house.ben.sleep)
     assert not house.file.exists()
     assert house.parked(house.anns) == [before]

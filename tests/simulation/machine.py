@@ -39,6 +39,7 @@ import sync.app
 import sync.db.engine
 import sync.files
 from sync.redaction import Redactor
+from sync.vault.access import Access
 from tests.support import START, InlineExecutor
 
 T = TypeVar("T")
@@ -315,8 +316,8 @@ class Machine:
 def _shared(make: Callable[..., Engine]) -> Callable[..., Engine]:
     """Engines that share what they compile."""
 
-    def made(path: Path) -> Engine:
-        engine = make(path)
+    def made(path: Path, access: Access) -> Engine:
+        engine = make(path, access)
         engine._compiled_cache = COMPILED
         return engine
 

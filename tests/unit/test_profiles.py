@@ -24,6 +24,7 @@ from sync.profiles import (
     switched,
     take_sidecar_role,
 )
+from sync.vault.vault import Vault
 
 HOLDER = """
 import sys
@@ -111,15 +112,15 @@ def test_whose_document_the_file_holds_is_remembered_over_any_number_of_switches
 
 def test_the_owner_of_a_profile_is_read_without_opening_it(tmp_path: Path) -> None:
     profile = open_profile(tmp_path, open_installation(tmp_path, lambda: None))
-    assert profile.owner() is None
+    assert profile.owner(Vault()) is None
     profile.database.write_bytes(b"this is no database, and longer than a header" * 10)
-    assert profile.owner() is None
+    assert profile.owner(Vault()) is None
     profile.database.unlink()
     with closing(sqlite3.connect(profile.database)) as connection, connection:
         connection.execute("create table accounts (user_id text)")
-        assert profile.owner() is None
+        assert profile.owner(Vault()) is None
         connection.execute("insert into accounts values ('user-a')")
-    assert profile.owner() == "user-a"
+    assert profile.owner(Vault()) == "user-a"
 
 
 def test_a_profile_is_removed_with_all_that_is_in_it_and_never_anything_else(tmp_path: Path) -> None:

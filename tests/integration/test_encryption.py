@@ -1,0 +1,486 @@
+"""Profile databases encrypted at rest: nothing of a word on the disk, nothing lost on the way there and back."""
+
+import asyncio
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import pytest
+
+from sync.app import App, Role, open_app
+from sync.cloud.contact import contact_of
+from sync.cloud.memory import MemoryCloud
+from sync.db import conversion
+from sync.db.engine import Database
+from sync.document.capture import Exchange
+from sync.document.glimpse import Glimpse
+from sync.document.neighbours import Neighbours
+from sync.errors import KeyLost, SettingsError, StorageError
+from sync.health import Check, around
+from sync.profiles import Profile
+from sync.recall.model import Ask
+from sync.sections import PrivacySettings
+from sync.settings import Settings
+from sync.vault import mark
+from sync.vault.access import cipher
+from sync.vault.pages import decrypted
+from sync.vault.vault import KEY_FILE, KEY_SERVICE, Vault
+from tests.integration import test_salvage
+from tests.integration.test_salvage import MANY, PAGE, events_of, intact, leaves, overwrite, warned
+from tests.support import EMAIL, PASSWORD, draft
+from tests.unit.test_tokens import Keychain, keychain
+
+__all__ = ["keychain"]  # a fixture
+
+CANARY: Final = "金丝雀 canary-7f3e"
+HOLDER: Final = """
+import sqlite3, sys
+connection = sqlite3.connect(sys.argv[1])
+print(connection.execute("select count(*) from events").fetchone()[0], flush=True)
+sys.stdin.read()
+"""
+
+
+class Home(test_salvage.Home):
+    """One whose setting can be turned."""
+
+    def __init__(self, folder: Path, *, encrypts: bool = True) -> None:
+        super().__init__(folder)
+        self.turn(encrypts)
+
+    def turn(self, encrypts: bool, **more: Any) -> None:
+        privacy = PrivacySettings(encrypt_at_rest=encrypts)
+        self.settings: Settings = msgspec.structs.replace(self.settings, privacy=privacy, **more)
+
+    @property
+    def vault(self) -> Vault:
+        """As a process of its own would have it."""
+        return Vault.of(self.settings)
+
+    @property
+    def key_file(self) -> Path:
+        return self.database.with_name(KEY_FILE)
+
+    def on_disk(self) -> bytes:
+        """Everything that lies in the profile's folder."""
+        return b"".join(path.read_bytes() for path in self.database.parent.rglob("*") if path.is_file())
+
+    async def check(self, name: str) -> Check:
+        return next(check for check in await around(self.settings, serving=False) if check.name == name)
+
+    async def start(self) -> None:
+        async with self.app():
+            pass
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Home:
+    return Home(tmp_path, encrypts=False)
+
+
+def everything(home: Home) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of all tables, and all that the schema says but where it lies."""
+    with home.vault.reading(home.database, 1.0) as connection:
+        connection.row_factory = None
+        schema = sorted(connection.execute("select type, name, tbl_name, sql from sqlite_master").fetchall(), key=str)
+        tables = [name for kind, name, _, sql in schema if kind == "table" and "virtual" not in str(sql).lower()]
+        rows = {name: sorted(connection.execute(f"select * from '{name}'").fetchall(), key=str) for name in tables}
+        marks = [connection.execute(f"pragma {name}").fetchone() for name in ("user_version", "application_id")]
+        return {**rows, "the schema": schema, "marks": marks}
+
+
+# --- what lies on the disk ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("made", ["new", "converted"])
+async def test_nothing_of_a_word_is_in_the_database_or_its_log_and_sqlite_reads_neither(home: Home, made: str) -> None:
+    if made == "converted":
+        home.turn(encrypts=False)
+        await home.fill(20)
+        home.turn(encrypts=True)
+    async with home.app() as app:
+        await app.log.record([draft(f"{CANARY} {number} 记" * 20) for number in range(50)])
+        assert home.database.with_name("memory.db-wal").stat().st_size > 0
+        on_disk = home.on_disk()
+    for data in (on_disk, home.on_disk()):
+        assert not [
+            word for word in ("canary", "金丝雀", "记记", "note_taken", "create table") if word.encode() in data
+        ]
+    with closing(sqlite3.connect(home.database)) as stranger, pytest.raises(sqlite3.DatabaseError, match="not a data"):
+        stranger.execute("select * from events")
+    assert {path.stat().st_mode & 0o777 for path in home.database.parent.iterdir() if path.is_file()} == {0o600}
+
+
+async def test_turned_on_and_off_again_every_row_of_every_table_is_what_it_was(plain: Home) -> None:
+    await plain.fill(40)
+    async with plain.app() as app:
+        await app.log.record([draft(CANARY)])
+        assert len((await app.recall().search(Ask("canary"))).hits) == 1  # the word index has its tables, too
+    before, key = everything(plain), None
+    for encrypts in (True, False, True):
+        plain.turn(encrypts)
+        vault = plain.vault
+        await asyncio.to_thread(conversion.convert, plain.database, vault.settled(plain.database), vault)
+        assert everything(plain) == before
+        assert (plain.database.read_bytes()[:15] != b"SQLite format 3") == encrypts == mark.is_set(plain.database)
+        assert key in {None, plain.key_file.read_bytes()}, "a key is made once"
+        key = plain.key_file.read_bytes()
+    assert {path.name for path in plain.database.parent.glob("memory.db*")} == {"memory.db"}
+    async with plain.app() as app:
+        assert len((await app.recall().search(Ask("canary"))).hits) == 1
+
+
+async def test_a_setting_takes_hold_at_the_next_start_of_who_holds_the_role(plain: Home) -> None:
+    before = await plain.fill(30)
+    plain.turn(encrypts=True)
+    async with plain.app(Role.GUEST) as hook:
+        assert await events_of(hook) == before
+    assert not mark.is_set(plain.database), "a guest converts nothing"
+    for encrypts, role in ((True, Role.SIDECAR), (False, Role.HELPER), (True, Role.HELPER)):
+        plain.turn(encrypts)
+        async with plain.app(role) as app:
+            assert await intact(app, before) == set(before)
+            assert app.start_warnings == ()
+        assert mark.is_set(plain.database) == encrypts
+    async with plain.app(Role.GUEST) as hook:
+        await hook.log.record([draft(CANARY)])
+        assert len(await events_of(hook)) == 31
+    assert b"canary" not in plain.on_disk()
+
+
+async def test_a_database_that_another_process_has_open_waits_for_the_next_start(
+    plain: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await plain.fill(5)
+    plain.turn(encrypts=True)
+    monkeypatch.setattr("sync.db.conversion.BUSY_TIMEOUT_MS", 50)
+    held = subprocess.Popen(  # noqa: ASYNC220 - nothing else runs here
+        [sys.executable, "-c", HOLDER, str(plain.database)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert held.stdout is not None
+    assert int(held.stdout.readline()) == 5
+    async with plain.app() as app:
+        assert [warning.split(":")[0] for warning in app.start_warnings] == ["encryption_waits"]
+        assert await intact(app, before) == set(before)
+        await app.log.record([draft("said meanwhile")])
+    held.communicate()
+    async with plain.app() as app:
+        assert app.start_warnings == ()
+        assert len(await events_of(app)) == 6
+    assert plain.database.read_bytes()[:15] != b"SQLite format 3"
+
+
+async def test_no_room_for_the_copy_leaves_the_database_as_it_is(plain: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = await plain.fill(5)
+    plain.turn(encrypts=True)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("sync.db.conversion.synced", full)
+        async with plain.app() as app:
+            assert app.start_warnings[0].startswith("encryption_waits: storage_full")
+            assert await intact(app, before) == set(before)
+    assert [path.name for path in plain.database.parent.glob(f"{conversion.WORKSHOP}*")] == []
+    await plain.start()
+    assert plain.database.read_bytes()[:15] != b"SQLite format 3"
+
+
+# --- the key -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("key", [None, b"", b"sqlcipher4:" + b"ab" * 48], ids=["lost", "emptied", "another's"])
+@pytest.mark.parametrize("role", [Role.SIDECAR, Role.GUEST])
+async def test_without_its_key_it_says_so_and_nothing_is_touched_until_the_key_is_back(
+    home: Home, role: Role, key: bytes | None
+) -> None:
+    before = await home.fill(5)
+    kept, database = home.key_file.read_bytes(), home.database.read_bytes()
+    home.key_file.unlink() if key is None else home.key_file.write_bytes(key)
+    for encrypts in (True, False):
+        home.turn(encrypts)
+        with pytest.raises(KeyLost) as caught:
+            async with home.app(role):
+                pass
+        assert "Bring the key back" in caught.value.hint
+    home.turn(encrypts=True)
+    assert home.database.read_bytes() == database
+    assert home.kept == []
+    assert (await home.check("encryption")).ok is False
+    assert (await home.check("database")).ok is False
+    home.key_file.write_bytes(kept)
+    async with home.app() as app:
+        assert await intact(app, before) == set(before)
+        assert not warned(app)
+
+
+@pytest.mark.parametrize("encrypts", [True, False])
+async def test_where_the_key_is_gone_for_good_the_files_moved_away_make_room_for_a_new_start(
+    home: Home, encrypts: bool, tmp_path: Path
+) -> None:
+    async with home.app() as app:
+        await app.conversation.update(exchange("还记得吗"))
+    home.key_file.unlink()
+    for path in home.database.parent.glob("memory.db*"):
+        shutil.move(path, tmp_path / path.name)
+    home.turn(encrypts)
+    profile = next((home.settings.data_dir / "profiles").iterdir())
+    async with open_app(home.settings, Role.SIDECAR) as app:
+        await app.settle()
+        assert "还记得吗" in (await app.conversation.load(wait_ms=0, scope="user", max_chars=None)).document
+    assert mark.is_set(profile / "memory.db") == encrypts
+
+
+async def test_a_key_in_the_keychain_leaves_nothing_beside_the_database_and_is_found_whatever_the_setting(
+    home: Home, keychain: Keychain
+) -> None:
+    home.turn(encrypts=True, token_store="auto")
+    before = await home.fill(5)
+    assert not home.key_file.exists()
+    entry = (KEY_SERVICE, home.database.parent.name)
+    key = keychain.held[entry]
+    assert key.removeprefix("sqlcipher4:").encode() not in home.on_disk()
+    assert "keychain" in (await home.check("encryption")).found
+    home.turn(encrypts=True, token_store="file")
+    async with home.app() as app:
+        assert await intact(app, before) == set(before)
+    keychain.locked = True
+    with pytest.raises(StorageError) as caught:
+        await home.start()
+    assert not isinstance(caught.value, KeyLost), "it is there, and somebody has to open the keychain"
+    assert "Unlock" in caught.value.hint
+    keychain.locked = False
+    home.vault.forget(home.database)
+    assert entry not in keychain.held
+
+
+async def test_without_the_extra_a_setting_is_refused_and_a_plain_database_stays_usable(
+    plain: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = await plain.fill(5)
+    database = plain.database.read_bytes()
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "sqlcipher3.dbapi2", None)
+        cipher.cache_clear()
+        plain.turn(encrypts=True)
+        for role in (Role.SIDECAR, Role.GUEST):
+            with pytest.raises(SettingsError) as caught:
+                async with plain.app(role):
+                    pass
+            assert "xiaobai-memory[encryption]" in caught.value.hint
+        check = await plain.check("encryption")
+        assert (check.ok, "xiaobai-memory[encryption]" in check.hint) == (False, True)
+        assert plain.database.read_bytes() == database
+        assert [path.name for path in plain.database.parent.iterdir()] == ["memory.db"]
+        plain.turn(encrypts=False)
+        mark.put(plain.database)  # as a start leaves it that was killed in between
+        async with plain.app() as app:
+            assert await intact(app, before) == set(before)
+        assert not mark.is_set(plain.database)
+    cipher.cache_clear()
+
+
+async def test_doctor_says_what_is_encrypted_and_where_the_keys_are(plain: Home) -> None:
+    await plain.fill(1)
+    assert (await plain.check("encryption")).ok is None
+    plain.turn(encrypts=True)
+    assert "next start of the sidecar encrypts" in (await plain.check("encryption")).found
+    await plain.start()
+    check = await plain.check("encryption")
+    assert (check.ok, check.found) == (
+        True,
+        "1 of 1 databases are encrypted; the keys are there (in a file beside the database)",
+    )
+    assert (await plain.check("database")).ok is True
+
+
+# --- who else opens it -------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def spoken(home: Home) -> AsyncIterator[App]:
+    async with home.app() as app:
+        await app.conversation.update(exchange("第一句"))
+        await app.settle()
+        yield app
+
+
+def exchange(words: str) -> Exchange:
+    return Exchange(words, "好")
+
+
+async def test_the_first_answer_of_a_start_is_the_program_s_own_and_no_keychain_is_asked_for_it(
+    home: Home, keychain: Keychain
+) -> None:
+    async with spoken(home) as app:
+        wanted = await app.conversation.load(wait_ms=0, scope="user", max_chars=None)
+        database = app.profile.database
+
+    def glimpse() -> Glimpse:
+        return Glimpse(database, home.settings.memory_file, "device-a", True, False, home.vault)
+
+    found = glimpse().load(scope="user", max_chars=None)
+    assert found is not None
+    assert found.document == wanted.document
+    keychain.held[KEY_SERVICE, database.parent.name] = home.key_file.read_text()
+    home.key_file.unlink()
+    keychain.locked = True
+    assert glimpse().load(scope="user", max_chars=None) is None
+
+
+async def test_another_account_gets_an_encrypted_profile_and_each_knows_the_other_s(home: Home) -> None:
+    home.server.add_user("other@example.com", PASSWORD)
+    async with open_app(home.settings, Role.HELPER, cloud=MemoryCloud(home.server)) as app:
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        await app.conversation.update(exchange("安的秘密"))
+        await app.settle()
+        first = app.profile
+        await app.entrance.log_in(contact_of(email="other@example.com"), PASSWORD)
+        assert app.entrance.left.is_set()
+    async with open_app(home.settings, Role.SIDECAR, cloud=MemoryCloud(home.server)) as app:
+        second = app.profile
+        assert second != first
+        vault = home.vault
+        assert {mark.is_set(profile.database) for profile in (first, second)} == {True}
+        owners = [await asyncio.to_thread(profile.owner, vault) for profile in (first, second)]
+        assert None not in owners
+        assert owners[0] != owners[1]
+        neighbours = Neighbours(second.database, list, vault)
+        assert neighbours._lines(first.database)
+        vault.forget(first.database)
+        assert await asyncio.to_thread(first.owner, vault) is None, "without its key it is nobody's"
+
+
+async def test_a_memory_that_is_taken_off_the_machine_takes_its_key_along(home: Home, keychain: Keychain) -> None:
+    home.turn(encrypts=True, token_store="auto")
+    async with home.app(Role.HELPER) as app:
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        assert app.replicator is not None
+        await app.replicator.sync_now()
+        going = app.profile
+        await app.entrance.log_out(remove=True)
+    assert (KEY_SERVICE, going.name) in keychain.held
+    async with home.app() as app:
+        assert not going.folder.exists()
+        assert [name for service, name in keychain.held if service == KEY_SERVICE] == [app.profile.name]
+
+
+# --- damage ------------------------------------------------------------------------------------------------
+
+
+def salt_gone(path: Path) -> None:
+    overwrite(path, 0, bytes(16))
+
+
+def first_page_gone(path: Path) -> None:
+    overwrite(path, 0, bytes(PAGE))
+
+
+def part_of_the_first_page_gone(path: Path) -> None:
+    overwrite(path, 48, bytes(16))
+
+
+def a_page_in_the_middle_gone(path: Path) -> None:
+    overwrite(path, path.stat().st_size // PAGE // 2 * PAGE + 100, bytes(64))
+
+
+def cut_short(path: Path) -> None:
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size // 2 + 7)
+
+
+@pytest.mark.parametrize("converted", [False, True], ids=["made so", "converted"])
+@pytest.mark.parametrize(
+    ("damage", "least"),
+    [
+        (salt_gone, MANY),
+        (first_page_gone, MANY),
+        (part_of_the_first_page_gone, MANY),
+        (a_page_in_the_middle_gone, MANY - 20),
+        (cut_short, 1),
+    ],
+)
+async def test_what_can_be_read_of_a_damaged_one_lives_on_encrypted_and_it_is_kept(
+    home: Home, damage: Callable[[Path], None], least: int, converted: bool
+) -> None:
+    home.turn(encrypts=not converted)
+    before = await home.fill()
+    home.turn(encrypts=True)
+    await home.start()
+    damage(home.database)
+    damaged = home.database.read_bytes()
+    async with home.app() as app:
+        assert least <= len(await intact(app, before)) <= MANY
+        assert warned(app) == (damage is not salt_gone), "the salt is in the key"
+        await app.log.record([draft(CANARY)])
+    assert [path.read_bytes() for path in home.kept if path.name.endswith("Z")] == [damaged] * warned(app)
+    assert b"canary" not in home.on_disk()
+    assert "记记记".encode() not in home.on_disk()
+    async with home.app() as app:
+        assert not warned(app), "the second start finds nothing to do"
+
+
+async def test_what_stands_in_the_write_ahead_log_of_a_damaged_one_is_saved_as_well(home: Home, tmp_path: Path) -> None:
+    await home.fill(100)
+    async with home.app(Role.GUEST) as app:
+        await app.log.record([draft("only in the WAL")])
+        before = await events_of(app)
+        for suffix in ("", "-wal"):
+            shutil.copyfile(f"{home.database}{suffix}", tmp_path / f"copy{suffix}")
+    for suffix in ("", "-wal"):
+        shutil.copyfile(tmp_path / f"copy{suffix}", f"{home.database}{suffix}")
+    first_page_gone(home.database)
+    async with home.app() as app:
+        assert await intact(app, before) == set(before)
+
+
+async def test_one_bad_page_costs_its_own_rows_only(home: Home) -> None:
+    before = await home.fill()
+    vault = home.vault
+    with vault.reading(home.database, 1.0) as connection:
+        root = connection.execute("select rootpage from sqlite_master where name = 'events'").fetchone()[0]
+    plain = home.database.with_name("look.db")
+    key = vault.access(home.database).key
+    assert key is not None
+    plain.write_bytes(decrypted(home.database.read_bytes(), b"", key))
+    found = list(leaves(plain, root))
+    plain.unlink()
+    overwrite(home.database, (found[3] - 1) * PAGE, b"\xa5" * PAGE)
+    rows = -(-MANY // len(found)) + 2
+    async with home.app() as app:
+        assert MANY - rows <= len(await intact(app, before)) < MANY
+
+
+async def test_a_leaf_that_is_only_read_late_is_told_as_corruption_by_its_kind(home: Home) -> None:
+    await home.fill()
+    vault = home.vault
+    access = vault.settled(home.database)
+    a_page_in_the_middle_gone(home.database)
+    database = await Database.open(home.database, access)
+    try:
+        with pytest.raises(StorageError) as caught:
+            await database.read(lambda connection: connection.exec_driver_sql("select * from events").all())
+        assert caught.value.kind == "storage_corrupt"
+    finally:
+        await database.close()
+
+
+def test_no_setting_leaves_no_trace(tmp_path: Path) -> None:
+    folder = tmp_path / "0123456789abcdef"
+    folder.mkdir()
+    profile = Profile(folder)
+    vault = Vault()
+    assert vault.settled(profile.database).key is None
+    assert list(folder.iterdir()) == []
