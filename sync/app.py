@@ -143,7 +143,7 @@ class App:
         outbox = await self.log.outbox()
         cloud = await self.replicator.status() if self.replicator else CloudStatus(CloudState.OFF, None, None, Cursor())
         account = await self.account.state()
-        warnings = [*self.start_warnings, *sorted(self.document.notices)]
+        warnings = [*self.start_warnings, *switch.parked(self.profile), *sorted(self.document.notices)]
         warnings += [self.account.warning] if self.account.warning else []
         return Status(
             account=account,
@@ -307,7 +307,7 @@ async def _construct(
     events = parts.log(replica, settings, installation, clock)
     document = parts.memory_file(settings, profile, vault, events, redactor, clock)
     if is_sidecar:
-        parts.tidy(settings, profile, clock)
+        await parts.tidy(settings, profile, document, clock)
         rooms = parts.rooms(settings, profile, vault, events, document, redactor, clock)
         installation = await switch.complete(rooms, installation, clock)
     if (cloud := cloud or parts.cloud(settings, clock)) is not None:
@@ -343,5 +343,5 @@ async def _construct(
         retention=parts.retention(settings, profile, events, intake, clock),
         clock=clock,
         is_sidecar=is_sidecar,
-        start_warnings=(*replica.warnings, *switch.parked(profile)),
+        start_warnings=replica.warnings,
     )

@@ -6,7 +6,8 @@ without share-delete, so it is retried for a moment; folders cannot be fsynced t
 
 A file of the user's is exchanged with ours, not overwritten, where the system can (Linux, macOS): between the last look
 at it and a rename an editor can save, and what it saved would be gone. What came out of the exchange is looked at, and
-put back where it is not what was read. Elsewhere that moment is left, some microseconds of it.
+put back where it is not what was read; where that fails, or a kill comes between, it stands aside under a name that is
+never cleared away (`left_aside`). Elsewhere that moment is left, some microseconds of it.
 """
 
 import contextlib
@@ -23,7 +24,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
 
@@ -31,6 +32,7 @@ PRIVATE_FOLDER: Final = 0o700
 PRIVATE_FILE: Final = 0o600
 REPLACE_PATIENCE: Final = 1.0  # seconds an antivirus or an editor may hold a file open on Windows
 REPLACE_PAUSE: Final = 0.02
+ASIDE: Final = ".aside"
 MOST_BYTES: Final = 64 * 1024 * 1024  # never read more than this of a file somebody else writes
 
 
@@ -43,6 +45,13 @@ class Probe:
     inode: int
     sha256: str
     data: bytes
+
+
+class Rename(Protocol):
+    """Exchange two files, or rename to a name that nothing has (`new`); False where that cannot be done here."""
+
+    def __call__(self, source: Path, target: Path, *, new: bool) -> bool:
+        """Raises FileNotFoundError, FileExistsError, OSError."""
 
 
 Stamp = tuple[int, int, int]  # size, mtime_ns, inode: cheap to ask, good enough to say "look again"
@@ -109,14 +118,15 @@ def remove_private(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> Stamp:
+def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes, *, rename: Rename | None = None) -> Stamp:
     """Write `data` to a file of the user's unless it changed since it was read.
 
     `expected_sha256` is None where there was no file. The mode of an existing file stays; a new one is 0600. Returns
     the stamp of what was written, taken before the rename: asked afterwards, it could be that of somebody who saved in
-    between.
+    between. `rename`: another one than the system's.
 
-    Raises DocumentChanged, StorageFull, StorageReadOnly, StorageError.
+    Raises DocumentChanged, StorageFull, StorageReadOnly, StorageError. After one of the last three, what somebody else
+    saved may stand aside (`left_aside`).
     """
     target = real_target(path)
     with told(target):
@@ -128,10 +138,13 @@ def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes) -> St
             _check(probe(target), expected_sha256, path)
             written = stamp(temporary)
             assert written is not None  # it was made two lines above
-            if not _exchanged(temporary, target, expected_sha256, ours=sha256(data)):
-                _replace(temporary, target)
+            if expected_sha256 is None:
+                _put_new(temporary, target, rename or _rename)
+            else:
+                _put(temporary, target, expected_sha256, sha256(data), rename or _rename)
         except BaseException:
-            _discard(temporary, ours=sha256(data))
+            with contextlib.suppress(OSError):
+                temporary.unlink()
             raise
         return written
 
@@ -158,6 +171,21 @@ def remove_leftovers(folder: Path, *, name: str | None = None, before: float = m
                 path.unlink(missing_ok=True)
 
 
+def left_aside(path: Path) -> list[Path]:
+    """What exchanges with a file took out and did not put back, because they failed or were killed.
+
+    It may be what somebody else saved, what was read before, or ours. Nothing here ever clears it away. StorageError.
+    """
+    target = real_target(path)
+    pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}{re.escape(ASIDE)}")
+    try:
+        return sorted(entry for entry in target.parent.iterdir() if pattern.fullmatch(entry.name))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise _storage_error(error, target) from error
+
+
 def _check(found: Probe | None, expected_sha256: str | None, path: Path) -> None:
     if (None if found is None else found.sha256) != expected_sha256:
         raise DocumentChanged(f"{path.name} changed while it was being written")
@@ -180,58 +208,74 @@ def _temporary(path: Path, data: bytes, mode: int) -> Path:
     return temporary
 
 
-def _discard(temporary: Path, *, ours: str) -> None:
-    """Remove our temporary file; after an exchange that could not be undone it is the only copy of what is theirs."""
-    with contextlib.suppress(OSError):
-        if sha256(temporary.read_bytes()) == ours:
-            temporary.unlink()
+def _put_new(temporary: Path, path: Path, rename: Rename) -> None:
+    """Put a file where none stood. Raises DocumentChanged where one does by now."""
+    try:
+        done = rename(temporary, path, new=True)
+    except FileExistsError:
+        raise DocumentChanged(f"{path.name} appeared while it was being written") from None
+    if not done:
+        _replace(temporary, path)
+        return
+    sync_folder(path.parent)
 
 
-def _exchanged(temporary: Path, path: Path, expected_sha256: str | None, *, ours: str) -> bool:
-    """Put a file in its place and take out what stood there; False where the system cannot.
+def _put(temporary: Path, path: Path, expected_sha256: str, ours: str, rename: Rename) -> None:
+    """Put a file in the place of what was read, by an exchange where the system can.
 
-    Raises DocumentChanged where that is not what was read; then the newest that somebody else saved stands there again.
+    Raises DocumentChanged where something else stood there; then the newest that somebody else saved stands there
+    again. Before the exchange the file gets a name that no start clears away: it will be that of what is taken out.
     """
-    if expected_sha256 is None:
-        try:
-            done = _rename(temporary, path, new=True)
-        except FileExistsError:
-            raise DocumentChanged(f"{path.name} appeared while it was being written") from None
-    else:
-        try:
-            done = _rename(temporary, path, new=False)
-        except FileNotFoundError:
-            raise DocumentChanged(f"{path.name} vanished while it was being written") from None
-        if done and (found := sha256(temporary.read_bytes())) != expected_sha256:
-            _put_back(temporary, path, found, ours)
-            raise DocumentChanged(f"{path.name} changed while it was being written")
-        if done:
-            temporary.unlink()
-    if done:
-        sync_folder(path.parent)
-    return done
+    aside = temporary.with_suffix(ASIDE)
+    if not rename(temporary, aside, new=True):
+        _replace(temporary, path)
+        return
+    try:
+        _exchange(aside, path, expected_sha256, ours, rename)
+    except BaseException:
+        _discard(aside, ours=ours)
+        raise
 
 
-def _put_back(temporary: Path, path: Path, found: str, ours: str) -> None:
+def _exchange(aside: Path, path: Path, expected_sha256: str, ours: str, rename: Rename) -> None:
+    try:
+        done = rename(aside, path, new=False)
+    except FileNotFoundError:
+        raise DocumentChanged(f"{path.name} vanished while it was being written") from None
+    if not done:
+        _replace(aside, path)
+        return
+    if (found := sha256(aside.read_bytes())) != expected_sha256:
+        _put_back(aside, path, found, ours, rename)
+        raise DocumentChanged(f"{path.name} changed while it was being written")
+    aside.unlink()
+    sync_folder(path.parent)
+
+
+def _put_back(aside: Path, path: Path, found: str, ours: str, rename: Rename) -> None:
     """Undo an exchange that took out what was saved meanwhile, however often it is saved again."""
     seen = {ours}
     while found not in seen:  # of ours, or of what we have put back ourselves, nothing is lost
         seen.add(found)
         try:
-            _rename(temporary, path, new=False)
+            rename(aside, path, new=False)
         except FileNotFoundError:
-            _replace(temporary, path)
+            _replace(aside, path)
             return
-        found = sha256(temporary.read_bytes())
-    temporary.unlink()
+        found = sha256(aside.read_bytes())
+    aside.unlink()
     sync_folder(path.parent)
 
 
-def _rename(source: Path, target: Path, *, new: bool) -> bool:
-    """Exchange two files, or rename to a name that nothing has (`new`); False where the system cannot.
+def _discard(aside: Path, *, ours: str) -> None:
+    """Remove our file; after an exchange that could not be undone it is the only copy of what is theirs."""
+    with contextlib.suppress(OSError):
+        if sha256(aside.read_bytes()) == ours:
+            aside.unlink()
 
-    Raises FileNotFoundError, FileExistsError, OSError.
-    """
+
+def _rename(source: Path, target: Path, *, new: bool) -> bool:
+    """`Rename` by the system itself."""
     call = _renaming(new=new)
     error = call(os.fsencode(source), os.fsencode(target)) if call else errno.ENOSYS
     if error in {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}:

@@ -23,7 +23,7 @@ from sync.cloud.tokens import TokenStore, open_token_store
 from sync.devices import Devices
 from sync.document.memory_file import Beside, MemoryFile
 from sync.entrance import Entrance, Secrets
-from sync.errors import XiaobaiError
+from sync.errors import StorageError, XiaobaiError
 from sync.files import real_target, remove_leftovers
 from sync.jobs import kept_up
 from sync.log.ending import Sessions
@@ -57,11 +57,15 @@ LONGEST_WRITE: Final = 60.0  # seconds; whoever began to write a small file befo
 _log = logging.getLogger(__name__)
 
 
-def tidy(settings: Settings, profile: Profile, clock: Clock) -> None:
-    """Take away what killed processes left half written. Only for the holder of the sidecar role.
+async def tidy(settings: Settings, profile: Profile, document: MemoryFile, clock: Clock) -> None:
+    """Take away what killed processes left half written, and park what is somebody's. Only for the sidecar's role.
 
-    He alone writes the memory file; other processes may be writing tokens or `installation.json` at this moment.
+    Its holder alone writes the memory file; others may be writing tokens or `installation.json` at this moment.
     """
+    try:
+        await document.aside.park()
+    except StorageError as error:
+        _log.warning("what stands beside the memory file could not be parked: %s", error.kind)
     target = real_target(settings.memory_file)
     remove_leftovers(target.parent, name=target.name)
     for folder in (settings.data_dir, profile.folder):
@@ -85,7 +89,9 @@ def memory_file(
         redactor,
         clock=clock,
         options=settings.document,
-        beside=Beside(settings.app_db, settings.app_db_write_back, switch.neighbours_of(profile, vault)),
+        beside=Beside(
+            settings.app_db, settings.app_db_write_back, switch.neighbours_of(profile, vault), parked=profile.parked
+        ),
     )
 
 

@@ -42,7 +42,7 @@ async def hand_over(
 
     async def keep(disk: Probe) -> None:
         if not await arriving.versions.has_written(disk.sha256) and not await _is_known(leaving, disk):
-            log.info("a document was parked: %s", park(home, disk.data).name)
+            log.info("a document was parked: %s", park(home.parked, disk.data).name)
 
     for _ in range(ATTEMPTS):
         disk = await stable_read(arriving.path, sleep)

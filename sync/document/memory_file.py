@@ -20,6 +20,7 @@ from typing import Final, Literal
 
 from sync.clock import Clock
 from sync.document.app_cache import read_content
+from sync.document.aside import Aside
 from sync.document.cache_ring import CacheRing
 from sync.document.cloud_versions import CloudVersions
 from sync.document.imports import Imports
@@ -69,11 +70,15 @@ class _May(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """Where else a document may be: the app's cache, which we may write if asked, and the other profiles."""
+    """Where else a document may be: the app's cache, which we may write if asked, and the other profiles.
+
+    `parked`: the profile's own folder for documents of its that turned up where they cannot stay.
+    """
 
     app_cache: Path | None = None
     write_back: bool = False
     neighbours: Neighbours | None = None
+    parked: Path | None = None
 
 
 class MemoryFile:
@@ -96,12 +101,11 @@ class MemoryFile:
         self.versions = Versions(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
         self.cloud = CloudVersions(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
         beside = beside or Beside()
-        self._app_cache, self._write_back = beside.app_cache, beside.write_back
-        self._neighbours = beside.neighbours
+        self._app_cache, self._write_back, self._neighbours = beside.app_cache, beside.write_back, beside.neighbours
+        self.aside = Aside(path, beside.parked, is_known=self.versions.has_written, owner_of=self._stranger)
         self.imports = Imports(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
         self._cached = CacheRing(events, clock=clock, keep=options.keep_versions)
-        self._keep_days = options.keep_days
-        self._sleep = sleep
+        self._keep_days, self._sleep = options.keep_days, sleep
         self._turn = asyncio.Lock()
         self._looked: Stamp | None = None
 
@@ -255,7 +259,7 @@ class MemoryFile:
         if document.is_blank:
             return _May.WRITE_NEWS
         if (stranger := await self._stranger(document)) is not None:
-            await asyncio.to_thread(park, stranger, disk.data)
+            await asyncio.to_thread(park, stranger.parked, disk.data)
             self.notices.add(Notice.STRANGER)
             return _May.REPLACE
         self.notices.discard(Notice.NOT_UTF8)
@@ -319,8 +323,8 @@ class MemoryFile:
 
     async def _write(self, disk: Probe | None, current: Version) -> None:
         """Compare-and-swap, then note that the file has it. Raises DocumentChanged, StorageError."""
-        data = encode(current.snapshot.document)
-        self._looked = await asyncio.to_thread(compare_and_swap, self.path, disk.sha256 if disk else None, data)
+        data, expected = encode(current.snapshot.document), disk.sha256 if disk else None
+        self._looked = await self.aside.after(asyncio.to_thread(compare_and_swap, self.path, expected, data))
         await self.versions.seen_on_disk(current)
 
     def _note_large(self, edited: Edited | None) -> None:

@@ -74,9 +74,9 @@ class Neighbours:
             return []
 
 
-def park(neighbour: Neighbour, data: bytes) -> Path:
-    """Keep a document for the profile it belongs to; the same bytes once."""
-    make_private_folder(neighbour.parked)
-    path = neighbour.parked / f"{sha256(data)[:16]}.md"
+def park(folder: Path, data: bytes) -> Path:
+    """Keep a document for the profile whose folder for such this is; the same bytes once."""
+    make_private_folder(folder)
+    path = folder / f"{sha256(data)[:16]}.md"
     write_private(path, data)
     return path

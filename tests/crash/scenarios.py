@@ -13,7 +13,7 @@ from tests.sidecar import Sidecar
 
 STARTING: Final = ("migrate", "statement", "commit", "answer")
 SAYING: Final = (*STARTING, "mint a replica", "redact", "insert", "deliver")
-WRITING: Final = ("version", "watermark", "swap", "temporary file", "fsync", "rename", "note on disk")
+WRITING: Final = ("version", "watermark", "swap", "temporary file", "fsync", "rename", "exchange", "note on disk")
 SENDING: Final = ("register", "snapshot", "send", "apply", "acknowledge", "move the cursor")
 EDITING: Final = ("take in an edit", "record an edit", "version", "watermark")
 LEAVING: Final = ("choose a profile", "leave", "installation", "complete", "change the installation")

@@ -34,6 +34,7 @@ STEPS: Final[dict[str, str]] = {
     "temporary file": "sync.files:_temporary",
     "fsync": "os:fsync",
     "rename": "pathlib:Path.replace",
+    "exchange": "sync.files:_rename",
     "note on disk": "sync.document.versions:Versions.seen_on_disk",
     "save": "sync.document.versions:Versions.save",
     "restore": "sync.document.versions:Versions.restore",

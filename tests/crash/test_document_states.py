@@ -1,7 +1,8 @@
 """Every state of the folder that POSIX allows after a power cut while the document was written: it is made up for.
 
-The document is written to a temporary file, which is flushed and renamed over the old one; then the folder is flushed.
-Before the folder's flush each name may lie on the disk or not, and before the file's its bytes may be there in part.
+The document is written to a temporary file, which is flushed, gets the name of what will be taken out, and is
+exchanged with the old one (a first one is renamed); then the folder is flushed. Before the folder's flush each name may
+lie on the disk or not, and before the file's its bytes may be there in part.
 A zero-length or mixed document is no legal state: its bytes were flushed before the name was theirs.
 """
 
@@ -16,25 +17,31 @@ import pytest
 from sync.app import App, Role, open_app
 from sync.document.capture import Exchange
 from sync.document.model import encode
-from sync.files import PRIVATE_FILE
+from sync.files import ASIDE, PRIVATE_FILE
 from sync.log.model import Query
 from sync.settings import Settings
 from tests.acceptance.world import questions
 
 TEMPORARY: Final = ".memory.md.0a1b2c3d.tmp"
+OUT: Final = f".memory.md.0a1b2c3d{ASIDE}"
 WRITTEN: Final = {"no temporary file": None, "empty": 0.0, "a byte": 1e-9, "half": 0.5, "whole": 1.0}
 
 
 @dataclass(frozen=True)
 class State:
-    """`file`: old, new, or none where there was none before; `written`: how much of the temporary file is there."""
+    """`file`: old, new, or none where there was none before; `temporary`: how much of the temporary file is there.
+
+    `aside`: what stands under the name of what was taken out.
+    """
 
     before: bool
     file: str
     temporary: str
+    aside: str = "nothing"
 
     def __str__(self) -> str:
-        return f"{'a later' if self.before else 'the first'} write: {self.file} file, temporary {self.temporary}"
+        write = "a later" if self.before else "the first"
+        return f"{write} write: {self.file} file, temporary {self.temporary}, {self.aside} aside"
 
 
 def legal() -> Iterator[State]:
@@ -43,6 +50,9 @@ def legal() -> Iterator[State]:
             yield State(before, "old" if before else "no", temporary)
         for temporary in ("no temporary file", "whole"):  # the new name is flushed, the removal of the other may not be
             yield State(before, "new", temporary)
+    for file in ("old", "new"):
+        for aside in ("old", "new"):
+            yield State(before=True, file=file, temporary="no temporary file", aside=aside)
 
 
 @pytest.mark.parametrize("state", list(legal()), ids=str)
@@ -85,6 +95,9 @@ def leave(folder: Path, state: State, old: bytes | None, new: bytes) -> None:
     assert (path.read_bytes() if path.exists() else None) == old
     if state.file == "new":
         path.write_bytes(new)
+    aside = {"old": old, "new": new}.get(state.aside)
+    if aside is not None:
+        (folder / OUT).write_bytes(aside)
     written = WRITTEN[state.temporary]
     if written is not None:
         temporary = folder / TEMPORARY

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from sync.files import ASIDE
 from tests.acceptance.world import Server, exchanges, integrity, level, questions, reaching, reaching_nobody
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import ANSWER_WITHIN, Home, Sidecar, eventually
@@ -192,9 +193,7 @@ class World:
         return [
             str(path.relative_to(self.home.folder))
             for path in self.home.folder.rglob("*")
-            if path.name.endswith(".tmp")
-            or path.name.startswith((".salvage-", ".conversion-"))
-            or path.name.endswith(".salvaged")
+            if path.name.endswith((".tmp", ".salvaged", ASIDE)) or path.name.startswith((".salvage-", ".conversion-"))
         ]
 
     def check_server(self, sidecar: Sidecar, name: str) -> None:

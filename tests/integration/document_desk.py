@@ -63,6 +63,10 @@ class Desk:
     neighbours: Neighbours | None = None
     meanwhile: list[Callable[[], object]] = field(default_factory=list)
 
+    @property
+    def parked(self) -> Path:
+        return self.database.path.parent / "parked"
+
     async def sleep(self, _: float) -> None:
         """What the service sleeps through: the next thing that somebody else does to the file."""
         if self.meanwhile:
@@ -90,7 +94,7 @@ class Desk:
             self.redactor,
             clock=self.clock,
             options=self.options,
-            beside=Beside(self.app_cache, self.write_back, self.neighbours),
+            beside=Beside(self.app_cache, self.write_back, self.neighbours, self.parked),
             sleep=self.sleep,
         )
 

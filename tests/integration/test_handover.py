@@ -11,6 +11,7 @@ from sync.document.handover import hand_over, replace_document
 from sync.document.memory_file import Notice
 from sync.document.neighbours import Neighbour, Neighbours
 from sync.errors import InvalidInput, StorageBusy
+from sync.files import ASIDE, left_aside
 from sync.vault.vault import Vault
 from tests.integration.document_desk import AppCache, Desk, on_a_desk
 
@@ -184,6 +185,18 @@ class TestStaleBuffers:
         assert not house.file.exists()
         assert house.parked(house.anns) == [buffer]
         assert not (await house.ben.memory.view()).exists
+
+    async def test_saved_at_the_moment_of_a_write_that_was_killed_are_parked_for_their_owner(
+        self, house: House
+    ) -> None:
+        buffer = house.ann.text.replace("### 工作习惯\n", "### 工作习惯\n- 安在旧窗口里打的\n", 1)
+        await house.to_ben()
+        await house.ben.said("本的话")
+        house.file.with_name(f".{house.file.name}.0a1b2c3d{ASIDE}").write_text(buffer, "utf-8")
+        await house.ben.memory.aside.park()
+        assert house.parked(house.anns) == [buffer]
+        assert house.parked(house.bens) == []
+        assert left_aside(house.file) == []
 
     async def test_of_the_app_s_settings_page_are_refused(self, house: House) -> None:
         shown = await house.ann.memory.view()

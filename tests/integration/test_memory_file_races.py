@@ -4,6 +4,7 @@ import errno
 import os
 import stat
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -225,6 +226,51 @@ class TestOthersWriteMeanwhile:
         assert await desk.hand_events() == []
 
 
+class TestExchanges:
+    """What an editor saved at the very moment of a write was taken out, and did not get back into its place."""
+
+    async def test_because_the_disk_failed_it_is_parked_and_the_file_goes_on(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await desk.said("一")
+        theirs = desk.text.replace(f"{HABITS}\n", f"{HABITS}\n- 就在这时存的\n")
+        happens = iter(["saved", "broken"])
+
+        def rename(source: Path, target: Path, *, new: bool) -> bool:
+            if target == desk.file and next(happens) == "broken":
+                raise OSError(errno.EIO, "Input/output error")
+            if target == desk.file:
+                desk.text = theirs
+            return files._rename(source, target, new=new)
+
+        with monkeypatch.context() as disk:
+            disk.setattr(memory_file, "compare_and_swap", partial(files.compare_and_swap, rename=rename))
+            await desk.say("二")
+            with pytest.raises(StorageError):
+                await desk.memory.settle()
+        assert [path.read_text("utf-8") for path in desk.parked.iterdir()] == [theirs]
+        assert files.left_aside(desk.file) == []
+        await desk.memory.settle()
+        assert "用户问：二" in desk.text
+
+    @pytest.mark.parametrize(
+        ("data", "parked"),
+        [("# 我的\n\n- 就在这时存的\n".encode(), True), (b"\0 no text", True), (b"", False), (None, False)],
+    )
+    async def test_because_of_a_kill_it_is_parked_by_the_next_start_and_what_is_known_goes(
+        self, desk: Desk, data: bytes | None, parked: bool
+    ) -> None:
+        """None: what was taken out was a version of ours."""
+        await desk.said("一")
+        before = desk.file.read_bytes()
+        await desk.said("二")
+        aside = desk.file.with_name(f".{desk.file.name}.0a1b2c3d{files.ASIDE}")
+        aside.write_bytes(before if data is None else data)
+        await desk.memory.aside.park()
+        assert not aside.exists()
+        assert [path.read_bytes() for path in desk.parked.glob("*.md")] == ([data] if parked else [])
+
+
 class TestDisks:
     async def test_a_full_disk_leaves_the_file_whole_and_is_made_up_for(
         self, desk: Desk, monkeypatch: pytest.MonkeyPatch
@@ -253,7 +299,7 @@ class TestDisks:
 
         with monkeypatch.context() as disk:
             disk.setattr(Path, "replace", refused)
-            disk.setattr(files, "_rename", refused)
+            disk.setattr(memory_file, "compare_and_swap", partial(files.compare_and_swap, rename=refused))
             await desk.say("二")
             with pytest.raises(StorageReadOnly):
                 await desk.memory.settle()

@@ -3,14 +3,18 @@
 import errno
 import os
 import stat
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from sync import files
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
 from sync.files import (
+    Rename,
     compare_and_swap,
+    left_aside,
     make_private_folder,
     probe,
     remove_leftovers,
@@ -25,7 +29,29 @@ def mode(path: Path) -> int:
 
 
 def leftovers(folder: Path) -> list[str]:
-    return [path.name for path in folder.iterdir() if path.name.endswith(".tmp")]
+    return [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+def raising(error: BaseException) -> Callable[[], NoReturn]:
+    def fail() -> NoReturn:
+        raise error
+
+    return fail
+
+
+def exchanging(before: Callable[[], object]) -> Rename:
+    """The system's rename; something happens just before each one that has to do with the file itself."""
+
+    def rename(source: Path, target: Path, *, new: bool) -> bool:
+        if target.suffix != files.ASIDE:
+            before()
+        return files._rename(source, target, new=new)
+
+    return rename
 
 
 def test_a_private_folder_is_0700_whatever_the_umask(tmp_path: Path) -> None:
@@ -59,7 +85,7 @@ def test_bytes_are_synced_before_the_rename_and_the_folder_after_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     steps: list[str] = []
-    fsync, replace, rename = os.fsync, Path.replace, files._rename
+    fsync, replace = os.fsync, Path.replace
 
     def noting_fsync(descriptor: int) -> None:
         steps.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
@@ -69,16 +95,12 @@ def test_bytes_are_synced_before_the_rename_and_the_folder_after_it(
         steps.append("rename")
         return replace(path, target)
 
-    def noting_rename(source: Path, target: Path, *, new: bool) -> bool:
-        steps.append("rename")
-        return rename(source, target, new=new)
-
     monkeypatch.setattr(os, "fsync", noting_fsync)
     monkeypatch.setattr(Path, "replace", noting_replace)
-    monkeypatch.setattr(files, "_rename", noting_rename)
     write_private(tmp_path / "a", b"x")
-    compare_and_swap(tmp_path / "b", None, b"y")
-    assert steps == ["file", "rename", "folder"] * 2
+    compare_and_swap(tmp_path / "b", None, b"y", rename=exchanging(lambda: steps.append("rename")))
+    compare_and_swap(tmp_path / "b", sha256(b"y"), b"z", rename=exchanging(lambda: steps.append("rename")))
+    assert steps == ["file", "rename", "folder"] * 3
 
 
 def test_an_unchanged_file_is_swapped_and_keeps_its_mode(tmp_path: Path) -> None:
@@ -123,63 +145,69 @@ def test_a_change_between_reading_and_renaming_is_noticed(tmp_path: Path, monkey
 
 
 @pytest.mark.parametrize("saves", [[b"theirs"], [b"theirs", b"theirs again"], [b"theirs", None]])
-def test_what_an_editor_saves_at_the_very_moment_of_the_rename_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, saves: list[bytes | None]
-) -> None:
+def test_what_an_editor_saves_at_the_very_moment_of_the_rename_stays(tmp_path: Path, saves: list[bytes | None]) -> None:
     """`saves`: what stands there just before each rename of ours; None: the editor has taken it away."""
     path = tmp_path / "memory.md"
     path.write_bytes(b"before")
-    rename, coming = files._rename, iter(saves)
+    coming = iter(saves)
 
-    def renaming(source: Path, target: Path, *, new: bool) -> bool:
+    def saving() -> None:
         if (saved := next(coming, b"")) is None:
             path.unlink()
         elif saved:
             (tmp_path / "swap").write_bytes(saved)
             (tmp_path / "swap").replace(path)
-        return rename(source, target, new=new)
 
-    monkeypatch.setattr(files, "_rename", renaming)
     with pytest.raises(DocumentChanged):
-        compare_and_swap(path, sha256(b"before"), b"ours")
+        compare_and_swap(path, sha256(b"before"), b"ours", rename=exchanging(saving))
     assert path.read_bytes() == [saved for saved in saves if saved][-1]
     assert not leftovers(tmp_path)
 
 
-def test_what_cannot_be_put_back_is_not_thrown_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_what_was_not_put_back_stands_aside_and_is_never_cleared_away(tmp_path: Path, killed: bool) -> None:
+    """An editor saves just before the exchange, and before its undoing the disk fails, or the process is killed."""
     path = tmp_path / "memory.md"
     path.write_bytes(b"before")
-    rename, coming = files._rename, iter([b"theirs"])
+    end = Killed() if killed else OSError(errno.EIO, "broken")
+    steps: Iterator[Callable[[], object]] = iter([lambda: path.write_bytes(b"theirs"), raising(end)])
 
-    def renaming(source: Path, target: Path, *, new: bool) -> bool:
-        if (saved := next(coming, None)) is None:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        path.write_bytes(saved)
-        return rename(source, target, new=new)
+    def step() -> None:
+        next(steps)()
 
-    monkeypatch.setattr(files, "_rename", renaming)
-    with pytest.raises(StorageError):
-        compare_and_swap(path, sha256(b"before"), b"ours")
-    assert [(tmp_path / name).read_bytes() for name in leftovers(tmp_path)] == [b"theirs"]
+    with pytest.raises(Killed if killed else StorageError):
+        compare_and_swap(path, sha256(b"before"), b"ours", rename=exchanging(step))
+    remove_leftovers(tmp_path, name="memory.md")
+    assert [aside.read_bytes() for aside in left_aside(path)] == [b"theirs"]
+    assert left_aside(tmp_path / "memory") == []
 
 
 @pytest.mark.parametrize("before", [b"before", None])
-def test_a_file_that_appears_or_vanishes_at_that_moment_is_left_so(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, before: bytes | None
-) -> None:
+def test_a_file_that_appears_or_vanishes_at_that_moment_is_left_so(tmp_path: Path, before: bytes | None) -> None:
     path = tmp_path / "memory.md"
     if before is not None:
         path.write_bytes(before)
-    rename = files._rename
 
-    def renaming(source: Path, target: Path, *, new: bool) -> bool:
+    def otherwise() -> None:
         path.unlink() if before is not None else path.write_bytes(b"theirs")
-        return rename(source, target, new=new)
 
-    monkeypatch.setattr(files, "_rename", renaming)
     with pytest.raises(DocumentChanged):
-        compare_and_swap(path, None if before is None else sha256(before), b"ours")
+        compare_and_swap(path, None if before is None else sha256(before), b"ours", rename=exchanging(otherwise))
     assert (path.read_bytes() if path.exists() else None) == (None if before is not None else b"theirs")
+    assert not leftovers(tmp_path)
+
+
+@pytest.mark.parametrize("before", [b"before", None])
+def test_a_system_that_cannot_exchange_but_rename_to_a_free_name_renames(tmp_path: Path, before: bytes | None) -> None:
+    path = tmp_path / "memory.md"
+    if before is not None:
+        path.write_bytes(before)
+
+    def half(source: Path, target: Path, *, new: bool) -> bool:
+        return new and files._rename(source, target, new=True)
+
+    compare_and_swap(path, None if before is None else sha256(before), b"ours", rename=half)
+    assert path.read_bytes() == b"ours"
     assert not leftovers(tmp_path)
 
 
