@@ -1,8 +1,8 @@
 """A document while it is being changed: the blocks with their ids in one list, and where things belong in it.
 
-Only `edit` and `plan` work with drafts; everybody else sees the snapshots that come out. A draft touches the bytes
-around a change and nothing else: what it adds ends lines the way the document does, a blank line is added where two
-things would otherwise run together, and one of two blank lines goes where an entry between them went.
+Only `edit`, `plan` and `returned` work with drafts; everybody else sees the snapshots that come out. A draft touches
+the bytes around a change and nothing else: what it adds ends lines the way the document does, a blank line is added
+where two things would otherwise run together, and one of two blank lines goes where an entry between them went.
 
 `freeze` reads its own result back, so that a snapshot is what `parse` will make of the same bytes. There is one shape
 in which it cannot be: a fenced entry put below a fence that nobody closed. The entries then stay as they were meant,

@@ -66,13 +66,18 @@ def insert_entry(snapshot: Snapshot, entry: Entry, after: str | None) -> Snapsho
     A question gets a blank line before it, so that exchanges stay apart.
     """
     draft = Draft(snapshot)
+    put_entry(draft, entry, after)
+    return draft.freeze()
+
+
+def put_entry(draft: Draft, entry: Entry, after: str | None) -> None:
+    """As `insert_entry`, for whoever changes more than one."""
     at, section = _place(draft, entry.section, after)
     text = entry_text(entry.text)
     opens = text.startswith(QUESTION) and draft.is_entry(at - 1)
     closes = not draft.is_entry(at) or draft.cells[at].block.text.startswith(QUESTION)
     cell = draft.cell(text, section=section, entry_id=entry.entry_id)
     draft.insert(at, [cell], gap_before=opens, gap_after=closes)
-    return draft.freeze()
 
 
 def edit_entry(snapshot: Snapshot, entry_id: str, text: str) -> Snapshot:

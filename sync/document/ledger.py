@@ -33,6 +33,7 @@ from sync.document.model import (
     Version,
 )
 from sync.document.parse import parse
+from sync.document.past import Past
 from sync.document.plan import plan
 from sync.document.returned import returned
 from sync.document.sharing import News, Sharing
@@ -62,12 +63,22 @@ class Edited:
 class Ledger:
     """The newest version, the log it follows, and the ring it is appended to. For subclasses."""
 
-    def __init__(self, events: Log, redactor: Redactor, *, clock: Clock, keep: int, sharing: Sharing | None) -> None:
+    def __init__(
+        self,
+        events: Log,
+        redactor: Redactor,
+        *,
+        clock: Clock,
+        keep: int,
+        sharing: Sharing | None = None,
+        past: Past | None = None,
+    ) -> None:
         self._log = events
         self._redactor = redactor.for_leaving()
         self._clock = clock
         self._keep = keep
         self._sharing = sharing
+        self._past = past or Past(events, clock)
 
     async def has_written(self, digest: str) -> bool:
         """Whether bytes with this hash are a version of this document."""
@@ -83,8 +94,9 @@ class Ledger:
         try:
             return await self._log.database.write(work)
         except BaseException:
+            self._past.forget()  # it may have seen events that were not committed
             if self._sharing is not None:
-                self._sharing.forget()  # it may have seen events that were not committed
+                self._sharing.forget()
             raise
 
     def _followed(self, connection: Connection) -> Version | None:
@@ -110,25 +122,30 @@ class Ledger:
         said = store.as_said(connection, [event for event in pending if event.type == EXCHANGE])
         snapshot = applied(start(current, self._clock), said)
         if typed := [event for event in pending if event.type != EXCHANGE]:
-            past = log_store.of_device(connection, self._log.device_id, after=0, types=FOLDED)
-            snapshot = returned(snapshot, typed, past, self._redactor.clean)
+            with self._past.folded(connection) as fold:
+                snapshot = returned(snapshot, typed, fold, self._redactor.clean)
         return News(snapshot, pending[-1].ts, pending[-1].position)
 
     def _is_behind(self, connection: Connection) -> bool:
         if self._sharing is not None:
             return self._sharing.is_behind(connection, store.newest(connection, store.FILE))
-        return bool(self._pending(connection))
+        if self._pending(connection):
+            return True
+        self._past.rest()
+        return False
 
     def _forget(self, connection: Connection) -> None:
         if (asked := forgetting.wish(connection, self._log.device_id)) is not None:
             forgetting.correct(connection, asked)
+            self._past.forget()  # what it has folded said the old words
             if asked.payloads and self._sharing is not None:
-                self._sharing.forget()  # what it has folded said the old words
+                self._sharing.forget()  # and so did this
             current = self._reworded(connection, asked)
             if (planned := forgetting.planned(asked, current, self._new_id)) is not None:
                 self._record(connection, planned, current, Origin.USER)
                 self._append(connection, self._finished(connection, planned.snapshot, current), "forgotten")
             forgetting.carry_out(connection, asked, self._clock)
+            self._past.forget()
 
     def _reworded(self, connection: Connection, asked: Wish) -> Version | None:
         """The newest version, with corrected words where the old ones stood."""

@@ -28,6 +28,7 @@ from sync.document.ledger import Edited
 from sync.document.model import Document, Version, encode
 from sync.document.neighbours import Neighbour, Neighbours, park
 from sync.document.parse import parse
+from sync.document.past import Past
 from sync.document.sharing import Sharing
 from sync.document.surface import Sleep, stable_read
 from sync.document.versions import DocumentView, Versions
@@ -98,13 +99,14 @@ class MemoryFile:
         self.path = path
         self.notices: set[Notice] = set()
         sharing = Sharing(events, redactor, clock=clock) if options.sharing == "user" else None
-        self.versions = Versions(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
-        self.cloud = CloudVersions(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
+        past, keep = Past(events, clock), options.keep_versions
+        self.versions = Versions(events, redactor, clock=clock, keep=keep, sharing=sharing, past=past)
+        self.cloud = CloudVersions(events, redactor, clock=clock, keep=keep, sharing=sharing, past=past)
         beside = beside or Beside()
         self._app_cache, self._write_back, self._neighbours = beside.app_cache, beside.write_back, beside.neighbours
         self.aside = Aside(path, beside.parked, is_known=self.versions.has_written, owner_of=self._stranger)
-        self.imports = Imports(events, redactor, clock=clock, keep=options.keep_versions, sharing=sharing)
-        self._cached = CacheRing(events, clock=clock, keep=options.keep_versions)
+        self.imports = Imports(events, redactor, clock=clock, keep=keep, sharing=sharing, past=past)
+        self._cached = CacheRing(events, clock=clock, keep=keep)
         self._keep_days, self._sleep = options.keep_days, sleep
         self._turn = asyncio.Lock()
         self._looked: Stamp | None = None

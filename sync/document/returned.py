@@ -7,11 +7,13 @@ in another order than they were made in, and meet what was typed here meanwhile.
 typed where the log says the same, redacted.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 
 from sync.document.clean_up import DAY_FOLDED, folded_ids
 from sync.document.deeds import MOVED, said_by, sound_section
-from sync.document.edit import edit_entry, insert_entry, remove_entry
+from sync.document.draft import Draft
+from sync.document.edit import entry_text, put_entry
 from sync.document.entry_fold import Line
 from sync.document.model import Entry, Section, Snapshot
 from sync.document.overlay import Clean, as_typed
@@ -19,19 +21,17 @@ from sync.document.shared import SharedFold
 from sync.log.model import Event
 
 
-def returned(snapshot: Snapshot, news: Sequence[Event], past: Iterable[Event], clean: Clean) -> Snapshot:
-    """The document with the entries that `news` name as `past`, all events of this device, have left them.
+def returned(snapshot: Snapshot, news: Sequence[Event], fold: SharedFold, clean: Clean) -> Snapshot:
+    """The document with the entries that `news` name as `fold`, that of all events of this device, has them.
 
     `clean` redacts. The exchanges among the events stand in `snapshot` already.
     """
-    fold = SharedFold()
-    for event in past:
-        fold.add(event)
     moved = {entry_id for event in news if event.type == MOVED for entry_id in _named(event)}
+    back = _Back(snapshot, fold, clean)
     for entry_id in dict.fromkeys(entry_id for event in news for entry_id in _named(event)):
         for line in fold.history(entry_id):
-            snapshot = _as_folded(snapshot, line, fold, clean, moves=line.entry_id in moved)
-    return snapshot
+            back.take(line, moves=line.entry_id in moved)
+    return back.draft.freeze()
 
 
 def _named(event: Event) -> Iterator[str]:
@@ -42,34 +42,49 @@ def _named(event: Event) -> Iterator[str]:
         yield said.entry_id
 
 
-def _as_folded(snapshot: Snapshot, line: Line, fold: SharedFold, clean: Clean, *, moves: bool) -> Snapshot:
-    if not line.alive:
-        return remove_entry(snapshot, line.entry_id)
-    here = next((entry for entry in snapshot.entries if entry.entry_id == line.entry_id), None)
-    text = line.text if here is None else as_typed(here.text, line.text, clean)
-    if here is not None and not moves and _in_log(here.section, clean) == line.place.section:
-        return snapshot if text == here.text else edit_entry(snapshot, line.entry_id, text)
-    section = _titled_here(snapshot, line.place.section, clean)
-    before = _before(line, fold, snapshot)
-    return insert_entry(remove_entry(snapshot, line.entry_id), Entry(line.entry_id, text, section), before)
+class _Back:
+    """The document while lines come back to it: one draft for all of them, since each reading back costs a parse."""
 
+    def __init__(self, snapshot: Snapshot, fold: SharedFold, clean: Clean) -> None:
+        self.draft = Draft(snapshot)
+        self._there = set(snapshot.ids)
+        self._fold = fold
+        self._clean = cache(clean)
 
-def _before(line: Line, fold: SharedFold, snapshot: Snapshot) -> str | None:
-    """The nearest line before this one in the history's order that the document has."""
-    before = None
-    for other in fold.lines(line.place.section):
-        if other.entry_id == line.entry_id:
-            break
-        if other.entry_id in snapshot.ids:
-            before = other.entry_id
-    return before
+    def take(self, line: Line, *, moves: bool) -> None:
+        """Make a line what it has become."""
+        at = self.draft.index_of(line.entry_id) if line.entry_id in self._there else None
+        here = None if at is None else self.draft.cells[at].block
+        if not line.alive:
+            if at is not None:
+                self.draft.remove_entry(at)
+                self._there.remove(line.entry_id)
+            return
+        text = line.text if here is None else as_typed(here.text, line.text, self._clean)
+        if here is not None and at is not None and not moves and self._in_log(here.section) == line.place.section:
+            if text != here.text:
+                self.draft.edit(at, entry_text(text))
+            return
+        section, before = self._titled_here(line.place.section), self._before(line)
+        if at is not None:
+            self.draft.remove_entry(at)
+        put_entry(self.draft, Entry(line.entry_id, text, section), before)
+        self._there.add(line.entry_id)
 
+    def _before(self, line: Line) -> str | None:
+        """The nearest line before this one in the history's order that the document has."""
+        before = None
+        for other in self._fold.lines(line.place.section):
+            if other.entry_id == line.entry_id:
+                break
+            if other.entry_id in self._there:
+                before = other.entry_id
+        return before
 
-def _titled_here(snapshot: Snapshot, section: Section, clean: Clean) -> Section:
-    """The section as its headings read here, where they were typed."""
-    sections = dict.fromkeys(block.section for block in snapshot.document.blocks)
-    return next((found for found in sections if _in_log(found, clean) == section), section)
+    def _titled_here(self, section: Section) -> Section:
+        """The section as its headings read here, where they were typed."""
+        sections = dict.fromkeys(cell.block.section for cell in self.draft.cells)
+        return next((found for found in sections if self._in_log(found) == section), section)
 
-
-def _in_log(section: Section, clean: Clean) -> Section:
-    return sound_section(tuple(map(clean, section)))
+    def _in_log(self, section: Section) -> Section:
+        return sound_section(tuple(map(self._clean, section)))

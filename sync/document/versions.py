@@ -25,6 +25,7 @@ from sync.document.model import (
     Version,
     encode,
 )
+from sync.document.past import Past
 from sync.document.plan import choose_base, is_suspicious, plan
 from sync.document.sharing import Sharing
 from sync.errors import InvalidInput
@@ -76,9 +77,16 @@ class Versions(Ledger):
     """The versions of one profile's document."""
 
     def __init__(
-        self, events: Log, redactor: Redactor, *, clock: Clock, keep: int, sharing: Sharing | None = None
+        self,
+        events: Log,
+        redactor: Redactor,
+        *,
+        clock: Clock,
+        keep: int,
+        sharing: Sharing | None = None,
+        past: Past | None = None,
     ) -> None:
-        super().__init__(events, redactor, clock=clock, keep=keep, sharing=sharing)
+        super().__init__(events, redactor, clock=clock, keep=keep, sharing=sharing, past=past)
         self._handed_out: dict[str, Snapshot] = {}
         self._cleaned: date | None = None  # the day on which nothing was left to fold
 

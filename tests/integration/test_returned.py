@@ -12,7 +12,9 @@ from sqlalchemy import Connection
 
 from sync.db.migrate import known
 from sync.document.model import Entry
+from sync.document.past import KEPT
 from sync.log import store as log_store
+from sync.log.intake import Intake
 from sync.log.model import Event
 from tests.integration.document_desk import Desk, on_a_desk
 
@@ -123,6 +125,45 @@ async def test_what_was_reworded_here_meanwhile_keeps_both_words(tmp_path: Path)
         assert "喝 绿茶" in restored.text
         assert "喝 白茶" in restored.text
         assert "晚上 看报" in restored.text
+
+
+async def test_what_was_forgotten_while_the_memory_came_back_does_not_come_back_with_its_rest(tmp_path: Path) -> None:
+    """The fold of what came before is kept between pages: a late edit is not merged with forgotten words."""
+    async with on_a_desk(tmp_path / "before") as before, on_a_desk(tmp_path / "after") as after:
+        await before.said("一")
+        before.type_under(HABITS, "- 早上 喝 茶\n- 早起")
+        await before.memory.settle()
+        before.replace("早上 喝 茶", "早上 喝 秘密的茶")
+        await before.memory.settle()
+        events = [replace(event, replica_id="rep_before") for event in await logged(before)]
+        await hear(after, events)
+        assert "- 早上 喝 秘密的茶" in after.text
+        after.clock.chance = random.Random("another time")
+        await after.log.record([Intake(after.redactor).forgotten([events[-1].event_id])])
+        await after.memory.settle()
+        assert "秘密" not in after.text
+        payload = {**events[-1].payload, "text": "- 晚上 喝 茶"}
+        hlc = (await logged(after))[-1].hlc[:-4] + "ffff"
+        await hear(after, [replace(events[-1], event_id="evt_late", replica_seq=999, hlc=hlc, payload=payload)])
+        assert "- 晚上 喝 茶\n" in after.text
+        assert "秘密" not in after.text
+        assert "- 早起" in after.text
+
+
+async def test_what_was_folded_is_let_go_when_nothing_comes_back_any_more(tmp_path: Path) -> None:
+    async with on_a_desk(tmp_path / "before") as before, on_a_desk(tmp_path / "after") as after:
+        await before.said("一")
+        before.type_under(HABITS, "- 早起")
+        await before.memory.settle()
+        await hear(after, await logged(before))
+        past = after.memory.versions._past
+        assert past._fold is not None
+        after.clock.move(seconds=KEPT / 2)
+        await after.memory.settle()
+        assert past._fold is not None
+        after.clock.move(seconds=KEPT)
+        await after.memory.settle()
+        assert past._fold is None
 
 
 async def test_an_update_of_the_program_applies_nothing_that_stands_in_the_document(tmp_path: Path) -> None:
