@@ -8,6 +8,7 @@ import importlib
 import sys
 from array import array
 from collections.abc import Callable, Sequence
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 REFUSED: Final = 400  # HTTP statuses from here on
 LARGEST: Final = 8_192  # numbers of one vector; more is no model's
+BYTES: Final = 4  # of one number
+PROBE: Final = "a"  # what is sent to learn how long the model's vectors are
 
 
 class ApiEmbedder:
@@ -33,13 +36,27 @@ class ApiEmbedder:
         self._timeout = timeout
         self._wire: Wire | None = None
         self._headers: dict[str, str] = {}
+        self._dimension = 0
         self._alone = asyncio.Lock()
 
     async def identity(self) -> str:
-        return f"{self._model} at {urlsplit(self._url).netloc.rpartition('@')[2]}"
+        if not self._dimension:
+            await self.embed([PROBE], query=False)
+        return f"{self._model} at {urlsplit(self._url).netloc.rpartition('@')[2]} ({self._dimension})"
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> list[bytes]:
         del query  # these models have one way for both
+        vectors = await self._asked(texts)
+        known, self._dimension = self._dimension, len(vectors[0]) // BYTES
+        if known not in {0, self._dimension}:
+            raise Unembedded("the API's vectors are of another length than before")
+        return vectors
+
+    async def close(self) -> None:
+        if self._wire is not None:
+            await self._wire.close()
+
+    async def _asked(self, texts: Sequence[str]) -> list[bytes]:
         body = {"model": self._model, "input": list(texts), "encoding_format": "float"}
         try:
             wire = await self._opened()
@@ -51,10 +68,6 @@ class ApiEmbedder:
             raise Unembedded(f"the API could not be asked ({error.kind})") from error
         except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
             raise Unembedded(f"the answer holds no vectors ({type(error).__name__})") from error
-
-    async def close(self) -> None:
-        if self._wire is not None:
-            await self._wire.close()
 
     async def _opened(self) -> "Wire":
         async with self._alone:
@@ -73,6 +86,8 @@ def _vectors(told: Any, count: int) -> list[bytes]:
     lengths = {len(vector) for vector in vectors}
     if len(vectors) != count or len(lengths) != 1 or not 0 < lengths.pop() <= LARGEST:
         raise ValueError("not one vector for each text")
+    if not all(isfinite(sum(vector)) for vector in vectors):
+        raise ValueError("not a number")
     if sys.byteorder == "big":
         for vector in vectors:
             vector.byteswap()

@@ -25,7 +25,7 @@ class Embedder(Protocol):
     batch: int
 
     async def identity(self) -> str:
-        """The name of the model: vectors of another name are not comparable."""
+        """The model's name with the length of its vectors: those of another name are not comparable."""
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> list[bytes]:
         """One vector for each text, all of one length; `query`: of questions, not of what is kept."""

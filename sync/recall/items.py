@@ -140,6 +140,7 @@ READERS: Final[Mapping[str, Callable[[Event], Iterable[Change]]]] = {
     "document_restored": _nothing,
     "payload_forgotten": _nothing,
     "payload_expired": _nothing,
+    "payload_redacted": _nothing,
     "device_hidden": _nothing,
     "session_skipped": _nothing,
     "session_original": _nothing,

@@ -15,6 +15,7 @@ from sync.recall.embedder import Unembedded
 
 IDLE: Final = 900.0  # seconds without a text after which the child goes, and its memory with it
 LOADS_WITHIN: Final = 120.0  # seconds; a bound for a broken machine
+ANSWERS_WITHIN: Final = 60.0  # seconds for one text, which takes a hundredth of one; a bound for a child that hangs
 ENDS_WITHIN: Final = 2.0
 BYTES: Final = 4  # of one number
 
@@ -26,8 +27,14 @@ class LocalEmbedder:
 
     batch = 1
 
-    def __init__(self, command: Sequence[str] = (sys.executable, "-P", str(Path(worker.__file__)))) -> None:
+    def __init__(
+        self,
+        command: Sequence[str] = (sys.executable, "-P", str(Path(worker.__file__))),
+        *,
+        answers_within: float = ANSWERS_WITHIN,
+    ) -> None:
         self._command = command
+        self._answers_within = answers_within
         self._alone = asyncio.Lock()
         self._process: Process | None = None
         self._name = ""
@@ -77,7 +84,7 @@ class LocalEmbedder:
             assert self._process.stdout is not None
             async with asyncio.timeout(LOADS_WITHIN):
                 told = json.loads(await self._process.stdout.readline() or b"null")
-            self._name, self._dimension = told["name"], told["dimension"]
+            self._name, self._dimension = f"{told['name']} ({told['dimension']})", told["dimension"]
         except (OSError, TimeoutError, ValueError, TypeError, KeyError) as error:
             await self._end()
             raise Unembedded(f"the models did not load ({type(error).__name__})") from error
@@ -89,12 +96,13 @@ class LocalEmbedder:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            process.stdin.write(line)
-            await process.stdin.drain()
-            return await process.stdout.readexactly(size)
-        except (OSError, EOFError) as error:
+            async with asyncio.timeout(self._answers_within):
+                process.stdin.write(line)
+                await process.stdin.drain()
+                return await process.stdout.readexactly(size)
+        except (OSError, EOFError) as error:  # a TimeoutError is an OSError
             await self._end()
-            raise Unembedded("the process of the models has ended") from error
+            raise Unembedded(f"the process of the models gave no answer ({type(error).__name__})") from error
         except BaseException:  # cancelled between question and answer: what comes next would be the answer to this
             await self._end()
             raise

@@ -11,6 +11,7 @@ Decisions
     Beyond `EXACT` items the signs of the numbers, compared bit by bit, say which `NEAREST` of each kind are looked at.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -62,6 +63,7 @@ class Matrix:
         self.ids: Ints = np.empty(0, np.int64)
         self._dense: NDArray[np.bool_] = np.empty(0, np.bool_)
         self._scales: Floats = np.empty(0, np.float32)
+        self._width = 0  # bytes of a row
         self._codes: NDArray[np.int8] = np.empty((0, 0), np.int8)
         self._signs: NDArray[np.uint64] | None = None
         self._centre: Floats | None = None
@@ -71,7 +73,10 @@ class Matrix:
         return int(self.ids[-1]) if len(self.ids) else 0
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Add the vectors of later items."""
+        """Add the vectors of later items; one that is not as long as the others is damaged and says nothing."""
+        if rows and not self._width:
+            ((self._width, _),) = Counter(len(row.vector) for row in rows).most_common(1)
+        rows = [row for row in rows if len(row.vector) == self._width]
         if not rows:
             return
         data = np.frombuffer(b"".join(row.vector for row in rows), np.int8).reshape(len(rows), -1)

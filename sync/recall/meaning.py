@@ -19,11 +19,13 @@ from sync.db.engine import Database
 from sync.recall import vector_store
 from sync.recall.embedder import Embedder, Unembedded, beginning, ending, is_dense
 from sync.recall.model import Semantic
+from sync.signals import Signal
 
 if TYPE_CHECKING:
     from sync.recall.matrix import Asked, Matrix
 
 STORED: Final = 32  # vectors of one transaction
+UNSAID: Final = "-"  # stands for a text that may not leave this device: an API refuses an empty one
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +42,20 @@ class Question:
 class Meaning:
     """One profile's vectors. `clean`: what every text goes through before it reaches the embedder.
 
-    `patience`: seconds that a question waits for its vector.
+    `patience`: seconds that a question waits for its vector. `changed` is set where vectors may have come or gone.
     """
 
     def __init__(
-        self, database: Database, embedder: Embedder | None, *, clean: Callable[[str], str], patience: float
+        self,
+        database: Database,
+        embedder: Embedder | None,
+        *,
+        clean: Callable[[str], str],
+        patience: float,
+        changed: Signal | None = None,
     ) -> None:
         self.database = database
+        self.changed = changed or Signal()
         self._embedder = embedder
         self._clean = clean
         self.patience = patience
@@ -61,17 +70,16 @@ class Meaning:
     async def embed_some(self) -> bool:
         """Make the next vectors; whether there may be more to make now."""
         embedder = self._embedder
-        made = await self.database.read(vector_store.made)
-        items = await self.database.read(lambda connection: vector_store.waiting(connection, 0, 1))
-        if embedder is None or not items:
+        if embedder is None:
             return False
+        waiting = await self.database.read(lambda connection: vector_store.waiting(connection, STORED))
+        if not waiting.items and not waiting.made.through:
+            return False  # nothing is kept yet
         try:
             model = await embedder.identity()
-            if model != made.model:
-                await self.database.write(lambda connection: vector_store.begin(connection, model))
-                made = await self.database.read(vector_store.made)
-            items = await self.database.read(lambda connection: vector_store.waiting(connection, made.through, STORED))
-            rows = await self._made(embedder, items)
+            if model != waiting.made.model:
+                waiting = await self.database.write(lambda connection: vector_store.begin(connection, model, STORED))
+            rows = await self._made(embedder, waiting.items)
         except (Unembedded, ImportError) as error:
             self.has_failed = True
             log.warning("no vectors were made: %s", error)
@@ -79,7 +87,7 @@ class Meaning:
         self.has_failed = False
         if not rows:
             return False
-        return await self.database.write(lambda connection: vector_store.add(connection, made, rows))
+        return await self.database.write(lambda connection: vector_store.add(connection, waiting.made, rows))
 
     async def question(self, text: str) -> Question:
         """The vector of a question, if it comes in time."""
@@ -128,7 +136,7 @@ class Meaning:
 
     async def _made(self, embedder: Embedder, items: Sequence[tuple[int, str]]) -> list[vector_store.Row]:
         matrix = await asyncio.to_thread(importlib.import_module, "sync.recall.matrix")
-        texts = await asyncio.to_thread(lambda: [beginning(self._clean(text)) for _, text in items])
+        texts = await asyncio.to_thread(lambda: [beginning(self._clean(text)) or UNSAID for _, text in items])
         vectors: list[bytes] = []
         for start in range(0, len(texts), embedder.batch):
             vectors += await embedder.embed(texts[start : start + embedder.batch], query=False)

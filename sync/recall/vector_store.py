@@ -8,7 +8,7 @@ Decisions
     meanwhile gets none.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ TABLES: Final = (
     )""",
     "insert into recall_model values (1, '', 0, abs(random() % 1000000007))",  # no index counts on from another
 )
+PORTION: Final = 500  # values of one statement
 NAMES: Final = ("recall_vectors", "recall_model")
 
 
@@ -42,23 +43,32 @@ class Row:
     vector: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """(id, text) of the next items without a vector, and what is made before them."""
+
+    made: Made
+    items: tuple[tuple[int, str], ...]
+
+
 def made(connection: Connection) -> Made:
     row = connection.exec_driver_sql("select name, through, removed from recall_model").one()
     return Made(row.name, row.through, row.removed)
 
 
-def begin(connection: Connection, model: str) -> None:
-    """Another model: its vectors from the first item on."""
+def begin(connection: Connection, model: str, limit: int) -> Waiting:
+    """Another model: its vectors from the first item on, which are waiting then."""
     connection.exec_driver_sql("delete from recall_vectors")
     connection.exec_driver_sql("update recall_model set name = ?, through = 0, removed = removed + 1", (model,))
+    return waiting(connection, limit)
 
 
-def waiting(connection: Connection, through: int, limit: int) -> list[tuple[int, str]]:
-    """(id, text) of the next items without a vector."""
+def waiting(connection: Connection, limit: int) -> Waiting:
+    now = made(connection)
     found = connection.exec_driver_sql(
-        "select id, text from recall_items where id > ? order by id limit ?", (through, limit)
+        "select id, text from recall_items where id > ? order by id limit ?", (now.through, limit)
     )
-    return [(row.id, row.text) for row in found]
+    return Waiting(now, tuple((row.id, row.text) for row in found))
 
 
 def is_complete(connection: Connection, through: int) -> bool:
@@ -101,12 +111,33 @@ def ids(connection: Connection) -> list[int]:
     return list(found)
 
 
-def of_entries(connection: Connection, entry_ids: Sequence[str]) -> dict[str, tuple[str, bytes]]:
-    """(text, vector) of lines and records by their own ids; those without a vector are left out."""
-    places = ", ".join("?" * len(entry_ids))
-    found = connection.exec_driver_sql(
-        "select i.entry_id, i.text, v.vector from recall_items i join recall_vectors v on v.item_id = i.id"
-        f" where i.entry_id in ({places})",
-        tuple(entry_ids),
-    )
-    return {row.entry_id: (row.text, row.vector) for row in found}
+def of_entries(connection: Connection, entry_ids: Sequence[str]) -> dict[str, int]:
+    """The items of lines and records by their own ids; those without a vector are left out."""
+    return {
+        row.entry_id: row.id
+        for some in _portions(entry_ids)
+        for row in connection.exec_driver_sql(
+            "select i.entry_id, i.id from recall_items i join recall_vectors v on v.item_id = i.id"
+            f" where i.entry_id in ({', '.join('?' * len(some))})",
+            some,
+        )
+    }
+
+
+def with_texts(connection: Connection, item_ids: Sequence[int]) -> dict[int, tuple[str, bytes]]:
+    """(text, vector) of items."""
+    return {
+        row.id: (row.text, row.vector)
+        for some in _portions(item_ids)
+        for row in connection.exec_driver_sql(
+            "select i.id, i.text, v.vector from recall_items i join recall_vectors v on v.item_id = i.id"
+            f" where i.id in ({', '.join('?' * len(some))})",
+            some,
+        )
+    }
+
+
+def _portions(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """As many as one statement takes."""
+    for start in range(0, len(values), PORTION):
+        yield tuple(values[start : start + PORTION])

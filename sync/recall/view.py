@@ -1,17 +1,24 @@
-"""The index as a view of the log: what was said comes in, what was edited is replaced, what is forgotten leaves."""
+"""The index as a view of the log: what was said comes in, what was edited is replaced, what is forgotten leaves.
 
-from collections.abc import Sequence
+What a correction has changed (`sync.log.withdrawn`) says its new words in its old place. It gets no new vector, since
+those are made in the order of the places: words find it.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from sqlalchemy import Connection
 
+from sync.log import store as log_store
 from sync.log.envelope import event_ms
-from sync.log.model import Event, forgotten_by
+from sync.log.model import EXPIRED, Event, forgotten_by
+from sync.log.withdrawn import REDACTED, TAKING_BACK, Withdrawn, correction_of
 from sync.recall import store
-from sync.recall.items import ANSWER, QUESTION, Gone, Item, changes, item_id
+from sync.recall.items import ANSWER, PLACES, QUESTION, Gone, Item, changes, item_id
 from sync.recall.store import Row
 
-RULES: Final = 3  # raised whenever terms, items or tables change
+RULES: Final = 4  # raised whenever terms, items or tables change
 _LINES: Final = {".q": QUESTION, ".a": ANSWER}  # the ends of the ids of an exchange's two lines
 
 
@@ -26,12 +33,15 @@ class RecallView:
 
     def take(self, connection: Connection, events: Sequence[Event]) -> None:
         fresh: list[Row] = []
+        withdrawn: Withdrawn | None = None
         for event in events:
-            found = changes(event)
-            if forgotten_by(event) or any(change.entry_id is not None for change in found):
+            found, named = changes(event), forgotten_by(event)
+            if named or any(change.entry_id is not None for change in found):
                 store.put(connection, fresh)  # what is replaced or taken away may be among them
                 fresh = []
-                _take_away(connection, forgotten_by(event))
+            if named:
+                withdrawn = withdrawn or _withdrawn(connection, events)
+                _take_away(connection, named, withdrawn if event.type != EXPIRED else None)
             fresh += [row for change in found if (row := _row(connection, event, change)) is not None]
         store.put(connection, fresh)
 
@@ -69,7 +79,49 @@ def _standing(connection: Connection, entry_id: str) -> list[Row]:
     return store.by_ids(connection, [item_id(position, place) for position in positions.values()])
 
 
-def _take_away(connection: Connection, event_ids: Sequence[str]) -> None:
-    if event_ids:
-        positions = store.positions_of(connection, event_ids)
-        store.remove(connection, store.by_positions(connection, list(positions.values())))
+def _withdrawn(connection: Connection, events: Iterable[Event]) -> Withdrawn:
+    """What the whole log has taken back, where it has corrected anything; else what these events do."""
+    found = Withdrawn()
+    corrected = log_store.newest_of_types(connection, (REDACTED,)) > 0
+    found.hear(log_store.of_types(connection, TAKING_BACK, after=0) if corrected else events)
+    return found
+
+
+def _take_away(connection: Connection, event_ids: Sequence[str], withdrawn: Withdrawn | None) -> None:
+    """Take away what is left of no event; all of them where retention asks, which knows no corrections (None)."""
+    gone: list[int] = []
+    for event in _meant(connection, event_ids):
+        left = None if withdrawn is None else withdrawn.left_of(event)
+        if left is not None and left.payload:
+            _reword(connection, left)
+        else:
+            gone.append(event.position)
+    if gone:
+        store.remove(connection, store.by_positions(connection, gone))
+
+
+def _meant(connection: Connection, event_ids: Iterable[str]) -> Iterator[Event]:
+    """The events of these ids, and those of which the corrections among them speak."""
+    for event_id in event_ids:
+        if (event := log_store.find(connection, event_id)) is not None:
+            yield event
+            told = correction_of(event)
+            behind = None if told is None else log_store.find(connection, told[0])
+            if behind is not None:
+                yield behind
+
+
+def _reword(connection: Connection, event: Event) -> None:
+    """What an event says from now on, where its own items stand; what a later event has made of them stays."""
+    said = {item_id(event.position, item.place): item for item in changes(event) if isinstance(item, Item)}
+    standing = store.by_ids(connection, [item_id(event.position, place) for place in range(PLACES)])
+    changed = [row for row in standing if row.item_id not in said or said[row.item_id].text != row.text]
+    store.remove(connection, changed)
+    store.put(
+        connection,
+        [
+            replace(row, text=item.text, importance=item.importance, marks=item.marks)
+            for row in changed
+            if (item := said.get(row.item_id)) is not None
+        ],
+    )

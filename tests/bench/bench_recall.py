@@ -34,6 +34,7 @@ from tests.support import event
 
 CUTS: Final = (5, 10)
 PATIENCE: Final = 120.0
+AT_ONCE: Final = 5_000  # vectors that are made up in one go
 SIDES: Final = {"words": Preset(1.0, 0.0), "meaning": Preset(0.0, 1.0), "both": PRESETS["default"]}
 WORDS: Final = ("部署", "火锅", "数据库", "会议", "爬山", "重试", "接口", "缓存", "周末", "旅行",
     "deploy", "retry", "index", "cache", "meeting", "kitten", "bread", "garden")  # fmt: skip
@@ -122,14 +123,15 @@ async def _make_up_vectors(meaning: Meaning) -> None:
     chance = np.random.default_rng(7)
 
     def made(connection: Connection) -> None:
-        vector_store.begin(connection, question.model)
-        while items := vector_store.waiting(connection, (before := vector_store.made(connection)).through, 5_000):
-            numbers = chance.standard_normal((len(items), dimension), dtype=np.float32)
+        waiting = vector_store.begin(connection, question.model, AT_ONCE)
+        while waiting.items:
+            numbers = chance.standard_normal((len(waiting.items), dimension), dtype=np.float32)
             rows = [
                 vector_store.Row(item_id, True, packed(row.tobytes()))
-                for (item_id, _), row in zip(items, numbers, strict=True)
+                for (item_id, _), row in zip(waiting.items, numbers, strict=True)
             ]
-            vector_store.add(connection, before, rows)
+            vector_store.add(connection, waiting.made, rows)
+            waiting = vector_store.waiting(connection, AT_ONCE)
 
     await meaning.database.write(made)
 

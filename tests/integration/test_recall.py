@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
+from sync.document.rescan import rescan
 from sync.log import store as log_store
 from sync.recall import store
 from sync.recall.model import Ask, Scope
 from sync.recall.search import CANDIDATES, Recall
+from sync.redaction import Redactor
 from sync.sections import RecallSettings
 from tests.integration.recall_desk import Desk, open_desk
 from tests.support import event, in_virtual_time
@@ -108,6 +110,29 @@ async def test_what_is_forgotten_leaves_the_index_and_its_words(tmp_path: Path) 
         await desk.forget(stays)
         assert await desk.found("火锅") == []
         assert await desk.device.database.read(store.totals) == (0, 0.0)
+
+
+async def test_what_a_correction_changes_is_found_by_what_it_says_now_and_not_by_what_it_said(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        stricter = Redactor(extra_patterns=["蓝猫[0-9]+"])
+        await desk.keep("暗号是蓝猫7391，去黄山用")
+        await desk.event("entry_added", entry_id="ent_a", section=[], text="- 蓝猫7392 是咖啡店的", after=None)
+        await desk.event("entry_edited", entry_id="ent_a", section=[], text="- 只是一家咖啡店", base_hash="0")
+        assert len(await desk.found("蓝猫7391")) == 1
+        await rescan(desk.device.log, stricter, desk.device.clock, local=True, apply=True)
+        for _ in range(2):
+            assert await desk.found("黄山") == ["暗号是[自定义]，去黄山用"]
+            assert await desk.found("咖啡店") == ["只是一家咖啡店"]
+            assert not any("蓝猫" in text for text in await desk.found("蓝猫7391 蓝猫7392", limit=200))
+            grown = await desk.device.database.read(_picture)
+            await desk.recall.follower.rebuild()
+            assert await desk.device.database.read(_picture) == grown
+        stricter = Redactor(extra_patterns=["蓝猫[0-9]+", "去黄山"])
+        await rescan(desk.device.log, stricter, desk.device.clock, local=True, apply=True)
+        assert await desk.found("暗号") == ["暗号是[自定义]，[自定义]用"]
+        wishes = [event.event_id for event in await desk.device.events() if event.type == "payload_redacted"]
+        await desk.forget(*wishes)
+        assert await desk.found("暗号") == []
 
 
 async def test_filters_by_project_kind_and_time(tmp_path: Path) -> None:

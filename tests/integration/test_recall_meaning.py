@@ -19,7 +19,7 @@ from sync.recall.embedder import Unembedded
 from sync.recall.fuse import Preset
 from sync.recall.local import LocalEmbedder
 from tests.integration.recall_desk import LetterEmbedder, open_desk
-from tests.support import REDACTOR
+from tests.support import BROKEN_AFTER, REDACTOR
 
 FACTS = (
     "支付接口失败后重试三次",
@@ -124,6 +124,49 @@ async def test_what_is_forgotten_or_edited_while_it_is_embedded_gets_no_vector(t
         assert FACTS[2] not in await desk.found("爬山", limit=200)
 
 
+async def test_what_goes_or_is_edited_afterwards_takes_its_vector_along(tmp_path: Path) -> None:
+    async with open_desk(tmp_path, embedder=LetterEmbedder()) as desk:
+        ids = await desk.keep(*FACTS)
+        await desk.event("entry_added", entry_id="ent_a", section=["用户偏好"], text="- 喜欢看海", after=None)
+        await desk.event("entry_added", entry_id="ent_b", section=["用户偏好"], text="- 喜欢看山", after=None)
+        await desk.embed()
+        before = await desk.device.database.read(vectors)
+        assert len(before) == len(FACTS) + 2
+        assert (await desk.ask(FACTS[2])).hits[0].parts.semantic == 1.0  # the matrix is in memory
+        await desk.forget(ids[2])
+        await desk.event("entry_removed", entry_id="ent_a", section=["用户偏好"])
+        await desk.event("entry_edited", entry_id="ent_b", section=["用户偏好"], text="- 喜欢看湖", base_hash="")
+        await desk.recall.follower.catch_up()
+        left = await desk.device.database.read(vectors)
+        assert left < before
+        assert len(left) == len(FACTS) - 1
+        found = await desk.ask("国庆节去黄山爬山，看海看山", limit=200)
+        assert found.semantic == "partial", "the edited line waits for its vector"
+        assert not {FACTS[2], "喜欢看海", "喜欢看山"} & {hit.kept.text for hit in found.hits}
+
+
+async def test_what_may_not_leave_is_no_empty_text_to_the_model(tmp_path: Path) -> None:
+    embedder = LetterEmbedder()
+    async with open_desk(tmp_path, embedder=embedder, clean=lambda _: "") as desk:
+        await desk.keep(*FACTS[:2])
+        await desk.embed()
+        assert embedder.texts == ["-", "-"]
+
+
+async def test_a_damaged_vector_says_nothing_and_harms_no_other(tmp_path: Path) -> None:
+    def damage(connection: Connection) -> None:
+        statement = "update recall_vectors set vector = x'00' where item_id = (select min(item_id) from recall_vectors)"
+        connection.exec_driver_sql(statement)
+
+    async with open_desk(tmp_path, embedder=LetterEmbedder()) as desk:
+        await desk.keep(*FACTS)
+        await desk.embed()
+        await desk.device.database.write(damage)
+        answer = await desk.ask(FACTS[2])
+        assert (answer.semantic, answer.hits[0].kept.text) == ("used", FACTS[2])
+        assert (await desk.found("重试"))[0] == FACTS[0]
+
+
 async def test_filters_hold_for_meaning_too(tmp_path: Path) -> None:
     async with open_desk(tmp_path, embedder=LetterEmbedder()) as desk:
         await desk.keep(*FACTS)
@@ -153,7 +196,7 @@ for line in sys.stdin:
         sys.stdout.flush()
 """
     embedder = LocalEmbedder((sys.executable, "-c", program))
-    assert await embedder.identity() == "n"
+    assert await embedder.identity() == "n (1)"
     with pytest.raises(Unembedded):
         await embedder.embed(["die"], query=False)
     slow = asyncio.create_task(embedder.embed(["slow"], query=False))
@@ -167,19 +210,50 @@ for line in sys.stdin:
         await embedder.identity()
 
 
+async def test_a_child_that_hangs_is_replaced_and_vectors_go_on() -> None:
+    program = """
+import sys
+print('{"name": "n", "dimension": 1}', flush=True)
+for line in sys.stdin:
+    if "hang" not in line:
+        sys.stdout.buffer.write(b"abcd")
+        sys.stdout.flush()
+"""
+    embedder = LocalEmbedder((sys.executable, "-c", program), answers_within=0.2)
+    with pytest.raises(Unembedded, match="TimeoutError"):
+        await embedder.embed(["hang"], query=False)
+    patient = LocalEmbedder((sys.executable, "-c", program))
+    assert await patient.embed(["a"], query=False) == [b"abcd"]
+    embedder._answers_within = BROKEN_AFTER
+    assert await embedder.embed(["a"], query=False) == [b"abcd"]
+    await patient.close()
+    await embedder.close()
+
+
 # --- an API ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def api(answer: Any = None, status: int = 200) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """An OpenAI-compatible server on this machine; what it was asked, with the key it was given."""
+def api(
+    answer: Any = None, status: int = 200, *, length: list[int] | None = None, held: threading.Event | None = None
+) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """An OpenAI-compatible server on this machine; what it was asked, with the key it was given.
+
+    `length`: of its vectors, as they are by now. `held`: it answers when that is set.
+    """
     heard: list[dict[str, Any]] = []
+    numbers = length or [3]
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             heard.append({"path": self.path, "key": self.headers.get("Authorization"), **asked})
-            rows = [{"index": at, "embedding": [1.0, float(at), 0.5]} for at in range(len(asked["input"]))]
+            if held is not None:
+                held.wait(BROKEN_AFTER)
+            rows = [
+                {"index": at, "embedding": [1.0, float(at), *[0.5] * (numbers[0] - 2)]}
+                for at in range(len(asked["input"]))
+            ]
             body = json.dumps({"data": rows[::-1]} if answer is None else answer).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -208,7 +282,7 @@ async def test_an_api_is_asked_with_the_key_and_gets_redacted_text_only(tmp_path
             assert (await desk.ask("我的电话是 13812345678")).semantic == "used"
             assert (await desk.device.database.read(vector_store.made)).model.startswith("small at 127.0.0.1:")
     assert {(one["path"], one["key"], one["model"]) for one in heard} == {("/v1/embeddings", "Bearer k3y", "small")}
-    assert heard[0]["input"] == list(FACTS)
+    assert [one["input"] for one in heard[:2]] == [["a"], list(FACTS)]
     assert heard[-1]["input"] == ["我的电话是 [手机号]"]
 
 
@@ -221,6 +295,8 @@ async def test_an_api_is_asked_with_the_key_and_gets_redacted_text_only(tmp_path
         ({"data": [{"index": 0, "embedding": []}]}, 200),
         ([], 200),
         ({}, 503),
+        ({"data": [{"index": 0, "embedding": [float("nan"), 1.0]}]}, 200),
+        ({"data": [{"index": 0, "embedding": [float("inf"), float("-inf")]}]}, 200),
     ],
 )
 async def test_an_api_that_gives_no_vectors_is_told_as_that(answer: Any, status: int) -> None:
@@ -229,3 +305,36 @@ async def test_an_api_that_gives_no_vectors_is_told_as_that(answer: Any, status:
         with pytest.raises(Unembedded):
             await embedder.embed(["火锅"], query=True)
         await embedder.close()
+
+
+async def test_an_api_that_cannot_be_reached_or_never_answers_leaves_words(tmp_path: Path) -> None:
+    with api() as (closed, _):
+        pass
+    held = threading.Event()
+    with api(held=held) as (silent, _):
+        for url, timeout in ((closed, 20.0), (silent, 0.2)):
+            embedder = ApiEmbedder(url, "small", lambda: None, timeout=timeout)
+            async with open_desk(tmp_path / str(timeout), embedder=embedder) as desk:
+                await desk.keep(*FACTS)
+                await desk.embed()
+                answer = await desk.ask("爬山")
+                assert (answer.semantic, [hit.kept.text for hit in answer.hits]) == ("failed", [FACTS[2]])
+        held.set()
+
+
+async def test_where_an_api_answers_with_vectors_of_another_length_all_are_made_anew(tmp_path: Path) -> None:
+    length = [3]
+    with api(length=length) as (url, heard):
+        embedder = ApiEmbedder(url, "small", lambda: None, timeout=20.0)
+        async with open_desk(tmp_path, embedder=embedder) as desk:
+            await desk.keep(*FACTS)
+            await desk.embed()
+            assert (await desk.ask("爬山")).semantic == "used"
+            length[0] = 5
+            await desk.keep("又去了泰山")
+            assert (await desk.ask("爬山")).semantic == "failed"
+            await desk.embed()
+            assert (await desk.ask("爬山")).semantic == "used"
+            assert (await desk.device.database.read(vector_store.made)).model.endswith("(5)")
+            assert len(await desk.device.database.read(vectors)) == len(FACTS) + 1
+    assert list(FACTS) in [one["input"] for one in heard]

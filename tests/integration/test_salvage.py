@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 import pytest
 
 from sync.app import App, Role, open_app
@@ -22,6 +23,8 @@ from sync.document.capture import Exchange
 from sync.errors import DifferentUser, SchemaTooNew, StorageBusy, StorageCorrupt, StorageError
 from sync.log.model import Event, Query
 from sync.profiles import open_installation
+from sync.recall.model import Ask
+from sync.sections import RecallSettings
 from sync.settings import Settings
 from tests.history import fill_log
 from tests.support import EMAIL, PASSWORD, START, draft, new_server
@@ -251,6 +254,20 @@ async def test_what_can_be_read_lives_on_and_the_damaged_file_is_kept(home: Home
     assert sorted(path.name for path in home.database.parent.iterdir() if "salvage" in path.name) == []
     async with home.app() as app:
         assert not warned(app), "the second start finds nothing to do"
+
+
+async def test_what_recall_finds_is_found_again(home: Home) -> None:
+    """How far its index has come is saved, the index is not: it is made anew."""
+    home.settings = msgspec.structs.replace(home.settings, recall=RecallSettings(embeddings="off"))
+    async with home.app(Role.HELPER) as app:
+        await app.log.record([draft("国庆节去黄山爬山")])
+        assert len((await app.recall().search(Ask("爬山"))).hits) == 1
+    an_index(home.database)
+    async with home.app() as app:
+        assert warned(app)
+        await app.log.record([draft("又去了泰山")])
+        found = [hit.kept.text for hit in (await app.recall().search(Ask("爬山 泰山"))).hits]
+        assert set(found) == {"国庆节去黄山爬山", "又去了泰山"}
 
 
 async def test_one_bad_page_costs_its_own_rows_only(home: Home) -> None:

@@ -38,6 +38,16 @@ def test_the_nearest_item_stands_out_most_and_an_opposite_one_is_not_proposed() 
     assert filled(vectors).asked(vectors[3].tobytes()).of([4, 99]).keys() == {4}
 
 
+def test_a_vector_of_another_length_is_left_out() -> None:
+    vectors = units(4)
+    held = Matrix("m", 0)
+    whole = [Row(2 + at, False, packed(vector.tobytes())) for at, vector in enumerate(vectors)]
+    held.add([Row(1, False, b"xy"), *whole])
+    held.add([Row(9, False, packed(units(1, dimension=8)[0].tobytes()))])
+    assert held.ids.tolist() == [2, 3, 4, 5]
+    assert max((best := held.asked(vectors[1].tobytes()).best(4, None)), key=lambda item: best[item]) == 3
+
+
 def test_only_what_a_filter_lets_through_is_proposed() -> None:
     vectors = units(40)
     assert filled(vectors).asked(vectors[3].tobytes()).best(10, {8, 9}).keys() <= {8, 9}
