@@ -322,6 +322,7 @@ async def _construct(
         facts = parts.device_facts(replica, installation, settings)
         replicator = parts.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
     devices = Devices(events, account, redactor, kept=profile.folder / "devices.json", clock=clock, settings=settings)
+    vectors = Signal()
     intake = Intake(redactor.for_leaving(), settings.privacy.store_messages, local=redactor)
     return App(
         settings=settings,
@@ -337,8 +338,8 @@ async def _construct(
         devices=devices,
         events=parts.event_store(settings, profile, events, intake, redactor, clock),
         insights=parts.insights(profile, events, clock, writes=is_sidecar),
-        recall=parts.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar),
-        daily=parts.daily(settings, profile, events, intake, redactor, clock, moves=is_sidecar),
+        recall=parts.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
+        daily=parts.daily(settings, profile, events, intake, redactor, clock, moves=is_sidecar, vectors=vectors),
         archive=parts.archive(events, intake, document, clock),
         retention=parts.retention(settings, profile, events, intake, clock),
         clock=clock,

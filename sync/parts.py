@@ -34,6 +34,7 @@ from sync.redaction import Redactor
 from sync.replica import Replica
 from sync.secret_store import SecretStore, open_secret_store
 from sync.settings import Settings, embeddings_key
+from sync.signals import Signal
 from sync.tree.importing import Importer
 from sync.tree.room import EventStore
 from sync.tree.tree import Tree
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from sync.insights.room import Insights
     from sync.memory.daily.room import Daily
     from sync.recall.embedder import Embedder
+    from sync.recall.lending import LentVectors
     from sync.recall.search import Recall
     from sync.retention.room import Retention
 
@@ -148,8 +150,12 @@ def recall(
     stack: AsyncExitStack,
     *,
     moves: bool,
+    vectors: Signal,
 ) -> "Callable[[], Recall]":
-    """The word index, its vectors and its answers, made at their first use; `stack` closes what they hold."""
+    """The word index, its vectors and its answers, made at their first use; `stack` closes what they hold.
+
+    `vectors` is set where those may be others than before.
+    """
 
     @cache
     def opened() -> "Recall":
@@ -159,7 +165,7 @@ def recall(
         leaves = settings.recall.embeddings == "api"
         clean = partial(_fit_to_leave, redactor.for_leaving()) if leaves else str
         embedder = _embedder(settings, profile)
-        meaning = Meaning(events.database, embedder, clean=clean, patience=COMMAND_PATIENCE)
+        meaning = Meaning(events.database, embedder, clean=clean, patience=COMMAND_PATIENCE, changed=vectors)
         stack.push_async_callback(meaning.close)
         return Recall(events, clock, settings.recall, moves=moves, meaning=meaning)
 
@@ -167,8 +173,7 @@ def recall(
 
 
 def _embedder(settings: Settings, profile: Profile) -> "Embedder | None":
-    from sync.recall import worker  # noqa: PLC0415 - the room, which a start need not load
-    from sync.recall.api import ApiEmbedder  # noqa: PLC0415
+    from sync.recall.api import ApiEmbedder  # noqa: PLC0415 - the room, which a start need not load
     from sync.recall.local import LocalEmbedder  # noqa: PLC0415
 
     options = settings.recall
@@ -177,11 +182,17 @@ def _embedder(settings: Settings, profile: Profile) -> "Embedder | None":
         assert options.embeddings_model is not None
         key = partial(_embeddings_key, settings, profile)
         return ApiEmbedder(options.embeddings_url, options.embeddings_model, key, timeout=settings.sync.timeout_seconds)
-    if options.embeddings != "off" and worker.installed():
+    if _has_models(settings):
         return LocalEmbedder()
     if options.embeddings == "local":
         _log.warning("there is no model: install xiaobai-memory[embeddings]; recall searches by words")
     return None
+
+
+def _has_models(settings: Settings) -> bool:
+    from sync.recall import worker  # noqa: PLC0415 - see above
+
+    return settings.recall.embeddings in {"auto", "local"} and worker.installed()
 
 
 def _embeddings_key(settings: Settings, profile: Profile) -> str | None:
@@ -214,6 +225,7 @@ def daily(
     clock: Clock,
     *,
     moves: bool,
+    vectors: Signal,
 ) -> "Callable[[], Daily]":
     """The room of the daily records, opened at its first use, as that of the insights is."""
 
@@ -231,10 +243,20 @@ def daily(
         installation = hashlib.sha256(os.path.realpath(settings.data_dir).encode()).hexdigest()[:16]
         pages = Pages(places, kept=profile.folder / "daily", installation=installation, profile=profile.name)
         idle = settings.sessions.idle_minutes
-        keeper = Keeper(events, shelf, deeds, pages, clock=clock, idle_minutes=idle)
+        lent = _lent(settings, events, vectors)
+        keeper = Keeper(events, shelf, deeds, pages, clock=clock, idle_minutes=idle, vectors=lent)
         return Daily(shelf, deeds, places, keeper, events, clock, moves)
 
     return opened
+
+
+def _lent(settings: Settings, events: Log, changed: Signal) -> "LentVectors | None":
+    """The vectors of what is kept, where any are made."""
+    if settings.recall.embeddings != "api" and not _has_models(settings):
+        return None
+    from sync.recall.lending import LentVectors  # noqa: PLC0415 - see above
+
+    return LentVectors(events.database, changed)
 
 
 def daily_jobs(opened: "Callable[[], Daily]") -> list[Coroutine[None, None, None]]:

@@ -85,6 +85,7 @@ class Recall:
             await self.follower.catch_up()
             while self.meaning.is_on and self._log.changed.count == seen and await self.meaning.embed_some():
                 pass
+            self.meaning.changed.set()
             await wait_for_any(EMBED_AGAIN if self.meaning.has_failed else None, (self._log.changed, seen))
             await asyncio.sleep(CALM)
 

@@ -63,6 +63,27 @@ def test_from_the_shell_a_record_is_added_edited_marked_removed_and_brought_back
     assert home.json("daily", "clean")["records"] == []
 
 
+def test_the_vectors_of_real_models_are_exported_and_what_is_forgotten_leaves_the_file(tmp_path: Path) -> None:
+    home = Home(tmp_path, RECALL__EMBEDDINGS="local")
+    path = home.folder / ".cursor" / "skills" / "memories" / "index" / "embeddings.json"
+
+    def topics() -> list[str]:
+        told = json.loads(path.read_text("utf-8")) if path.exists() else {"entries": []}
+        assert all(len(entry["embedding"]) > 100 for entry in told["entries"])
+        return [entry["text"] for entry in told["entries"]]
+
+    with Sidecar(home) as sidecar:
+        sidecar.call("daily/add", summary={"topic": "去黄山爬山"})
+        secret = sidecar.call("daily/add", summary={"topic": "秘密的计划"})["record"]
+        eventually(lambda: topics() == ["去黄山爬山", "秘密的计划"], within=120.0)
+        sidecar.call("daily/mark", id=secret["id"], mark="sensitive")
+        assert "秘密的计划" not in topics()
+        eventually(lambda: topics() == ["去黄山爬山"], within=120.0)
+    off = Home(tmp_path, RECALL__EMBEDDINGS="off")
+    off.run("daily", "list")
+    assert not path.exists()
+
+
 def test_a_session_that_ends_through_the_sidecar_stands_in_its_project_s_page(home: Home) -> None:
     project = home.folder / "项目"
     project.mkdir()

@@ -15,6 +15,7 @@ from sync.memory.daily.places import FOLDER, Places
 from sync.memory.daily.room import Daily
 from sync.memory.daily.shelf import Shelf
 from sync.memory.daily.summarise import Turn
+from sync.memory.daily.vectors import Vectors
 from tests.support import REDACTOR, Device, new_server, open_device
 
 HALF_AN_HOUR = 30.0
@@ -30,7 +31,9 @@ TALK = (
 class Desk:
     """A device with its room, a home and a project."""
 
-    def __init__(self, device: Device, *, profile: str = "prof_a", installation: str = "inst") -> None:
+    def __init__(
+        self, device: Device, *, profile: str = "prof_a", installation: str = "inst", vectors: Vectors | None = None
+    ) -> None:
         self.device = device
         self.home = device.folder / "home"
         self.project = device.folder / "项目"
@@ -40,13 +43,19 @@ class Desk:
         deeds = Deeds(device.log, shelf, self.places, device.intake, REDACTOR, device.clock)
         kept = device.folder / "profiles" / profile / "daily"
         self.pages = Pages(self.places, kept=kept, installation=installation, profile=profile)
-        keeper = Keeper(device.log, shelf, deeds, self.pages, clock=device.clock, idle_minutes=HALF_AN_HOUR)
+        keeper = Keeper(
+            device.log, shelf, deeds, self.pages, clock=device.clock, idle_minutes=HALF_AN_HOUR, vectors=vectors
+        )
         self.room = Daily(shelf, deeds, self.places, keeper, device.log, device.clock, moves=True)
         self.asked: list[Wanted] = []
 
     @property
     def root(self) -> Path:
         return self.home / FOLDER
+
+    @property
+    def embeddings(self) -> Path:
+        return self.root / "index" / "embeddings.json"
 
     @property
     def own_root(self) -> Path:

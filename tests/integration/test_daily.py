@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sync.document.rescan import rescan
 from sync.errors import InvalidInput
 from sync.log.model import Reach
 from sync.memory.daily.deeds import Conversation
@@ -16,6 +17,7 @@ from sync.memory.daily.model import Code, content
 from sync.memory.daily.page import parse
 from sync.memory.daily.places import FOLDER
 from sync.memory.daily.summarise import Turn
+from sync.redaction import Redactor
 from tests.integration.daily_desk import TALK, Desk, open_desk
 from tests.support import START
 
@@ -32,7 +34,7 @@ class TestPages:
             first, last = entry["line_range"]
             assert text.split("\n")[first - 1 : last] == text.rstrip("\n").split("\n")[2:]
             assert "记忆功能" in (desk.root / "summary.md").read_text("utf-8")
-            assert not (desk.root / "index" / "embeddings.json").exists()
+            assert not desk.embeddings.exists(), "nobody makes vectors here"
             assert not (desk.root / "config.json").exists(), "the defaults need no file"
             if os.name == "posix":
                 written = [path for path in desk.root.rglob("*") if path.is_file() and path.suffix != ".lock"]
@@ -221,6 +223,19 @@ class TestDeeds:
             assert first.record is not None
             await desk.room.deeds.remove(first.record.record_id)
             assert (await desk.keep("二")).record.number == 2  # type: ignore[union-attr]
+
+    async def test_what_a_correction_changes_stands_on_the_page_as_it_says_now(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("暗号", "暗号是蓝猫7391")
+            await desk.keep("别的")
+            stricter, device = Redactor(extra_patterns=["蓝猫[0-9]+"]), desk.device
+            await rescan(device.log, stricter, device.clock, local=True, apply=True)
+            await desk.room.settle()
+            assert await desk.topics() == ["暗号", "别的"]
+            assert "- 暗号是[自定义]" in desk.page().read_text("utf-8")
+            again = Desk(device)
+            await again.room.settle()
+            assert "- 暗号是[自定义]" in desk.page().read_text("utf-8")
 
     async def test_unknown_ids_are_named(self, tmp_path: Path) -> None:
         async with open_desk(tmp_path) as desk:

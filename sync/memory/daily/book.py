@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sync.errors import InvalidInput
 from sync.log.model import Event, forgotten_by
+from sync.log.withdrawn import Withdrawn
 from sync.memory.daily.model import (
     DEEDS,
     EDITED,
@@ -34,13 +35,17 @@ PARTS: Final = ("topic", "facts", "code", "tags")
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """All records by id, oldest first. `gone`: those removed. `skipped`: sessions that are not to be kept."""
+    """All records by id, oldest first. `gone`: those removed. `skipped`: sessions that are not to be kept.
+
+    `said_at`: the position in the log from which on each record says what it says.
+    """
 
     records: dict[str, Record] = field(default_factory=dict)
     gone: dict[str, Record] = field(default_factory=dict)
     skipped: frozenset[str] = frozenset()
     deeds: tuple[Event, ...] = ()  # those that hold, oldest first
     updated_at: str = ""
+    said_at: dict[str, int] = field(default_factory=dict)
 
     def of_day(self, day: str) -> list[Record]:
         return [record for record in self.records.values() if record.date == day]
@@ -76,8 +81,9 @@ class Book:
 def book_of(events: Iterable[Event]) -> Book:
     """The story that these events tell. An event that makes no sense is passed over."""
     ordered = sorted(events, key=lambda event: (event.hlc, event.event_id))
-    forgotten = {name for event in ordered for name in forgotten_by(event)}
-    said = [event for event in ordered if event.event_id not in forgotten and event.payload]
+    withdrawn = Withdrawn()
+    withdrawn.hear(ordered)
+    said = [left for event in ordered if (left := withdrawn.left_of(event)).payload]
     undone = _undone(said)
     originals = {event.payload.get("of"): event for event in said if event.type == ORIGINAL}
     held = [event for event in said if event.type in DEEDS and event.event_id not in undone]
@@ -93,7 +99,20 @@ def book_of(events: Iterable[Event]) -> Book:
         skipped=frozenset(story.skipped),
         deeds=tuple(held),
         updated_at=max((event.ts for event in said), default=""),
+        said_at=_said_at(ordered, story.records),
     )
+
+
+def _said_at(events: Iterable[Event], records: Iterable[str]) -> dict[str, int]:
+    """What was taken away may have been said of any record."""
+    found: dict[str, int] = {}
+    taken = 0
+    for event in events:
+        if forgotten_by(event):
+            taken = max(taken, event.position)
+        if isinstance(record_id := event.payload.get("record_id"), str):
+            found[record_id] = max(found.get(record_id, 0), event.position)
+    return {record_id: max(found.get(record_id, 0), taken) for record_id in records}
 
 
 def _undone(events: Sequence[Event]) -> set[str]:

@@ -10,10 +10,10 @@ Decisions
     Only the sidecar, or a command that holds its role, reads and writes here.
 """
 
-import json
 import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -30,19 +30,21 @@ from sync.files import (
     sha256,
 )
 from sync.memory.daily.book import Book
+from sync.memory.daily.config import Config
 from sync.memory.daily.hand import Base, Change, changes
 from sync.memory.daily.model import Record
-from sync.memory.daily.noted import Noted, read_json, write_text
+from sync.memory.daily.noted import Noted, write_text
 from sync.memory.daily.numbering import days, numbered, page_of
 from sync.memory.daily.overview import Written, file_name, keywords_json, summary_md
 from sync.memory.daily.page import parts, render
 from sync.memory.daily.places import Place, Places
+from sync.memory.daily.whose import Owner
 
-MARKER: Final = ".xiaobai-memory.json"
 LOCK: Final = ".xiaobai-memory.lock"
 LOCK_PATIENCE: Final = 2.0  # seconds; another process writes a few small files at most
 SUMMARY: Final = "summary.md"
 KEYWORDS: Final = "index/keywords.json"
+EMBEDDINGS: Final = "index/embeddings.json"
 MEGABYTE: Final = 1024 * 1024
 LEFT: Final = "was changed by hand while another account was active, and is left as it is"
 _PAGE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:\.([2-9]|[1-9]\d{1,2}))?\.md")
@@ -61,6 +63,16 @@ class Edit:
     changes: tuple[Change, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What a place is to show: its records, in the files that hold them, under the options that hold there."""
+
+    place: Place
+    records: tuple[Record, ...]
+    files: tuple[Written, ...]
+    options: Config
+
+
 class Pages:
     """The pages of one profile, wherever they lie. Synchronous; call it in a thread."""
 
@@ -68,7 +80,7 @@ class Pages:
         """`kept`: the folder in which is noted what was written."""
         self._places = places
         self._noted = Noted(kept)
-        self._owner = {"installation": installation, "profile": profile}
+        self.owner = Owner(installation, profile)
         self.notices: dict[str, str] = {}
 
     def edits(self, book: Book) -> list[Edit]:
@@ -76,7 +88,7 @@ class Pages:
         self.notices = {}
         found: list[Edit] = []
         for place, project_path in self._known(book):
-            if not place.root.is_dir() or self._foreign(place) or self._anothers(place):
+            if not place.root.is_dir() or self._foreign(place) or self.owner.is_anothers(place.root):
                 continue
             for name in _pages_in(place.root):
                 edit = self._edit(place, name, None if place.shared else project_path)
@@ -97,6 +109,10 @@ class Pages:
 
     def write(self, book: Book) -> int:
         """Make every page what the book says; how many files that changed. Raises StorageError."""
+        return sum(self._write_place(shown, book) for shown in self.shown(book))
+
+    def shown(self, book: Book) -> list[Shown]:
+        """What each place is to show, those included that have nothing to show any more."""
         by_place: dict[Place, list[Record]] = {}
         for record in book.shown():
             place = self._places.of(record.project_path)
@@ -105,7 +121,17 @@ class Pages:
         for place, _ in self._known(book):
             if place.root.is_dir():
                 by_place.setdefault(place, [])
-        return sum(self._write_place(place, records, book) for place, records in by_place.items())
+        return [self._shown(place, records, book) for place, records in by_place.items()]
+
+    @contextmanager
+    def alone(self, place: Place) -> Iterator[bool]:
+        """Nobody else writes in a place meanwhile; False where another process does so just now."""
+        try:
+            with FileLock(place.root / LOCK, timeout=LOCK_PATIENCE, mode=0o600):
+                yield True
+        except Timeout:
+            log.info("another process writes the pages of this place just now")
+            yield False
 
     # --- reading ----------------------------------------------------------------------------------------------
 
@@ -128,7 +154,7 @@ class Pages:
         found = probe(place.root / "daily" / name)
         if found is None:
             return None
-        if name in read_json(place.root / MARKER).get("left", []):
+        if name in self.owner.read(place.root).get("left", []):
             self._notice(place, name, LEFT)
             return None
         bases = self._noted.bases(place.root, name)
@@ -150,26 +176,9 @@ class Pages:
 
     # --- writing ----------------------------------------------------------------------------------------------
 
-    def _write_place(self, place: Place, records: Sequence[Record], book: Book) -> int:
-        if not records and not place.root.is_dir():
-            return 0
-        if self._foreign(place):
-            return 0
-        make_private_folder(place.root / "daily")
-        make_private_folder(place.root / "index")
-        try:
-            with FileLock(place.root / LOCK, timeout=LOCK_PATIENCE, mode=0o600):
-                self._take_place(place, records)
-                files = self._files(place, records, book)
-                written = sum(self._write_page(place, file) for file in files)
-                written += self._remove_others(place, {file_name(file.page.day, file.part) for file in files})
-                return written + self._write_overviews(place, files, book)
-        except Timeout:
-            log.info("another process writes the pages of this place just now")
-            return 0
-
-    def _files(self, place: Place, records: Sequence[Record], book: Book) -> list[Written]:
-        limit = int(self._places.options(_project_of(records)).value.storage.max_file_size_mb * MEGABYTE)
+    def _shown(self, place: Place, records: Sequence[Record], book: Book) -> Shown:
+        options = self._places.options(_project_of(records)).value
+        limit = int(options.storage.max_file_size_mb * MEGABYTE)
         gone = days(record for record in book.gone.values() if self._places.of(record.project_path) == place)
         found: list[Written] = []
         for day, of_day in days(records).items():
@@ -178,7 +187,21 @@ class Pages:
             for part, piece in enumerate(parts(page, limit), start=1):
                 held = {note.number: sessions[note.number] for note in piece.notes}
                 found.append(Written(part, piece, held))
-        return found
+        return Shown(place, tuple(records), tuple(found), options)
+
+    def _write_place(self, shown: Shown, book: Book) -> int:
+        place, files = shown.place, shown.files
+        if self._foreign(place):
+            return 0
+        make_private_folder(place.root / "daily")
+        make_private_folder(place.root / "index")
+        with self.alone(place) as alone:
+            if not alone:
+                return 0
+            self._take_place(place, shown.records)
+            written = sum(self._write_page(place, file) for file in files)
+            written += self._remove_others(place, {file_name(file.page.day, file.part) for file in files})
+            return written + self._write_overviews(place, files, book)
 
     def _write_page(self, place: Place, file: Written) -> int:
         name = file_name(file.page.day, file.part)
@@ -192,8 +215,8 @@ class Pages:
                 self._noted.note(place.root, name, _base(file, text), sure=True)
             return 0
         self._noted.note(place.root, name, _base(file, text))
-        pages = read_json(place.root / MARKER).get("pages", {})
-        self._mark(place, pages={**pages, name: [sha256(text.encode()), *pages.get(name, [])[:1]]})
+        pages = self.owner.read(place.root).get("pages", {})
+        self.owner.mark(place.root, pages={**pages, name: [sha256(text.encode()), *pages.get(name, [])[:1]]})
         try:
             compare_and_swap(path, None if found is None else found.sha256, text.encode())
         except DocumentChanged:  # a person saved this moment; the next round takes it in
@@ -220,10 +243,10 @@ class Pages:
         written = write_text(place.root / KEYWORDS, keywords_json(files, book.updated_at, with_origin=place.shared))
         summary = place.root / SUMMARY
         found = probe(summary)
-        ours = {entry for entry in read_json(place.root / MARKER).get("summary", []) if isinstance(entry, str)}
+        ours = {entry for entry in self.owner.read(place.root).get("summary", []) if isinstance(entry, str)}
         text = summary_md(files)
         if found is None or found.sha256 in ours or found.data == text.encode():
-            self._mark(place, summary=[sha256(text.encode()), *([found.sha256] if found else [])])
+            self.owner.mark(place.root, summary=[sha256(text.encode()), *([found.sha256] if found else [])])
             written += write_text(summary, text)
         else:
             self.notices[str(summary)] = "was written by somebody else and is left as it is"
@@ -232,34 +255,25 @@ class Pages:
     # --- whose it is ------------------------------------------------------------------------------------------
 
     def _foreign(self, place: Place) -> bool:
-        """Whether another installation keeps this folder."""
-        told = read_json(place.root / MARKER).get("installation")
-        if told in {None, self._owner["installation"]}:
+        if not self.owner.is_foreign(place.root):
             return False
         self.notices[str(place.root)] = "is kept by another installation of xiaobai-memory"
         return True
 
-    def _anothers(self, place: Place) -> bool:
-        """Whether another account of this machine wrote here last."""
-        return read_json(place.root / MARKER).get("profile") not in {None, self._owner["profile"]}
-
     def _take_place(self, place: Place, records: Sequence[Record]) -> None:
         """Make the folder ours: what another account of this machine wrote there goes, as far as it is unchanged."""
-        marker = read_json(place.root / MARKER)
-        if self._anothers(place):
+        marker = self.owner.read(place.root)
+        if self.owner.is_anothers(place.root):
             for name in _pages_in(place.root):
                 _remove_theirs(place.root / "daily" / name, marker.get("pages", {}).get(name))
             remove_private(place.root / KEYWORDS)
             _remove_theirs(place.root / SUMMARY, marker.get("summary"))
-            self._mark(place, pages={}, summary=[], left=_pages_in(place.root))
-        for name in read_json(place.root / MARKER).get("left", []):
+            _remove_theirs(place.root / EMBEDDINGS, marker.get("vectors"))
+            self.owner.mark(place.root, pages={}, summary=[], vectors=[], left=_pages_in(place.root))
+        for name in self.owner.read(place.root).get("left", []):
             self._notice(place, name, LEFT)
         if records:
             self._noted.note_place(place.root, None if place.shared else _project_of(records))
-
-    def _mark(self, place: Place, **told: Any) -> None:
-        now = read_json(place.root / MARKER)
-        write_text(place.root / MARKER, json.dumps({**now, **self._owner, **told}, ensure_ascii=False) + "\n")
 
 
 def _base(file: Written, text: str) -> Base:

@@ -5,7 +5,8 @@ Decisions
     device's sessions are kept here, another device keeps its own. What was said before the first start is not kept
     unasked, nor is what was imported: years of another program would become thousands of pages.
     The watermark `daily` stands before the oldest session that is still open, so a killed sidecar misses none.
-    Pages are looked at every few seconds, which is soon enough for a hand that has just saved.
+    Pages are looked at every few seconds, which is soon enough for a hand that has just saved; the export of the
+    vectors whenever there may be others.
 """
 
 import asyncio
@@ -22,11 +23,14 @@ from sync.log.log import Log
 from sync.log.model import Event, Origin, Query
 from sync.log.payloads import ENDED
 from sync.memory.daily import store
+from sync.memory.daily.book import Book
 from sync.memory.daily.deeds import Conversation, Deeds
 from sync.memory.daily.files import Edit, Pages
 from sync.memory.daily.hand import Change
 from sync.memory.daily.shelf import Shelf
 from sync.memory.daily.talk import TALK
+from sync.memory.daily.vectors import Export, Vectors
+from sync.signals import Signal, wait_for_any
 
 PAGE: Final = 500
 CALM: Final = 0.5  # seconds that a burst of words has before it is looked at
@@ -82,16 +86,28 @@ class Keeper:
     """The jobs of one profile's daily records."""
 
     def __init__(
-        self, events: Log, shelf: Shelf, deeds: Deeds, pages: Pages, *, clock: Clock, idle_minutes: float
+        self,
+        events: Log,
+        shelf: Shelf,
+        deeds: Deeds,
+        pages: Pages,
+        *,
+        clock: Clock,
+        idle_minutes: float,
+        vectors: Vectors | None = None,
     ) -> None:
+        """`vectors`: of the records; None where none are made."""
         self.pages = pages
+        self._vectors = vectors
+        self._export = Export(pages)
         self._log = events
         self._shelf = shelf
         self._deeds = deeds
         self._clock = clock
         self._idle_ms = int(idle_minutes * 60_000)
         self._watch: Watch | None = None
-        self._seen: object = None
+        self._seen: tuple[object, Book] | None = None
+        self._exported: tuple[Book, int, tuple[str, dict[str, int]]] | None = None
         self._alone = asyncio.Lock()
 
     async def settle(self) -> None:
@@ -138,20 +154,47 @@ class Keeper:
 
     async def keep_pages(self) -> None:
         """Keep pages and book level, until cancelled."""
+        changed = Signal() if self._vectors is None else self._vectors.changed
         while True:
+            seen = changed.count
             await self.settle()
-            await asyncio.sleep(LOOK_EVERY)
+            await wait_for_any(LOOK_EVERY, (changed, seen))
 
     async def _settle(self) -> None:
         book = await self._shelf.book()
-        stamps = (await asyncio.to_thread(self.pages.stamps, book), id(book))
-        if stamps == self._seen:
-            return
+        stamps = await asyncio.to_thread(self.pages.stamps, book)
+        if self._seen is None or self._seen[0] != stamps or self._seen[1] is not book:
+            book = await self._settle_pages(book)
+        await self._settle_export(book)
+
+    async def _settle_pages(self, book: Book) -> Book:
         for edit in await asyncio.to_thread(self.pages.edits, book):
             await self._take_in(edit)
         book = await self._shelf.book()
         await asyncio.to_thread(self.pages.write, book)
-        self._seen = (await asyncio.to_thread(self.pages.stamps, book), id(book))
+        self._seen = (await asyncio.to_thread(self.pages.stamps, book), book)
+        self._exported = None
+        return book
+
+    async def _settle_export(self, book: Book) -> None:
+        """Write the vectors of what the pages show, where they are others than those that were written."""
+        seen = 0 if self._vectors is None else self._vectors.changed.count
+        last = self._exported if self._exported is not None and self._exported[0] is book else None
+        if last is not None and last[1] == seen:
+            return
+        known = ("", dict[str, int]()) if self._vectors is None else await self._vectors.known(book.said_at)
+        if (last is None or last[2] != known) and not await self._write_export(book, *known):
+            self._exported = None  # to be tried again
+            return
+        self._exported = (book, seen, known)
+
+    async def _write_export(self, book: Book, model: str, numbers: dict[str, int]) -> bool:
+        stands = True
+        for due in await asyncio.to_thread(self._export.due, book, model, numbers):
+            wanted = [entry.number for entry in due.entries]
+            vectors = await self._vectors.read(wanted) if self._vectors is not None and wanted else {}
+            stands = await asyncio.to_thread(self._export.write, due, vectors) and stands
+        return stands
 
     async def _take_in(self, edit: Edit) -> None:
         """A hand's changes as deeds. What cannot be one leaves the page as it is, and is told."""

@@ -5,10 +5,11 @@ from typing import Final
 
 from sync.log.log import Log
 from sync.log.model import FORGOTTEN, Event, Query
+from sync.log.withdrawn import REDACTED
 from sync.memory.daily.book import Book, book_of
 from sync.memory.daily.model import DEEDS, ORIGINAL
 
-TYPES: Final = (*DEEDS, ORIGINAL, FORGOTTEN)
+TYPES: Final = (*DEEDS, ORIGINAL, FORGOTTEN, REDACTED)
 
 
 class Shelf:
