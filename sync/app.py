@@ -300,14 +300,14 @@ async def _construct(
 ) -> App:
     installation = open_installation(settings.data_dir, hardware_id)
     profile = open_profile(settings.data_dir, installation)
-    vault, serving = Vault.of(settings), role is Role.SIDECAR
+    vault, serving, vectors = Vault.of(settings), role is Role.SIDECAR, Signal()
     replica = await open_replica(profile.database, vault, settings, clock, sidecar=is_sidecar, serving=serving)
     stack.push_async_callback(replica.database.close)
     redactor = Redactor(extra_patterns=settings.redaction.patterns, enabled=settings.redaction.enabled)
     events = parts.log(replica, settings, installation, clock)
     document = parts.memory_file(settings, profile, vault, events, redactor, clock)
     if is_sidecar:
-        await parts.tidy(settings, profile, document, clock)
+        await parts.tidy(settings, profile, installation, document, clock)
         rooms = parts.rooms(settings, profile, vault, events, document, redactor, clock)
         installation = await switch.complete(rooms, installation, clock)
     if (cloud := cloud or parts.cloud(settings, clock)) is not None:
@@ -322,7 +322,6 @@ async def _construct(
         facts = parts.device_facts(replica, installation, settings)
         replicator = parts.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
     devices = Devices(events, account, redactor, kept=profile.folder / "devices.json", clock=clock, settings=settings)
-    vectors = Signal()
     intake = Intake(redactor.for_leaving(), settings.privacy.store_messages, local=redactor)
     return App(
         settings=settings,

@@ -59,15 +59,18 @@ LONGEST_WRITE: Final = 60.0  # seconds; whoever began to write a small file befo
 _log = logging.getLogger(__name__)
 
 
-async def tidy(settings: Settings, profile: Profile, document: MemoryFile, clock: Clock) -> None:
-    """Take away what killed processes left half written, and park what is somebody's. Only for the sidecar's role.
+async def tidy(
+    settings: Settings, profile: Profile, installation: Installation, document: MemoryFile, clock: Clock
+) -> None:
+    """Take away what killed processes left half written, and take in what is a hand's. Only for the sidecar's role.
 
     Its holder alone writes the memory file; others may be writing tokens or `installation.json` at this moment.
     """
     try:
-        await document.aside.park()
+        former = installation.document_of
+        await document.aside.take_in(former=Profile(profile.folder.with_name(former)).parked if former else None)
     except StorageError as error:
-        _log.warning("what stands beside the memory file could not be parked: %s", error.kind)
+        _log.warning("what stands beside the memory file could not be taken in: %s", error.kind)
     target = real_target(settings.memory_file)
     remove_leftovers(target.parent, name=target.name)
     for folder in (settings.data_dir, profile.folder):

@@ -104,7 +104,7 @@ class MemoryFile:
         self.cloud = CloudVersions(events, redactor, clock=clock, keep=keep, sharing=sharing, past=past)
         beside = beside or Beside()
         self._app_cache, self._write_back, self._neighbours = beside.app_cache, beside.write_back, beside.neighbours
-        self.aside = Aside(path, beside.parked, is_known=self.versions.has_written, owner_of=self._stranger)
+        self.aside = Aside(path, beside.parked, self.versions, self._stranger)
         self.imports = Imports(events, redactor, clock=clock, keep=keep, sharing=sharing, past=past)
         self._cached = CacheRing(events, clock=clock, keep=keep)
         self._keep_days, self._sleep = options.keep_days, sleep

@@ -193,7 +193,7 @@ class TestStaleBuffers:
         await house.to_ben()
         await house.ben.said("本的话")
         house.file.with_name(f".{house.file.name}.0a1b2c3d{ASIDE}").write_text(buffer, "utf-8")
-        await house.ben.memory.aside.park()
+        await house.ben.memory.aside.take_in()
         assert house.parked(house.anns) == [buffer]
         assert house.parked(house.bens) == []
         assert left_aside(house.file) == []

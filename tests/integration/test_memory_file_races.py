@@ -229,7 +229,7 @@ class TestOthersWriteMeanwhile:
 class TestExchanges:
     """What an editor saved at the very moment of a write was taken out, and did not get back into its place."""
 
-    async def test_because_the_disk_failed_it_is_parked_and_the_file_goes_on(
+    async def test_because_the_disk_failed_it_is_taken_in_and_the_file_goes_on(
         self, desk: Desk, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         await desk.said("一")
@@ -248,27 +248,51 @@ class TestExchanges:
             await desk.say("二")
             with pytest.raises(StorageError):
                 await desk.memory.settle()
-        assert [path.read_text("utf-8") for path in desk.parked.iterdir()] == [theirs]
         assert files.left_aside(desk.file) == []
         await desk.memory.settle()
         assert "用户问：二" in desk.text
+        assert "- 就在这时存的\n" in desk.text
+        assert not desk.parked.exists()
 
-    @pytest.mark.parametrize(
-        ("data", "parked"),
-        [("# 我的\n\n- 就在这时存的\n".encode(), True), (b"\0 no text", True), (b"", False), (None, False)],
-    )
-    async def test_because_of_a_kill_it_is_parked_by_the_next_start_and_what_is_known_goes(
-        self, desk: Desk, data: bytes | None, parked: bool
-    ) -> None:
-        """None: what was taken out was a version of ours."""
+    async def aside(self, desk: Desk, data: bytes, *, former: Path | None = None) -> list[bytes]:
+        """What a kill left aside is looked at by the next start; what was parked then."""
+        aside = desk.file.with_name(f".{desk.file.name}.0a1b2c3d{files.ASIDE}")
+        aside.write_bytes(data)
+        await desk.memory.aside.take_in(former=former)
+        await desk.memory.settle()
+        assert not aside.exists()
+        return [path.read_bytes() for path in (former or desk.parked).glob("*.md")]
+
+    async def test_because_of_a_kill_it_is_taken_in_by_the_next_start(self, desk: Desk) -> None:
+        await desk.said("一")
+        saved = desk.text.replace(f"{HABITS}\n", f"{HABITS}\n- 就在这时存的\n")
+        await desk.said("二")
+        assert await self.aside(desk, saved.encode()) == []
+        assert desk.text.count("- 就在这时存的\n") == 1
+        assert desk.text.count("用户问：二") == 1
+
+    async def test_what_is_known_goes(self, desk: Desk) -> None:
         await desk.said("一")
         before = desk.file.read_bytes()
         await desk.said("二")
-        aside = desk.file.with_name(f".{desk.file.name}.0a1b2c3d{files.ASIDE}")
-        aside.write_bytes(before if data is None else data)
-        await desk.memory.aside.park()
-        assert not aside.exists()
-        assert [path.read_bytes() for path in desk.parked.glob("*.md")] == ([data] if parked else [])
+        for known in (before, b""):
+            assert await self.aside(desk, known) == []
+        assert await desk.hand_events() == []
+
+    async def test_what_is_not_understood_or_looks_lost_is_parked(self, desk: Desk) -> None:
+        await desk.said(*(f"第 {number} 句" for number in range(12)))
+        lost = "\n".join([*desk.text.splitlines()[:20], "- 剩下的"]).encode()
+        assert await self.aside(desk, lost) == [lost]
+        assert sorted(await self.aside(desk, b"\0 no text")) == sorted([lost, b"\0 no text"])
+        assert await desk.hand_events() == []
+
+    async def test_while_the_file_is_handed_over_it_is_parked_for_the_profile_that_leaves(
+        self, desk: Desk, tmp_path: Path
+    ) -> None:
+        await desk.said("一")
+        saved = "# 某人的\n\n- 没有人认得\n".encode()
+        assert await self.aside(desk, saved, former=tmp_path / "leaving") == [saved]
+        assert "没有人认得" not in desk.text
 
 
 class TestDisks:
