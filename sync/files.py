@@ -316,7 +316,7 @@ def _replace(temporary: Path, path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable."""
+    """Make what was put into a folder, or taken out of it, outlast a power loss."""
     if os.name == "nt":  # a folder has no handle to flush there; NTFS journals the rename
         return
     descriptor = os.open(folder, os.O_RDONLY)

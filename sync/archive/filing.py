@@ -14,7 +14,7 @@ from sync import __version__
 from sync.archive.container import FORMAT, VERSION, About, Reading, Writing
 from sync.clock import Clock, timestamp
 from sync.errors import InvalidInput
-from sync.files import told
+from sync.files import sync_folder, told
 from sync.log.envelope import to_json
 from sync.log.log import Log
 from sync.log.model import Event
@@ -48,6 +48,7 @@ async def write(path: Path, passphrase: str | None, fill: Callable[[Writing], Aw
         await asyncio.to_thread(Reading.checked, temporary, passphrase)  # a backup that nobody can read is none
         with told(path):
             os.link(temporary, path)  # unlike a rename it never puts one file in the place of another
+            await asyncio.to_thread(sync_folder, path.parent)
     except FileExistsError:
         raise InvalidInput(f"{path} exists already", field="path") from None
     finally:

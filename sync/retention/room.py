@@ -1,10 +1,10 @@
 """Archives what is old, then forgets it on this device.
 
 Decisions
-    First the archive is written, flushed and read back; then the log says what goes (`payload_expired`, which never
-    leaves this device); the document's own forgetting carries that out as it does a wish of a person's, so index,
-    files and versions hear of it in the same way, and a kill between any two steps loses nothing. Killed before the
-    log says it, the next archive holds the same events again.
+    First the archive is written, read back and flushed, its place with it; then the log says what goes
+    (`payload_expired`, which never leaves this device); the document's own forgetting carries that out as it does a
+    wish of a person's, so index, files and versions hear of it in the same way, and a kill between any two steps loses
+    nothing. Killed before the log says it, the next archive holds the same events again.
     What was planned is looked at once more in the transaction that lets it go.
     The archives are files of the user's: nothing here ever deletes one, and `import` takes them in elsewhere.
     Without a cloud in the settings nothing waits for one.
@@ -27,7 +27,7 @@ from sync.clock import Clock, milliseconds
 from sync.document import store as document_store
 from sync.document.forgetting import NAMED
 from sync.errors import InvalidInput
-from sync.files import make_private_folder
+from sync.files import make_private_folder, sync_folder, told
 from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.withdrawn import correction_of
@@ -148,5 +148,8 @@ class Retention:
 
 
 def _make_folders(path: Path) -> None:
-    make_private_folder(path.parent)
-    make_private_folder(path)
+    """The folders of the archives, there also after a power loss: the log is about to forget what lies in them."""
+    with told(path):
+        for folder in (path.parent, path):
+            make_private_folder(folder)
+            sync_folder(folder.parent)
