@@ -57,7 +57,8 @@ class Recall:
     def __init__(
         self, log: Log, clock: Clock, options: RecallSettings, *, moves: bool, meaning: Meaning | None = None
     ) -> None:
-        self.follower = Follower(log, RecallView(), clock)
+        self._view = RecallView()
+        self.follower = Follower(log, self._view, clock)
         self._log = log
         self._clock = clock
         self._options = options
@@ -82,12 +83,19 @@ class Recall:
                 await asyncio.sleep(CALM)
                 continue
             seen = self._log.changed.count
-            await self.follower.catch_up()
+            await self.follow()
             while self.meaning.is_on and self._log.changed.count == seen and await self.meaning.embed_some():
                 pass
             self.meaning.changed.set()
             await wait_for_any(EMBED_AGAIN if self.meaning.has_failed else None, (self._log.changed, seen))
             await asyncio.sleep(CALM)
+
+    async def follow(self) -> None:
+        """Take in what the log has. Of what that forgets nothing stays, in the write-ahead log either."""
+        await self.follower.catch_up()
+        if self._view.forgot:
+            self._view.forgot = False
+            await self._log.database.purge()
 
     async def search(self, ask: Ask) -> Answer:
         """Hits for a question, best first. Raises StorageError."""
@@ -164,7 +172,7 @@ class Recall:
             return
         if self._moves:
             if not await self._log.database.read(self._is_level):
-                await self.follower.catch_up()
+                await self.follow()
         else:
             await self._wait_for_the_mover()
         token = self._log.database.token()

@@ -39,6 +39,7 @@ _NAMES: Final = ("recall_words", "recall_items", "recall_totals")
 _INSERT: Final = "insert into recall_items values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INDEX: Final = "insert into recall_words (rowid, words) values (?, ?)"
 _UNINDEX: Final = "insert into recall_words (recall_words, rowid, words) values ('delete', ?, ?)"
+_MERGE: Final = "insert into recall_words (recall_words) values ('optimize')"
 _COUNT: Final = "update recall_totals set items = items + ?, length = length + ?"
 _COLUMNS: Final = "id, born, entry_id, kind, project_id, ts_ms, length, importance, marks, text"
 _WITH_EVENT: Final = f"""
@@ -142,6 +143,11 @@ def remove(connection: Connection, rows: Sequence[Row]) -> None:
         connection.exec_driver_sql(_UNINDEX, (row.item_id, " ".join(dict.fromkeys(found))))
         connection.exec_driver_sql("delete from recall_items where id = ?", (row.item_id,))
         connection.exec_driver_sql(_COUNT, (-1, -len(found)))
+
+
+def let_go(connection: Connection) -> None:
+    """Leave nothing of what was taken out in the word index: it keeps a term until the parts it lies in are merged."""
+    connection.exec_driver_sql(_MERGE)
 
 
 def by_entries(connection: Connection, entry_ids: Sequence[str]) -> list[Row]:

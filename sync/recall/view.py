@@ -28,12 +28,16 @@ class RecallView:
     name = "recall"
     rules = RULES
 
+    def __init__(self) -> None:
+        self.forgot = False  # whether something was taken away that the write-ahead log may still have
+
     def clear(self, connection: Connection) -> None:
         store.create(connection)
 
     def take(self, connection: Connection, events: Sequence[Event]) -> None:
         fresh: list[Row] = []
         withdrawn: Withdrawn | None = None
+        forgot = any(forgotten_by(event) for event in events)
         for event in events:
             found, named = changes(event), forgotten_by(event)
             if named or any(change.entry_id is not None for change in found):
@@ -44,6 +48,9 @@ class RecallView:
                 _take_away(connection, named, withdrawn if event.type != EXPIRED else None)
             fresh += [row for change in found if (row := _row(connection, event, change)) is not None]
         store.put(connection, fresh)
+        if forgot:
+            store.let_go(connection)
+            self.forgot = True
 
 
 def _row(connection: Connection, event: Event, change: Item | Gone) -> Row | None:

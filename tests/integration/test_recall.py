@@ -135,6 +135,24 @@ async def test_what_a_correction_changes_is_found_by_what_it_says_now_and_not_by
         assert await desk.found("暗号") == []
 
 
+async def test_no_term_of_what_is_forgotten_stays_in_the_word_index(tmp_path: Path) -> None:
+    """A term that nothing holds any more lies in the index's own rows until its parts are merged."""
+
+    async def lies_there() -> bool:
+        blocks = await desk.device.rows("select block from recall_words_data")
+        return b"ylokarp" in b"".join(block for (block,) in blocks)
+
+    async with open_desk(tmp_path) as desk:
+        (gone,) = await desk.keep("das Passwort ist xylokarp")
+        assert await desk.found("xylokarp")
+        assert await lies_there()
+        await desk.keep(*FACTS)
+        await desk.forget(gone)
+        assert await desk.found("xylokarp") == []
+        assert not await lies_there()
+        assert await desk.found("火锅")
+
+
 async def test_filters_by_project_kind_and_time(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         await desk.keep("甲项目的部署", project_id="proj_aaaaaaaa", ts="2026-01-10T00:00:00.000Z")
