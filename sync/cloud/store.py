@@ -14,7 +14,8 @@ from sync.errors import DeviceForked
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.envelope import bounded_hlc
-from sync.log.model import CLOUD, Cursor, Event, Refusal
+from sync.log.model import CLOUD, FORGOTTEN, Cursor, Event, Refusal
+from sync.log.withdrawn import REDACTED, Withdrawn
 
 _OWNER: Final = select(accounts.c.user_id, accounts.c.label)
 
@@ -50,11 +51,15 @@ def cursor(connection: Connection) -> Cursor:
 def waiting(connection: Connection, most_events: int, *, device_id: str | None = None) -> Waiting:
     """The oldest undelivered events and our place in the server's log, from one view of the database.
 
-    `device_id`: none but those of this device.
+    `device_id`: none but those of this device. They say nothing that a wish behind them takes back, carried out by now
+    or not: a restored server that gets both again has heard the wish before, from another device.
     """
     positions = outbox_store.pending_positions(connection, CLOUD, most_events, device_id=device_id)
     found = log_store.at_positions(connection, positions)
-    return Waiting(found, cursor(connection))
+    withdrawn = Withdrawn()
+    if found:
+        withdrawn.hear(log_store.of_types(connection, (FORGOTTEN, REDACTED), after=found[0].position))
+    return Waiting([withdrawn.left_of(event) for event in found], cursor(connection))
 
 
 def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: Clock, *, device_id: str = "") -> int:

@@ -51,6 +51,21 @@ async def test_what_a_restored_server_forgot_is_pushed_again(
     assert len(await device.events()) == 6
 
 
+async def test_what_a_restored_server_gets_again_says_nothing_that_was_forgotten_since(
+    device: Device, second: Device, server: MemoryServer
+) -> None:
+    (told,) = await device.note("秘密")
+    for one in (device, second):
+        await one.replicator.sync_now()
+    await second.log.record([second.intake.forgotten([told])])
+    await second.replicator.sync_now()
+    server.restore(USER, 0)
+    for one in (second, device):  # the wish is there first, and what it names comes from who has not carried it out
+        await one.replicator.sync_now()
+    assert set(held(server)) == await device.event_ids()
+    assert [found.payload for found in server.memories[USER].events if found.event_id == told] == [{}]
+
+
 async def test_a_server_refilled_past_our_cursor_is_noticed(
     device: Device, second: Device, server: MemoryServer
 ) -> None:
