@@ -91,7 +91,7 @@ class Pages:
             if not place.root.is_dir() or self._foreign(place) or self.owner.is_anothers(place.root):
                 continue
             for name in _pages_in(place.root):
-                edit = self._edit(place, name, None if place.shared else project_path)
+                edit = self._edit(place, name, None if place.shared else project_path, book)
                 if edit is not None:
                     found.append(edit)
         return found
@@ -148,7 +148,7 @@ class Pages:
             found.setdefault(root, (Place(root, shared=path is None), path))
         return list(found.values())
 
-    def _edit(self, place: Place, name: str, project_path: str | None) -> Edit | None:
+    def _edit(self, place: Place, name: str, project_path: str | None, book: Book) -> Edit | None:
         match = _PAGE.fullmatch(name)
         assert match is not None  # _pages_in lets no other name through
         found = probe(place.root / "daily" / name)
@@ -162,7 +162,7 @@ class Pages:
             text = found.data.decode("utf-8")
             if any(text == base.text for base in bases):
                 return None
-            told = changes(bases, text, match.group(1))
+            told = changes(bases, text, match.group(1), book.records)
         except UnicodeDecodeError:
             self._notice(place, name, "is not UTF-8")
             return None

@@ -7,7 +7,7 @@ Decisions
     Its time and the project it came from are no things to edit: a page in which they differ is not understood.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,13 +36,21 @@ class Change:
     marks: tuple[tuple[Mark, bool], ...] = ()
 
 
-def changes(bases: Sequence[Base], text: str, day: str) -> list[Change]:
-    """From the base that is nearest to what stands there now. InvalidInput where the page is not understood."""
+def changes(bases: Sequence[Base], text: str, day: str, known: Container[str]) -> list[Change]:
+    """From the base that is nearest to what stands there now. InvalidInput where the page is not understood.
+
+    `known`: the records that there are. Nearest is where the fewest of them are missing: a base may never have come to
+    the disk, and what it alone has was not deleted.
+    """
     page = parse(text)
     if page.day != day:
         raise InvalidInput("line 1: the page is named after another day", field="page")
     found = [_since(base, page) for base in bases] or [_since(Base("", {}), page)]
-    return min(found, key=len)
+    return min(found, key=lambda told: (sum(_deletes(change, known) for change in told), len(told)))
+
+
+def _deletes(change: Change, known: Container[str]) -> bool:
+    return change.note is None and change.record_id is not None and change.record_id in known
 
 
 def _since(base: Base, page: Page) -> list[Change]:
