@@ -6,7 +6,8 @@ Decisions
     A source is the id of a device, a session or a project (or its folder), an origin, or the program it was imported
     from: whichever of them it equals.
     What says nothing of its own is never chosen: removals, moves and marks, without which what they took away would
-    come back; what was forgotten or corrected; what is said of devices.
+    come back; what was forgotten or corrected; what is said of devices. A mark of a daily record repeats what that
+    says, so one that has the words goes with them.
     Of what retention has archived here the words are gone, so a source or a time finds it and words do not. It goes
     from the cloud and from the other devices then.
 """
@@ -23,7 +24,8 @@ from sync.log.withdrawn import REDACTED
 
 SHOWN: Final = 120  # characters of an event that a dry run shows
 _IDS: Final = ("_id", "_ids", "hash")  # the ends of the names of fields that hold no words
-_DEEDS: Final = ("session_removed", "session_marked", "session_skipped")  # of the daily records
+_MARKED: Final = "session_marked"
+_DEEDS: Final = ("session_removed", _MARKED, "session_skipped")  # of the daily records
 _NEVER: Final = frozenset({*TAKING_AWAY, REDACTED, REMOVED, RESTORED, MOVED, SECTION_ADDED, SECTION_REMOVED, *_DEEDS})
 
 
@@ -48,9 +50,12 @@ class Choice:
     def means(self, event: Event, expired: Collection[str] = ()) -> bool:
         """Whether an event of the right time is meant; `expired`: those that only this device has forgotten."""
         if event.type in _NEVER or event.type.startswith("device_"):
-            return False
+            return event.type == _MARKED and bool(self.words) and self._fits(event)
         if not event.payload and (event.event_id not in expired or self.words):
             return False
+        return self._fits(event)
+
+    def _fits(self, event: Event) -> bool:
         if self.source is not None and self.source not in _sources(event):
             return False
         said = _folded(text_of(event)) if self.words else ""

@@ -34,10 +34,12 @@ class CloudCopy:
         self._last: SnapshotRow | None = None
         self._of = ""
         self._left: Snapshot | None = None
+        self._forgotten = 0
 
     async def snapshot(self) -> SnapshotRow | None:
         """As it may leave, redacted anew only when it has changed; None where there is none, or it is too large."""
         through = await self._log.last_own_seq()  # asked first: what is said meanwhile may be in the text beyond it
+        forgotten = await self._document.cloud.forgotten()
         view = await self._document.view()
         if not view.exists:
             return None
@@ -48,12 +50,13 @@ class CloudCopy:
             row = SnapshotRow(content, sha256(data).hexdigest(), through)
             self._last = row if len(data) <= SNAPSHOT_BYTES else None
             self._of, self._left = view.sha256, leaving
+        self._forgotten = forgotten  # by now; what the view shows is of a later moment, or the same
         return self._last
 
     async def stored(self) -> None:
         """The server has what `snapshot` gave last."""
         if self._left is not None:
-            await self._document.cloud.leave(self._left)
+            await self._document.cloud.leave(self._left, self._forgotten)
 
     async def take_in_foreign(self, content: str) -> bool:
         """Whether the memory file has all of it now, so that ours may go over it."""

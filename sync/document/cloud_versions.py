@@ -8,12 +8,14 @@ from sqlalchemy import Connection
 
 from sync.document import store
 from sync.document.edit import set_footer
+from sync.document.forgetting import FORGETTER
 from sync.document.labels import is_shared, next_label, parse_time
 from sync.document.ledger import Edited, Ledger, folded, start
 from sync.document.model import Document, Snapshot, Version, sha256_of
 from sync.document.parse import parse
 from sync.document.plan import explaining, is_suspicious, plan
 from sync.document.unmask import unmasked
+from sync.log import store as log_store
 from sync.log.model import Origin
 
 
@@ -35,10 +37,22 @@ class CloudVersions(Ledger):
             return snapshot
         return set_footer(snapshot, next_label(sent.label, self._clock.now()))
 
-    async def leave(self, snapshot: Snapshot) -> None:
-        """Note what the server has stored: what another program makes of it there is an edit of this."""
+    async def forgotten(self) -> int:
+        """Up to where in the log everything is forgotten here that somebody wished gone."""
+        return await self._log.database.read(_forgotten)
+
+    async def leave(self, snapshot: Snapshot, forgotten: int) -> None:
+        """Note what the server has stored: what another program makes of it there is an edit of this.
+
+        `forgotten`: as it was before the snapshot was taken. What has lines that were forgotten since is not noted.
+        """
+
+        def noting(connection: Connection) -> None:
+            if _forgotten(connection) == forgotten:
+                self._put(connection, snapshot, "log")
+
         if (await self._log.database.read(self._newest_sent)) != sha256_of(snapshot.document):
-            await self._log.database.write(lambda connection: self._put(connection, snapshot, "log"))
+            await self._log.database.write(noting)
 
     async def take_in(self, text: str, *, meant: bool = False) -> Edited | None:
         """What another program wrote over our document in the cloud. None where it looks lost; `meant` says it is not.
@@ -99,6 +113,10 @@ class CloudVersions(Ledger):
     def _newest_sent(self, connection: Connection) -> str | None:
         sent = store.newest(connection, store.CLOUD)
         return None if sent is None else sent.sha256
+
+
+def _forgotten(connection: Connection) -> int:
+    return log_store.watermark(connection, FORGETTER)
 
 
 def _is_past(label: str, sent: Version) -> bool:

@@ -40,6 +40,8 @@ from sync.log.withdrawn import REDACTED, correction_of
 BY_HAND: Final = frozenset({ADDED, EDITED})  # what was typed here stays in the file as it was typed
 FORGETTER: Final = "document.forgotten"  # how far the log's wishes are carried out
 ORIGINAL: Final = "session_original"  # a daily record's words before redaction, `of` its event
+RECORD: Final = ("session_recorded", "session_edited", "session_marked", "daily_undone")  # hold all that it says then
+RECORD_SAYS: Final = ("record_id", "topic", "facts", "code", "tags")
 WISHES: Final = 5  # carried out in one transaction; what retention took, one at a time: nobody waits for it
 NAMED: Final = 400  # events that one wish names: their ids stay below an event's size
 
@@ -57,7 +59,16 @@ class Wish:
 
 def is_asked(connection: Connection) -> bool:
     """Whether the log asks for something that was not carried out yet."""
-    return log_store.newest_of_types(connection, TAKING_AWAY) > log_store.watermark(connection, FORGETTER)
+    return _waits(connection, TAKING_AWAY)
+
+
+def is_wished(connection: Connection) -> bool:
+    """Likewise, of what a person wishes."""
+    return _waits(connection, (FORGOTTEN,))
+
+
+def _waits(connection: Connection, types: Sequence[str]) -> bool:
+    return log_store.newest_of_types(connection, types) > log_store.watermark(connection, FORGETTER)
 
 
 def wish(connection: Connection, device_id: str) -> Wish | None:
@@ -104,8 +115,8 @@ def correct(connection: Connection, asked: Wish) -> None:
 async def ask(events: Log, intake: Intake, event_ids: Sequence[str]) -> list[str]:
     """Record the wish; which of the events are held by us, or by the cloud where retention took ours away.
 
-    With them go those that say the same again: repeats of an exchange, its messages, and the line of a day that names
-    it.
+    With them go those that say the same again: repeats of an exchange, its messages, the line of a day that names it,
+    and deeds of a daily record that repeat what it says.
     """
 
     def looking(connection: Connection) -> list[str]:
@@ -177,9 +188,17 @@ def _saying_again(connection: Connection, event_ids: frozenset[str]) -> list[str
     spoken = log_store.of_types(connection, [ORIGINAL], after=0)
     again += [event.event_id for event in spoken if event.payload.get("of") in event_ids]
     again += [message for event_id in event_ids for message in _originals(connection, event_id)]
+    deeds = [event for event in log_store.of_types(connection, RECORD, after=0) if "record_id" in event.payload]
+    records = [_record_says(event) for event in deeds if event.event_id in event_ids]
+    again += [event.event_id for event in deeds if _record_says(event) in records]
     again += [event_id for event_id, correction in told if correction is not None and correction[0] in event_ids]
     days = {event.payload.get("entry_id") for event in folded if lines & set(folded_ids(event))}
     return [*again, *(event.event_id for event in folded if event.payload.get("entry_id") in days)]
+
+
+def _record_says(event: Event) -> tuple[Any, ...]:
+    """What a daily record says after a deed."""
+    return tuple(event.payload.get(name) for name in RECORD_SAYS)
 
 
 def _originals(connection: Connection, event_id: str) -> Iterator[str]:

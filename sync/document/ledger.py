@@ -146,6 +146,21 @@ class Ledger:
                 self._append(connection, self._finished(connection, planned.snapshot, current), "forgotten")
             forgetting.carry_out(connection, asked, self._clock)
             self._past.forget()
+            if asked.entry_ids:
+                self._fold_again(connection)
+
+    def _fold_again(self, connection: Connection) -> None:
+        """A shared document is made of what the log says now: where a line stood that was forgotten, nobody knows.
+
+        Otherwise it would differ from that of a device which has heard of the line only after it was blank.
+        """
+        current = store.newest(connection, store.FILE)
+        if self._sharing is None or current is None:
+            return
+        self._sharing.forget()
+        snapshot = self._finished(connection, current.snapshot, current)
+        if snapshot != current.snapshot:
+            self._append(connection, snapshot, "forgotten")
 
     def _reworded(self, connection: Connection, asked: Wish) -> Version | None:
         """The newest version, with corrected words where the old ones stood."""

@@ -8,7 +8,8 @@ Decisions
     crash between the two leaves a file that equals an older version: the next call writes the newer one.
     Our own write equals a known version, so it is no news: no timer suppresses echoes.
     An empty, vanished or mostly-shrunk file is no mass delete. An empty or missing one is filled again when there is
-    something new to write; a mostly-shrunk one is left alone until it is explained.
+    something new to write; a mostly-shrunk one is left alone until it is explained, or until something is to be
+    forgotten that it may show: then what stood in it is kept as a version, without that, and the newest is written.
 """
 
 import asyncio
@@ -269,8 +270,7 @@ class MemoryFile:
             self.notices.add(Notice.NOT_UTF8)  # it is read, and written in its own encoding
         edited = await self.versions.take_in(disk.sha256, document)
         if edited is None:
-            self.notices.add(Notice.MASS_DELETE)
-            return _May.NOTHING
+            return await _may_with_a_loss(document, self.versions, self.notices)
         self._note_large(edited)
         return _May.WRITE
 
@@ -332,3 +332,14 @@ class MemoryFile:
     def _note_large(self, edited: Edited | None) -> None:
         if edited is not None and edited.too_large:
             self.notices.add(Notice.LARGE_ENTRY)
+
+
+async def _may_with_a_loss(document: Document, versions: Versions, notices: set[Notice]) -> _May:
+    """A person is asked what was meant, unless the file may show what is to be forgotten now: it is written again then.
+
+    Later it could no longer be told from an edit, because the versions will not know the lines that it still has.
+    """
+    if await versions.set_aside(document, to_forget=True):
+        return _May.REPLACE
+    notices.add(Notice.MASS_DELETE)
+    return _May.NOTHING

@@ -188,9 +188,15 @@ class Versions(Ledger):
             )
         return edited
 
-    async def set_aside(self, document: Document) -> None:
-        """Keep what stands in the file as a version, because the newest one is about to be written over it."""
+    async def set_aside(self, document: Document, *, to_forget: bool = False) -> bool:
+        """Keep what stands in the file as a version, because the newest one is about to be written over it.
+
+        `to_forget`: only where somebody wishes something gone, which goes from this version too then. Whether it was.
+        """
+        if to_forget and not await self._log.database.read(forgetting.is_wished):
+            return False
         await self._written(lambda connection: self._record_aside(connection, document))
+        return True
 
     async def restore(self, digest: str) -> Edited:
         """Bring an older version back, as new events. InvalidInput where it is not known."""

@@ -155,3 +155,17 @@ async def test_what_retention_took_from_this_device_can_still_be_forgotten_every
 
     assert await forget(desk, source="sess_a") == [told]
     assert await forget(desk, source="sess_a") == []
+
+
+async def test_what_repeats_a_daily_record_goes_with_it(desk: Desk) -> None:
+    says = {"record_id": "rec_a", "topic": "秘密", "facts": [], "code": [], "tags": []}
+    told = await fact(desk, "", type="session_recorded", payload=says)
+    marked = await fact(desk, "", type="session_marked", payload={**says, "mark": "important", "on": True})
+    other = {**says, "record_id": "rec_b", "mark": "important", "on": True}
+    await fact(desk, "", type="session_marked", payload=other)
+
+    assert await meant(desk, source="device-a") == {told}, "a mark alone says nothing"
+    assert await ask(desk.log, Intake(desk.redactor), [told]) == [told, marked]
+    await desk.memory.settle()
+    assert len(await forget(desk, query="秘密")) == 1, "of the other record's mark the words go too"
+    assert "秘密" not in str((await events(desk)).values())
