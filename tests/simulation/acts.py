@@ -9,6 +9,7 @@ from sync.app import App, Role, open_app
 from sync.cloud.contact import contact_of
 from sync.document.capture import Exchange
 from sync.document.memory_file import Notice
+from tests.simulation import asking
 from tests.simulation.device import Device
 from tests.simulation.history import Step
 from tests.simulation.ledger import Fact, words_of
@@ -58,6 +59,7 @@ async def again(world: "World", device: Device, step: Step, chance: random.Rando
 
 async def _answered(world: "World", device: Device, app: App, key: str, step: int) -> None:
     said_by, exchange = device.unanswered[key]
+    world.ledger.says_anew(exchange.user_message + " " + exchange.ai_response)
     words = tuple(words_of(exchange.user_message + " " + exchange.ai_response))
     fact = next((fact for fact in world.ledger.facts if fact.words == words), None)
     fact = fact or world.ledger.add(Fact(words, device.name, said_by or device.owner, step, must=False))
@@ -135,6 +137,7 @@ async def app_save(world: "World", device: Device, step: Step, chance: random.Ra
         change = page.change(chance, step.number)
         if change is not None:
             world.ledger.taken |= change.taken
+            world.ledger.says_anew(page.buffer)
             await app.document.save(page.buffer, loaded.document_sha256, meant=False)
 
     done = await world.within(device, "app save", saving)
@@ -347,6 +350,7 @@ async def clone(world: "World", device: Device, _: Step, __: random.Random) -> N
     copy.copy_of, copy.began_anew = device.name, True
     device.copied_to(copy.folder)
     (copy.folder / "data" / "sidecar.lock").unlink(missing_ok=True)
+    copy.leave_pages_behind()
     world.copied = True
     world.tell(f"{device.name} was copied to {copy.name}")
 
@@ -364,11 +368,15 @@ async def roll_back(world: "World", device: Device, _: Step, __: random.Random) 
     if device.backup is None or device.person.saving:
         return
     step, folder = device.backup
-    device.kill("restored from a backup")
-    await device.reaped()
+    while device.life is not None:
+        device.kill("restored from a backup")
+        await device.reaped()
     device.person.judge(device.knows)
     held = {
-        word for memory in world.server.memories.values() for event in memory.events for word in words_of(str(event))
+        word
+        for memory in world.server.memories.values()
+        for event in memory.events
+        for word in (event.event_id, *words_of(str(event)))
     }
     world.ledger.went_back(device.name, step, held)
     world.copied = True
@@ -412,10 +420,14 @@ async def round_of(world: "World", device: Device) -> None:
         world.blame(f"{device.name} does not start although nothing is wrong")
         return
     await world.within(device, "settle", app.settle)
+    if world.is_asking:
+        await asking.level(world, device, app)
     if app.document.notices & {Notice.MASS_DELETE, Notice.MISSING}:
         await world.within(device, "resolve", lambda: app.document.resolve("restore"))
     if app.replicator is not None and await world.within(device, "sync", app.replicator.sync_now):
         await world.within(device, "settle", app.settle)
+        if world.is_asking:
+            await asking.level(world, device, app)
 
 
 async def views(device: Device) -> dict[str, tuple[Any, ...]]:

@@ -20,8 +20,8 @@ from sync.app import App, Role, open_app, sidecar_role
 from sync.document.capture import Exchange
 from sync.errors import XiaobaiError
 from sync.jobs import kept_up, running
-from sync.sections import Bound, DocumentSettings, SyncSettings
-from sync.settings import Settings
+from sync.sections import Address, Bound, DailySettings, DocumentSettings, RecallSettings, SyncSettings
+from sync.settings import Secret, Settings
 from tests.simulation.home import Home
 from tests.simulation.ledger import Ledger
 from tests.simulation.machine import CURRENT, DeviceClock, Disk, Machine, Process, ProcessDied
@@ -95,12 +95,18 @@ class Device(Home):
             device_id=f"device-{name}",
             device_name=name,
             token_store="file",
+            # of no account's own: the cloud is handed over; retention waits for one that stands in the settings
+            supabase_url=Address("https://simulated.example"),
+            supabase_key=Secret("simulated"),
+            daily=DailySettings(home=self.folder / "home"),
+            recall=RecallSettings(embeddings="off"),  # models think in a process of their own
             # keep_days: clocks jump by years here, and words that folded into a day's line could not be looked for
             document=DocumentSettings(sharing=around.sharing, poll_seconds=60.0, keep_days=Bound(-1)),
             sync=SyncSettings(poll_seconds=300.0, push_events=around.push_events),
         )
         self.person = Person(name, self.memory_file, around.ledger, self.saved)
         self.page = Person(name, self.memory_file, around.ledger, self.saved)  # the app's settings page
+        self.page_text = ""  # a page of the daily records that was saved by hand and that nobody has taken in
 
     # --- lives -----------------------------------------------------------------------------------------------
 
@@ -118,9 +124,10 @@ class Device(Home):
 
     async def started(self) -> App | None:
         """The application, started if need be; None where it cannot be opened now."""
-        if self.life is None or not self.life.process.alive:
+        while self.life is None or not self.life.process.alive:
             await self.reaped()
-            self._start()
+            if self.life is None:  # of several that waited for the end of a life, one starts the next
+                self._start()
         life = self.life
         assert life is not None
         assert life.runner is not None
@@ -162,6 +169,7 @@ class Device(Home):
     async def _lived(self, life: Life) -> None:
         try:
             with sidecar_role(self.settings, patience=0.0) as held:
+                life.process.held.append(partial(held.release, force=True))
                 while not life.over.is_set():
                     cloud = self.cloud_of(life.process)
                     async with open_app(self.settings, Role.HELPER, held=held, clock=self.clock, cloud=cloud) as app:
@@ -220,16 +228,14 @@ class Device(Home):
         life = self.life
         if life is None or life.process.alive:
             return
-        app = life.app
         while life.tasks:
             self._killed(life)
             ended, stuck = await asyncio.wait(life.tasks, timeout=OPENS_WITHIN)
             for task in stuck if not ended else ():
                 task.cancel()  # the first one was caught
-        if app is not None:
-            app.log.database._write_engine.dispose()
-            app.log.database._read_engine.dispose()
-        self.life = None
+        if self.life is life:  # else somebody else who waited here has started the next one
+            life.process.let_go()
+            self.life = None
 
     async def left(self) -> None:
         """End the program in good order."""
@@ -262,6 +268,7 @@ class Device(Home):
         """Somebody else than the program wrote the file."""
         if path.exists():
             self.around.machine.touch(path)
+            self.around.ledger.says_anew(path.read_bytes().decode("utf-8", "replace"))
         self.disk.saved_by_hand(path)
         if self.app is not None:
             self.app._file_touched.set()

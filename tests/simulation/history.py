@@ -2,6 +2,9 @@
 
 A seed makes a plan, a plan makes a run. Each step draws its details from a chance of its own, named by seed and number,
 so that steps can be taken out (shrinking) without changing the others.
+
+In a share of histories people do more than talk and type: they search, keep daily records, forget and archive. That is
+no fault, so it is none of `KINDS`. Its steps are drawn apart and numbered apart: without them a plan is what it was.
 """
 
 import random
@@ -39,6 +42,16 @@ ACTS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     "full": (("full", 1),),
 }
 KINDS: Final = (*RATES, *ACTS)
+ASKING: Final = "asking"
+ASKED: Final[tuple[tuple[str, int], ...]] = (
+    ("search", 5),
+    ("remember", 5),
+    ("edit page", 3),
+    ("mark", 1),
+    ("put away", 1),
+    ("forget", 4),
+    ("archive", 3),
+)
 ORDINARY: Final[tuple[tuple[str, int], ...]] = (
     ("say", 11),
     ("edit", 6),
@@ -52,6 +65,10 @@ ORDINARY: Final[tuple[tuple[str, int], ...]] = (
 )
 ON: Final = 0.35  # how likely a kind of fault is switched on; five or six kinds at once tell more than all of them
 FEWEST, MOST = 50, 200
+ASKS: Final = 0.25  # how likely people ask in a history
+FEW_ASKED, MOST_ASKED = 5, 10  # steps
+ASKED_FROM: Final = 1_000  # the number of the first of them
+ASKED_DIES: Final = 3.0  # so much likelier than another step it dies, where programs die at all: there are few of them
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +100,7 @@ class Plan:
     def without(self, kinds: Iterable[str]) -> "Plan":
         """The same history with some kinds of fault switched off."""
         gone = frozenset(kinds)
-        acts = {action for kind in gone if kind in ACTS for action, _ in ACTS[kind]}
+        acts = {action for kind in gone for action, _ in (ASKED if kind == ASKING else ACTS.get(kind, ()))}
         steps = tuple(
             replace(step, fuse=None) if "crash" in gone else step for step in self.steps if step.action not in acts
         )
@@ -116,7 +133,7 @@ def planned(seed: int) -> Plan:
         )
         for number, action in enumerate(actions)
     )
-    return Plan(
+    plan = Plan(
         seed=seed,
         rates=rates,
         kinds=kinds,
@@ -127,3 +144,21 @@ def planned(seed: int) -> Plan:
         page=chance.choice([3, 10, 1_000]),
         steps=steps,
     )
+    return _with_asking(plan)
+
+
+def _with_asking(plan: Plan) -> Plan:
+    chance = random.Random(f"asking {plan.seed}")
+    if chance.random() >= ASKS:
+        return plan
+    # of what retention took here a server that was restored can only get back that it was there
+    acts = [(name, weight) for name, weight in ASKED if name != "archive" or "restore" not in plan.kinds]
+    count = chance.randint(FEW_ASKED, MOST_ASKED)
+    actions = chance.choices([name for name, _ in acts], [weight for _, weight in acts], k=count)
+    steps = list(plan.steps)
+    for number, action in enumerate(actions, ASKED_FROM):
+        dies = chance.random() < ASKED_DIES * plan.rate("crash")
+        fuse = chance.choice([1, 2, 3, 5, 8, 13]) if dies else None
+        step = Step(number, action, chance.randrange(plan.devices), chance.choice([0.0, 0.1, 1.0]), fuse)
+        steps.insert(chance.randint(len(plan.steps) // 4, len(steps)), step)
+    return replace(plan, kinds=plan.kinds | {ASKING}, steps=tuple(steps))

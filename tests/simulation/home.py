@@ -1,15 +1,38 @@
-"""What lies on a simulated device's disk, read with the standard library: profiles, versions, parked documents."""
+"""What lies on a simulated device's disk, read with the standard library: profiles, versions, pages, archives."""
 
 import json
 import shutil
 import sqlite3
+import tarfile
 import zlib
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from tests.simulation.ledger import words_of
 from tests.simulation.person import digest_of
+
+PAGES: Final = Path(".cursor", "skills", "memories")
+MARKER: Final = ".xiaobai-memory.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """An event as a database has it. `payload` as JSON."""
+
+    type: str
+    payload: str
+
+    @property
+    def words(self) -> set[str]:
+        return set(words_of(self.payload))
+
+    @property
+    def names(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = json.loads(self.payload)
+        return found
 
 
 class Home:
@@ -18,6 +41,7 @@ class Home:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.memory_file = folder / "memory.md"
+        self.pages = folder / "home" / PAGES
 
     def databases(self) -> list[Path]:
         return sorted((self.folder / "data" / "profiles").glob("*/memory.db"))
@@ -80,6 +104,61 @@ class Home:
     def copied_to(self, folder: Path) -> None:
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
 
+    def leave_pages_behind(self) -> None:
+        """A copy lies under another path here, where none of the pages is: as where only the data was copied."""
+        shutil.rmtree(self.folder / "home", ignore_errors=True)
+        for noted in (self.folder / "data" / "profiles").glob("*/daily"):
+            shutil.rmtree(noted)
+
+    def said(self, database: Path) -> dict[str, Said]:
+        """The events of a profile, in log order; none of one that was taken off."""
+        if not database.exists():
+            return {}
+        rows = self.asked(database, "select event_id, type, payload from events order by position")
+        return {event_id: Said(kind, payload) for event_id, kind, payload in rows}
+
+    def has_index(self, database: Path) -> bool:
+        return bool(self.asked(database, "select 1 from sqlite_master where name = 'recall_items'"))
+
+    def page_marker(self) -> dict[str, Any]:
+        """Whose pages lie there, as the program has noted."""
+        with suppress(OSError, ValueError):
+            found: dict[str, Any] = json.loads((self.pages / MARKER).read_text())
+            return found
+        return {}
+
+    def page_files(self) -> list[Path]:
+        """The pages of the account that is noted; those that another one left changed by hand stay out of it."""
+        left = self.page_marker().get("left", [])
+        return [path for path in sorted((self.pages / "daily").glob("*.md")) if path.name not in left]
+
+    def archived(self) -> dict[str, dict[str, str]]:
+        """What retention has archived, by profile: event id and line."""
+        found: dict[str, dict[str, str]] = {}
+        for path in sorted((self.folder / "data" / "archive").glob("*/*.xbm")):
+            events = found.setdefault(path.parent.name, {})
+            with suppress(tarfile.TarError, EOFError, OSError, zlib.error), tarfile.open(path, "r:gz") as tar:
+                for member in tar:
+                    part = tar.extractfile(member) if member.name.startswith("events/") else None
+                    lines = part.read().decode().splitlines() if part else ()
+                    events |= {json.loads(line)["event_id"]: line for line in lines}
+        return found
+
+    def rows(self, database: Path) -> Iterator[tuple[str, str]]:
+        """Every table of a database and everything in it that can be read as text."""
+        named = "select name from sqlite_master where type = 'table' and sql not like '%virtual%'"
+        for (table,) in self.asked(database, named):
+            for row in self.asked(database, f'select * from "{table}"'):
+                yield table, " ".join(_text(value) for value in row)
+
     def newest_document(self, database: Path) -> str:
         rows = self.asked(database, "select bytes from written where surface = 'file' order by version desc limit 1")
         return zlib.decompress(rows[0][0]).decode() if rows else ""
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bytes):
+        with suppress(zlib.error):
+            value = zlib.decompress(value)
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else ""

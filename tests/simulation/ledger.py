@@ -6,7 +6,7 @@ nobody was.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -29,6 +29,7 @@ class Fact:
     stays_here: bool = False
     must: bool = True
     shown: bool = True  # whether the document shows them
+    record: str | None = None  # the daily record whose page shows them
 
 
 @dataclass
@@ -53,6 +54,9 @@ class Ledger:
         self.changed: dict[str, set[str]] = {}
         self.loose: set[str] = set()  # lines whose removal may be undone: brought back by hand, or lost on the way
         self.secrets: list[str] = []
+        self.forgotten: dict[str, set[str]] = {}  # by event: words that somebody wished to forget, or may have
+        self.anew: set[str] = set()  # those of them that somebody says anew, or had said elsewhere
+        self.records: dict[str, int] = {}  # daily records, and how often somebody has changed each
 
     def word(self) -> str:
         self._count += 1
@@ -97,9 +101,44 @@ class Ledger:
         elsewhere = set(held)
         for fact in self.facts:
             if fact.device == device and fact.step >= step:
-                fact.shown = False
-                fact.must = fact.must and elsewhere >= set(fact.words)
+                fact.shown, fact.record = False, None
+                fact.must = fact.must and elsewhere.issuperset(fact.words or (fact.event_id,))
         self.loose |= {line for line, by in self.removed.items() if device in by}
+
+    def forgets(self, said: Mapping[str, set[str]]) -> None:
+        """Somebody wishes these events gone, with the words that each says."""
+        for event_id, words in said.items():
+            self.forgotten.setdefault(event_id, set()).update(words)
+            self.taken |= words
+        for fact in self.facts:
+            if fact.event_id in said and fact.record is not None:
+                self.changes(fact.record, whole=True)
+
+    def says_anew(self, text: str) -> None:
+        """Somebody saves or sends this: what it still has of what was forgotten is said again.
+
+        What stands on one line with it may go with the line: it was said there.
+        """
+        forgotten = set().union(*self.forgotten.values())
+        for line in text.split("\n") if forgotten else ():
+            words = set(words_of(line))
+            if words & forgotten:
+                self.anew |= words & forgotten
+                self.taken |= words
+
+    def gone(self, event_ids: Iterable[str]) -> set[str]:
+        """Words that must be nowhere where it is known that these events are to be forgotten."""
+        return set().union(*(self.forgotten.get(name, set()) for name in event_ids)) - self.anew
+
+    def said_something(self, event_id: str) -> bool:
+        return any(fact.event_id == event_id and fact.words for fact in self.facts)
+
+    def changes(self, record_id: str, *, whole: bool = False) -> None:
+        """Somebody changes a daily record: of two who do, one may take away what the other wrote."""
+        self.records[record_id] = self.records.get(record_id, 0) + 1
+        for fact in self.facts if whole or self.records[record_id] > 1 else ():
+            if fact.record == record_id:
+                fact.record = None
 
     def owners(self) -> dict[str, str | None]:
         """Whose each word is."""

@@ -2,7 +2,7 @@
 
 What the program takes as arguments (clock, cloud, settings) is handed to it; what it takes from the machine is
 replaced here, for the time of one history and for the tasks of simulated processes alone: executors, `os.fsync`,
-`os.replace`, `os.open`, `open` of the memory file, `secrets.token_hex`, tenacity's chance.
+`os.replace`, `os.link`, `os.open`, `open` of the memory file, `secrets.token_hex`, tenacity's chance.
 
 Decisions
     A process dies at a *point*, where it is about to touch the world or has just done so: every commit, write, rename,
@@ -45,7 +45,7 @@ from tests.support import START, InlineExecutor
 T = TypeVar("T")
 
 CURRENT: ContextVar["Process | None"] = ContextVar("process", default=None)
-TORN: Final = ".tmp"  # what the program writes before it renames
+TORN: Final = (".tmp", ".part")  # what the program writes before it renames or links
 FILE_FAULTS: Final = (errno.EIO, errno.ENOSPC, errno.EACCES)
 DATABASE_FAULTS: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
 
@@ -153,6 +153,7 @@ class Process:
     alive: bool = True
     fuse: int | None = None
     ended: Callable[[], None] = lambda: None
+    held: list[Callable[[], None]] = field(default_factory=list)  # gives back what the system takes from a dead process
 
     def point(self, label: str) -> None:
         """A place where the process can die. Raises ProcessDied."""
@@ -169,6 +170,11 @@ class Process:
             self.alive = False
             self.told(f"{self.device} died at {label}")
             self.ended()
+
+    def let_go(self) -> None:
+        """Locks and connections, also those of a coroutine that never came to its end."""
+        while self.held:
+            self.held.pop()()
 
     def file_fault(self, what: str, path: Path) -> None:
         """Raises OSError where this touch of the disk fails."""
@@ -238,6 +244,7 @@ class Machine:
         self._real: dict[str, Callable[..., Any]] = {
             "fsync": os.fsync,
             "replace": os.replace,
+            "link": os.link,
             "open": os.open,
             "io": io.open,
         }
@@ -258,6 +265,7 @@ class Machine:
         patches: list[tuple[Any, str, Any]] = [
             (os, "fsync", self._fsync),
             (os, "replace", self._replace),
+            (os, "link", self._link),
             (os, "open", self._open),
             (io, "open", self._open_file),
             (secrets, "token_hex", lambda count: self._names.randbytes(count).hex()),
@@ -299,6 +307,17 @@ class Machine:
         process.disk.renamed(path, before)
         process.point("after the rename")
 
+    def _link(self, source: Any, target: Any, **more: Any) -> None:
+        process = CURRENT.get()
+        path = Path(target)
+        if process is not None:
+            process.point("before the link")
+            process.file_fault("link", path)
+        self._real["link"](source, target, **more)
+        if process is not None:
+            process.disk.renamed(path, None)
+            process.point("after the link")
+
     def _open(self, path: Any, flags: int, *args: Any, **more: Any) -> int:
         process = CURRENT.get()
         if process is not None and str(path).endswith(TORN):
@@ -319,6 +338,8 @@ def _shared(make: Callable[..., Engine]) -> Callable[..., Engine]:
     def made(path: Path, access: Access) -> Engine:
         engine = make(path, access)
         engine._compiled_cache = COMPILED
+        if (process := CURRENT.get()) is not None:
+            process.held.append(engine.dispose)
         return engine
 
     return made

@@ -14,9 +14,12 @@ NO_FAULT: Final = "no fault"
 OTHERWISE: Final = "otherwise broken"
 # what a broken promise comes to, by the oracle's words; the first that fits
 SORTS: Final[Mapping[str, re.Pattern[str]]] = {
-    "leaked": re.compile(r"the secret|must stay on|holds \S+ of |belongs to nobody"),
+    "leaked": re.compile(r"the secret|must stay on|holds \S+ of |belongs to nobody|was forgotten|to be forgotten"),
     "doubled": re.compile(r"twice"),
-    "lost": re.compile(r"is in no log|never reached|is not in the|was written over|has no delivery"),
+    "lost": re.compile(
+        r"is in no log|never reached|is not in the|was written over|has no delivery"
+        r"|does not find|in no archive|before a follower|was kept and is not|was emptied"
+    ),
     "diverged": re.compile(r"lacks|differ|look the same|cursor is at|has number|still wait|and is back"),
 }
 

@@ -7,7 +7,7 @@ it judges but the questions of `events verify`.
 import json
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sync.log.audit_store import _QUESTIONS
 from sync.log.envelope import to_wire
+from sync.log.model import EXPIRED, FORGOTTEN
 from tests.simulation.device import Device
 from tests.simulation.ledger import Fact, words_of
 
@@ -37,33 +38,52 @@ class Held:
     states: Counter[str]
     cursor: int
     documents: str
+    archived: dict[str, str]  # what retention took on this device: event id and line
     problems: list[str]
 
     @property
     def name(self) -> str:
         return f"{self.device.name}/{self.path.parent.name[:4]}"
 
+    @property
+    def is_active(self) -> bool:
+        """Whether it is that of the account that its device was left with."""
+        return self.device.installation().get("profile") == self.path.parent.name
+
     def cloud(self) -> set[str]:
         return {event_id for event_id, row in self.events.items() if row["reach"] == "cloud"}
 
+    def named(self, *types: str, besides: Container[str] = ()) -> set[str]:
+        """The events that wishes of these types name, but those of some wishes."""
+        return {
+            name
+            for event_id, row in self.events.items()
+            if row["type"] in types and event_id not in besides
+            for name in json.loads(row["payload"])["event_ids"]
+        }
 
-def defects(world: "World", views: Views) -> list[str]:
+
+def read(world: "World") -> list[Held]:
+    """Every profile of every device."""
+    return [_read(device, path, owner) for device in world.devices for path, owner in device.profiles()]
+
+
+def defects(world: "World", views: Views, held: list[Held]) -> list[str]:
     """Every promise that was broken, in words."""
-    held = [_read(device, path, owner) for device in world.devices for path, owner in device.profiles()]
     found: list[str] = []
     for profile in held:
         found += [f"{profile.name}: {problem}" for problem in profile.problems]
     for user in world.users:
         found += _numbering(world, user)
         for profile in held:
-            if profile.owner == user and not _revoked(world, user, profile.device):
+            if profile.owner == user and not revoked(world, user, profile.device):
                 found += _converged(world, user, profile)
     found += _remembered(world, held)
     found += _shown(world, held)
     found += _resurrected(world)
     found += _apart(world, held)
     found += _secret(world)
-    found += _alike(world, views, {profile.device.name for profile in held if _refused(world, profile)})
+    found += _alike(world, views, held)
     if world.server.refreshed_at_once and not world.copied:
         found.append("a session was refreshed by two requests at once")
     return found
@@ -80,10 +100,12 @@ def _read(device: Device, path: Path, owner: str | None) -> Held:
             if connection.execute(str(question)).fetchall():
                 problems.append(what)
     documents = device.newest_document(path)
-    return Held(device, path, owner, events, states, cursor[0] if cursor else 0, documents, problems)
+    archived = {event_id: line for lines in device.archived().values() for event_id, line in lines.items()}
+    seq = cursor[0] if cursor else 0
+    return Held(device, path, owner, events, states, seq, documents, archived, problems)
 
 
-def _revoked(world: "World", user: str, device: Device) -> bool:
+def revoked(world: "World", user: str, device: Device) -> bool:
     """Whether the account has shut the device out, under its own id or by the key that a copied home has."""
     known = world.server.memories[user].devices
     ids = [f"device-{name}" for name in (device.name, device.copy_of) if name]
@@ -95,10 +117,11 @@ def _numbering(world: "World", user: str) -> Iterator[str]:
     stored = world.server.memories[user].events
     if [event.server_seq for event in stored] != list(range(1, len(stored) + 1)):
         yield f"{user}: the server's numbers are not dense"
+    exchanges = [event for event in stored if event.type == "exchange_recorded"]
     for what, keys in (
         ("event", [event.event_id for event in stored]),
         ("number of a replica", [(event.replica_id, event.replica_seq) for event in stored]),
-        ("exchange", [json.dumps(dict(event.payload)) for event in stored if event.type == "exchange_recorded"]),
+        ("exchange", [json.dumps(said) for event in exchanges if (said := dict(event.payload))]),
     ):
         doubled = [key for key, count in Counter(keys).items() if count > 1]
         if doubled:
@@ -122,6 +145,7 @@ def _converged(world: "World", user: str, profile: Held) -> Iterator[str]:
         yield f"{profile.name}: {profile.states['quarantined']} events set aside, {len(refused)} were refused"
     if active and profile.cursor != memory.head:
         yield f"{profile.name}: its cursor is at {profile.cursor}, the server's head at {memory.head}"
+    gone_here = profile.named(EXPIRED) | profile.named(FORGOTTEN, besides=stored)
     for event_id in sorted(here & stored.keys()):
         row, wire = profile.events[event_id], to_wire(stored[event_id])
         left = not active and row["server_seq"] is None  # a restored server forgot it, and others sent it again since
@@ -129,27 +153,28 @@ def _converged(world: "World", user: str, profile: Held) -> Iterator[str]:
             yield f"{profile.name}: {event_id} has number {row['server_seq']}, not {stored[event_id].server_seq}"
         compared = COMPARED if world.copied else (*COMPARED, *NUMBERED)
         different = [name for name in compared if row[name] != wire[name]]
-        if different or json.loads(row["payload"]) != wire["payload"]:
+        taken = row["payload"] == "{}" and event_id in gone_here
+        if different or (json.loads(row["payload"]) != wire["payload"] and not taken):
             yield f"{profile.name}: {event_id} differs from the server's in {different or 'its payload'}"
 
 
 def _remembered(world: "World", held: list[Held]) -> Iterator[str]:
     """What was acknowledged is in its device's log, and on the server of its owner if it may leave (I1)."""
-    stored = {user: _words(str(to_wire(event)) for event in memory.events) for user, memory in _memories(world)}
-    ids = {user: {event.event_id for event in memory.events} for user, memory in _memories(world)}
+    stored = {user: _words(str(to_wire(event)) for event in memory.events) for user, memory in memories(world)}
+    ids = {user: {event.event_id for event in memory.events} for user, memory in memories(world)}
     for fact in world.ledger.expected():
         homes = [p for p in held if p.device.name == fact.device and p.owner == fact.owner]
         words = set(fact.words) - world.ledger.taken if fact.event_id is None else set(fact.words)
         if fact.owner is None:
             yield f"{fact.device}: {fact.words} belongs to nobody although everybody has logged in"
             continue
-        back = not any(home.device.emptied and _revoked(world, fact.owner, home.device) for home in homes)
+        back = not any(home.device.emptied and revoked(world, fact.owner, home.device) for home in homes)
         if homes and back and not any(_holds(home, fact, words) for home in homes):
             yield f"{fact.device}: {_told(fact)} was acknowledged and is in no log of {fact.owner}"
         if fact.stays_here:
             if any(words & there for there in stored.values()):
                 yield f"{_told(fact)} must stay on {fact.device} and is on the server"
-        elif fact.event_id in world.server.refuses or any(_revoked(world, fact.owner, home.device) for home in homes):
+        elif fact.event_id in world.server.refuses or any(revoked(world, fact.owner, home.device) for home in homes):
             continue
         elif fact.event_id is not None and fact.event_id not in ids[fact.owner]:
             yield f"{fact.device}: {_told(fact)} was acknowledged and never reached the server of {fact.owner}"
@@ -160,7 +185,8 @@ def _remembered(world: "World", held: list[Held]) -> Iterator[str]:
 def _holds(home: Held, fact: Fact, words: set[str]) -> bool:
     if fact.event_id is not None:
         return fact.event_id in home.events
-    return words <= _words(row["payload"] for row in home.events.values())
+    there = (*(row["payload"] for row in home.events.values()), *home.archived.values())
+    return words <= _words(there)
 
 
 def _shown(world: "World", held: list[Held]) -> Iterator[str]:
@@ -170,31 +196,29 @@ def _shown(world: "World", held: list[Held]) -> Iterator[str]:
         text = path.read_text("utf-8", "replace") if path.exists() else ""
         seen = set(words_of(text))
         sharing = world.plan.sharing == "user"
-        if device.emptied and owner is not None and _revoked(world, owner, device):
+        if device.emptied and owner is not None and revoked(world, owner, device):
             continue  # its own words of before cannot come back to it
         for fact in world.ledger.expected():
-            mine = fact.device == device.name or (
-                sharing and owner is not None and _arrived(world, owner, device, fact)
-            )
+            mine = fact.device == device.name or (sharing and owner is not None and arrived(world, owner, device, fact))
             lost = set(fact.words) - world.ledger.taken - seen
             if fact.owner == owner and fact.shown and mine and lost:
                 yield f"{device.name}: {sorted(lost)} of {_told(fact)} is not in the document"
     yield from _snapshots(world, held)
 
 
-def _arrived(world: "World", owner: str, viewer: Device, fact: Fact) -> bool:
+def arrived(world: "World", owner: str, viewer: Device, fact: Fact) -> bool:
     """Whether another device's fact can have reached this one."""
     of = next(device for device in world.devices if device.name == fact.device)
     if fact.event_id in world.server.refuses or (fact.event_id is None and world.server.refuses):
         return False
-    return not _revoked(world, owner, of) and not _revoked(world, owner, viewer)
+    return not revoked(world, owner, of) and not revoked(world, owner, viewer)
 
 
 def _snapshots(world: "World", held: list[Held]) -> Iterator[str]:
     """The server's copy of a device's document holds all that this device itself said (I1)."""
     for profile in held:
         device = profile.device
-        if profile.owner is None or profile.owner != device.last_owner or _revoked(world, profile.owner, device):
+        if profile.owner is None or profile.owner != device.last_owner or revoked(world, profile.owner, device):
             continue
         if device.began_anew:  # its own words of before come back without a new number of its own
             continue
@@ -212,7 +236,7 @@ def _resurrected(world: "World") -> Iterator[str]:
     shut_out = {
         device.name
         for device in world.devices
-        if device.last_owner is not None and _revoked(world, device.last_owner, device)
+        if device.last_owner is not None and revoked(world, device.last_owner, device)
     }
     for device in world.devices:
         path = device.settings.memory_file
@@ -229,7 +253,7 @@ def _apart(world: "World", held: list[Held]) -> Iterator[str]:
     """Nothing of one user is with another: server rows, databases, the memory file (I4)."""
     owners = world.ledger.owners()
     places: list[tuple[str, str | None, set[str]]] = []
-    for user, memory in _memories(world):
+    for user, memory in memories(world):
         rows = [str(to_wire(event)) for event in memory.events]
         places.append((f"the server's memory of {user}", user, _words(rows)))
         documents = [snapshot.content for snapshot in memory.documents.values()]
@@ -253,8 +277,9 @@ def _secret(world: "World") -> Iterator[str]:
     """No planted secret is found anywhere (I9)."""
     if not world.ledger.secrets:
         return
-    rows = [str(to_wire(event)) for _, memory in _memories(world) for event in memory.events]
-    rows += [row.content for _, memory in _memories(world) for row in memory.documents.values()]
+    rows = [str(to_wire(event)) for _, memory in memories(world) for event in memory.events]
+    rows += [row.content for _, memory in memories(world) for row in memory.documents.values()]
+    rows += [line for device in world.devices for lines in device.archived().values() for line in lines.values()]
     files = [path for device in world.devices for path in device.folder.rglob("*") if path.is_file()]
     everything = "\n".join(rows).encode() + b"\n".join(path.read_bytes() for path in files)
     for secret in world.ledger.secrets:
@@ -262,21 +287,26 @@ def _secret(world: "World") -> Iterator[str]:
             yield f"the secret {secret} was kept"
 
 
-def _refused(world: "World", profile: Held) -> set[str]:
+def refused(world: "World", profile: Held) -> set[str]:
     """Events that the server will never take: they stand on their device alone."""
-    stored = {event.event_id for _, memory in _memories(world) for event in memory.events}
+    stored = {event.event_id for _, memory in memories(world) for event in memory.events}
     return profile.cloud() & world.server.refuses - stored
 
 
-def _alike(world: "World", views: Views, apart: set[str]) -> Iterator[str]:
-    """One device looks the same wherever it is shown; a shared document is the same bytes everywhere (I3)."""
+def _alike(world: "World", views: Views, held: list[Held]) -> Iterator[str]:
+    """One device looks the same wherever it is shown; a shared document is the same bytes everywhere (I3).
+
+    Of what retention took of others a device shows nothing any more.
+    """
+    apart = {profile.device.name for profile in held if refused(world, profile)}
+    without = apart | {profile.device.name for profile in held if profile.named(EXPIRED)}
     shown: defaultdict[tuple[str | None, str], dict[str, tuple[Any, ...]]] = defaultdict(dict)
     shared: defaultdict[str | None, dict[str, bytes]] = defaultdict(dict)
     for device in world.devices:
         owner = device.last_owner
-        if owner is None or _revoked(world, owner, device):
+        if owner is None or revoked(world, owner, device):
             continue
-        for other, lines in views[device.name].items() if device.name not in apart else ():
+        for other, lines in views[device.name].items() if device.name not in without else ():
             shown[owner, other][device.name] = lines
         path = device.settings.memory_file
         if path.exists() and world.plan.sharing == "user" and device.name not in apart:
@@ -289,7 +319,7 @@ def _alike(world: "World", views: Views, apart: set[str]) -> Iterator[str]:
             yield f"the shared document differs between {sorted(documents)}"
 
 
-def _memories(world: "World") -> list[tuple[str, Any]]:
+def memories(world: "World") -> list[tuple[str, Any]]:
     return [(user, world.server.memories[user]) for user in world.users]
 
 

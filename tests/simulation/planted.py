@@ -11,7 +11,7 @@ from typing import Final
 
 from rich.progress import track
 
-from tests.simulation.history import planned
+from tests.simulation.history import ASKING
 from tests.simulation.sabotage import BUGS
 from tests.simulation.world import run
 
@@ -30,9 +30,12 @@ class Finding:
 def first(bug: int, most: int) -> Finding:
     logging.disable(logging.CRITICAL)
     for seed in range(most):
+        plan = BUGS[bug].plan(seed)
+        if BUGS[bug].asks and ASKING not in plan.kinds:
+            continue
         with BUGS[bug].planted():
-            defects = run(planned(seed)).defects
-        if defects and not run(planned(seed)).defects:  # broken without it, a history shows another bug
+            defects = run(plan).defects
+        if defects and not run(plan).defects:  # broken without it, a history shows another bug
             return Finding(bug, seed, defects[0].splitlines()[0][:120])
     return Finding(bug, None, "")
 
@@ -41,7 +44,7 @@ def shown(bug: int) -> tuple[int, int | None]:
     """The history that the table names for a bug, None where it shows it no longer."""
     logging.disable(logging.CRITICAL)
     with BUGS[bug].planted():
-        return bug, BUGS[bug].seed if run(planned(BUGS[bug].seed)).defects else None
+        return bug, BUGS[bug].seed if run(BUGS[bug].plan(BUGS[bug].seed)).defects else None
 
 
 def findings(most: int) -> list[Finding]:

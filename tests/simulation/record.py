@@ -13,7 +13,7 @@ from statistics import median
 from typing import Final, Self
 
 from tests.record import REPOSITORY, commit
-from tests.simulation.history import ACTS, FEWEST, KINDS, MOST, RATES
+from tests.simulation.history import ACTS, ASKING, FEWEST, KINDS, MOST, RATES
 from tests.simulation.one import NO_FAULT, OTHERWISE, SORTS, Result
 
 FIGURES: Final = Path(__file__).with_name("results.json")
@@ -52,7 +52,10 @@ class Bugs:
 
 @dataclass(frozen=True)
 class Record:
-    """One run. `broken`: histories by what a broken promise came to; `unlike`: seeds whose two traces differ."""
+    """One run. `broken`: histories by what a broken promise came to; `unlike`: seeds whose two traces differ.
+
+    `asking`: histories in which people also search, keep daily records, forget and archive.
+    """
 
     date: str
     commit: str
@@ -70,6 +73,7 @@ class Record:
     original_lost: int
     original_histories: int
     faults: Sequence[Fault]
+    asking: int = 0
 
     @classmethod
     def of(
@@ -100,6 +104,7 @@ class Record:
             original_lost=sum(result.original[1] for result in results),
             original_histories=sum(1 for result in results if result.original[1]),
             faults=[_fault(kind, results) for kind in (NO_FAULT, *KINDS)],
+            asking=sum(ASKING in result.kinds for result in results),
         )
 
     @classmethod
@@ -163,6 +168,8 @@ def _run(record: Record) -> Iterable[str]:
     if record.histories < PROMISED:
         yield f"- **a short run**: the promise is {PROMISED:,} histories"
     yield f"- {record.histories:,} histories, {record.events:,} events on the server, {record.facts:,} facts to keep"
+    if record.asking:
+        yield f"- in {record.asking:,} of them people also search, keep daily records, forget and archive"
     same = f"{record.again - len(record.unlike)} of {record.again}"
     yield f"- {same} histories had the same trace hash when another process lived them again{_named(record.unlike)}"
     bugs = record.bugs

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, text
 
+import sync.archive.filing
 import sync.cloud.account
 import sync.cloud.exchange
 import sync.cloud.memory
@@ -27,7 +28,10 @@ import sync.document.plan
 import sync.document.versions
 import sync.files
 import sync.log.store
+import sync.recall.view
+import sync.retention.room
 import sync.switch
+from sync.archive.filing import Filed
 from sync.clock import hlc_text, timestamp
 from sync.cloud import store as cloud_store
 from sync.cloud.exchange import Exchange
@@ -41,6 +45,7 @@ from sync.log import store as log_store
 from sync.log.log import Beside, Drafted, Log
 from sync.log.model import CLOUD, Event, Reach, Recorded, Refusal
 from sync.redaction import Redactor
+from tests.simulation.history import ASKING, Plan, planned
 from tests.simulation.machine import CURRENT
 from tests.simulation.network import SimulatedServer
 from tests.support import event
@@ -50,11 +55,16 @@ Patch = tuple[Any, str, Any]  # where, which name, what instead
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """What is broken, how it is put in, and the first history that shows it."""
+    """What is broken, how it is put in, and the first history that shows it; `asks`: one in which people ask."""
 
     name: str
     patches: tuple[Patch, ...]
     seed: int
+    asks: bool = False
+
+    def plan(self, seed: int) -> Plan:
+        """The history of a seed as the bug is looked for in it; `make sim` lives it with the asking where there is."""
+        return planned(seed) if self.asks else planned(seed).without([ASKING])
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -231,6 +241,23 @@ def _claimed_by_anybody(account: Any, connection: Connection, session: Any, **_:
     cloud_store.claim(connection, session.user_id, session.label, timestamp(account._clock.now()))
 
 
+# --- what people ask ----------------------------------------------------------------------------------------------
+
+_file = sync.archive.filing.write
+
+
+async def _filed_later(*given: Any) -> Filed:
+    """Says that an archive is written and writes it a second later."""
+
+    async def later() -> None:
+        await asyncio.sleep(1.0)
+        await _file(*given)
+
+    task = asyncio.get_running_loop().create_task(later())
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return Filed(0, "")
+
+
 def _does_nothing(*_: Any, **__: Any) -> Any:
     return None
 
@@ -304,4 +331,8 @@ BUGS: Final = (
         ((sync.switch, "other_home", _at_home_everywhere), (sync.cloud.account.Account, "_claim", _claimed_by_anybody)),
         4,
     ),
+    Bug("a wish to forget leaves the server's row", ((sync.cloud.memory, "_forget", _does_nothing),), 13, asks=True),
+    Bug("a search answers what was forgotten", ((sync.recall.view, "_take_away", _does_nothing),), 13, asks=True),
+    Bug("an archive is written after the log let go", ((sync.retention.room, "write", _filed_later),), 67, asks=True),
+    Bug("an archive's place is not synced", ((sync.archive.filing, "sync_folder", _does_nothing),), 67, asks=True),
 )

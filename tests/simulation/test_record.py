@@ -1,7 +1,7 @@
 """What RESULTS.md and the README say of the long run is what the run has found."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests.simulation.history import KINDS
@@ -35,6 +35,9 @@ def test_a_run_without_a_failure_has_a_bound_and_one_with_a_failure_names_it(tmp
     bad = Record.of([result(1, "a: w1x is not in the document"), result(2)], {2: "other"}, [None], seconds=2.0)
     assert (bad.bound, bad.failed, bad.unlike, bad.broken["lost"], bad.bugs.found) == (None, [1], [2], 1, 0)
     assert "1 histories broke a promise: 1." in page(bad)
+    assert "search" not in page(bad)
+    asking = Record.of([replace(result(1), kinds=("asking", "torn"))], {}, [], seconds=2.0)
+    assert "in 1 of them people also search" in page(asking)
     kept = tmp_path / "results.json"
     kept.write_text(json.dumps(asdict(bad)), "utf-8")
     assert page(Record.read(kept)) == page(bad)

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync.errors import XiaobaiError
-from tests.simulation import acts, oracle
+from tests.simulation import acts, asking, oracle, promises
 from tests.simulation.device import Device, Surroundings
-from tests.simulation.history import Plan, Step, planned
+from tests.simulation.history import ASKED_FROM, ASKING, Plan, Step, planned
 from tests.simulation.ledger import Ledger
 from tests.simulation.machine import DeviceClock, Machine, ProcessDied
 from tests.simulation.network import Line, SimulatedServer
@@ -69,6 +69,7 @@ class World:
             push_events=chance.choice([2, 20, 200]),
         )
         self.devices: list[Device] = []
+        self.is_asking = ASKING in plan.kinds
         self.at = 0  # the number of the step that was begun last
         self.copied = False  # whether two devices may have one session
         self._under_way: set[asyncio.Task[None]] = set()
@@ -114,12 +115,14 @@ class World:
     async def _step(self, step: Step) -> None:
         device = self.devices[step.device]
         chance = random.Random(f"{self.plan.seed} step {step.number}")
-        self.at = step.number
+        if step.number < ASKED_FROM:  # those in between are of the step before them
+            self.at = step.number
         self.tell(f"step {step.number} {step.action} on {device.name}")
         if step.fuse is not None and device.life is not None:
             device.life.process.fuse = step.fuse
         patience = chance.choice([0.0, 1.0, 10.0, 30.0])
-        await self.acted(device, acts.ACTS[step.action](self, device, step, chance), patience)
+        act = acts.ACTS.get(step.action) or asking.ACTS[step.action]
+        await self.acted(device, act(self, device, step, chance), patience)
         await asyncio.sleep(step.gap)
 
     async def acted(self, device: Device, act: Coroutine[Any, Any, None], patience: float) -> None:
@@ -198,10 +201,19 @@ class World:
                 await self.acted(device, acts.round_of(self, device), PATIENCE)
             if self.stand() == before:
                 break  # nothing moved any more, so nothing will
+        await self._judged()
+
+    async def _judged(self) -> None:
+        """Ask every program what it shows, end them all, and look at what they leave behind."""
         views = {device.name: await acts.views(device) for device in self.devices}
+        pages = {device.name: await asking.pages(self, device) for device in self.devices if self.is_asking}
+        for device in self.devices if self.is_asking else ():
+            await self.acted(device, asking.last_questions(self, device), PATIENCE)
         for device in self.devices:
             await device.left()
-        self.defects += oracle.defects(self, views)
+        held = oracle.read(self)
+        self.defects += oracle.defects(self, views, held)
+        self.defects += promises.defects(self, held, pages) if self.is_asking else []
 
     def _in_turn(self, number: int) -> list[Device]:
         """Copies of a home speak for one device in turn: another one begins each time. They are the last."""

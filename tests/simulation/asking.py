@@ -1,0 +1,336 @@
+"""What people do besides talking and typing, through the doors of a client: search, daily records, forget, archive.
+
+What a search answers, and what retention takes, is held against the database as it lies at that moment; the rest is
+`promises.py`'s. A word that somebody wished to forget may be said anew by whoever still sees it, in a buffer, on a page
+or in a request that is sent again: such words are noted (`Ledger.says_anew`) and nothing is expected of them.
+"""
+
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bridge.methods import daily, events, forgetting, recall, retention
+from bridge.methods.door import Door, OpenDoor
+from bridge.methods.table import Context
+from sync.app import App
+from sync.log.model import EXPIRED, FORGOTTEN
+from sync.published.daily import DailyRecordJson
+from sync.published.recall import SearchJson
+from tests.simulation.device import Device
+from tests.simulation.history import Step
+from tests.simulation.home import Said
+from tests.simulation.ledger import Fact, words_of
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+Act = Callable[["World", Device, Step, random.Random], Coroutine[Any, Any, None]]
+
+READER: Final = "reader"  # a program of somebody else that follows the log
+TWO_DAYS: Final = 2 * 86_400.0
+FACTS: Final = "### 关键信息"  # of a page: above a session's bullets
+SESSION: Final = "## Session"
+LAST_QUESTIONS: Final = 2  # of each sort, on each device
+SAYS: Final = frozenset(
+    {"exchange_recorded", "note_taken", "lesson_learned", "entry_added", "entry_edited"}
+    | {"session_recorded", "session_edited"}
+)
+
+
+def _door(app: App) -> Context[Door]:
+    return Context(OpenDoor(app))
+
+
+def _owner(device: Device, app: App) -> str | None:
+    """Of the profile that is open."""
+    return dict(device.profiles()).get(app.log.database.path)
+
+
+# --- search -------------------------------------------------------------------------------------------------------
+
+
+async def search(world: "World", device: Device, _: Step, chance: random.Random) -> None:
+    app = await device.started()
+    if app is None:
+        return
+    words = sorted(_findable(world, device.said(app.log.database.path)))
+    if words:
+        await _searched(world, device, app, chance.choice(words))
+
+
+async def last_questions(world: "World", device: Device) -> None:
+    """When everybody is level: what is kept is found, what was forgotten is not."""
+    app = device.app
+    if app is None or not (device.has_index(app.log.database.path) or device is world.devices[0]):
+        return
+    chance = random.Random(f"{world.plan.seed} last questions {device.name}")
+    words = sorted(_findable(world, device.said(app.log.database.path)))
+    gone = sorted(set().union(*world.ledger.forgotten.values()))
+    for asked in (words, gone):
+        for word in chance.sample(asked, min(LAST_QUESTIONS, len(asked))):
+            await _searched(world, device, app, word)
+
+
+async def _searched(world: "World", device: Device, app: App, word: str) -> None:
+    database = app.log.database.path
+    before = device.said(database)
+    found: SearchJson | None = None
+
+    async def searching() -> None:
+        nonlocal found
+        found = await recall.search(_door(app), recall.Search(query=word))
+
+    if not await world.within(device, f"search {word}", searching) or found is None:
+        return
+    event_id = _findable(world, before).get(word)
+    told = set(words_of("\n".join(text for hit in found["hits"] for text in (hit["text"], *hit["around"]))))
+    told_of = {name for hit in found["hits"] for name in (hit["eventId"], *hit["also"])}
+    kept = event_id is not None and _findable(world, device.said(database)).get(word) == event_id
+    if kept and word not in told and event_id not in told_of:
+        world.blame(f"{device.name}: a search for {word} does not find {event_id}")
+    if forgotten := sorted(told & gone(world, before)):
+        world.blame(f"{device.name}: a search for {word} finds {forgotten[0]}, which was forgotten")
+    owners, owner = world.ledger.owners(), _owner(device, app)
+    strange = sorted(word for word in told if owners.get(word) not in {None, owner})
+    if strange and owner is not None:
+        world.blame(f"{device.name}: a search of {owner} holds {strange[0]} of {owners[strange[0]]}")
+
+
+def _findable(world: "World", rows: Mapping[str, Said]) -> dict[str, str]:
+    """The words that a search must find here, and the event that says each."""
+    spoken = ("entry_edited", "entry_removed")  # an exchange's lines have ids that begin with its own
+    touched = {str(row.names.get("entry_id")).rpartition(".")[0] for row in rows.values() if row.type in spoken}
+    found: dict[str, str] = {}
+    for fact in world.ledger.facts:
+        row = rows.get(fact.event_id or "")
+        if row is None or fact.event_id is None or fact.event_id in touched:
+            continue
+        if row.type.startswith("session_") and fact.record is None:
+            continue  # changed since, perhaps by several at once
+        found |= dict.fromkeys(row.words.intersection(fact.words), fact.event_id)
+    return found
+
+
+def gone(world: "World", rows: Mapping[str, Said]) -> set[str]:
+    """The words that must be nowhere where these events are."""
+    named = {name for row in rows.values() if row.type == FORGOTTEN for name in row.names.get("event_ids", ())}
+    return world.ledger.gone(named)
+
+
+# --- daily records ------------------------------------------------------------------------------------------------
+
+
+async def remember(world: "World", device: Device, _: Step, __: random.Random) -> None:
+    """Somebody has the program note a conversation."""
+    app = await device.started()
+    if app is None:
+        return
+    topic, said = world.ledger.sentence(2), world.ledger.sentence(2)
+    words = tuple(words_of(f"{topic} {said}"))
+    fact = world.ledger.add(Fact(words, device.name, _owner(device, app), world.at, shown=False, must=False))
+
+    async def adding() -> None:
+        done = await daily.add(_door(app), daily.Adding(summary=daily.Summary(topic=topic, facts=(said,))))
+        fact.event_id = done["eventId"]
+        fact.record = done["record"]["id"] if done["record"] else None
+
+    fact.must = await world.within(device, "remember", adding)
+    fact.step = world.at
+
+
+async def edit_page(world: "World", device: Device, _: Step, chance: random.Random) -> None:
+    """Somebody opens a day's page in an editor, writes a line into a session or takes one away."""
+    app = await device.started()
+    if app is None or device.page_marker().get("profile") != app.profile.name or not (files := device.page_files()):
+        return
+    path = chance.choice(files)
+    lines = path.read_text("utf-8").split("\n")
+    places = [at for at, line in enumerate(lines) if line == FACTS]
+    if not places:
+        return
+    at = chance.choice(places)
+    begins = max(number for number, line in enumerate(lines[:at]) if line.startswith(SESSION))
+    ends = next((number for number in range(at, len(lines)) if lines[number].startswith(SESSION)), len(lines))
+    record = _record_of(world, "\n".join(lines[begins:ends]))
+    if chance.random() < 0.25:
+        if record is not None:
+            world.ledger.changes(record, whole=True)
+        await _written(world, device, app, path, lines[:begins] + lines[ends:])
+        return
+    if record is not None:
+        world.ledger.changes(record)
+    words = world.ledger.sentence(2)
+    fact = Fact(tuple(words_of(words)), device.name, _owner(device, app), world.at, shown=False, must=False)
+    world.ledger.add(fact)
+    await _written(world, device, app, path, [*lines[: at + 1], f"- {words}", *lines[at + 1 :]])
+    rows = device.said(app.log.database.path)
+    fact.event_id = next((name for name, row in rows.items() if row.words.issuperset(fact.words)), None)
+    fact.must, fact.step = fact.event_id is not None, world.at  # else it was not seen yet
+    device.page_text = "" if fact.must else device.page_text
+    fact.record = record if fact.must and record is not None and world.ledger.records[record] == 1 else None
+
+
+async def _written(world: "World", device: Device, app: App, path: Path, lines: list[str]) -> None:
+    device.page_text = "\n".join(lines)
+    path.write_text(device.page_text, "utf-8")
+    device.saved(path)
+    await world.within(device, "pages", app.daily().settle)
+
+
+def _record_of(world: "World", text: str) -> str | None:
+    words = set(words_of(text))
+    return next((fact.record for fact in world.ledger.facts if fact.record and words & set(fact.words)), None)
+
+
+async def mark(world: "World", device: Device, _: Step, chance: random.Random) -> None:
+    async def marking(app: App, record: str) -> object:
+        world.ledger.changes(record)
+        return await daily.mark(_door(app), daily.Marking(id=record, mark="important"))
+
+    await _with_record(world, device, chance, "mark", marking)
+
+
+async def put_away(world: "World", device: Device, _: Step, chance: random.Random) -> None:
+    async def removing(app: App, record: str) -> object:
+        world.ledger.changes(record, whole=True)
+        return await daily.remove(_door(app), daily.One(id=record))
+
+    await _with_record(world, device, chance, "put away", removing)
+
+
+async def _with_record(
+    world: "World",
+    device: Device,
+    chance: random.Random,
+    what: str,
+    work: Callable[[App, str], Awaitable[object]],
+) -> None:
+    app = await device.started()
+    if app is None:
+        return
+    found = await _listed(world, device, app)
+    if found and device.app is app:
+        chosen = chance.choice(found)
+        world.ledger.says_anew(str(chosen))
+        await world.within(device, what, lambda: work(app, chosen["id"]))
+
+
+async def _listed(world: "World", device: Device, app: App) -> list[DailyRecordJson]:
+    found: list[DailyRecordJson] = []
+
+    async def listing() -> None:
+        found.extend((await daily.listed(_door(app), daily.Listing()))["records"])
+
+    await world.within(device, "list", listing)
+    return found
+
+
+async def pages(world: "World", device: Device) -> dict[str, str]:
+    """What each day shows here."""
+    app, found = device.app, dict[str, str]()
+    if app is None:
+        return found
+    for day in sorted({record["date"] for record in await _listed(world, device, app)}):
+        found[day] = (await daily.show(_door(app), daily.Showing(date=day)))["text"]
+    return found
+
+
+# --- forget and archive ---------------------------------------------------------------------------------------------
+
+
+async def forget(world: "World", device: Device, _: Step, chance: random.Random) -> None:
+    """One event by its id, or whatever has a certain word."""
+    app = await device.started()
+    if app is None:
+        return
+    before = device.said(app.log.database.path)
+    says = sorted(name for name, row in before.items() if row.type in SAYS and row.words)
+    if not says:
+        return
+    event_id = chance.choice(says)
+    word = chance.choice(sorted(before[event_id].words)) if chance.random() < 0.6 else None
+    named = {name for name, row in before.items() if word in row.words} if word else {event_id}
+    _wished(world, before, named)
+    held: list[str] = []
+
+    async def forgetting_it() -> None:
+        if word is None:
+            held.extend((await events.forget(_door(app), events.Forget(event_ids=[event_id])))["forgotten"])
+        else:
+            asked = forgetting.ForgetMatching(query=word, dry_run=False)
+            held.extend((await forgetting.forget_matching(_door(app), asked))["forgotten"])
+
+    owner = _owner(device, app)
+    done = await world.within(device, f"forget {word or event_id}", forgetting_it)
+    _wished(world, before, held)
+    after = device.said(app.log.database.path)
+    for name in sorted(after.keys() - before.keys()):
+        if done and after[name].type == FORGOTTEN and set(after[name].names["event_ids"]) & named:
+            world.ledger.add(Fact((), device.name, owner, world.at, event_id=name, shown=False))
+
+
+def _wished(world: "World", rows: Mapping[str, Said], named: "set[str] | list[str]") -> None:
+    """Note what goes with these events, and what of it is said elsewhere as well, or is about to be."""
+    said = {name: rows[name].words for name in named if name in rows}
+    world.ledger.forgets(said)
+    lines = {rows[name].names.get("entry_id") for name in said} | {f"{name}.{end}" for name in said for end in "qa"}
+    for device in world.devices:
+        for database, _ in device.profiles():
+            for name, row in device.said(database).items():
+                if name not in said:
+                    world.ledger.says_anew(" ".join(row.words))
+                if row.names.get("entry_id") in lines - {None}:
+                    world.ledger.taken |= row.words
+        world.ledger.says_anew(f"{device.unseen()}\n{device.page.buffer}\n{device.page_text}")
+        world.ledger.says_anew(device.person.buffer if device.person.saving else "")
+    for memory in world.server.memories.values():
+        for event in memory.events:
+            world.ledger.says_anew("" if event.event_id in said else " ".join(words_of(str(event))))
+
+
+async def archive(world: "World", device: Device, _: Step, chance: random.Random) -> None:
+    """What is old goes into an archive; never what a program of somebody else has not read yet."""
+    app = await device.started()
+    if app is None:
+        return
+    database = app.log.database.path
+    if chance.random() < 0.5:
+        world.pass_time(TWO_DAYS)
+        bounds = retention.Bounds(days=1)
+    else:
+        bounds = retention.Bounds(megabytes=0)
+    newest = device.asked(database, "select coalesce(max(position), 0) from events")[0][0]
+    stands = device.asked(database, "select coalesce(max(position), 0) from watermarks where name = ?", READER)[0][0]
+    place = chance.randint(min(stands, newest), newest)
+    if not await world.within(device, "read", lambda: app.log.set_watermark(READER, place)):
+        return
+    expired = _expired(device.said(database))
+    await world.within(device, "archive", lambda: retention.apply(_door(app), bounds))
+    after = device.said(database)
+    unread = list(after)[place:]
+    if early := sorted((_expired(after) - expired).intersection(unread)):
+        world.blame(f"{device.name}: {early[0]} was archived before a follower had read it")
+
+
+def _expired(rows: Mapping[str, Said]) -> set[str]:
+    return {name for row in rows.values() if row.type == EXPIRED for name in row.names["event_ids"]}
+
+
+async def level(world: "World", device: Device, app: App) -> None:
+    """What a running program does besides: the index follows where somebody has asked, pages where there are some."""
+    if device.has_index(app.log.database.path):
+        await world.within(device, "index", app.recall().follow)
+    if device.pages.is_dir():
+        await world.within(device, "pages", app.daily().settle)
+
+
+ACTS: Final[Mapping[str, Act]] = {
+    "search": search,
+    "remember": remember,
+    "edit page": edit_page,
+    "mark": mark,
+    "put away": put_away,
+    "forget": forget,
+    "archive": archive,
+}
