@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sync.log.audit_store import _QUESTIONS
 from sync.log.envelope import to_wire
-from sync.log.model import EXPIRED, FORGOTTEN
+from sync.log.model import EXPIRED, FORGOTTEN, forgotten_by
 from tests.simulation.device import Device
 from tests.simulation.ledger import Fact, words_of
 
@@ -146,6 +146,9 @@ def _converged(world: "World", user: str, profile: Held) -> Iterator[str]:
     if active and profile.cursor != memory.head:
         yield f"{profile.name}: its cursor is at {profile.cursor}, the server's head at {memory.head}"
     gone_here = profile.named(EXPIRED) | profile.named(FORGOTTEN, besides=stored)
+    if not active:  # whoever was away when it was wished has it still
+        unheard = [event for event in memory.events if event.event_id not in profile.events]
+        here -= {name for event in unheard for name in forgotten_by(event)}
     for event_id in sorted(here & stored.keys()):
         row, wire = profile.events[event_id], to_wire(stored[event_id])
         left = not active and row["server_seq"] is None  # a restored server forgot it, and others sent it again since
