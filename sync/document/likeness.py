@@ -29,8 +29,12 @@ _LABEL: Final = re.compile(r"\A[-*+] (?:用户问：|AI 答：)?")
 
 def alike(one: str, other: str) -> bool:
     """Whether two messages say the same in the same words."""
-    words = bare(one)
-    return one == other if not words else words == bare(other)
+    return likened(one) == likened(other)
+
+
+def likened(text: str) -> str:
+    """What messages that are `alike` have in common: their bare words, or all of one that has none."""
+    return bare(text) or text
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -20,7 +20,7 @@ from sqlalchemy import Connection
 from sync.document import store
 from sync.document.capture import EXCHANGE, Exchange, Told, keyed_event_id, repeated_by
 from sync.document.importance import importance_of
-from sync.document.likeness import alike, bare, gives_back, letters, parted
+from sync.document.likeness import alike, bare, gives_back, letters, likened, parted
 from sync.document.model import Document, Snapshot
 from sync.document.preferences import Preference, preferences_in
 from sync.document.summary import ELLIPSIS
@@ -43,13 +43,13 @@ class Weighing:
         self._options = options
         self._version = 0
         self._known = _Known.of(Snapshot(Document()))
-        self._recent: tuple[tuple[str, str, str], ...] = ()  # event id, question, answer; replaced, never changed
+        self._recent: tuple[_Said, ...] = ()  # replaced, never changed: it is read on another thread
 
     def note(self, event: Event) -> None:
         """The exchange is recorded, its transaction committed: what is said next may repeat it."""
         if repeated_by(event) is None and event.payload.get("in_document") is not False:
-            said, answered = event.payload.get("question", ""), event.payload.get("answer", "")
-            self._recent = (*self._recent[1 - NOT_YET_IN :], (event.event_id, str(said), str(answered)))
+            said = _Said(event.event_id, *(str(event.payload.get(side, "")) for side in ("question", "answer")))
+            self._recent = (*self._recent[1 - NOT_YET_IN :], said)
 
     def decide(self, connection: Connection, exchange: Exchange, told: Told) -> dict[str, Any]:
         """Fields for the payload of the exchange's event; none where there is nothing special about it.
@@ -86,12 +86,13 @@ class Weighing:
         return log_store.says(connection, self._log.device_id, EXCHANGE, stated.entry_id)
 
     def _repeated(self, connection: Connection, exchange: Exchange, told: Told) -> dict[str, Any]:
-        recent = [event_id for event_id, asked, _ in self._recent if alike(asked, told.question)]
+        words = likened(told.question)
+        recent = [said.event_id for said in self._recent if said.words == words]
         for event_id in (*self._known.asked.get(bare(told.question), ()), *recent):  # the oldest first
             event = log_store.find(connection, event_id)
             if event is not None and _says_the_same(event, exchange, told):
                 return {"repeats": event_id}
-        just_said = (letters(line) for _, *sides in self._recent for line in sides)
+        just_said = (line for said in self._recent for line in said.lines)
         if gives_back(told.answer, chain(self._known.lines, just_said)):
             return {"recalled": True, "answer": KNOWN_BEFORE}
         return {}
@@ -102,6 +103,15 @@ class Weighing:
         current = store.newest(connection, store.FILE) if number != self._version else None
         if current is not None:
             self._version, self._known = current.number, _Known.of(current.snapshot)
+
+
+class _Said:
+    """An exchange that was recorded just now, ready to be compared."""
+
+    def __init__(self, event_id: str, question: str, answer: str) -> None:
+        self.event_id = event_id
+        self.words = likened(question)
+        self.lines = letters(question), letters(answer)
 
 
 @dataclass(frozen=True, slots=True)
