@@ -145,7 +145,7 @@ class Ledger:
                 self._record(connection, planned, current, Origin.USER)
                 self._append(connection, self._finished(connection, planned.snapshot, current), "forgotten")
             forgetting.carry_out(connection, asked, self._clock)
-            self._past.forget()
+            self._past.forget()  # folded again meanwhile, with what has just been blanked
             if asked.entry_ids:
                 self._fold_again(connection)
 

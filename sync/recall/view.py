@@ -37,7 +37,6 @@ class RecallView:
     def take(self, connection: Connection, events: Sequence[Event]) -> None:
         fresh: list[Row] = []
         withdrawn: Withdrawn | None = None
-        forgot = any(forgotten_by(event) for event in events)
         for event in events:
             found, named = changes(event), forgotten_by(event)
             if named or any(change.entry_id is not None for change in found):
@@ -48,7 +47,7 @@ class RecallView:
                 _take_away(connection, named, withdrawn if event.type != EXPIRED else None)
             fresh += [row for change in found if (row := _row(connection, event, change)) is not None]
         store.put(connection, fresh)
-        if forgot:
+        if withdrawn is not None:
             store.let_go(connection)
             self.forgot = True
 

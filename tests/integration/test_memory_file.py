@@ -43,6 +43,14 @@ class TestSettling:
         assert (desk.file.read_bytes(), desk.file.stat().st_mtime_ns, await desk.versions()) == before
         assert await desk.hand_events() == []
 
+    async def test_a_file_at_rest_is_looked_at_without_a_write(self, desk: Desk) -> None:
+        await desk.say("你好", "好的")
+        await desk.memory.settle()
+        await desk.memory.settle()
+        before = desk.database.token()
+        await desk.memory.settle()
+        assert desk.database.token() == before
+
     async def test_exchanges_of_one_moment_make_one_version(self, desk: Desk) -> None:
         for number in range(5):
             await desk.say(f"问题 {number}")

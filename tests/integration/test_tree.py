@@ -178,7 +178,7 @@ class TestAfterAKill:
         first, end = before[grown], len(whole[str(grown.relative_to(root))])
         ends = [first, *(at + 1 for at, byte in enumerate(grown.read_bytes()) if byte == 0x0A and at >= first)]
         near = {cut for at in ends for cut in range(at - 2, at + 3) if first <= cut <= end}
-        for cut in sorted(near | set(range(first, end, 11)), reverse=True):
+        for cut in sorted(near | set(range(first, end, 11))):
             os.truncate(grown, cut)
             await back_to(device, 6)
             tree = Tree(root, device.log, clock=device.clock)

@@ -205,3 +205,12 @@ def test_a_text_that_does_not_settle_is_refused(monkeypatch: pytest.MonkeyPatch)
     assert REDACTOR.clean("abc") == "[密钥][密钥][密钥]"
     with pytest.raises(RedactionFailed):
         REDACTOR.clean("abc" * 100)
+
+
+def test_what_came_out_clean_is_remembered_and_what_went_in_is_not() -> None:
+    remembering = Redactor()
+    for number in range(2_000):
+        assert remembering.clean(f"打 138{number:08} 找我 {number}") == f"打 [手机号] 找我 {number}"
+        assert remembering.clean(f"打 138{number:08} 找我 {number}") == f"打 [手机号] 找我 {number}"
+    assert len(remembering._clean) <= redactor._REMEMBERED
+    assert all("[手机号]" in text for text in remembering._clean)
