@@ -291,6 +291,7 @@ class TestSources:
         with logged_in(home_a, user) as sidecar:
             sidecar.update("一")
             level(sidecar)
+            in_file(home_a, "用户问：一")  # writing it gives the document a label of its own
             answered = sidecar.load(waitMs=5000)
             assert (answered["source"], answered["stale"]) == ("cloud", False)
             network.cut()
