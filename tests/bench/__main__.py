@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import growth, measures, notes, with_cloud
-from tests.bench.record import Record, figure, page
-from tests.bench.row import Row
+from tests.bench import bench_redaction, growth, measures, notes, searching, with_cloud
+from tests.bench.record import Record, page
+from tests.bench.row import Row, figure
 
 
 def rows(folder: Path) -> Iterator[Row]:
@@ -24,6 +24,8 @@ def rows(folder: Path) -> Iterator[Row]:
     yield from measures.edit_to_event(folder)
     yield from measures.idle(folder)
     yield from with_cloud.rows(folder)
+    yield from searching.rows(folder / "recall")
+    yield from bench_redaction.rows()
 
 
 def main() -> int:
@@ -58,14 +60,7 @@ def main() -> int:
 
 def _told(found: Iterator[Row]) -> Iterator[Row]:
     for row in found:
-        ratio = f"floor {figure(row.floor)}, ratio {row.ratio:.2f}" if row.floor and row.ratio else ""
-        others = ", ".join(f"{name} {figure(value)}" for name, value in row.peers.items())
-        verdict = "met" if row.met else "MISSED"
-        print(
-            f"{row.name:<36} {figure(row.value):>8} {row.unit:<8} {ratio:<28} {others:<24} {row.target:<36} {verdict}",
-            file=sys.stderr,
-            flush=True,
-        )
+        print(row.line, file=sys.stderr, flush=True)
         yield row
 
 

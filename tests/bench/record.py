@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 from tests.bench.growth import Point
 from tests.bench.notes import Peer
 from tests.bench.plot import GROWTH, growth_svg
-from tests.bench.row import Row
+from tests.bench.row import Row, figure
 from tests.cloud import postgres
 from tests.sidecar import REPOSITORY
 
@@ -164,13 +164,6 @@ def _notes(peers: Sequence[Peer]) -> Iterable[str]:
     for peer in peers:
         times = " | ".join(f"{figure(value)} ms" for value in (peer.start_ms, peer.write_ms, peer.read_ms))
         yield f"| {peer.name} | {times} | {figure(peer.rss_mb)} MB |"
-
-
-def figure(value: float) -> str:
-    """Three figures are what such a measurement is worth."""
-    if value >= 100:
-        return f"{float(f'{value:.3g}'):,.0f}"
-    return f"{value:.3g}"
 
 
 def _rounded(value: Any) -> Any:

@@ -21,3 +21,18 @@ class Row:
     @property
     def ratio(self) -> float | None:
         return None if not self.floor else self.value / self.floor
+
+    @property
+    def line(self) -> str:
+        """For a terminal."""
+        ratio = f"floor {figure(self.floor)}, ratio {self.ratio:.2f}" if self.floor and self.ratio else ""
+        others = ", ".join(f"{name} {figure(value)}" for name, value in self.peers.items())
+        measured = f"{self.name:<36} {figure(self.value):>8} {self.unit:<8} {ratio:<28} {others:<24} {self.target:<36}"
+        return f"{measured} {'met' if self.met else 'MISSED'}"
+
+
+def figure(value: float) -> str:
+    """Three figures are what such a measurement is worth."""
+    if value >= 100:
+        return f"{float(f'{value:.3g}'):,.0f}"
+    return f"{value:.3g}"

@@ -9,8 +9,8 @@ import pytest
 from tests.bench.growth import Point
 from tests.bench.notes import Peer
 from tests.bench.plot import GROWTH, growth_svg
-from tests.bench.record import BEGIN, END, PLOT, README, Machine, Record, figure, page, with_page
-from tests.bench.row import Row
+from tests.bench.record import BEGIN, END, PLOT, README, Machine, Record, page, with_page
+from tests.bench.row import Row, figure
 
 MACHINE: Final = Machine(
     cores=2, memory_gb=8.0, kernel="Linux 6.1", python="3.11.7", sqlite="3.45", postgresql="15.8", node="20.1", load=0.4
