@@ -229,50 +229,54 @@ class MemoryFile:
             stands = await self.versions.standing(keep_days=self._keep_days)
             disk = await stable_read(self.path, self._sleep, known=stands.sha256)
             if stands.at_rest and disk and disk.sha256 == stands.sha256:
-                self.notices -= QUESTIONS
-                self._looked = seen
+                self._has_looked(seen, None)
                 return
-            may = await self._take_in(disk)
+            may, question = await self._take_in(disk)
             current = await self.versions.follow(keep_days=self._keep_days if may is _May.WRITE else -1)
-            self._looked = seen  # only now: whoever asks before shall wait until the edit is taken in
+            worth = current if current and await self._worth_writing(disk, current, may) else None
+            if may is _May.WRITE_NEWS and current and worth is None and not current.snapshot.document.is_blank:
+                question = Notice.MISSING if disk is None else Notice.MASS_DELETE
+            self._has_looked(seen, question)
             try:
-                if current is None:  # nothing is known that could stand there: it goes where it is another account's
-                    if disk is not None and may is _May.REPLACE:
-                        await asyncio.to_thread(remove_unchanged, self.path, disk.sha256)
-                elif await self._worth_writing(disk, current, may):
-                    await self._write(disk, current)
+                if worth is not None:
+                    await self._write(disk, worth)
+                elif current is None and disk is not None and may is _May.REPLACE:  # nothing is known to stand there
+                    await asyncio.to_thread(remove_unchanged, self.path, disk.sha256)
             except DocumentChanged:
                 continue
             return
 
-    async def _take_in(self, disk: Probe | None) -> _May:
-        """Make events of what a hand did; says what may be done to the file now."""
-        self.notices -= QUESTIONS
+    def _has_looked(self, seen: Stamp | None, question: Notice | None) -> None:
+        """Only now, with the edit taken in: whoever asks before shall wait. `seen`: the file before it was read."""
+        self.notices = (self.notices - QUESTIONS) | ({question} if question else set())
+        self._looked = seen
+
+    async def _take_in(self, disk: Probe | None) -> tuple[_May, Notice | None]:
+        """Make events of what a hand did; says what may be done to the file now, and what a person has to be asked."""
         current = await self.versions.newest()
         if disk is None:
-            return _May.WRITE_NEWS
+            return _May.WRITE_NEWS, None
         if current is not None and disk.sha256 == current.sha256:
             await self.versions.seen_on_disk(current)
-            return _May.WRITE
+            return _May.WRITE, None
         try:
             document = parse(disk.data)
         except DocumentUntouchable:
-            self.notices.add(Notice.UNTOUCHABLE)
-            return _May.NOTHING
+            return _May.NOTHING, Notice.UNTOUCHABLE
         if document.is_blank:
-            return _May.WRITE_NEWS
+            return _May.WRITE_NEWS, None
         if (stranger := await self._stranger(document)) is not None:
             await asyncio.to_thread(park, stranger.parked, disk.data)
             self.notices.add(Notice.STRANGER)
-            return _May.REPLACE
+            return _May.REPLACE, None
         self.notices.discard(Notice.NOT_UTF8)
         if document.encoding != "utf-8":
             self.notices.add(Notice.NOT_UTF8)  # it is read, and written in its own encoding
         edited = await self.versions.take_in(disk.sha256, document)
         if edited is None:
-            return await _may_with_a_loss(document, self.versions, self.notices)
+            return await _may_with_a_loss(document, self.versions)
         self._note_large(edited)
-        return _May.WRITE
+        return _May.WRITE, None
 
     async def _stranger(self, document: Document) -> Neighbour | None:
         """The other account of this machine that the document belongs to."""
@@ -283,11 +287,7 @@ class MemoryFile:
             return disk is None or disk.sha256 != current.sha256
         if may is _May.NOTHING:
             return False
-        if current.number > (await self.versions.standing()).on_disk:
-            return True
-        if not current.snapshot.document.is_blank:
-            self.notices.add(Notice.MISSING if disk is None else Notice.MASS_DELETE)
-        return False
+        return current.number > (await self.versions.standing()).on_disk
 
     async def _take_in_app_cache(self) -> bytes | None:
         """Make events of what the app wrote into its cache; what it holds, empty for nothing, None where unreadable."""
@@ -334,12 +334,11 @@ class MemoryFile:
             self.notices.add(Notice.LARGE_ENTRY)
 
 
-async def _may_with_a_loss(document: Document, versions: Versions, notices: set[Notice]) -> _May:
+async def _may_with_a_loss(document: Document, versions: Versions) -> tuple[_May, Notice | None]:
     """A person is asked what was meant, unless the file may show what is to be forgotten now: it is written again then.
 
     Later it could no longer be told from an edit, because the versions will not know the lines that it still has.
     """
     if await versions.set_aside(document, to_forget=True):
-        return _May.REPLACE
-    notices.add(Notice.MASS_DELETE)
-    return _May.NOTHING
+        return _May.REPLACE, None
+    return _May.NOTHING, Notice.MASS_DELETE

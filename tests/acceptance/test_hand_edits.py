@@ -236,11 +236,18 @@ class TestLosses:
 
     def test_what_a_killed_write_took_out_is_taken_in_or_parked_by_the_next_start(self, tmp_path: Path) -> None:
         home = Home(tmp_path)
-        saved, damaged = "# AI 对话记忆\n\n## 用户偏好\n\n- 就在写的那一刻存的\n", "\0 damaged"
+        with Sidecar(home) as sidecar:
+            sidecar.update("旧的")
+            in_file(home, "用户问：旧的")
+            loaded = read(home)
+            sidecar.update("新的")
+            in_file(home, "用户问：新的")
+        saved, damaged = loaded.replace(HABITS, HABITS + "- 就在写的那一刻存的\n"), "\0 damaged"
         home.file.with_name(f".{home.file.name}.0a1b2c3d.aside").write_text(saved, "utf-8")
         home.file.with_name(f".{home.file.name}.4e5f6a7b.aside").write_text(damaged, "utf-8")
         with Sidecar(home) as sidecar:
             assert "- 就在写的那一刻存的" in sidecar.load()["document"]
+            in_file(home, "用户问：旧的", "用户问：新的", "- 就在写的那一刻存的")
             warnings = sidecar.call("sync/status")["document"]["warnings"]
             (told,) = [text for text in warnings if text.startswith("documents_parked: 1 in ")]
             (parked,) = Path(told.rpartition(" in ")[2]).glob("*.md")

@@ -1,5 +1,6 @@
 """Everything that can happen between two looks at the file: crashes, editors that save meanwhile, failing disks."""
 
+import asyncio
 import errno
 import os
 import stat
@@ -201,6 +202,23 @@ class TestOthersWriteMeanwhile:
         await desk.memory.settle()
         assert await desk.hand_events() == []
         assert desk.memory.notices == {memory_file.Notice.MASS_DELETE}
+
+    @pytest.mark.parametrize("left", ["# AI 对话记忆\n", "", None], ids=["cut", "emptied", "gone"])
+    async def test_who_finds_the_file_looked_at_finds_the_question(self, desk: Desk, left: str | None) -> None:
+        """Also while it is looked at anew: a question that is still open does not flicker."""
+        await desk.said("一", "二", "三")
+        question = memory_file.Notice.MISSING if left is None else memory_file.Notice.MASS_DELETE
+        if left is None:
+            desk.file.unlink()
+        else:
+            desk.text = left
+        looked: list[set[memory_file.Notice]] = []
+        for _ in range(2):
+            look = asyncio.create_task(desk.memory.settle())
+            while not look.done():
+                await asyncio.sleep(0)
+                looked += [set(desk.memory.notices)] * desk.memory.looked_at
+        assert looked.count({question}) == len(looked) > 0
 
     async def test_a_file_that_is_replaced_under_our_eyes_is_looked_at_again(self, desk: Desk) -> None:
         await desk.said("一")
