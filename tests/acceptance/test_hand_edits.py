@@ -246,8 +246,8 @@ class TestLosses:
         home.file.with_name(f".{home.file.name}.0a1b2c3d.aside").write_text(saved, "utf-8")
         home.file.with_name(f".{home.file.name}.4e5f6a7b.aside").write_text(damaged, "utf-8")
         with Sidecar(home) as sidecar:
-            assert "- 就在写的那一刻存的" in sidecar.load()["document"]
             in_file(home, "用户问：旧的", "用户问：新的", "- 就在写的那一刻存的")
+            assert "- 就在写的那一刻存的" in sidecar.load()["document"]
             warnings = sidecar.call("sync/status")["document"]["warnings"]
             (told,) = [text for text in warnings if text.startswith("documents_parked: 1 in ")]
             (parked,) = Path(told.rpartition(" in ")[2]).glob("*.md")
