@@ -60,25 +60,25 @@ class Edited:
     sha256: str
 
 
+@dataclass(frozen=True, slots=True)
+class Footing:
+    """What all ledgers of one document stand on. `keep`: versions in a ring; `sharing`: None for a device's own."""
+
+    log: Log
+    redactor: Redactor
+    clock: Clock
+    keep: int
+    past: Past
+    sharing: Sharing | None = None
+
+
 class Ledger:
     """The newest version, the log it follows, and the ring it is appended to. For subclasses."""
 
-    def __init__(
-        self,
-        events: Log,
-        redactor: Redactor,
-        *,
-        clock: Clock,
-        keep: int,
-        sharing: Sharing | None = None,
-        past: Past | None = None,
-    ) -> None:
-        self._log = events
-        self._redactor = redactor.for_leaving()
-        self._clock = clock
-        self._keep = keep
-        self._sharing = sharing
-        self._past = past or Past(events, clock)
+    def __init__(self, footing: Footing) -> None:
+        self._log, self._clock, self._keep = footing.log, footing.clock, footing.keep
+        self._redactor = footing.redactor.for_leaving()
+        self._sharing, self._past = footing.sharing, footing.past
 
     async def has_written(self, digest: str) -> bool:
         """Whether bytes with this hash are a version of this document."""

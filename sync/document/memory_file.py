@@ -25,7 +25,7 @@ from sync.document.aside import Aside
 from sync.document.cache_ring import CacheRing
 from sync.document.cloud_versions import CloudVersions
 from sync.document.imports import Imports
-from sync.document.ledger import Edited
+from sync.document.ledger import Edited, Footing
 from sync.document.model import Document, Version, encode
 from sync.document.neighbours import Neighbour, Neighbours, park
 from sync.document.parse import parse
@@ -100,14 +100,12 @@ class MemoryFile:
         self.path = path
         self.notices: set[Notice] = set()
         sharing = Sharing(events, redactor, clock=clock) if options.sharing == "user" else None
-        past, keep = Past(events, clock), options.keep_versions
-        self.versions = Versions(events, redactor, clock=clock, keep=keep, sharing=sharing, past=past)
-        self.cloud = CloudVersions(events, redactor, clock=clock, keep=keep, sharing=sharing, past=past)
+        footing = Footing(events, redactor, clock, options.keep_versions, Past(events, clock), sharing)
+        self.versions, self.cloud, self.imports = Versions(footing), CloudVersions(footing), Imports(footing)
         beside = beside or Beside()
         self._app_cache, self._write_back, self._neighbours = beside.app_cache, beside.write_back, beside.neighbours
         self.aside = Aside(path, beside.parked, self.versions, self._stranger)
-        self.imports = Imports(events, redactor, clock=clock, keep=keep, sharing=sharing, past=past)
-        self._cached = CacheRing(events, clock=clock, keep=keep)
+        self._cached = CacheRing(events, clock=clock, keep=options.keep_versions)
         self._keep_days, self._sleep = options.keep_days, sleep
         self._turn = asyncio.Lock()
         self._looked: Stamp | None = None

@@ -14,26 +14,21 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from sync.clock import Clock
 from sync.document import forgetting, store
 from sync.document.capture import RESTORED
 from sync.document.labels import parse_time
-from sync.document.ledger import Edited, Ledger, folded, start
+from sync.document.ledger import Edited, Footing, Ledger, folded, start
 from sync.document.model import (
     Document,
     Snapshot,
     Version,
     encode,
 )
-from sync.document.past import Past
 from sync.document.plan import choose_base, is_suspicious, plan
-from sync.document.sharing import Sharing
 from sync.errors import InvalidInput
 from sync.files import sha256
 from sync.log import store as log_store
-from sync.log.log import Log
 from sync.log.model import Draft, Origin
-from sync.redaction import Redactor
 
 ON_DISK: Final = "document.on_disk"  # the newest version that was seen in, or written to, the file
 HANDED_OUT: Final = 32  # answers of `load` that an app may base an edit on without their being versions
@@ -76,17 +71,8 @@ class Standing:
 class Versions(Ledger):
     """The versions of one profile's document."""
 
-    def __init__(
-        self,
-        events: Log,
-        redactor: Redactor,
-        *,
-        clock: Clock,
-        keep: int,
-        sharing: Sharing | None = None,
-        past: Past | None = None,
-    ) -> None:
-        super().__init__(events, redactor, clock=clock, keep=keep, sharing=sharing, past=past)
+    def __init__(self, footing: Footing) -> None:
+        super().__init__(footing)
         self._handed_out: dict[str, Snapshot] = {}
         self._cleaned: date | None = None  # the day on which nothing was left to fold
 

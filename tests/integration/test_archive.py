@@ -15,6 +15,8 @@ from sync.archive.model import Taken
 from sync.archive.room import Archive
 from sync.archive.sealed import CHUNK, MAGIC, SALT, TAG
 from sync.document.imports import Imports
+from sync.document.ledger import Footing
+from sync.document.past import Past
 from sync.errors import InvalidInput
 from sync.log.model import Event, Origin
 from tests.archive_samples import CHATGPT, CLAUDE, claude
@@ -41,7 +43,7 @@ def silent(done: int, total: int) -> None:
 
 
 def archive(device: Device) -> Archive:
-    imports = Imports(device.log, REDACTOR, clock=device.clock, keep=200, sharing=None)
+    imports = Imports(Footing(device.log, REDACTOR, device.clock, 200, Past(device.log, device.clock)))
     return Archive(device.log, device.intake, imports, clock=device.clock)
 
 
