@@ -90,6 +90,11 @@ class Account:
         user_id, label = await self.logins.identify(access_token)
         return Session(user_id, label, access_token, None, expires_at)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody was logged in when that was last looked at, here or by a round under way."""
+        return self._session is not None
+
     async def owner_id(self) -> str | None:
         """The user this profile belongs to; None while it is a guest's, empty where damage has hidden it."""
         owner = await self._database.read(store.owner)

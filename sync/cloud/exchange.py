@@ -30,7 +30,7 @@ from sync.cloud.logins import Session
 from sync.cloud.plan import Verdict, batch, by_code, halves, judge
 from sync.cloud.port import FOREIGN, DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.progress import Pulls
-from sync.errors import CloudUnavailable, DeviceConflict, DeviceForked, DeviceKeyInUse, Rejected
+from sync.errors import CloudUnavailable, DeviceConflict, DeviceForked, DeviceKeyInUse, LoginRequired, Rejected
 from sync.log.log import Log
 from sync.log.model import Cursor, Event, Refusal
 from sync.sections import SyncSettings
@@ -120,6 +120,8 @@ class Exchange:
         try:
             done = await self._until_level()
             await self._report()
+            if not self._account.is_open:  # whoever asks now is to hear nothing from that account
+                raise LoginRequired("the login ended while the server was asked")
             return done
         finally:
             self.pulls.over()
@@ -134,8 +136,7 @@ class Exchange:
             session = await self._account.session()
             waiting = await self._waiting(among)
             events = batch(waiting.events, most_events=self._push_events)
-            first = events[0].event_id if events else None
-            stand = (waiting.cursor.epoch, waiting.cursor.seq, first, self._taken_in)
+            stand = (waiting.cursor.epoch, waiting.cursor.seq, events[0].event_id if events else None, self._taken_in)
             if stand in stands or resets > MOST_RESETS:
                 break  # the last answer brought nothing new, so the next one will not either
             stands.add(stand)

@@ -490,6 +490,21 @@ async def test_a_revoked_session_asks_for_a_login_and_capture_goes_on(device: De
     assert set(held(server)) == set(ids)
 
 
+async def test_a_round_that_outlives_its_login_is_no_answer_to_whoever_asks_then(device: Device) -> None:
+    await device.replicator.sync_now()
+    device.cloud.hold()
+    asked = asyncio.create_task(device.replicator.sync_now())
+    await device.cloud.arrival()
+    leaving = asyncio.create_task(device.account.log_out())
+    for _ in iter(lambda: device.account.is_open, False):
+        await asyncio.sleep(0)
+    device.cloud.open.set()
+    with pytest.raises(LoginRequired):
+        await asked
+    await leaving
+    assert device.replicator.state is CloudState.SIGNED_OUT
+
+
 # --- several callers, one round -------------------------------------------------------------------------------
 
 
