@@ -122,7 +122,7 @@ async def _write_noted(file: MemoryFile, *given: Any) -> None:
 
 async def _blind_after_own_write(file: MemoryFile, disk: Any) -> Any:
     if asyncio.get_running_loop().time() - _last_write.get(file.path, -_BLIND) < _BLIND:
-        return sync.document.memory_file._May.WRITE
+        return sync.document.memory_file._May.WRITE, None
     return await _take_in(file, disk)
 
 
