@@ -134,6 +134,22 @@ class TestHand:
             await desk.room.deeds.undo()
             assert sorted(await desk.topics()) == ["一", "手写的"]
 
+    async def test_a_page_without_its_last_session_goes_and_is_not_in_anothers_way(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path / "a") as desk:
+            await desk.keep("一")
+            page = desk.page().read_text("utf-8")
+            await self.edited(desk, page[page.index("\n## Session") :], "")
+            assert await desk.topics() == []
+            assert not desk.page().exists()
+            await desk.room.deeds.undo()
+            await desk.room.settle()
+            assert desk.page().read_text("utf-8") == page
+            await self.edited(desk, page[page.index("\n## Session") :], "")
+            async with open_desk(tmp_path / "b", profile="prof_b") as second:
+                second.places.home = desk.home
+                await second.keep("二")
+                assert "二" in desk.page().read_text("utf-8")
+
     async def test_a_page_that_is_not_understood_is_never_overwritten(self, tmp_path: Path) -> None:
         async with open_desk(tmp_path) as desk:
             await desk.keep("一")

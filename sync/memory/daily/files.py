@@ -36,7 +36,7 @@ from sync.memory.daily.model import Record
 from sync.memory.daily.noted import Noted, write_text
 from sync.memory.daily.numbering import days, numbered, page_of
 from sync.memory.daily.overview import Written, file_name, keywords_json, summary_md
-from sync.memory.daily.page import parts, render
+from sync.memory.daily.page import parse, parts, render
 from sync.memory.daily.places import Place, Places
 from sync.memory.daily.whose import Owner
 
@@ -233,7 +233,7 @@ class Pages:
             found = probe(path)
             if name in names or not bases or found is None or str(path) in self.notices:
                 continue
-            if any(found.data == base.text.encode() for base in bases):
+            if any(found.data == base.text.encode() for base in bases) or _says_nothing(found.data):
                 remove_unchanged(path, found.sha256)
                 self._noted.remove(place.root, name)
                 removed += 1
@@ -283,6 +283,14 @@ def _base(file: Written, text: str) -> Base:
 def _pages_in(root: Path) -> list[str]:
     folder = root / "daily"
     return sorted(entry.name for entry in folder.iterdir() if _PAGE.fullmatch(entry.name)) if folder.is_dir() else []
+
+
+def _says_nothing(data: bytes) -> bool:
+    """Whether no session is left in a page: a hand took out the last one."""
+    try:
+        return not parse(data.decode("utf-8")).notes
+    except (UnicodeDecodeError, InvalidInput):
+        return False
 
 
 def _project_of(records: Iterable[Record]) -> str | None:
