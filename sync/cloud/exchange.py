@@ -11,6 +11,9 @@ for that one, and nothing else waits with it.
 Where another program has written this device's document on the server, its text is read and taken in as events before
 ours goes over it, with the hash of what was read: a later write of that program is foreign again. Text that could not
 be taken in stays there, and so does the question about it.
+
+A document may change without an event of our own (a shared one, a line that was forgotten), so ours names the text that
+it replaces. A server without the newest migration keeps that text until we say something; it is asked no second time.
 """
 
 import logging
@@ -28,7 +31,7 @@ from sync.cloud.authorized import authorized
 from sync.cloud.device_key import DeviceKey
 from sync.cloud.logins import Session
 from sync.cloud.plan import Verdict, batch, by_code, halves, judge
-from sync.cloud.port import FOREIGN, DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.port import FOREIGN, STALE, DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.progress import Pulls
 from sync.errors import CloudUnavailable, DeviceConflict, DeviceForked, DeviceKeyInUse, LoginRequired, Rejected
 from sync.log.log import Log
@@ -100,7 +103,7 @@ class Exchange:
         self._reported: dict[str, int] = {}  # what the server was last told of the quarantine
         self.pulls = Pulls()
         self._settled_snapshot: str | None = None  # hash of the document the server has stored, or refused for good
-        self._taken_in: str | None = None  # hash of the foreign document that ours has and goes over
+        self._base: str | None = None  # hash of what stands there that ours may go over: taken in, or our own
 
     @property
     def replica_id(self) -> str:
@@ -136,7 +139,7 @@ class Exchange:
             session = await self._account.session()
             waiting = await self._waiting(among)
             events = batch(waiting.events, most_events=self._push_events)
-            stand = (waiting.cursor.epoch, waiting.cursor.seq, events[0].event_id if events else None, self._taken_in)
+            stand = (waiting.cursor.epoch, waiting.cursor.seq, events[0].event_id if events else None, self._base)
             if stand in stands or resets > MOST_RESETS:
                 break  # the last answer brought nothing new, so the next one will not either
             stands.add(stand)
@@ -158,7 +161,7 @@ class Exchange:
             self.pulls.moved(waiting.cursor, verdict)
             resets += verdict.reset
             done = done.and_then(did)
-            owed = device_id == self._log.device_id and await self._take_in_foreign(session, answer)
+            owed = device_id == self._log.device_id and await self._is_owed(session, answer)
             if verdict.caught_up and not owed and not await self._is_more(among):
                 return done
         raise CloudUnavailable("the server's answers lead nowhere")
@@ -241,7 +244,7 @@ class Exchange:
         if snapshot is not None and snapshot.content_sha256 == self._settled_snapshot:
             snapshot = None
         if snapshot is not None:
-            snapshot = replace(snapshot, base_sha256=self._taken_in)
+            snapshot = replace(snapshot, base_sha256=self._base)
         request = SyncRequest(
             device_id=device_id,
             replica_id=self._facts.replica_id,
@@ -259,22 +262,22 @@ class Exchange:
             if not events and snapshot is None:
                 raise
             return await self._without_culprit(session, request, error)
-        if snapshot is not None and answer.snapshot != FOREIGN:
-            self._settled_snapshot = snapshot.content_sha256
+        if snapshot is not None and answer.snapshot not in {FOREIGN, STALE}:
+            self._settled_snapshot = self._base = snapshot.content_sha256
             await self._document.stored()
         return answer, 0
 
-    async def _take_in_foreign(self, session: Session, answer: SyncAnswer) -> bool:
-        """Read what another program wrote and take it in. Whether our document is now owed to the server."""
-        if answer.snapshot != FOREIGN:
+    async def _is_owed(self, session: Session, answer: SyncAnswer) -> bool:
+        """Read what stands in the place of our document and take in another program's. Whether ours is owed now."""
+        if answer.snapshot not in {FOREIGN, STALE}:
             return False
-        device_id = self._log.device_id
-        stored = await self._ask(session, lambda good: self._account.cloud.read_document(good, device_id))
-        if stored is None or not await self._document.take_in_foreign(stored.content):
+        stored = await self._ask(session, lambda good: self._account.cloud.read_document(good, self._log.device_id))
+        is_foreign = stored is not None and stored.replica_id is None
+        if stored is None or (is_foreign and not await self._document.take_in_foreign(stored.content)):
             return False
-        owed = stored.content_sha256 != self._taken_in
+        owed = stored.content_sha256 != self._base
         if owed:
-            self._taken_in, self._settled_snapshot = stored.content_sha256, None
+            self._base, self._settled_snapshot = stored.content_sha256, None
         return owed
 
     async def _without_culprit(self, session: Session, request: SyncRequest, why: Rejected) -> tuple[SyncAnswer, int]:

@@ -216,7 +216,7 @@ class MemoryCloud:
     async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:
         self._server.check_reachable()
         held = self._server.memory_of(session).documents.get(device_id)
-        return None if held is None else StoredDocument(held.content, held.content_sha256)
+        return None if held is None else StoredDocument(held.content, held.content_sha256, held.replica_id)
 
     async def reachable(self) -> bool:
         return not self._server.down

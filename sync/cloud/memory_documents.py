@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from hashlib import sha256
 
-from sync.cloud.port import FOREIGN, SyncRequest
+from sync.cloud.port import FOREIGN, STALE, SnapshotRow, SyncRequest
 
 
 @dataclass
@@ -19,18 +19,27 @@ class Document:
 def write(documents: dict[str, Document], request: SyncRequest) -> str | None:
     """What became of the document; without one, only that another program's text stands there."""
     held, sent = documents.get(request.device_id), request.snapshot
-    if held is not None and held.replica_id is None:
-        free = sent is not None and held.content_sha256 in {sent.content_sha256, sent.base_sha256}
-        if sent is None or not free:
-            return FOREIGN
-    elif sent is None:
-        return None
-    elif held is not None and held.replica_id == request.replica_id and held.through >= sent.through_replica_seq:
-        return "kept"
+    if sent is None:
+        return FOREIGN if held is not None and held.replica_id is None else None
+    if held is not None and (refusal := _refusal(held, sent, request.replica_id)) is not None:
+        return refusal
     documents[request.device_id] = Document(
         sent.content, sent.content_sha256, request.replica_id, sent.through_replica_seq
     )
     return "written"
+
+
+def _refusal(held: Document, sent: SnapshotRow, replica_id: str) -> str | None:
+    """Why the text that stands there stays."""
+    if held.replica_id is None:
+        return None if held.content_sha256 in {sent.content_sha256, sent.base_sha256} else FOREIGN
+    if held.replica_id != replica_id or held.through < sent.through_replica_seq:
+        return None
+    if held.through > sent.through_replica_seq:
+        return "kept"
+    if held.content_sha256 == sent.base_sha256:
+        return None
+    return "kept" if held.content_sha256 == sent.content_sha256 else STALE
 
 
 def overwrite(documents: dict[str, Document], device_id: str, content: str) -> None:

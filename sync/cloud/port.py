@@ -13,6 +13,7 @@ from sync.log.model import Event
 from sync.redaction import Clean
 
 FOREIGN: Final = "foreign"  # somebody else wrote the device's document since this program read it
+STALE: Final = "stale"  # an older text of this replica stands there under the same number, and was not named
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,8 @@ class DeviceRow:
 class SnapshotRow:
     """The device's document as it may leave: redacted. `through_replica_seq`: the last own event it contains.
 
-    `base_sha256`: the foreign text that was read and taken in; only that one may be written over.
+    `base_sha256`: the text there that this one may go over: a foreign one that was read and taken in, or one of this
+    replica's own with the same `through_replica_seq`.
     """
 
     content: Clean
@@ -56,10 +58,11 @@ class SnapshotRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """The device's document as it stands on the server, whoever wrote it."""
+    """The device's document as it stands on the server; `replica_id` is None where another program wrote it."""
 
     content: str
     content_sha256: str | None
+    replica_id: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ class SyncRequest:
 class SyncAnswer:
     """What the server holds: `acked` pairs of event id and number, `events` after the cursor without a gap.
 
-    `snapshot`: what became of the document: written, kept, or FOREIGN, which is told without a document as well.
+    `snapshot`: what became of the document: written, kept, STALE, or FOREIGN, which is told without a document as well.
     """
 
     epoch: str

@@ -24,6 +24,7 @@ MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {
         "20261122000600_ai_memory_admin.sql",
         "20261122000700_ai_memory_cursor_time.sql",
         "20261122000900_ai_memory_schema_2.sql",
+        "20261122001000_ai_memory_document_base.sql",  # a project without it works, see `cloud.exchange`
     ),
 }
 NEEDED: Final = max(MIGRATIONS)

@@ -145,7 +145,7 @@ class SupabaseCloud:
 
     async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:
         table = self._client(session).from_("ai_memory")
-        value = await self._told(table.select("content,content_sha256").eq("device_id", device_id).execute())
+        value = await self._told(table.select("content,content_sha256,replica_id").eq("device_id", device_id).execute())
         try:
             rows = msgspec.convert(value, list[StoredDocument])
         except msgspec.ValidationError as error:

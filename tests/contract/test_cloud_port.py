@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sync.cloud.logins import Session
-from sync.cloud.port import FOREIGN, DeviceFacts, DeviceRow, SnapshotRow, StoredDocument, SyncAnswer, SyncRequest
+from sync.cloud.port import FOREIGN, STALE, DeviceFacts, DeviceRow, SnapshotRow, StoredDocument, SyncAnswer, SyncRequest
 from sync.errors import (
     DeviceConflict,
     DeviceForked,
@@ -37,9 +37,14 @@ def key(number: int) -> str:
     return "ed25519:" + base64.b64encode(bytes([number] * 32)).decode()
 
 
-def snapshot(content: str, through: int) -> SnapshotRow:
+def snapshot(content: str, through: int, over: str | None = None) -> SnapshotRow:
+    """`over`: the content it may be written over."""
     clean = REDACTOR.clean(content)
-    return SnapshotRow(clean, hashlib.sha256(clean.encode()).hexdigest(), through)
+    return SnapshotRow(clean, hashed(clean), through, None if over is None else hashed(over))
+
+
+def hashed(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 @dataclass
@@ -526,6 +531,24 @@ async def test_a_document_is_stored_only_when_it_is_newer(client: Client) -> Non
         assert held() == "# 三\n"
 
 
+async def test_under_the_same_number_only_the_text_that_is_named_is_written_over(client: Client) -> None:
+    async def told(content: str, through: int, over: str | None = None) -> tuple[str | None, str | None]:
+        answer = await client.sync(snapshot=snapshot(content, through, over))
+        return answer.snapshot, client.world.document(client.person, client.device)
+
+    assert await told("# 一二\n", 2) == ("written", "# 一二\n")
+    assert await told("# 一\n", 2) == (STALE, "# 一二\n")
+    assert await told("# 一\n", 2, over="# 别的\n") == (STALE, "# 一二\n")
+    stored = await client.world.cloud.read_document(client.session, client.device)
+    assert stored == StoredDocument("# 一二\n", hashed("# 一二\n"), client.replica)
+    assert await told("# 一\n", 2, over="# 一二\n") == ("written", "# 一\n")
+    assert (await client.sync()).snapshot is None, "it is not taken for another program's"
+    assert await told("# 一\n", 2, over="# 一二\n") == ("kept", "# 一\n"), "the same again, late"
+    assert await told("# 一二\n", 2) == (STALE, "# 一\n"), "the first again, late"
+    assert await told("# 零\n", 1, over="# 一\n") == ("kept", "# 一\n"), "of an older number, whatever it names"
+    assert await told("# 一三\n", 3, over="# 别的\n") == ("written", "# 一三\n")
+
+
 async def test_an_heir_of_the_device_replaces_the_document(client: Client) -> None:
     await client.sync(snapshot=snapshot("# 旧\n", 9))
     client.world.fall_silent(client.person, client.device)
@@ -565,7 +588,7 @@ async def test_a_document_that_another_program_wrote_is_told_at_every_call_and_r
     assert (await client.sync()).snapshot == FOREIGN
     assert (await client.sync(client.event(1), snapshot=snapshot("# 我们的，新\n", 2))).snapshot == FOREIGN
     stored = await client.world.cloud.read_document(client.session, client.device)
-    assert stored == StoredDocument("# 原版应用的\n", hashlib.sha256("# 原版应用的\n".encode()).hexdigest())
+    assert stored == StoredDocument("# 原版应用的\n", hashed("# 原版应用的\n"), None)
 
 
 async def test_only_the_foreign_document_that_was_read_is_written_over(client: Client) -> None:

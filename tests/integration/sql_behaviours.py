@@ -176,6 +176,10 @@ def text_that_nobody_has_read_is_not_written_over(stage: Stage) -> None:
     seen = document("# foreign", 0)["content_sha256"]
     assert stage.push(snapshot=document("# mine\n", 100, base_sha256=seen))["snapshot"] == "written"
     assert stage.push(snapshot=document("# older\n", 50))["snapshot"] == "kept"
+    assert stage.push(snapshot=document("# as old\n", 100))["snapshot"] == "stale"
+    base = document("# mine\n", 100)["content_sha256"]
+    assert stage.push(snapshot=document("# forgotten\n", 100, base_sha256=base))["snapshot"] == "written"
+    assert "snapshot" not in stage.push()
 
 
 def a_document_keeps_its_device(stage: Stage) -> None:

@@ -326,7 +326,22 @@ RULES: Final = (
     Mutant(
         "an older document replaces a newer one",
         "a late answer undoes what came after it",
-        (_private("write_document", "or doc.through_replica_seq < excluded.through_replica_seq", "or true"),),
+        (_private("write_document", "else doc.through_replica_seq < excluded.through_replica_seq", "else true"),),
+    ),
+    Mutant(
+        "of two documents under one number the later to arrive wins",
+        "a late request brings back what was forgotten",
+        (_private("write_document", "then doc.content_sha256 = v_base", "then true"),),
+    ),
+    Mutant(
+        "a document never changes without a new event",
+        "what was forgotten stays in it",
+        (_private("write_document", "then doc.content_sha256 = v_base", "then false"),),
+    ),
+    Mutant(
+        "our own text is marked as foreign",
+        "it would be taken in again, forgotten lines and all",
+        (_private("tend_document", "and new.content_sha256 is not distinct from old.content_sha256", ""),),
     ),
     Mutant(
         "a wish to forget is stored and not obeyed",

@@ -14,7 +14,7 @@ import pytest
 from sync.cloud.exchange import Round
 from sync.cloud.memory import MemoryServer
 from sync.cloud.plan import BREAKER_FAILURES, LONGEST_REST
-from sync.cloud.port import SnapshotRow, SyncAnswer
+from sync.cloud.port import STALE, SnapshotRow, SyncAnswer
 from sync.cloud.replicator import CloudState
 from sync.errors import (
     CloudError,
@@ -634,3 +634,55 @@ async def test_a_foreign_document_stays_as_long_as_ours_cannot_replace_it(device
         await device.replicator.sync_now()
     assert server.memories[USER].documents["device-a"].content == "# 别的程序\n"
     assert (await device.log.outbox()).pending == 0
+
+
+async def test_a_document_that_changes_without_an_event_goes_over_the_one_it_was(
+    device: Device, server: MemoryServer
+) -> None:
+    """As one does that others share, or that loses a line of somebody else's which was forgotten."""
+    for content in ("# 一二\n", "# 一\n", "# 一三\n"):
+        device.documents.append(document(content, 1))
+        await device.replicator.sync_now()
+        assert server.memories[USER].documents["device-a"].content == content
+    assert "read_document" not in device.cloud.calls
+    assert device.foreign == []
+
+
+async def test_after_a_restart_it_asks_what_stands_there_and_goes_over_that(
+    tmp_path: Path, server: MemoryServer, clock: FixedClock
+) -> None:
+    for content in ("# 一二\n", "# 一\n"):
+        async with open_device(tmp_path / "a", server, clock=clock) as device:
+            await device.log_in()
+            device.documents.append(document(content, 1))
+            await device.replicator.sync_now()
+            assert server.memories[USER].documents["device-a"].content == content
+            assert device.foreign == []
+    assert device.cloud.count("read_document") == 1
+
+
+async def test_what_another_program_writes_before_that_look_is_taken_in(
+    tmp_path: Path, server: MemoryServer, clock: FixedClock
+) -> None:
+    def meanwhile(answer: SyncAnswer) -> SyncAnswer:
+        if answer.snapshot == STALE:
+            server.write_document(USER, "device-a", "# 别的程序\n")
+        return answer
+
+    for content in ("# 一二\n", "# 一\n"):
+        async with open_device(tmp_path / "a", server, clock=clock) as device:
+            await device.log_in()
+            device.cloud.change = meanwhile
+            device.documents.append(document(content, 1))
+            await device.replicator.sync_now()
+    assert device.foreign == ["# 别的程序\n"]
+    assert server.memories[USER].documents["device-a"].content == "# 一\n"
+
+
+async def test_an_older_server_that_keeps_the_document_is_not_asked_again(device: Device) -> None:
+    device.cloud.change = lambda answer: replace(answer, snapshot=answer.snapshot and "kept")
+    device.documents.append(document("# 一\n", 1))
+    for _ in range(3):
+        await device.replicator.sync_now()
+    assert [request.snapshot is not None for request in device.cloud.requests] == [True, False, False]
+    assert "read_document" not in device.cloud.calls

@@ -277,13 +277,28 @@ def content(cloud: Cloud, user: Account) -> Any:
 def test_a_document_is_written_only_if_it_is_newer_for_its_replica(cloud: Cloud, user: Account) -> None:
     assert user.sync(snapshot=document("# two\n", 2))["snapshot"] == "written"
     assert user.sync(snapshot=document("# one\n", 1))["snapshot"] == "kept"
-    assert user.sync(snapshot=document("# also two\n", 2))["snapshot"] == "kept"
+    assert user.sync(snapshot=document("# two\n", 2))["snapshot"] == "kept"
+    assert user.sync(snapshot=document("# also two\n", 2))["snapshot"] == "stale"
     assert content(cloud, user) == "# two\n"
     assert user.sync(snapshot=document("# three\n", 3))["snapshot"] == "written"
     user.register(replica="r2", p_takeover="r1")
     assert user.sync(replica="r2", snapshot=document("# restored\n", 1))["snapshot"] == "written"
     assert content(cloud, user) == "# restored\n"
     assert "snapshot" not in user.sync()
+
+
+def test_under_the_same_number_a_text_goes_over_the_one_it_names_and_stays_ours(cloud: Cloud, user: Account) -> None:
+    user.sync(snapshot=document("# one, two\n", 2))
+    seen = document("# one, two\n", 2)["content_sha256"]
+    shorter = document("# one\n", 2, base_sha256=seen)
+    assert user.sync(snapshot=shorter)["snapshot"] == "written"
+    assert "snapshot" not in user.sync(), "not foreign"
+    assert user.sync(snapshot=document("# one, two\n", 2, base_sha256=seen))["snapshot"] == "stale"
+    assert content(cloud, user) == "# one\n"
+    user.rows("update public.ai_memory set content = %s", "# one, two\n")
+    assert user.sync()["snapshot"] == "foreign"
+    ours = document("# one\n", 2, base_sha256=shorter["content_sha256"])
+    assert user.sync(snapshot=ours)["snapshot"] == "foreign", "the app's text was not read, though it is as one of ours"
 
 
 def test_text_of_the_original_app_is_not_overwritten_unseen(cloud: Cloud, user: Account) -> None:
