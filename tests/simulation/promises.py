@@ -75,8 +75,6 @@ def _forgotten_there(world: "World") -> Iterator[str]:
                 yield f"{user}: {event.event_id} was to be forgotten and is still on the server"
             if found := sorted(gone.intersection(words_of(str(event)))):
                 yield f"{user}: {found[0]} was forgotten and stands in {event.event_id} on the server"
-        if world.plan.sharing == "user":
-            continue  # a copy there is replaced with the device's next word of its own, and it may say nothing any more
         for device in world.devices:
             if device.last_owner != user or revoked(world, user, device) or device.began_anew:
                 continue
@@ -90,7 +88,8 @@ def _forgotten_there(world: "World") -> Iterator[str]:
 
 def _archived(world: "World", profile: Held) -> Iterator[str]:
     """What retention took is in an archive and no longer in the log; nothing else is missing there."""
-    taken, kept, forgotten = profile.named(EXPIRED), profile.archived, profile.named(FORGOTTEN)
+    taken, kept = profile.named(EXPIRED), profile.archived
+    wished = profile.named(FORGOTTEN) | world.ledger.forgotten.keys()  # the server may refuse the wish
     stored = {event.event_id: event for _, memory in memories(world) for event in memory.events}
     for event_id in sorted(taken & profile.events.keys()):
         if profile.events[event_id]["payload"] != "{}":
@@ -100,7 +99,7 @@ def _archived(world: "World", profile: Held) -> Iterator[str]:
         elif event_id in stored and stored[event_id].payload not in ({}, json.loads(kept[event_id])["payload"]):
             yield f"{profile.name}: {event_id} differs in the archive and on the server"
     for event_id, row in profile.events.items():
-        if row["payload"] == "{}" and event_id not in taken | forgotten and world.ledger.said_something(event_id):
+        if row["payload"] == "{}" and event_id not in taken | wished and world.ledger.said_something(event_id):
             yield f"{profile.name}: {event_id} was emptied although nobody wished it"
 
 

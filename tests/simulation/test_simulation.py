@@ -62,8 +62,11 @@ FOUND_ASKING: Final = {
     44: "what a page noted and never written had was taken for deleted by hand",
     84: "a file cut off was taken for an edit once a line that it still had was forgotten",
     248: "a document that was on its way to the server was noted with lines that were forgotten meanwhile",
-    # the program was right in this, and the simulation was not
+    244: "another device's shared document kept forgotten words on the server until that device said something",
+    2_562: "a day's page from which a hand took the last session stayed, and was in the way of the next account's",
+    # the program was right in these, and the simulation was not
     168: "an edit of a line that somebody else forgets at the same time goes with the line",
+    2_749: "what was forgotten before it was sent is empty everywhere, though the server refuses the wish",
 }
 
 
