@@ -109,7 +109,12 @@ def write_private(path: Path, data: bytes) -> None:
     """Replace a file of ours (0600), whole or not at all, durable when this returns."""
     with told(path):
         temporary = _temporary(path, data, PRIVATE_FILE)
-        _replace(temporary, path)
+        try:
+            _replace(temporary, path)
+        except OSError:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
 
 
 def remove_private(path: Path) -> None:

@@ -84,6 +84,20 @@ class TestPages:
             assert {path: path.read_bytes() for path in before} == before
             assert await desk.topics() == ["一", "二"], "a page that is gone is no wish to delete"
 
+    async def test_nothing_of_what_was_to_be_written_outlasts_its_record(self, tmp_path: Path) -> None:
+        """Neither in what was noted of a page that never came or is gone, nor in what killed writers left."""
+        async with open_desk(tmp_path) as desk:
+            record = (await desk.keep("不留的话")).record
+            assert record is not None
+            desk.page().unlink()
+            noted = next((tmp_path / "profiles").rglob("2026-02-02.md.json"))
+            for left in (desk.page(), desk.root / "summary.md", desk.root / "index" / "keywords.json", noted):
+                left.with_name(f".{left.name}.0123abcd.tmp").write_text("不留的话", "utf-8")
+            await desk.room.deeds.remove(record.record_id)
+            await desk.room.settle()
+            files = [path for folder in (desk.root, tmp_path / "profiles") for path in folder.rglob("*")]
+            assert not [path for path in files if path.is_file() and "不留的话" in path.read_text("utf-8")]
+
     async def test_another_account_of_this_machine_takes_the_pages_away_and_not_in(self, tmp_path: Path) -> None:
         async with open_desk(tmp_path / "a") as first:
             await first.keep("甲的秘密")

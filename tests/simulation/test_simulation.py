@@ -64,6 +64,7 @@ FOUND_ASKING: Final = {
     248: "a document that was on its way to the server was noted with lines that were forgotten meanwhile",
     244: "another device's shared document kept forgotten words on the server until that device said something",
     2_562: "a day's page from which a hand took the last session stayed, and was in the way of the next account's",
+    366: "what was noted of a page that could not be written outlasted the record, forgotten words and all",
     # the program was right in these, and the simulation was not
     168: "an edit of a line that somebody else forgets at the same time goes with the line",
     2_749: "what was forgotten before it was sent is empty everywhere, though the server refuses the wish",

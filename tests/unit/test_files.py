@@ -72,6 +72,13 @@ def test_a_private_file_is_0600_and_replaces_the_old_one_whole(tmp_path: Path) -
     assert not leftovers(tmp_path)
 
 
+def test_a_private_file_that_cannot_be_put_in_its_place_leaves_nothing_of_what_it_would_say(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(StorageError):
+        write_private(tmp_path / "taken", b"x")
+    assert not leftovers(tmp_path)
+
+
 def test_a_file_is_never_readable_for_others_while_it_is_being_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

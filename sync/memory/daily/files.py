@@ -4,7 +4,8 @@ Decisions
     What a person changed in a page is taken in first (`hand.py`) and becomes deeds; only then is the page written. A
     page that is not understood is left alone, byte for byte, and named in `notices`, until it is understood again.
     Before a page is written, what it will say is noted in the profile's folder beside what it said; so a kill between
-    the two is no hand edit afterwards.
+    the two is no hand edit afterwards. What killed writers left half written goes at the next write, and with a page
+    what was noted of it: either may hold what is forgotten since.
     One installation keeps a folder (`.xiaobai-memory.json` in it says which, and for which account). What another
     account of this machine left there is taken away where it stands as it was written, and left alone where not.
     Only the sidecar, or a command that holds its role, reads and writes here.
@@ -25,6 +26,7 @@ from sync.files import (
     compare_and_swap,
     make_private_folder,
     probe,
+    remove_leftovers,
     remove_private,
     remove_unchanged,
     sha256,
@@ -198,6 +200,9 @@ class Pages:
         with self.alone(place) as alone:
             if not alone:
                 return 0
+            for folder in (place.root, place.root / "daily", place.root / "index"):
+                remove_leftovers(folder)
+            self._noted.tidy(place.root)
             self._take_place(place, shown.records)
             written = sum(self._write_page(place, file) for file in files)
             written += self._remove_others(place, {file_name(file.page.day, file.part) for file in files})
@@ -225,15 +230,17 @@ class Pages:
         return 1
 
     def _remove_others(self, place: Place, names: set[str]) -> int:
-        """Take away the pages that we wrote and that have nothing to show any more."""
+        """Take away the pages that we wrote and that have nothing to show any more, and what was noted of them."""
         removed = 0
-        for name in _pages_in(place.root):
+        for name in sorted({*_pages_in(place.root), *self._noted.names(place.root)} - names):
             path = place.root / "daily" / name
             bases = self._noted.bases(place.root, name)
             found = probe(path)
-            if name in names or not bases or found is None or str(path) in self.notices:
+            if str(path) in self.notices:
                 continue
-            if any(found.data == base.text.encode() for base in bases) or _says_nothing(found.data):
+            if found is None:
+                self._noted.remove(place.root, name)
+            elif bases and (_says_nothing(found.data) or any(found.data == base.text.encode() for base in bases)):
                 remove_unchanged(path, found.sha256)
                 self._noted.remove(place.root, name)
                 removed += 1

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sync.errors import StorageError
-from sync.files import make_private_folder, probe, remove_private, write_private
+from sync.files import make_private_folder, probe, remove_leftovers, remove_private, write_private
 from sync.memory.daily.hand import Base
 
 
@@ -33,6 +33,14 @@ class Noted:
         held = {str(number): record_id for number, record_id in base.records.items()}
         make_private_folder(path.parent)
         write_text(path, json.dumps({"written": [{"text": base.text, "records": held}, *before]}, ensure_ascii=False))
+
+    def names(self, root: Path) -> list[str]:
+        """The pages of a place of which something is noted, whether they are there or not."""
+        return [path.stem for path in self._path(root, "").parent.glob("*.md.json")]
+
+    def tidy(self, root: Path) -> None:
+        """Take away what a killed writer left half written."""
+        remove_leftovers(self._path(root, "").parent)
 
     def remove(self, root: Path, name: str) -> None:
         remove_private(self._path(root, name))
