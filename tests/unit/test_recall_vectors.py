@@ -88,6 +88,29 @@ def test_of_many_items_the_same_ones_are_found(monkeypatch: pytest.MonkeyPatch) 
     assert len(found.keys() & exact.keys()) >= 4
 
 
+def test_of_many_items_those_of_a_filter_are_compared_as_if_they_were_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = units(1_000, dimension=200)
+    monkeypatch.setattr(matrix, "EXACT", 100)
+    monkeypatch.setattr(matrix, "NEAREST", 50)
+    question = vectors[700] + 0.3 * units(1, dimension=200, seed=4)[0]
+    allowed = set(range(501, 1_001))
+    found = filled(vectors).asked(question.tobytes()).best(5, allowed)
+    assert max(found, key=lambda item: found[item]) == 701
+    assert found.keys() <= allowed
+
+
+def test_the_signs_say_how_many_numbers_lie_on_the_same_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = units(300, dimension=200)
+    monkeypatch.setattr(matrix, "EXACT", 100)
+    monkeypatch.setattr(matrix, "NEAREST", 30)
+    held, codes = filled(vectors), np.array([unpacked(packed(vector.tobytes())) for vector in vectors])
+    centre = codes.mean(axis=0, dtype=np.float32)
+    apart = ((codes > centre) != (vectors[9] > centre)).sum(axis=1)
+    chosen = held.candidates(vectors[9], None)
+    assert len(chosen) == 30
+    assert apart[chosen].max() <= np.sort(apart)[29]
+
+
 def test_of_a_text_the_beginning_counts_and_of_a_question_the_end() -> None:
     assert beginning("短") == ending("短") == "短"
     assert beginning("字" * 999) == "字" * int(PASSAGE)
