@@ -6,6 +6,8 @@ Decisions
     Identifiers are kept whole and in parts: `fetchUserById`, `retry_count`, `src/app.py`, `E1001`.
     Full-width forms, case and the common traditional characters are folded; the table is small, because a character
     that is not in it costs one character of a match.
+    Most texts need little of that, and are looked at for it first: a search for a set of characters costs a tenth of
+    the folding.
 """
 
 import re
@@ -40,6 +42,9 @@ _TRADITIONAL: Final = """
 陸陆 隊队 階阶 隨随 雜杂 雖虽 靈灵 靜静 響响 項项 順顺 預预 顧顾 風风 餓饿 驚惊 驗验 鬥斗 鬧闹 鮮鲜 麗丽 齊齐 齒齿
 """.split()
 _FOLD: Final = str.maketrans({pair[0]: pair[1] for pair in _TRADITIONAL})
+_FOLDED: Final = re.compile(f"[{''.join(map(chr, _FOLD))}]")
+_WIDE: Final = re.compile("[\uff01-\uff5e]")  # the full-width forms of !..~, most of what NFKC changes in Chinese
+_WIDER: Final = 0xFEE0
 
 _DENSE: Final = (
     "\u0e00-\u0e7f\u3005\u3041-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff"
@@ -66,7 +71,9 @@ class Term(NamedTuple):
 
 def fold(text: str) -> str:
     """One spelling for what a person takes for the same text; case stays, because it divides identifiers."""
-    return unicodedata.normalize("NFKC", text[:LONGEST_TEXT]).translate(_FOLD)
+    narrow = _WIDE.sub(lambda wide: chr(ord(wide[0]) - _WIDER), text[:LONGEST_TEXT])
+    plain = unicodedata.normalize("NFKC", narrow)
+    return plain.translate(_FOLD) if _FOLDED.search(plain) else plain
 
 
 def terms(text: str) -> Iterator[Term]:

@@ -1,12 +1,15 @@
 """What of a text is looked for: words of both languages, days in words, phrases, what says nothing by itself."""
 
+import unicodedata
 from datetime import date, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sync.recall.query import points, wanted
 from sync.recall.recalled import OPEN, without_recalled
-from sync.recall.segment import telling, terms
+from sync.recall.segment import fold, telling, terms
 from sync.recall.times import named_span
 from tests.support import CHINA
 
@@ -36,6 +39,12 @@ def texts(text: str) -> set[str]:
 )
 def test_words_identifiers_and_characters_are_terms(text: str, found: set[str]) -> None:
     assert found <= texts(text)
+
+
+@given(st.text(st.sampled_from("a，！ＡｚＦ～aé\u0301\u3099か…㈱①ﾞｶ火鍋餅")))
+def test_what_is_looked_for_before_it_is_folded_does_not_change_the_folding(text: str) -> None:
+    plain = unicodedata.normalize("NFKC", text)
+    assert fold(text) == plain.replace("鍋", "锅").replace("餅", "饼")
 
 
 @pytest.mark.parametrize(
