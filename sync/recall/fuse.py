@@ -14,7 +14,7 @@ Decisions
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from sync.recall.score import Match
 
@@ -57,8 +57,7 @@ def preset_of(name: str, *, keyword: float | None, semantic: float | None, decay
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(NamedTuple):
     """An item with its place in both opinions, each 0 to 1; `semantic` None where meaning was not asked."""
 
     item_id: int

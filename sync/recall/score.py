@@ -12,8 +12,7 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from sync.recall.segment import Shape, Term
 
@@ -25,8 +24,7 @@ NEIGHBOUR: Final = 0.3  # what the best neighbour in a conversation adds of its 
 SHAPES: Final[Mapping[Shape, float]] = {Shape.PAIR: 1.0, Shape.SINGLE: 0.3, Shape.WORD: 1.6, Shape.PART: 0.8}
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """An item that holds some of a query's terms. `score` 0 to 1 of what an item with all of them would have."""
 
     item_id: int

@@ -21,6 +21,7 @@ from sync.log import store as log_store
 from sync.log.follower import Follower
 from sync.log.log import Log
 from sync.recall import pack, store
+from sync.recall.counts import Counts
 from sync.recall.dedup import folded
 from sync.recall.fuse import Fused, Preset, factor, fused, preset_of
 from sync.recall.meaning import Meaning, Question
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from sync.recall.matrix import Asked
 
 CANDIDATES: Final = 9_000  # rows of the word index that one question reads
-COUNTED: Final = 800  # holders of a term up to which they are counted one by one
 WEIGHED: Final = 600  # of the candidates, those that hold the most: their lengths, and their meaning, are looked at
 LOOKED_AT: Final = 120  # of the best candidates, those whose text is read
 THIN: Final = 3  # hits of the recent part below which the old part is searched too
@@ -69,6 +69,7 @@ class Recall:
         self._level_at: object = None
         self._answers: dict[tuple[Ask, str], Answer] = {}
         self._answers_at: object = None
+        self._counts = Counts()
 
     async def keep_up(self, is_busy: Callable[[], bool] = lambda: False) -> None:
         """Follow the log until cancelled, a moment behind it: a question asks for the rest itself.
@@ -151,7 +152,7 @@ class Recall:
 
     async def _asked(self, ask: Ask, sought: Wanted, question: asyncio.Task[Question], within: Filter) -> Answer:
         """Words are searched while the models read the question."""
-        words = await self._log.database.read(lambda connection: _matches(connection, sought, within))
+        words = await self._log.database.read(lambda connection: _matches(connection, sought, within, self._counts))
         preset, now_ms, meant_by = ask.preset or self._preset, milliseconds(self._clock.now()), await question
 
         def weighed(connection: Connection) -> tuple[list[Hit], Semantic]:
@@ -225,11 +226,11 @@ def _with_neighbours(connection: Connection, hits: list[Hit]) -> list[Hit]:
     return [replace(hit, around=tuple(texts[at] for at in near.get(hit.kept.item_id, ()))) for hit in hits]
 
 
-def _matches(connection: Connection, sought: Wanted, within: Filter) -> list[Match]:
+def _matches(connection: Connection, sought: Wanted, within: Filter, known: Counts) -> list[Match]:
     if not store.exists(connection):
         return []
     items, mean_length = store.totals(connection)
-    counts = {term: store.count(connection, term, COUNTED) for term in sought.terms}
+    counts = known.of(connection, sought.terms, items)
     room = CANDIDATES
     holders: dict[str, Sequence[int]] = {}
     for term in sorted((term for term, count in counts.items() if count), key=lambda term: counts[term]):
@@ -249,7 +250,7 @@ def _beside(connection: Connection, found: list[Match]) -> list[Match]:
     turns = store.turns(connection, [match.item_id for match in best])
     score = {match.item_id: match.score for match in found}
     lifted = [
-        replace(match, score=match.score + NEIGHBOUR * max((score.get(other, 0.0) for other in near), default=0.0))
+        match._replace(score=match.score + NEIGHBOUR * max((score.get(other, 0.0) for other in near), default=0.0))
         for match in best
         for near in (turns.get(match.item_id, ()),)
     ]

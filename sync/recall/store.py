@@ -8,6 +8,7 @@ Decisions
     put in, so the text stands beside it; whose it is and when it was said stays with the event.
 """
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -47,9 +48,10 @@ _WITH_EVENT: Final = f"""
       e.event_id, e.ts, e.utc_offset, e.project_path, e.session_id, e.device_id, e.origin
     from recall_items i join events e on e.position = i.id / {PLACES} where i.id in """
 
-_BESIDE: Final = (
-    "select (select max(id) from recall_items where id < ?), (select min(id) from recall_items where id > ?)"
-)
+_HEAD: Final = "select id, kind, substr(text, 1, 40) from recall_items where id in "
+_BESIDE: Final = """
+    select i.id, (select max(id) from recall_items where id < i.id), (select min(id) from recall_items where id > i.id)
+    from recall_items i where i.id in """
 _TURN: Final = f"""
     select i.id, i.kind, substr(i.text, 1, 40), e.session_id, e.device_id
     from recall_items i join events e on e.position = i.id / {PLACES} where i.id in """
@@ -197,14 +199,23 @@ def count(connection: Connection, term: str, limit: int) -> int:
 
 
 def holders(connection: Connection, term: str, asked: Filter, limit: int) -> list[int]:
-    """The newest items that hold a term."""
+    """The newest items that hold a term.
+
+    They come as one value: thousands of rows would take longer to hand over than to find.
+    """
     where, given = asked.where()
     joined = f" cross join recall_items i on i.id = w.rowid where w.recall_words match ?{where}" if where else ""
     statement = f"select w.rowid from recall_words w{joined or ' where w.recall_words match ?'}"
-    found: Any = _cursor(connection).execute(
-        f"{statement} order by w.rowid desc limit ?", (_quoted(term), *given, limit)
+    (found,) = (
+        _cursor(connection)
+        .execute(
+            f"select json_group_array(rowid) from ({statement} order by w.rowid desc limit ?)",
+            (_quoted(term), *given, limit),
+        )
+        .fetchone()
     )
-    return [item_id for (item_id,) in found]
+    item_ids: list[int] = json.loads(found)
+    return item_ids
 
 
 def lengths(connection: Connection, item_ids: Sequence[int]) -> dict[int, int]:
@@ -226,19 +237,21 @@ def allowed(connection: Connection, asked: Filter) -> set[int] | None:
 
 def kept(connection: Connection, item_ids: Sequence[int]) -> dict[int, Kept]:
     """Items with what their events say of them."""
-    found = connection.exec_driver_sql(_WITH_EVENT + f"({_places(item_ids)})", tuple(item_ids))
-    return {row.id: _kept(row) for row in found}
+    found = _cursor(connection).execute(_WITH_EVENT + f"({_places(item_ids)})", tuple(item_ids))
+    return {row[0]: _kept(row) for row in found}
 
 
 def turns(connection: Connection, item_ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
     """The turns before and after each of these items in the same conversation; items that are no turns are left out."""
     cursor = _cursor(connection)
-    said = {row[0]: row for row in cursor.execute(_TURN + f"({_places(item_ids)})", tuple(item_ids))}
-    spoken = [item_id for item_id, row in said.items() if is_turn(row[1], row[2])]
-    beside = {item_id: cursor.execute(_BESIDE, (item_id, item_id)).fetchone() for item_id in spoken}
-    others = list({at for near in beside.values() for at in near if at is not None and at not in said})
-    said |= {row[0]: row for row in cursor.execute(_TURN + f"({_places(others)})", others)}
-    sessions = {at: (session, device) for at, kind, head, session, device in said.values() if is_turn(kind, head)}
+    heads = cursor.execute(_HEAD + f"({_places(item_ids)})", tuple(item_ids))
+    spoken = [item_id for item_id, kind, head in heads if is_turn(kind, head)]
+    if not spoken:
+        return {}
+    beside = {item_id: near for item_id, *near in cursor.execute(_BESIDE + f"({_places(spoken)})", spoken)}
+    all_of_them = list({*spoken, *(at for near in beside.values() for at in near if at is not None)})
+    said = cursor.execute(_TURN + f"({_places(all_of_them)})", all_of_them)
+    sessions = {at: (session, device) for at, kind, head, session, device in said if is_turn(kind, head)}
     return {
         item_id: tuple(at for at in near if at in sessions and sessions[at] == sessions[item_id])
         for item_id, near in beside.items()
@@ -270,23 +283,26 @@ def _rows(connection: Connection, where: str, given: Iterable[Any]) -> list[Row]
     ]
 
 
-def _kept(row: Any) -> Kept:
+def _kept(row: Sequence[Any]) -> Kept:
+    """A row of `_WITH_EVENT`."""
+    item_id, entry_id, kind, text, importance, marks, project_id, ts_ms, event_id, ts, utc_offset, *of_event = row
+    project_path, session_id, device_id, origin = of_event
     return Kept(
-        item_id=row.id,
-        event_id=row.event_id,
-        entry_id=row.entry_id,
-        kind=row.kind,
-        text=row.text,
-        date=_day(row.ts_ms, row.utc_offset),
-        ts=row.ts,
-        ts_ms=row.ts_ms,
-        project_id=row.project_id,
-        project_path=row.project_path,
-        session_id=row.session_id,
-        device_id=row.device_id,
-        origin=row.origin,
-        importance=row.importance,
-        marks=tuple(row.marks.split()),
+        item_id=item_id,
+        event_id=event_id,
+        entry_id=entry_id,
+        kind=kind,
+        text=text,
+        date=_day(ts_ms, utc_offset),
+        ts=ts,
+        ts_ms=ts_ms,
+        project_id=project_id,
+        project_path=project_path,
+        session_id=session_id,
+        device_id=device_id,
+        origin=origin,
+        importance=importance,
+        marks=tuple(marks.split()),
     )
 
 

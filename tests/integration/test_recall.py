@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 from sync.document.rescan import rescan
 from sync.log import store as log_store
 from sync.recall import store
+from sync.recall.counts import COUNTED, GROWN, Counts
 from sync.recall.model import Ask, Scope
 from sync.recall.search import CANDIDATES, Recall
 from sync.redaction import Redactor
@@ -301,11 +302,32 @@ async def test_a_word_that_thousands_hold_is_found_where_the_filter_says(tmp_pat
         assert (await desk.ask("第一天的部署")).hits[0].kept.event_id == old
 
 
-async def _many(desk: Desk, count: int) -> None:
+async def test_common_words_are_counted_anew_when_the_index_has_grown_and_rare_ones_always(tmp_path: Path) -> None:
+    counts = Counts()
+    async with open_desk(tmp_path) as desk:
+
+        async def counted() -> dict[str, int]:
+            await desk.recall.follower.catch_up()
+            return await desk.device.database.read(
+                lambda connection: counts.of(connection, ("部署", "火锅"), store.totals(connection)[0])
+            )
+
+        await _many(desk, COUNTED * 2)
+        assert (before := await counted())["火锅"] == 0
+        assert before["部署"] == pytest.approx(COUNTED * 2, rel=0.1)
+        await _many(desk, COUNTED * 2 // GROWN, first=COUNTED * 2 + 1, text="部署 火锅")
+        assert await counted() == {"部署": before["部署"], "火锅": COUNTED * 2 // GROWN}
+        await _many(desk, COUNTED, first=COUNTED * 4)
+        assert (await counted())["部署"] == pytest.approx(COUNTED * 3, rel=0.1)
+
+
+async def _many(desk: Desk, count: int, *, first: int = 1, text: str = "部署") -> None:
     def adding(connection: Connection) -> None:
         made = [
-            event(number, replica="rep_b", device="device-b", type="memory_fact", payload={"content": f"部署 {number}"})
-            for number in range(1, count + 1)
+            event(
+                number, replica="rep_b", device="device-b", type="memory_fact", payload={"content": f"{text} {number}"}
+            )
+            for number in range(first, first + count)
         ]
         log_store.add_all(connection, made)
 

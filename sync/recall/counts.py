@@ -1,0 +1,39 @@
+"""How many items hold each term of a question; of the common ones it is remembered.
+
+Decisions
+    To count the common terms is what a question by words spends most of its time on, and they are the same ones again
+    and again. What is known of them is an estimate (`store.count`), so it may stand until the index has grown or
+    shrunk by a sixty-fourth: that moves an idf by less than the estimate may be wrong by.
+    Rare terms are counted for every question: there, one item more is much.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from sqlalchemy import Connection
+
+from sync.recall import store
+
+COUNTED: Final = 800  # holders of a term up to which they are counted one by one
+GROWN: Final = 64  # a change of the index by this part of it is one
+REMEMBERED: Final = 4_096  # terms
+
+
+class Counts:
+    """For one index; it is asked on one thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+        self._items = 0
+
+    def of(self, connection: Connection, terms: Iterable[str], items: int) -> dict[str, int]:
+        """About how many of the index's `items` hold each term; of rare ones exactly."""
+        if abs(items - self._items) * GROWN > self._items or len(self._known) > REMEMBERED:
+            self._known, self._items = {}, items
+        found: dict[str, int] = {}
+        for term in terms:
+            known = self._known.get(term)
+            found[term] = store.count(connection, term, COUNTED) if known is None else known
+            if found[term] >= COUNTED:
+                self._known[term] = found[term]
+        return found
