@@ -1,4 +1,4 @@
-"""How many items hold each term of a question; of the common ones it is remembered.
+"""How many items hold each term of a question; of the common ones it is remembered. Pure.
 
 Decisions
     To count the common terms is what a question by words spends most of its time on, and they are the same ones again
@@ -7,12 +7,8 @@ Decisions
     Rare terms are counted for every question: there, one item more is much.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
-
-from sqlalchemy import Connection
-
-from sync.recall import store
 
 COUNTED: Final = 800  # holders of a term up to which they are counted one by one
 GROWN: Final = 64  # a change of the index by this part of it is one
@@ -26,14 +22,14 @@ class Counts:
         self._known: dict[str, int] = {}
         self._items = 0
 
-    def of(self, connection: Connection, terms: Iterable[str], items: int) -> dict[str, int]:
-        """About how many of the index's `items` hold each term; of rare ones exactly."""
+    def of(self, terms: Iterable[str], items: int, count: Callable[[str], int]) -> dict[str, int]:
+        """About how many of the index's `items` hold each term; `count` says so, exactly for rare ones."""
         if abs(items - self._items) * GROWN > self._items or len(self._known) > REMEMBERED:
             self._known, self._items = {}, items
         found: dict[str, int] = {}
         for term in terms:
             known = self._known.get(term)
-            found[term] = store.count(connection, term, COUNTED) if known is None else known
+            found[term] = count(term) if known is None else known
             if found[term] >= COUNTED:
                 self._known[term] = found[term]
         return found

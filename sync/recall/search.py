@@ -21,7 +21,7 @@ from sync.log import store as log_store
 from sync.log.follower import Follower
 from sync.log.log import Log
 from sync.recall import pack, store
-from sync.recall.counts import Counts
+from sync.recall.counts import COUNTED, Counts
 from sync.recall.dedup import folded
 from sync.recall.fuse import Fused, Preset, factor, fused, preset_of
 from sync.recall.meaning import Meaning, Question
@@ -230,7 +230,7 @@ def _matches(connection: Connection, sought: Wanted, within: Filter, known: Coun
     if not store.exists(connection):
         return []
     items, mean_length = store.totals(connection)
-    counts = known.of(connection, sought.terms, items)
+    counts = known.of(sought.terms, items, lambda term: store.count(connection, term, COUNTED))
     room = CANDIDATES
     holders: dict[str, Sequence[int]] = {}
     for term in sorted((term for term, count in counts.items() if count), key=lambda term: counts[term]):

@@ -308,9 +308,12 @@ async def test_common_words_are_counted_anew_when_the_index_has_grown_and_rare_o
 
         async def counted() -> dict[str, int]:
             await desk.recall.follower.catch_up()
-            return await desk.device.database.read(
-                lambda connection: counts.of(connection, ("部署", "火锅"), store.totals(connection)[0])
-            )
+
+            def counting(connection: Connection) -> dict[str, int]:
+                items, _ = store.totals(connection)
+                return counts.of(("部署", "火锅"), items, lambda term: store.count(connection, term, COUNTED))
+
+            return await desk.device.database.read(counting)
 
         await _many(desk, COUNTED * 2)
         assert (before := await counted())["火锅"] == 0
