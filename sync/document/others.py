@@ -32,6 +32,9 @@ ABOUT_DEVICES: Final = (REGISTERED, RENAMED, REVOKED, HIDDEN)
 BY_HAND: Final = (ADDED, EDITED, REMOVED)  # read apart from exchanges: a preference outlives many conversations
 SAID: Final = (EXCHANGE,)
 MOST_EVENTS: Final = 400  # newest events of each sort looked at: far more than a digest shows
+SHARED: Final = ""  # in the place of a device's id: the document that all have in common
+
+Entry = tuple[str, str]  # whose document, and the entry's id
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,16 +71,19 @@ def digests(said: Sequence[Event], by_hand: Sequence[Event], about: Mapping[str,
     """What each device is shown with, the last heard device first.
 
     `said` are exchanges, `by_hand` edits; both newest first, without those of this device and of hidden ones. Edits
-    and removals are newer than what they change, so they are met before it.
+    and removals are newer than what they change, so they are met before it. A device's document is its own: a copy of
+    its home has the same entries, and what is done to them there is not done here. All speak of a shared one.
     """
     lines: dict[str, list[DigestLine]] = {}
-    edited: dict[str, str] = {}
-    removed: set[str] = set()
+    edited: dict[Entry, str] = {}
+    removed: set[Entry] = set()
     newest_first = sorted((*said, *by_hand), key=lambda event: (event.hlc, event.replica_id, event.replica_seq))
     for event in reversed(newest_first):
         for entry_id, text, origin, weight in _entries(event, edited, removed):
-            if entry_id not in removed:
-                line = DigestLine(day_of(event), edited.get(entry_id, text), weight, _moment(event), origin)
+            meant = ((event.device_id, entry_id), (SHARED, entry_id))
+            if removed.isdisjoint(meant):
+                now = next((edited[entry] for entry in meant if entry in edited), text)
+                line = DigestLine(day_of(event), now, weight, _moment(event), origin)
                 lines.setdefault(event.device_id, []).append(line)
     return in_use(
         DeviceDigest(device_id, about.get(device_id, About()).name or device_id[:ID_LENGTH], chosen(found))
@@ -119,7 +125,7 @@ def _moment(event: Event) -> str:
     return f"{event.hlc}/{event.replica_id}/{event.replica_seq:020d}"
 
 
-def _entries(event: Event, edited: dict[str, str], removed: set[str]) -> list[tuple[str, str, Origin, float]]:
+def _entries(event: Event, edited: dict[Entry, str], removed: set[Entry]) -> list[tuple[str, str, Origin, float]]:
     """The entries an event brings, who said them, their weight; what it changes is noted for the older events."""
     payload = event.payload
     if not is_shown(event) or repeated_by(event) is not None:
@@ -134,8 +140,9 @@ def _entries(event: Event, edited: dict[str, str], removed: set[str]) -> list[tu
     if event.type == ADDED:
         told = event.origin in set(Origin)  # another program may have written anything
         return [(entry_id, str(payload.get("text", "")), Origin(event.origin) if told else Origin.PEER, _weight(event))]
+    meant = (SHARED if payload.get("shared") is True else event.device_id, entry_id)
     if event.type == EDITED:
-        edited.setdefault(entry_id, str(payload.get("text", "")))
+        edited.setdefault(meant, str(payload.get("text", "")))
     elif event.type == REMOVED:
-        removed.add(entry_id)
+        removed.add(meant)
     return []

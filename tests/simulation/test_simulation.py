@@ -38,6 +38,7 @@ FOUND: Final = {
     2_126: "a restored server was filled anew so that the same event stood at a cursor and others before it",
     211: "a file cut off while newer lines waited was compared with the wrong version",
     2_500: "of two events with equal HLC a device that became a new replica showed its own where it had been",
+    3_198: "a line that a copy of a home took out of its document was missing where others are shown the original's",
     # the program was right in these, and the simulation was not
     149: "what an editor had open since before the first login was taken for the second account's",
     201: "copies of one home take turns in the profile of each account, and the tail gave them none in the others",

@@ -60,6 +60,15 @@ def test_an_edit_replaces_and_a_removal_hides_what_came_before() -> None:
     assert texts(removed, edited, added) == []
 
 
+def test_what_a_copy_of_a_home_does_to_an_entry_is_not_done_to_that_of_the_original() -> None:
+    added = event("entry_added", {"entry_id": "a", "text": "旧"}, number=1)
+    for done in ("entry_removed", "entry_edited"):
+        there = replace(event(done, {"entry_id": "a", "text": "别处"}, number=2), device_id="device-c")
+        assert texts(there, added) == ["旧"]
+        shared = replace(there, payload={**there.payload, "shared": True})
+        assert texts(shared, added) == ([] if done == "entry_removed" else ["别处"])
+
+
 def test_half_of_an_exchange_can_be_removed() -> None:
     said = event("exchange_recorded", {"question": "问", "answer": "答"}, number=1)
     assert texts(event("entry_removed", {"entry_id": "evt_1.a"}, number=2), said) == ["用户问：问"]
