@@ -164,6 +164,8 @@ async def torn(world: "World", device: Device, step: Step, chance: random.Random
 
 async def _edited(world: "World", device: Device, step: Step, chance: random.Random, *, fresh: bool, how: str) -> None:
     person = device.person
+    if "removing" in device.installation():
+        return  # as of `log_out`: what is loaded now would be a buffer of a memory that is gone
     if person.saving or ((fresh or not person.buffer) and not person.load(device.document_owner())):
         return
     change = person.change(chance, step.number)
