@@ -101,6 +101,7 @@ def _findable(world: "World", rows: Mapping[str, Said]) -> dict[str, str]:
     """The words that a search must find here, and the event that says each."""
     spoken = ("entry_edited", "entry_removed")  # an exchange's lines have ids that begin with its own
     touched = {str(row.names.get("entry_id")).rpartition(".")[0] for row in rows.values() if row.type in spoken}
+    touched |= _named(rows, FORGOTTEN) | _named(rows, EXPIRED)  # a wish counts before it is carried out
     found: dict[str, str] = {}
     for fact in world.ledger.facts:
         row = rows.get(fact.event_id or "")
@@ -114,8 +115,7 @@ def _findable(world: "World", rows: Mapping[str, Said]) -> dict[str, str]:
 
 def gone(world: "World", rows: Mapping[str, Said]) -> set[str]:
     """The words that must be nowhere where these events are."""
-    named = {name for row in rows.values() if row.type == FORGOTTEN for name in row.names.get("event_ids", ())}
-    return world.ledger.gone(named)
+    return world.ledger.gone(_named(rows, FORGOTTEN))
 
 
 # --- daily records ------------------------------------------------------------------------------------------------
@@ -305,16 +305,17 @@ async def archive(world: "World", device: Device, _: Step, chance: random.Random
     place = chance.randint(min(stands, newest), newest)
     if not await world.within(device, "read", lambda: app.log.set_watermark(READER, place)):
         return
-    expired = _expired(device.said(database))
+    expired = _named(device.said(database), EXPIRED)
     await world.within(device, "archive", lambda: retention.apply(_door(app), bounds))
     after = device.said(database)
     unread = list(after)[place:]
-    if early := sorted((_expired(after) - expired).intersection(unread)):
+    if early := sorted((_named(after, EXPIRED) - expired).intersection(unread)):
         world.blame(f"{device.name}: {early[0]} was archived before a follower had read it")
 
 
-def _expired(rows: Mapping[str, Said]) -> set[str]:
-    return {name for row in rows.values() if row.type == EXPIRED for name in row.names["event_ids"]}
+def _named(rows: Mapping[str, Said], kind: str) -> set[str]:
+    """The events that wishes of this kind name."""
+    return {name for row in rows.values() if row.type == kind for name in row.names.get("event_ids", ())}
 
 
 async def level(world: "World", device: Device, app: App) -> None:

@@ -69,6 +69,7 @@ FOUND_ASKING: Final = {
     366: "what was noted of a page that could not be written outlasted the record, forgotten words and all",
     # the program was right in these, and the simulation was not
     168: "an edit of a line that somebody else forgets at the same time goes with the line",
+    3_574: "what somebody has wished to forget is not found any more, though the disk keeps it from being carried out",
     2_749: "what was forgotten before it was sent is empty everywhere, though the server refuses the wish",
 }
 
