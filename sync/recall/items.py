@@ -47,10 +47,7 @@ Change = Item | Gone
 def changes(event: Event) -> list[Change]:
     """What an event puts into the index, or takes out of it."""
     read = READERS.get(event.type, _unknown)
-    said = (
-        change if isinstance(change, Gone) else replace(change, text=without_recalled(change.text))
-        for change in read(event)
-    )
+    said = [change if isinstance(change, Gone) else _own_words(change) for change in read(event)]
     return [change for change in said if isinstance(change, Gone) or _is_kept(change)]
 
 
@@ -61,6 +58,11 @@ def item_id(position: int, place: int) -> int:
 def is_turn(kind: str, text: str) -> bool:
     """Whether something was said in a conversation: by its kind, or by the speaker's name before it."""
     return kind in TURNS or _SPEAKER.match(text) is not None
+
+
+def _own_words(item: Item) -> Item:
+    text = without_recalled(item.text)
+    return item if text is item.text else replace(item, text=text)
 
 
 def _is_kept(item: Item) -> bool:

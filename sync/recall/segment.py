@@ -51,7 +51,7 @@ _DENSE: Final = (
     "\U00020000-\U0003134f"
 )
 _LETTER: Final = rf"[^\W{_DENSE}]"
-_RUNS: Final = re.compile(rf"([{_DENSE}]+)|{_LETTER}(?:(?:{_LETTER}|[./#+@:\-])*{_LETTER})?(?:\+\+|#)?")
+_RUNS: Final = re.compile(rf"([{_DENSE}]+)|({_LETTER}(?:(?:{_LETTER}|[./#+@:\-])*{_LETTER})?(?:\+\+|#)?)")
 _PARTS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d_a-zA-Z]+")
 
 
@@ -78,36 +78,36 @@ def fold(text: str) -> str:
 
 def terms(text: str) -> Iterator[Term]:
     """Every term of a text, in order, with repetitions: what the index holds."""
-    for run, is_dense in _runs(fold(text)):
-        yield from _dense(run) if is_dense else _word(run)
+    for dense, word in _runs(fold(text)):
+        yield from _dense(dense) if dense else _word(word)
 
 
 def words(text: str) -> list[str]:
     """The texts of `terms` in any order: what is indexed, thrice as fast as with a `Term` for each."""
     found: list[str] = []
-    for run, is_dense in _runs(fold(text)):
-        if is_dense:
-            found += run
-            found += map(add, run, run[1:])
+    for dense, word in _runs(fold(text)):
+        if dense:
+            found += dense
+            found += map(add, dense, dense[1:])
         else:
-            found += [term.text for term in _word(run)]
+            found += _spelled(word)
     return found
 
 
 def telling(text: str) -> list[Term]:
     """The terms of a query without its function words; all of them where it has no others."""
     found: list[Term] = []
-    for run, is_dense in _runs(fold(text)):
-        if is_dense:
-            found += _cut(run)
-        elif run.lower() not in ENGLISH:
-            found += _word(run)
+    for dense, word in _runs(fold(text)):
+        if dense:
+            found += _cut(dense)
+        elif word.lower() not in ENGLISH:
+            found += _word(word)
     return found or list(terms(text))
 
 
-def _runs(text: str) -> Iterator[tuple[str, bool]]:
-    for match in _RUNS.finditer(text):
-        yield match[0], match[1] is not None
+def _runs(text: str) -> list[tuple[str, str]]:
+    """What stands together, each a run of a script without spaces or a word; the other of the two is empty."""
+    return _RUNS.findall(text)
 
 
 def _dense(run: str) -> Iterator[Term]:
@@ -126,11 +126,16 @@ def _cut(run: str) -> Iterator[Term]:
 
 
 def _word(run: str) -> Iterator[Term]:
+    whole, *parts = _spelled(run)
+    yield Term(whole, Shape.WORD)
+    for part in parts:
+        yield Term(part, Shape.PART)
+
+
+def _spelled(run: str) -> list[str]:
+    """A word, or an identifier and its parts, as they are kept."""
     whole = run.lower()[:LONGEST_WORD]
     parts = _PARTS.findall(run)
     if len(parts) < 2:
-        yield Term(stem(whole), Shape.WORD)
-        return
-    yield Term(whole, Shape.WORD)
-    for part in parts:
-        yield Term(stem(part.lower()[:LONGEST_WORD]), Shape.PART)
+        return [stem(whole)]
+    return [whole, *[stem(part.lower()[:LONGEST_WORD]) for part in parts]]
