@@ -1,6 +1,7 @@
 """Brings a database to the schema this program knows, or refuses one that a newer program has written."""
 
 import sqlite3
+from functools import cache
 from importlib import resources
 from typing import Final, NamedTuple
 
@@ -19,12 +20,17 @@ class Migration(NamedTuple):
 
 def known() -> list[Migration]:
     """The numbered files of `migrations/`, oldest first. A file that has shipped is never changed again."""
+    return list(_shipped())
+
+
+@cache
+def _shipped() -> tuple[Migration, ...]:
     found = []
     for file in (resources.files("sync.db") / "migrations").iterdir():
         number, _, name = file.name.removesuffix(".sql").partition("_")
         if file.name.endswith(".sql"):
             found.append(Migration(int(number), name, _statements(file.read_text("utf-8"))))
-    return sorted(found)
+    return tuple(sorted(found))
 
 
 def _statements(script: str) -> tuple[str, ...]:

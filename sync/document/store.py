@@ -25,6 +25,14 @@ _ON: Final = written.c.surface == bindparam("on")
 _NEWEST: Final = select(written).where(_ON).order_by(written.c.version.desc()).limit(1)
 _NEWEST_AT: Final = select(written.c.created_at).where(_ON).order_by(written.c.version.desc()).limit(1)
 _NEWEST_NUMBER: Final = select(func.coalesce(func.max(written.c.version), 0)).where(_ON)
+_BEYOND: Final = (
+    select(written.c.version).where(_ON).order_by(written.c.version.desc()).offset(bindparam("keep")).limit(1)
+).scalar_subquery()
+_DROP_BEYOND: Final = delete(written).where(_ON, written.c.version <= _BEYOND)
+_AS_SAID: Final = select(captured).where(captured.c.event_id.in_(bindparam("ids", expanding=True)))
+# asked for each of the few that are kept; the other way round it would read the whole log
+_SAID_AT: Final = select(events.c.position).where(events.c.event_id == captured.c.event_id).scalar_subquery()
+_DROP_AS_SAID: Final = delete(captured).where(bindparam("position") >= _SAID_AT)
 
 
 def append(connection: Connection, surface: str, snapshot: Snapshot, cause: str, clock: Clock, keep: int) -> Version:
@@ -40,14 +48,7 @@ def append(connection: Connection, surface: str, snapshot: Snapshot, cause: str,
         "created_at": timestamp(clock.now()),
     }
     number = int(connection.execute(_INSERT, values).lastrowid or 0)
-    oldest = (
-        select(written.c.version)
-        .where(written.c.surface == surface)
-        .order_by(written.c.version.desc())
-        .offset(keep)
-        .limit(1)
-    ).scalar_subquery()
-    connection.execute(delete(written).where(written.c.surface == surface, written.c.version <= oldest))
+    connection.execute(_DROP_BEYOND, {"on": surface, "keep": keep})
     return Version.of(number, snapshot)
 
 
@@ -148,7 +149,7 @@ def keep_as_said(
 def as_said(connection: Connection, exchanges: Sequence[Event]) -> list[Event]:
     """The exchanges with what was said in place of its redacted form, where that was kept and is not forgotten."""
     ids = [event.event_id for event in exchanges]
-    rows = connection.execute(select(captured).where(captured.c.event_id.in_(ids)))
+    rows = connection.execute(_AS_SAID, {"ids": ids})
     kept = {row.event_id: {"question": row.question, "answer": row.answer} for row in rows}
     return [
         replace(event, payload={**event.payload, **kept[event.event_id]})
@@ -160,9 +161,7 @@ def as_said(connection: Connection, exchanges: Sequence[Event]) -> list[Event]:
 
 def drop_as_said(connection: Connection, position: int) -> None:
     """The document has what was said up to here."""
-    # asked for each of the few that are kept; the other way round it would read the whole log
-    at = select(events.c.position).where(events.c.event_id == captured.c.event_id).scalar_subquery()
-    connection.execute(delete(captured).where(at <= position))
+    connection.execute(_DROP_AS_SAID, {"position": position})
 
 
 def history(connection: Connection, surface: str, limit: int) -> list[Past]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from sync.db.tables import events
 from sync.log import store as log_store
@@ -19,6 +19,14 @@ FOLLOWER: Final = "jsonl"
 RULES: Final = "jsonl.rules"
 
 _PLACE: Final = select(events.c.position, events.c.event_id, events.c.project_id, events.c.ts_ms)
+_OF_FILE: Final = (
+    select(events)
+    .where(events.c.project_id == bindparam("project"))
+    .where(events.c.position > bindparam("after"), events.c.position <= bindparam("upto"))
+    .where(events.c.ts_ms >= bindparam("first"), events.c.ts_ms < bindparam("past"))
+    .order_by(events.c.position)
+    .limit(bindparam("most"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +41,8 @@ class Place:
 def of_file(connection: Connection, key: FileKey, *, after: int, upto: int, limit: int) -> list[Event]:
     """The events of one file, in log order."""
     first, past = key.bounds_ms()
-    statement = (
-        select(events)
-        .where(events.c.project_id == key.project_id, events.c.position > after, events.c.position <= upto)
-        .where(events.c.ts_ms >= first, events.c.ts_ms < past)
-        .order_by(events.c.position)
-        .limit(limit)
-    )
-    return [event_of_row(row) for row in connection.execute(statement).mappings()]
+    asked = {"project": key.project_id, "after": after, "upto": upto, "first": first, "past": past, "most": limit}
+    return [event_of_row(row) for row in connection.execute(_OF_FILE, asked).mappings()]
 
 
 def places(connection: Connection, *, after: int, upto: int, limit: int) -> list[Place]:
