@@ -13,7 +13,18 @@ from statistics import median
 from typing import Final, Self
 
 from tests.record import REPOSITORY, commit
-from tests.simulation.history import ACTS, ASKING, FEWEST, KINDS, MOST, RATES
+from tests.simulation.history import (
+    ACTS,
+    ASKED,
+    ASKING,
+    ASKS,
+    FEW_ASKED,
+    FEWEST,
+    KINDS,
+    MOST,
+    MOST_ASKED,
+    RATES,
+)
 from tests.simulation.one import NO_FAULT, OTHERWISE, SORTS, Result
 
 FIGURES: Final = Path(__file__).with_name("results.json")
@@ -24,6 +35,15 @@ END: Final = "<!-- make sim RECORD=1 writes to here -->"
 PROMISED: Final = 5_000  # histories; a shorter run says that it is one
 AGAIN: Final = 200  # seeds that are lived in a second process as well
 UNITS: Final = {"delay": "s"}  # of RATES; the others are probabilities
+DONE: Final[Mapping[str, str]] = {  # what people do when they ask, by the act
+    "search": "a word that was said and must be found is looked for",
+    "remember": "a conversation is kept as a daily record",
+    "edit page": "a line is written into a day's page by hand, or a session taken out of it",
+    "mark": "a daily record is marked as important",
+    "put away": "a daily record is put away",
+    "forget": "an event, or whatever holds a certain word, is forgotten",
+    "archive": "retention archives what is old or too much, but nothing that a follower has not read",
+}
 
 
 @dataclass(frozen=True)
@@ -103,7 +123,7 @@ class Record:
             original_remembered=sum(result.original[0] for result in results),
             original_lost=sum(result.original[1] for result in results),
             original_histories=sum(1 for result in results if result.original[1]),
-            faults=[_fault(kind, results) for kind in (NO_FAULT, *KINDS)],
+            faults=[_fault(kind, results) for kind in (NO_FAULT, *KINDS, ASKING)],
             asking=sum(ASKING in result.kinds for result in results),
         )
 
@@ -199,6 +219,7 @@ def _table(faults: Iterable[Fault]) -> Iterable[str]:
     yield "|---|--:|--:|--:|"
     for fault in faults:
         words = f"{fault.original_lost:,} of {fault.original_remembered:,} ({fault.original_share:.1%})"
+        words = "cannot be asked" if fault.kind == ASKING else words
         met = ("", "") if fault.kind == NO_FAULT else (f"{fault.histories:,}", f"{fault.with_losses:,}")
         yield f"| {fault.kind} | {words} | {' | '.join(met)} |"
 
@@ -210,6 +231,11 @@ def _ranges() -> Iterable[str]:
         yield f"- {kind}: 0 to {most:g} s" if UNITS.get(kind) == "s" else f"- {kind}: 0 to {most:.0%}"
     for kind, acts in ACTS.items():
         yield f"- {kind}: {', '.join(name for name, _ in acts)}, as acts among the others"
+    yield ""
+    yield f"No fault, but in {ASKS:.0%} of the histories (`{ASKING}`), {FEW_ASKED} to {MOST_ASKED} acts more:"
+    yield ""
+    for name, _ in ASKED:
+        yield f"- {name}: {DONE[name]}"
 
 
 def part(record: Record) -> str:

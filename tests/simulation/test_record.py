@@ -4,7 +4,7 @@ import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.simulation.history import KINDS
+from tests.simulation.history import ASKED, ASKING, KINDS
 from tests.simulation.one import OTHERWISE, Result, sort_of_defect
 from tests.simulation.record import BEGIN, README, RESULTS, Record, page, part, with_part
 
@@ -19,7 +19,7 @@ def test_the_results_and_the_readme_say_what_the_figures_say() -> None:
     assert RESULTS.read_text("utf-8") == page(record)
     readme = README.read_text("utf-8")
     assert with_part(readme, part(record)) == readme
-    assert [fault.kind for fault in record.faults[1:]] == list(KINDS)
+    assert [fault.kind for fault in record.faults[1:]] == [*KINDS, ASKING]
 
 
 def test_a_readme_changed_by_hand_is_noticed() -> None:
@@ -35,9 +35,11 @@ def test_a_run_without_a_failure_has_a_bound_and_one_with_a_failure_names_it(tmp
     bad = Record.of([result(1, "a: w1x is not in the document"), result(2)], {2: "other"}, [None], seconds=2.0)
     assert (bad.bound, bad.failed, bad.unlike, bad.broken["lost"], bad.bugs.found) == (None, [1], [2], 1, 0)
     assert "1 histories broke a promise: 1." in page(bad)
-    assert "search" not in page(bad)
+    assert "people also search" not in page(bad)
     asking = Record.of([replace(result(1), kinds=("asking", "torn"))], {}, [], seconds=2.0)
     assert "in 1 of them people also search" in page(asking)
+    assert f"| {ASKING} | cannot be asked | 1 | 0 |" in page(asking)
+    assert all(f"- {act}: " in page(asking) for act, _ in ASKED)
     kept = tmp_path / "results.json"
     kept.write_text(json.dumps(asdict(bad)), "utf-8")
     assert page(Record.read(kept)) == page(bad)
