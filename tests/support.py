@@ -14,12 +14,13 @@ import tempfile
 import textwrap
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar, TypeVarTuple, Unpack, cast
 from uuid import uuid4
 
 from sqlalchemy import text
@@ -43,6 +44,7 @@ from sync.secret_store import FileSecret
 from sync.sections import SyncSettings
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 CHINA: Final = timezone(timedelta(hours=8))
 REPOSITORY: Final = Path(__file__).parents[1]
@@ -360,10 +362,14 @@ def running(job: Coroutine[Any, Any, None]) -> Iterator[asyncio.Task[None]]:
 class InlineExecutor(ThreadPoolExecutor):
     """Runs everything at once, in the caller's own thread."""
 
+    def call(self, fn: Callable[..., T], /, *args: Any) -> T:
+        """What the thread does; here one is as good as another."""
+        return fn(*args)
+
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         future: Future[T] = Future()
         try:
-            future.set_result(fn(*args, **kwargs))
+            future.set_result(self.call(partial(fn, **kwargs), *args))
         except BaseException as error:  # noqa: BLE001 - as an executor does
             future.set_exception(error)
         return future
@@ -375,8 +381,7 @@ class _JumpingSelector(selectors.DefaultSelector):
     now = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = super().select(0)
-        if ready:
+        if len(self.get_map()) > 1 and (ready := super().select(0)):  # the first is the loop's own
             return ready
         if timeout is None:
             raise RuntimeError("nothing is ready and no timer runs: this would wait for ever")
@@ -385,18 +390,45 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """A loop in which waiting takes no time. Whatever it runs must not use threads."""
+    """A loop in which waiting takes no time. Whatever it runs must not use threads.
+
+    So it neither wakes itself up from another thread nor asks whether another one did: a third of its time otherwise.
+    """
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
         super().__init__(self._jumping)
-        self.set_default_executor(InlineExecutor())
+        self._inline = InlineExecutor()
+        self.set_default_executor(self._inline)
 
     def time(self) -> float:
         return self._jumping.now
 
+    call_soon_threadsafe = asyncio.SelectorEventLoop.call_soon
+
+    def run_in_executor(
+        self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
+    ) -> asyncio.Future[T]:
+        """As many turns of the loop as with a thread: what is done at once is known in the next one."""
+        inline = executor or self._inline
+        if not isinstance(inline, InlineExecutor):
+            return super().run_in_executor(executor, func, *args)
+        outcome: asyncio.Future[T] = self.create_future()
+        try:
+            done = inline.call(func, *args)
+        except BaseException as error:  # noqa: BLE001 - as an executor does
+            self.call_soon(_unless_cancelled, outcome, outcome.set_exception, error)
+        else:
+            self.call_soon(_unless_cancelled, outcome, outcome.set_result, done)
+        return outcome
+
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         """Nothing: it has no threads. The inherited one waits for a thread, and this loop waits for nothing real."""
+
+
+def _unless_cancelled(outcome: asyncio.Future[T], settle: Callable[[Any], None], value: object) -> None:
+    if not outcome.done():
+        settle(value)
 
 
 def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:

@@ -411,25 +411,29 @@ async def calm(world: "World", device: Device) -> None:
 
 
 async def _as_user(world: "World", device: Device, user: str) -> None:
+    if device.owner == user and await round_of(world, device):
+        return  # he is in, and his session holds
     await log_in(world, device, world.users.index(user))
     await round_of(world, device)
 
 
-async def round_of(world: "World", device: Device) -> None:
-    """Look at the file, answer what a person is asked, and sync."""
+async def round_of(world: "World", device: Device) -> bool:
+    """Look at the file, answer what a person is asked, and sync; whether that worked."""
     app = await device.started()
     if app is None:
         world.blame(f"{device.name} does not start although nothing is wrong")
-        return
+        return False
     await world.within(device, "settle", app.settle)
     if world.is_asking:
         await asking.level(world, device, app)
     if app.document.notices & {Notice.MASS_DELETE, Notice.MISSING}:
         await world.within(device, "resolve", lambda: app.document.resolve("restore"))
-    if app.replicator is not None and await world.within(device, "sync", app.replicator.sync_now):
-        await world.within(device, "settle", app.settle)
-        if world.is_asking:
-            await asking.level(world, device, app)
+    if app.replicator is None or not await world.within(device, "sync", app.replicator.sync_now):
+        return False
+    await world.within(device, "settle", app.settle)
+    if world.is_asking:
+        await asking.level(world, device, app)
+    return True
 
 
 async def views(device: Device) -> dict[str, tuple[Any, ...]]:

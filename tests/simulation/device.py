@@ -287,6 +287,7 @@ class Device(Home):
         shutil.rmtree(self.folder)
         shutil.copytree(folder, self.folder)
         self.disk = Disk()
+        self._owners.clear()
         self.person.buffer = ""
         self.began_anew = True
         if self.memory_file.exists():

@@ -16,6 +16,8 @@ from tests.simulation.person import digest_of
 
 PAGES: Final = Path(".cursor", "skills", "memories")
 MARKER: Final = ".xiaobai-memory.json"
+STAND: Final = "select max(position), count(server_seq), (select max(seq) from cursors) from events"
+WAITS: Final = "select 1 from deliveries where state = 'pending' limit 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Home:
         self.folder = folder
         self.memory_file = folder / "memory.md"
         self.pages = folder / "home" / PAGES
+        self._owners: dict[Path, str] = {}  # a profile that is somebody's stays so
 
     def databases(self) -> list[Path]:
         return sorted((self.folder / "data" / "profiles").glob("*/memory.db"))
@@ -53,22 +56,24 @@ class Home:
     def profiles(self) -> Iterator[tuple[Path, str | None]]:
         """Each database of the device and whose it is."""
         for database in self.databases():
-            try:
-                rows = self.asked(database, "select user_id from accounts")
-            except sqlite3.Error:
-                continue  # it was being made when the program died
-            yield database, rows[0][0] if rows else None
+            if (owner := self._owners.get(database)) is None:
+                try:
+                    rows = self.asked(database, "select user_id from accounts")
+                except sqlite3.Error:
+                    continue  # it was being made when the program died
+                if rows:
+                    self._owners[database] = owner = rows[0][0]
+            yield database, owner
 
     def stand(self) -> list[tuple[Any, ...]]:
         """How far each profile is, and the file."""
         path = self.memory_file
-        stands = [
-            self.asked(database, "select max(position), count(server_seq), (select max(seq) from cursors) from events")[
-                0
-            ]
-            for database, _ in self.profiles()
-        ]
+        stands = [self.asked(database, STAND)[0] for database, _ in self.profiles()]
         return [*stands, (digest_of(path.read_bytes()) if path.exists() else "",)]
+
+    def waits(self) -> bool:
+        """Whether anything here is still to be sent."""
+        return any(self.asked(database, WAITS) for database, _ in self.profiles())
 
     def knows(self, digest: str) -> bool:
         """Whether a version of this hash has been taken in."""

@@ -23,20 +23,20 @@ import secrets
 import sqlite3
 import stat
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.util import LRUCache
 
 import sync.app
 import sync.db.engine
+import sync.document.store
 import sync.files
 from sync.redaction import Redactor
 from sync.vault.access import Access
@@ -50,7 +50,7 @@ FILE_FAULTS: Final = (errno.EIO, errno.ENOSPC, errno.EACCES)
 DATABASE_FAULTS: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
 
 
-class _Compiled(LRUCache[Any, Any]):
+class _Compiled(dict[Any, Any]):
     """SQL is compiled once, not once a database: a key begins with the dialect, of which every engine has its own."""
 
     def get(self, key: Any, default: Any = None) -> Any:
@@ -60,7 +60,8 @@ class _Compiled(LRUCache[Any, Any]):
         super().__setitem__(key[1:], value)
 
 
-COMPILED: Final = _Compiled(4_000)
+COMPILED: Final = _Compiled()
+TAKEN: Final[WeakKeyDictionary[Engine, Connection]] = WeakKeyDictionary()
 
 
 class ProcessDied(BaseException):
@@ -202,37 +203,43 @@ class _Executor(InlineExecutor):
         self._process = CURRENT.get()
         self._writes = name.endswith("write")
 
-    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+    def call(self, fn: Callable[..., T], /, *args: Any) -> T:
         process = self._process
-        if process is None or not self._writes:
-            return super().submit(fn if process is None else partial(_alive, process, fn), *args, **kwargs)
-        return super().submit(partial(_writing, process, fn), *args, **kwargs)
-
-
-def _alive(process: Process, fn: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    if not process.alive:
-        raise ProcessDied("read")
-    return fn(*args, **kwargs)
-
-
-def _writing(process: Process, fn: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-    process.point("before the transaction")
-    done = fn(*args, **kwargs)
-    process.point("after the commit")
-    return done
-
-
-_real_transaction = sync.db.engine.transaction
+        if process is None:
+            return fn(*args)
+        if not self._writes:
+            if not process.alive:
+                raise ProcessDied("read")
+            return fn(*args)
+        process.point("before the transaction")
+        done = fn(*args)
+        process.point("after the commit")
+        return done
 
 
 @contextmanager
 def _transaction(engine: Engine, begin: str) -> Iterator[Connection]:
+    """As `sync.db.engine.transaction`, on a connection that is taken from the pool once."""
     process = CURRENT.get()
-    with _real_transaction(engine, begin) as connection:
-        yield connection
-        if process is not None and begin == sync.db.engine.WRITING:
-            process.point("before the commit")
-            process.database_fault()
+    connection = TAKEN.get(engine)
+    if connection is None:
+        connection = TAKEN[engine] = engine.connect()
+    try:
+        with connection.begin():
+            driver: Any = connection.connection.driver_connection
+            driver.execute(begin)
+            yield connection
+            if process is not None and begin == sync.db.engine.WRITING:
+                process.point("before the commit")
+                process.database_fault()
+    except BaseException:
+        _give_back(engine)  # whatever is the matter with it, the next one does not inherit it
+        raise
+
+
+def _give_back(engine: Engine) -> None:
+    if (connection := TAKEN.pop(engine, None)) is not None:
+        connection.close()
 
 
 class Machine:
@@ -273,6 +280,7 @@ class Machine:
             (sync.db.engine, "_engine", _shared(sync.db.engine._engine)),
             (sync.db.engine, "transaction", _transaction),
             (sync.app, "Redactor", _redactor),
+            (sync.document.store, "_snapshot", _snapshot),
             (sync.files, "_rename", lambda *_, **__: False),  # the modelled disk knows plain renames
         ]
         before = [(place, name, getattr(place, name)) for place, name, _ in patches]
@@ -338,11 +346,21 @@ def _shared(make: Callable[..., Engine]) -> Callable[..., Engine]:
     def made(path: Path, access: Access) -> Engine:
         engine = make(path, access)
         engine._compiled_cache = COMPILED
+        disposed = engine.dispose
+
+        def dispose(*, close: bool = True) -> None:
+            _give_back(engine)
+            disposed(close=close)
+
+        engine.dispose = dispose  # type: ignore[method-assign, assignment]
         if (process := CURRENT.get()) is not None:
             process.held.append(engine.dispose)
         return engine
 
     return made
+
+
+_snapshot = lru_cache(maxsize=64)(sync.document.store._snapshot.__wrapped__)  # room for the documents of all devices
 
 
 @cache

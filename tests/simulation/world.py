@@ -27,6 +27,7 @@ ROUNDS: Final = 4  # after the last fault: within so many rounds every device of
 LIVE: Final = 700.0  # seconds after which a replica that fell silent has lost its device to another
 TURNS: Final = 3  # copies of one home, at most
 PATIENCE: Final = 900.0  # seconds of simulated time that one act of the tail may take
+IN_ORDER: Final = 4  # of so many histories in which nobody asks, at the end of one a program leaves in good order
 MEMORY: Final = Path("/dev/shm")
 
 
@@ -72,6 +73,7 @@ class World:
         self.is_asking = ASKING in plan.kinds
         self.at = 0  # the number of the step that was begun last
         self.copied = False  # whether two devices may have one session
+        self._stood: dict[str, list[object]] = {}  # how each device was left by its last round
         self._under_way: set[asyncio.Task[None]] = set()
 
     def tell(self, what: str) -> None:
@@ -125,14 +127,14 @@ class World:
         await self.acted(device, act(self, device, step, chance), patience)
         await asyncio.sleep(step.gap)
 
-    async def acted(self, device: Device, act: Coroutine[Any, Any, None], patience: float) -> None:
+    async def acted(self, device: Device, act: Coroutine[Any, Any, object], patience: float) -> None:
         """Begin an act and wait for it so long; it goes on where it takes longer."""
         task = asyncio.get_running_loop().create_task(self._guarded(device, act))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         await asyncio.wait({task}, timeout=patience)
 
-    async def _guarded(self, device: Device, act: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, device: Device, act: Coroutine[Any, Any, object]) -> None:
         try:
             await act
         except Exception:  # noqa: BLE001 - whatever it is, the oracle shows it with its place
@@ -168,10 +170,10 @@ class World:
         for clock in (self.server_clock, *(device.clock for device in self.devices)):
             clock.skew += seconds
 
-    def stand(self) -> list[object]:
-        """What a round can change."""
+    def stand(self, device: Device) -> list[object]:
+        """What a round of a device can change, or was made of."""
         heads: list[object] = [memory.head for memory in self.server.memories.values()]
-        return [*heads, *(device.stand() for device in self.devices)]
+        return [*heads, *device.stand()]
 
     # --- the quiet tail --------------------------------------------------------------------------------------
 
@@ -192,16 +194,30 @@ class World:
         for number in range(TURNS if self.copied else 1):  # in each profile
             self.pass_time(LIVE)
             for device in self._in_turn(number):
-                await self.acted(device, acts.calm(self, device), PATIENCE)
+                await self._left_by(device, acts.calm(self, device))
         for number in range(ROUNDS):
             self.tell(f"round {number + 1}")
             self.pass_time(LIVE if number == 0 or self.copied else 0.0)
-            before = self.stand()
-            for device in self._in_turn(number):
-                await self.acted(device, acts.round_of(self, device), PATIENCE)
-            if self.stand() == before:
+            if not await self._round(number):
                 break  # nothing moved any more, so nothing will
         await self._judged()
+
+    async def _round(self, number: int) -> bool:
+        """Whether something moved. After the first, whoever sent all he had and heard of nothing since is left alone.
+
+        But copies of a home wait for their turn.
+        """
+        moved = False
+        for device in self._in_turn(number):
+            before = self.stand(device)
+            if number == 0 or self.copied or before != self._stood.get(device.name) or device.waits():
+                await self._left_by(device, acts.round_of(self, device))
+                moved = moved or self._stood[device.name] != before
+        return moved
+
+    async def _left_by(self, device: Device, act: Coroutine[Any, Any, object]) -> None:
+        await self.acted(device, act, PATIENCE)
+        self._stood[device.name] = self.stand(device)
 
     async def _judged(self) -> None:
         """Ask every program what it shows, end them all, and look at what they leave behind."""
@@ -210,7 +226,11 @@ class World:
         for device in self.devices if self.is_asking else ():
             await self.acted(device, asking.last_questions(self, device), PATIENCE)
         for device in self.devices:
-            await device.left()
+            if self.is_asking or (device is self.devices[0] and self.plan.seed % IN_ORDER == 0):
+                await device.left()
+            else:  # it leaves as it does at each switch, and what is looked at now is there
+                device.kill("the history is over")
+                await device.reaped()
         held = oracle.read(self)
         self.defects += oracle.defects(self, views, held)
         self.defects += promises.defects(self, held, pages) if self.is_asking else []
