@@ -112,6 +112,21 @@ class TestPages:
                 assert "甲的秘密" not in text
                 assert "手写" in page.read_text("utf-8"), "what a hand has changed is never thrown away"
 
+    async def test_a_page_that_a_hand_wrote_as_we_would_goes_with_its_account_and_comes_back(
+        self, tmp_path: Path
+    ) -> None:
+        async with open_desk(tmp_path / "a") as first, open_desk(tmp_path / "b", profile="prof_b") as second:
+            await first.keep("甲的", "旧的事实")
+            page = first.page()
+            page.write_text(page.read_text("utf-8").replace("旧的事实", "新的事实"), "utf-8")
+            await first.room.settle()
+            written = page.read_text("utf-8")
+            second.places.home = first.home
+            await second.room.settle()
+            assert not page.exists()
+            await first.room.settle()
+            assert (page.read_text("utf-8"), first.pages.notices) == (written, {})
+
     async def test_another_installation_s_folder_is_left_alone(self, tmp_path: Path) -> None:
         async with open_desk(tmp_path / "a") as first:
             await first.keep("第一个的")

@@ -217,17 +217,22 @@ class Pages:
         found = probe(path)
         if found is not None and found.data == text.encode():
             if [base.text for base in self._noted.bases(place.root, name)] != [text]:
+                self._mark(place, name, text)  # a hand wrote it, and as we would: it is ours from now on
                 self._noted.note(place.root, name, _base(file, text), sure=True)
             return 0
         self._noted.note(place.root, name, _base(file, text))
-        pages = self.owner.read(place.root).get("pages", {})
-        self.owner.mark(place.root, pages={**pages, name: [sha256(text.encode()), *pages.get(name, [])[:1]]})
+        self._mark(place, name, text)
         try:
             compare_and_swap(path, None if found is None else found.sha256, text.encode())
         except DocumentChanged:  # a person saved this moment; the next round takes it in
             return 0
         self._noted.note(place.root, name, _base(file, text), sure=True)
         return 1
+
+    def _mark(self, place: Place, name: str, text: str) -> None:
+        """Say in the folder what this page holds, or held: as such another account may take it away."""
+        pages = self.owner.read(place.root).get("pages", {})
+        self.owner.mark(place.root, pages={**pages, name: [sha256(text.encode()), *pages.get(name, [])[:1]]})
 
     def _remove_others(self, place: Place, names: set[str]) -> int:
         """Take away the pages that we wrote and that have nothing to show any more, and what was noted of them."""
