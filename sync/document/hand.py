@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from sync.document.canonical import TEMPLATE
 from sync.document.capture import ADDED, EDITED, REMOVED
 from sync.document.deeds import MOVED, SECTION_ADDED, SECTION_REMOVED, hashed, sound_section
 from sync.document.entry_fold import Line
@@ -28,8 +29,8 @@ def shared_drafts(
 ) -> tuple[list[Draft], list[str]]:
     """Drafts in document order, and the ids of entries too large for an event.
 
-    `base` is what the editor had loaded, None where nobody knows: then nothing was moved. Additions of an import do
-    not say `shared`: whoever imports a copy of the document has not seen the shared one.
+    `base` is what the editor had loaded, None where nobody knows: then nothing was moved or taken away. Additions of an
+    import do not say `shared`: whoever imports a copy of the document has not seen the shared one.
     """
     drafts: list[Draft] = []
     too_large: list[str] = []
@@ -47,10 +48,11 @@ def shared_drafts(
         drafts.append(Draft(type=kind, payload=payload, origin=origin))
     if base is not None:
         arranged = [*_moves(base, planned.observed), *_headings(base, planned.observed)]
-        drafts += [
-            Draft(type=kind, payload=redactor.payload({**value, "shared": True}), origin=origin)
-            for kind, value in arranged
-        ]
+    else:
+        arranged = list(_new_headings(planned.observed, fold, redactor))
+    drafts += [
+        Draft(type=kind, payload=redactor.payload({**value, "shared": True}), origin=origin) for kind, value in arranged
+    ]
     return drafts, too_large
 
 
@@ -128,6 +130,14 @@ def _headings(base: Snapshot, observed: Snapshot) -> Iterator[tuple[str, dict[st
     for section in before:
         if section not in now:
             yield SECTION_REMOVED, {"section": list(section)}
+
+
+def _new_headings(observed: Snapshot, fold: SharedFold, redactor: Redactor) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Headings that no event has named yet, where nobody knows what the editor had loaded; so none was taken away."""
+    for section in _titles(observed):
+        told = sound_section(tuple(map(redactor.clean, section)))
+        if told not in TEMPLATE and told not in fold.mentioned:
+            yield SECTION_ADDED, {"section": list(section)}
 
 
 def _titles(snapshot: Snapshot) -> dict[Section, None]:

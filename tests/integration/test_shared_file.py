@@ -140,6 +140,20 @@ class TestTogether:
         a.replace("### 今年\n", "")
         assert "### 今年" not in await desks.level()
 
+    async def test_a_heading_in_a_file_whose_origin_nobody_knows_is_shared_and_one_taken_out_stays_out(
+        self, desks: Desks
+    ) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("开始")
+        a.replace("## 常用操作", "## 旧计划\n\n## 常用操作")
+        await desks.level()
+        a.replace("## 旧计划\n\n", "")
+        await desks.level()
+        b.text = "# AI 对话记忆\n\n## 旧计划\n\n## 新计划\n\n**最后更新**：2020/1/1 00:00:00\n"
+        text = await desks.level()
+        assert ("## 新计划\n" in text, "## 旧计划\n" in text) == (True, False)
+        assert "用户问：开始" in text
+
     async def test_settling_again_writes_and_records_nothing(self, desks: Desks) -> None:
         a, b = await desks.open("a"), await desks.open("b")
         await a.said("甲问")
