@@ -411,10 +411,11 @@ async def calm(world: "World", device: Device) -> None:
 
 
 async def _as_user(world: "World", device: Device, user: str) -> None:
-    if device.owner == user and await round_of(world, device):
-        return  # he is in, and his session holds
-    await log_in(world, device, world.users.index(user))
-    await round_of(world, device)
+    if device.owner != user or not await round_of(world, device):  # somebody else is in, or his session has ended
+        await log_in(world, device, world.users.index(user))
+        await round_of(world, device)
+    if device.waits():  # what came has had its answer: a wish to forget takes lines away
+        await round_of(world, device)
 
 
 async def round_of(world: "World", device: Device) -> bool:

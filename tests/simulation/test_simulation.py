@@ -38,6 +38,7 @@ FOUND: Final = {
     2_126: "a restored server was filled anew so that the same event stood at a cursor and others before it",
     211: "a file cut off while newer lines waited was compared with the wrong version",
     2_500: "of two events with equal HLC a device that became a new replica showed its own where it had been",
+    2_964: "a heading in a file that was cut off stood on one device only, where documents are shared",
     3_198: "a line that a copy of a home took out of its document was missing where others are shown the original's",
     # the program was right in these, and the simulation was not
     149: "what an editor had open since before the first login was taken for the second account's",
@@ -66,8 +67,10 @@ FOUND_ASKING: Final = {
     248: "a document that was on its way to the server was noted with lines that were forgotten meanwhile",
     244: "another device's shared document kept forgotten words on the server until that device said something",
     2_562: "a day's page from which a hand took the last session stayed, and was in the way of the next account's",
+    2_739: "a page that a hand had written as we would was taken for another account's once that one had been active",
     366: "what was noted of a page that could not be written outlasted the record, forgotten words and all",
     # the program was right in these, and the simulation was not
+    1_931: "what a wish took out of a document was not sent before the program was given to the other account",
     168: "an edit of a line that somebody else forgets at the same time goes with the line",
     3_574: "what somebody has wished to forget is not found any more, though the disk keeps it from being carried out",
     2_749: "what was forgotten before it was sent is empty everywhere, though the server refuses the wish",
