@@ -7,11 +7,13 @@ Decisions
     Common terms are counted, not read: the holders of the rarest terms are the candidates, `CANDIDATES` rows of them at
     most, newest first. So a question costs the same whether a thousand or a hundred thousand items hold 我们.
     Meaning proposes as many items as words do, and lifts what was said beside them as words do.
+    Terms of what was forgotten leave the word index in steps, behind the questions where this process keeps up.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection
@@ -43,6 +45,7 @@ THIN: Final = 3  # hits of the recent part below which the old part is searched 
 KEPT_ANSWERS: Final = 64
 PATIENCE: Final = 2.0  # seconds a process that may not move the view waits for the one that does
 LOOK_AGAIN: Final = 0.05
+MERGE_REST: Final = 0.02  # seconds between two steps, in which others record: they wait for one step at most
 CALM: Final = 0.5  # seconds that a burst of updates, or a start, has before its words are indexed
 DAY_MS: Final = 86_400_000
 FENCE_BYTES: Final = 6
@@ -70,6 +73,7 @@ class Recall:
         self._answers: dict[tuple[Ask, str], Answer] = {}
         self._answers_at: object = None
         self._counts = Counts()
+        self._keeps_up = False
 
     async def keep_up(self, is_busy: Callable[[], bool] = lambda: False) -> None:
         """Follow the log until cancelled, a moment behind it: a question asks for the rest itself.
@@ -78,6 +82,13 @@ class Recall:
         the log `is_busy` with a long pull it waits: the two would take turns at the one writer.
         """
         self.meaning.patience = min(self.meaning.patience, READY_PATIENCE)
+        self._keeps_up = True
+        try:
+            await self._kept_up(is_busy)
+        finally:
+            self._keeps_up = False
+
+    async def _kept_up(self, is_busy: Callable[[], bool]) -> None:
         await asyncio.sleep(CALM)
         while True:
             if is_busy():
@@ -96,7 +107,30 @@ class Recall:
         await self.follower.catch_up()
         if self._view.forgot:
             self._view.forgot = False
-            await self._log.database.purge()
+            try:
+                if await self._log.database.read(store.is_unmerged):
+                    await self._let_go()
+            except BaseException:
+                self._view.forgot = True
+                raise
+
+    async def _let_go(self) -> None:
+        """Merge the word index, anew where something came in between: that may leave a term behind."""
+        database, is_done = self._log.database, False
+        while not is_done:
+            taken, begin = self._view.taken, True
+            while await database.write(partial(store.merge, begin=begin)):
+                begin = False
+                await asyncio.sleep(MERGE_REST)
+            await database.purge()
+            is_done = await database.write(partial(self._have_let_go, taken))
+
+    def _have_let_go(self, taken: int, connection: Connection) -> bool:
+        """Whether nothing was taken in since `taken`; on the thread that takes in."""
+        is_done = self._view.taken == taken
+        if is_done:
+            store.have_let_go(connection)
+        return is_done
 
     async def search(self, ask: Ask) -> Answer:
         """Hits for a question, best first. Raises StorageError."""
@@ -173,7 +207,7 @@ class Recall:
             return
         if self._moves:
             if not await self._log.database.read(self._is_level):
-                await self.follow()
+                await (self.follower.catch_up() if self._keeps_up else self.follow())
         else:
             await self._wait_for_the_mover()
         token = self._log.database.token()

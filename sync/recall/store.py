@@ -6,6 +6,9 @@ Decisions
     The word index holds which items have a term and nothing more (`detail=none`, contentless): scores are ours
     (`score.py`), and 100,000 items take less room than their texts. Its rows are taken out with the words that were
     put in, so the text stands beside it; whose it is and when it was said stays with the event.
+    A term of what was taken out lies in the word index until all its parts are merged into one: a third of a second
+    for 100,000 items, in which nobody could record. So it is merged in steps, each a transaction of its own, and that
+    it has to be is kept as a table (`recall_unmerged`): a program that ends meanwhile goes on with it.
 """
 
 import json
@@ -36,11 +39,14 @@ _TABLES: Final = (
     "create table recall_totals (one integer primary key check (one = 1), items integer, length integer)",
     "insert into recall_totals values (1, 0, 0)",
 )
-_NAMES: Final = ("recall_words", "recall_items", "recall_totals")
+_UNMERGED: Final = "recall_unmerged"
+_NAMES: Final = ("recall_words", "recall_items", "recall_totals", _UNMERGED)
 _INSERT: Final = "insert into recall_items values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INDEX: Final = "insert into recall_words (rowid, words) values (?, ?)"
 _UNINDEX: Final = "insert into recall_words (recall_words, rowid, words) values ('delete', ?, ?)"
-_MERGE: Final = "insert into recall_words (recall_words) values ('optimize')"
+_MERGE: Final = "insert into recall_words (recall_words, rank) values ('merge', ?)"
+MERGED: Final = 64  # pages of the word index that are written in one step
+_DID_NOTHING: Final = 2  # rows that a merge changes at least where there was something to merge, as SQLite says
 _COUNT: Final = "update recall_totals set items = items + ?, length = length + ?"
 _COLUMNS: Final = "id, born, entry_id, kind, project_id, ts_ms, length, importance, marks, text"
 _WITH_EVENT: Final = f"""
@@ -148,8 +154,28 @@ def remove(connection: Connection, rows: Sequence[Row]) -> None:
 
 
 def let_go(connection: Connection) -> None:
-    """Leave nothing of what was taken out in the word index: it keeps a term until the parts it lies in are merged."""
-    connection.exec_driver_sql(_MERGE)
+    """Something was taken out: the word index has to be merged to have nothing of it."""
+    connection.exec_driver_sql(f"create table if not exists {_UNMERGED} (one)")
+
+
+def is_unmerged(connection: Connection) -> bool:
+    return connection.exec_driver_sql("select 1 from sqlite_master where name = ?", (_UNMERGED,)).first() is not None
+
+
+def merge(connection: Connection, *, begin: bool) -> bool:
+    """One step of merging the word index, the first where `begin`; whether there may be more to do.
+
+    After the last one nothing is left of what was taken out before the first, if nothing was put in meanwhile.
+    """
+    driver: Any = connection.connection.driver_connection
+    before = driver.total_changes
+    connection.exec_driver_sql(_MERGE, (-MERGED if begin else MERGED,))
+    return bool(driver.total_changes - before >= _DID_NOTHING)
+
+
+def have_let_go(connection: Connection) -> None:
+    """Nothing of what was taken out is left."""
+    connection.exec_driver_sql(f"drop table if exists {_UNMERGED}")
 
 
 def by_entries(connection: Connection, entry_ids: Sequence[str]) -> list[Row]:

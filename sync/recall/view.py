@@ -29,12 +29,14 @@ class RecallView:
     rules = RULES
 
     def __init__(self) -> None:
-        self.forgot = False  # whether something was taken away that the write-ahead log may still have
+        self.forgot = True  # whether something may lie in the word index or the write-ahead log that was taken away
+        self.taken = 0  # how often something was taken in
 
     def clear(self, connection: Connection) -> None:
         store.create(connection)
 
     def take(self, connection: Connection, events: Sequence[Event]) -> None:
+        self.taken += 1
         fresh: list[Row] = []
         withdrawn: Withdrawn | None = None
         for event in events:

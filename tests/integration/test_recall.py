@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from sync.log import store as log_store
 from sync.recall import store
 from sync.recall.counts import COUNTED, GROWN, Counts
 from sync.recall.model import Ask, Scope
-from sync.recall.search import CANDIDATES, Recall
+from sync.recall.search import CANDIDATES, MERGE_REST, Recall
 from sync.redaction import Redactor
 from sync.sections import RecallSettings
 from tests.integration.recall_desk import Desk, open_desk
@@ -138,20 +139,81 @@ async def test_what_a_correction_changes_is_found_by_what_it_says_now_and_not_by
 
 async def test_no_term_of_what_is_forgotten_stays_in_the_word_index(tmp_path: Path) -> None:
     """A term that nothing holds any more lies in the index's own rows until its parts are merged."""
-
-    async def lies_there() -> bool:
-        blocks = await desk.device.rows("select block from recall_words_data")
-        return b"ylokarp" in b"".join(block for (block,) in blocks)
-
     async with open_desk(tmp_path) as desk:
         (gone,) = await desk.keep("das Passwort ist xylokarp")
         assert await desk.found("xylokarp")
-        assert await lies_there()
+        assert await _is_in_the_index(desk, b"ylokarp")
         await desk.keep(*FACTS)
         await desk.forget(gone)
         assert await desk.found("xylokarp") == []
-        assert not await lies_there()
+        assert not await _is_in_the_index(desk, b"ylokarp")
         assert await desk.found("火锅")
+
+
+def test_a_question_does_not_wait_until_the_words_of_what_is_forgotten_have_left(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with open_desk(tmp_path, inline=True) as desk:
+            keeping = asyncio.create_task(desk.recall.keep_up())
+            gone, _ = await desk.keep("das Passwort ist xylokarp", FACTS[0])
+            await asyncio.sleep(60)
+            await desk.forget(gone)
+            assert await desk.found("xylokarp") == []
+            assert await _is_in_the_index(desk, b"ylokarp")
+            await asyncio.sleep(60)
+            assert not await _is_in_the_index(desk, b"ylokarp")
+            keeping.cancel()
+
+    in_virtual_time(main())
+
+
+async def test_words_leave_the_index_in_steps_that_another_start_goes_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "MERGED", 1)
+    async with open_desk(tmp_path) as desk:
+        (gone,) = await desk.keep("das Passwort ist xylokarp")
+        for number in range(30):
+            await desk.keep(*(f"{number} {other} {FACTS[other % 6]}" for other in range(60)))
+            await desk.recall.follow()
+        await desk.forget(gone)
+        await desk.recall.follower.catch_up()
+        assert await desk.device.database.write(partial(store.merge, begin=True))
+    async with open_desk(tmp_path) as desk:
+        assert await _is_in_the_index(desk, b"ylokarp")
+        await desk.recall.follow()
+        assert not await _is_in_the_index(desk, b"ylokarp")
+        assert not await desk.device.database.read(store.is_unmerged)
+
+
+def test_words_leave_the_index_also_where_others_come_in_between(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes between two steps may keep SQLite from letting go: all parts have to have become one."""
+    monkeypatch.setattr(store, "MERGED", 1)
+
+    async def main() -> None:
+        async with open_desk(tmp_path, inline=True) as desk:
+            (gone,) = await desk.keep("das Passwort ist xylokarp")
+            for number in range(5):
+                await desk.keep(*(f"{number}x{other} {number * other}y" for other in range(60)))
+                await desk.recall.follower.catch_up()
+            await desk.forget(gone)
+            leaving = asyncio.create_task(desk.recall.follow())
+            await asyncio.sleep(MERGE_REST / 2)
+            assert await desk.device.database.read(store.is_unmerged)
+            await desk.keep(FACTS[0])
+            await desk.recall.follower.catch_up()
+            await leaving
+            assert not await _is_in_the_index(desk, b"ylokarp")
+            parts = await desk.device.rows("select distinct id >> 37 from recall_words_data where id >> 37 > 0")
+            assert len(parts) == 1
+
+    in_virtual_time(main())
+
+
+async def _is_in_the_index(desk: Desk, word: bytes) -> bool:
+    blocks = await desk.device.rows("select block from recall_words_data")
+    return word in b"".join(block for (block,) in blocks)
 
 
 async def test_filters_by_project_kind_and_time(tmp_path: Path) -> None:
