@@ -1,7 +1,6 @@
 """`make sim`: many histories on all cores, or one seed again, shrunk to what still fails."""
 
 import argparse
-import gc
 import json
 import logging
 import multiprocessing
@@ -16,7 +15,7 @@ from typing import Any, Final, TypeVar
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from tests.simulation.history import ASKING, KINDS, Plan, planned
-from tests.simulation.one import Result, digest, one
+from tests.simulation.one import Result, digest, one, settle_worker
 from tests.simulation.planted import shown
 from tests.simulation.record import AGAIN, Record
 from tests.simulation.sabotage import BUGS
@@ -26,7 +25,6 @@ from tests.simulation.world import run
 T = TypeVar("T")
 
 WORKERS: Final = 2
-RARELY: Final = 10_000  # objects between two looks for garbage
 SHOWN: Final = 5  # failing seeds that are shrunk and shown; each takes a minute
 
 
@@ -102,7 +100,7 @@ def _each(
 ) -> Iterator[T]:
     """In processes of their own, as they come."""
     context = multiprocessing.get_context("spawn")
-    with _bar(quiet=quiet) as bar, ProcessPoolExecutor(WORKERS, mp_context=context, initializer=_settled) as pool:
+    with _bar(quiet=quiet) as bar, ProcessPoolExecutor(WORKERS, mp_context=context, initializer=settle_worker) as pool:
         task = bar.add_task(what, total=len(seeds), lost=0)
         count = 0
         for done in as_completed([pool.submit(work, seed) for seed in seeds]):
@@ -110,13 +108,6 @@ def _each(
             count += failed(result)
             bar.update(task, advance=1, lost=count)
             yield result
-
-
-def _settled() -> None:
-    """A worker's modules stay; and what a history leaves behind is little, so it is rarely looked for."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(RARELY)
 
 
 @contextmanager

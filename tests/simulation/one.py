@@ -1,5 +1,6 @@
 """One seed, lived by this program and by the original algorithm; in a module that a worker process can import."""
 
+import gc
 import logging
 import re
 from collections.abc import Iterable, Mapping
@@ -11,6 +12,7 @@ from tests.simulation.history import Plan, planned
 from tests.simulation.world import lived, run
 
 NO_FAULT: Final = "no fault"
+RARELY: Final = 10_000  # objects between two looks for garbage
 OTHERWISE: Final = "otherwise broken"
 # what a broken promise comes to, by the oracle's words; the first that fits
 SORTS: Final[Mapping[str, re.Pattern[str]]] = {
@@ -43,6 +45,13 @@ class Result:
     @property
     def sorts(self) -> set[str]:
         return {sort_of_defect(defect) for defect in self.defects}
+
+
+def settle_worker() -> None:
+    """A worker's modules stay; and what a history leaves behind is little, so it is rarely looked for."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(RARELY)
 
 
 def one(seed: int) -> Result:

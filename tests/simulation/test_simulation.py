@@ -3,6 +3,7 @@
 `make test` lives a bounded share of histories; `make sim SEEDS=5000` many. A seed that found a defect stays here.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -123,6 +124,12 @@ def test_the_same_seed_tells_the_same_story_in_another_process_too() -> None:
         for hashes in ("1", "2")
     }
     assert told == {f"{lived(3).digest} {lived(7).digest}\n"}
+
+
+def test_many_are_lived_by_workers_and_told_in_one_line_for_machines() -> None:
+    command_line = [sys.executable, "-m", "tests.simulation", "--seeds", "2", "--first", "3", "--json"]
+    told = json.loads(subprocess.run(command_line, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout)
+    assert (told["histories"], told["failed_seeds"]) == (2, [])
 
 
 def test_a_plan_can_be_named_and_lived_again() -> None:
