@@ -34,7 +34,7 @@ SAID: Final = (EXCHANGE,)
 MOST_EVENTS: Final = 400  # newest events of each sort looked at: far more than a digest shows
 SHARED: Final = ""  # in the place of a device's id: the document that all have in common
 
-Entry = tuple[str, str]  # whose document, and the entry's id
+WhoseEntry = tuple[str, str]  # whose document, and the entry's id
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ def digests(said: Sequence[Event], by_hand: Sequence[Event], about: Mapping[str,
     its home has the same entries, and what is done to them there is not done here. All speak of a shared one.
     """
     lines: dict[str, list[DigestLine]] = {}
-    edited: dict[Entry, str] = {}
-    removed: set[Entry] = set()
+    edited: dict[WhoseEntry, str] = {}
+    removed: set[WhoseEntry] = set()
     newest_first = sorted((*said, *by_hand), key=lambda event: (event.hlc, event.replica_id, event.replica_seq))
     for event in reversed(newest_first):
         for entry_id, text, origin, weight in _entries(event, edited, removed):
@@ -125,7 +125,9 @@ def _moment(event: Event) -> str:
     return f"{event.hlc}/{event.replica_id}/{event.replica_seq:020d}"
 
 
-def _entries(event: Event, edited: dict[Entry, str], removed: set[Entry]) -> list[tuple[str, str, Origin, float]]:
+def _entries(
+    event: Event, edited: dict[WhoseEntry, str], removed: set[WhoseEntry]
+) -> list[tuple[str, str, Origin, float]]:
     """The entries an event brings, who said them, their weight; what it changes is noted for the older events."""
     payload = event.payload
     if not is_shown(event) or repeated_by(event) is not None:

@@ -46,7 +46,7 @@ _INDEX: Final = "insert into recall_words (rowid, words) values (?, ?)"
 _UNINDEX: Final = "insert into recall_words (recall_words, rowid, words) values ('delete', ?, ?)"
 _MERGE: Final = "insert into recall_words (recall_words, rank) values ('merge', ?)"
 MERGED: Final = 64  # pages of the word index that are written in one step
-_DID_NOTHING: Final = 2  # rows that a merge changes at least where there was something to merge, as SQLite says
+_DID_SOMETHING: Final = 2  # rows that a merge changes at least where there was something to merge, as SQLite says
 _COUNT: Final = "update recall_totals set items = items + ?, length = length + ?"
 _COLUMNS: Final = "id, born, entry_id, kind, project_id, ts_ms, length, importance, marks, text"
 _WITH_EVENT: Final = f"""
@@ -170,7 +170,7 @@ def merge(connection: Connection, *, begin: bool) -> bool:
     driver: Any = connection.connection.driver_connection
     before = driver.total_changes
     connection.exec_driver_sql(_MERGE, (-MERGED if begin else MERGED,))
-    return bool(driver.total_changes - before >= _DID_NOTHING)
+    return bool(driver.total_changes - before >= _DID_SOMETHING)
 
 
 def have_let_go(connection: Connection) -> None:
