@@ -89,6 +89,7 @@ class Device(Home):
         self.emptied = False  # whether it lacks what it had, until the server gives that back
         self.copy_of: str | None = None
         self.last_owner: str | None = None  # whoever was logged in when the program was last seen
+        self.guests: str | None = None  # the profile of what was said before anybody logged in
         self.settings = Settings(
             data_dir=self.folder / "data",
             memory_file=self.memory_file,
@@ -176,6 +177,8 @@ class Device(Home):
                         await app.devices.introduce()
                         await app.document.view()
                         life.owner = await app.account.owner_id()
+                        if life.owner is None:
+                            self.guests = app.profile.name
                         self._known_as(life.owner)
                         life.app = app
                         life.opened.set()
@@ -247,13 +250,19 @@ class Device(Home):
     def _known_as(self, owner: str | None) -> None:
         self.last_owner = owner
         if owner:
-            self.around.ledger.owned_by(self.name, owner)
-            self.person.whose = self.person.whose or owner  # also what an editor has had open since before the login
+            heir = self._heir(owner)
+            self.around.ledger.owned_by(self.name, heir)
+            self.person.whose = self.person.whose or heir  # also what an editor has had open since before the login
             self.unanswered = {
-                key: (owner, exchange)  # what a guest has said is the first one's to log in
+                key: (owner, exchange)
                 for key, (said_by, exchange) in self.unanswered.items()
-                if said_by in {None, owner}
+                if (said_by or heir) == owner
             }
+
+    def _heir(self, owner: str) -> str:
+        """Who has what a guest said: the first to log in, whom another may have followed before anybody looked."""
+        became = {database.parent.name: whose for database, whose in self.profiles()}
+        return (became.get(self.guests) if self.guests else None) or owner  # else it was carried over, to who came
 
     async def look_who(self) -> None:
         """Notice who is logged in now."""
