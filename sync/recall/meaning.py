@@ -11,7 +11,7 @@ import importlib
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Connection
 
@@ -61,6 +61,7 @@ class Meaning:
         self.patience = patience
         self._asking: set[asyncio.Task[Question]] = set()
         self._matrix: Matrix | None = None
+        self._module: Any = None
         self.has_failed = False  # until vectors are made again
 
     @property
@@ -89,15 +90,18 @@ class Meaning:
             return False
         return await self.database.write(lambda connection: vector_store.add(connection, waiting.made, rows))
 
-    async def question(self, text: str) -> Question:
-        """The vector of a question, if it comes in time."""
-        if self._embedder is None:
-            return Question("off")
-        if self.has_failed:
-            return Question("failed")
-        task = asyncio.create_task(self._questioned(self._embedder, text))
-        self._asking.add(task)
-        task.add_done_callback(self._asking.discard)
+    def question(self, text: str | None) -> asyncio.Task[Question]:
+        """Begin to ask for the vector of a question; it is told if it comes in time. None: nobody wants to know."""
+        task = None
+        if text is not None and self._embedder is not None and not self.has_failed:
+            task = asyncio.create_task(self._questioned(self._embedder, text))
+            self._asking.add(task)
+            task.add_done_callback(self._asking.discard)
+        return asyncio.create_task(self._in_time(task, "off" if text is None or not self.is_on else "failed"))
+
+    async def _in_time(self, task: asyncio.Task[Question] | None, otherwise: Semantic) -> Question:
+        if task is None:
+            return Question(otherwise)
         await asyncio.wait({task}, timeout=self.patience)  # not cancelled: the next one finds the models loaded
         return task.result() if task.done() else Question("pending")
 
@@ -134,8 +138,14 @@ class Meaning:
         self._matrix = matrix
         return matrix
 
+    async def _numbers(self) -> Any:
+        """The module `matrix`, and with it numpy: loaded once, beside the loop."""
+        if self._module is None:
+            self._module = await asyncio.to_thread(importlib.import_module, "sync.recall.matrix")
+        return self._module
+
     async def _made(self, embedder: Embedder, items: Sequence[tuple[int, str]]) -> list[vector_store.Row]:
-        matrix = await asyncio.to_thread(importlib.import_module, "sync.recall.matrix")
+        matrix = await self._numbers()
         texts = await asyncio.to_thread(lambda: [beginning(self._clean(text)) or UNSAID for _, text in items])
         vectors: list[bytes] = []
         for start in range(0, len(texts), embedder.batch):
@@ -147,7 +157,7 @@ class Meaning:
 
     async def _questioned(self, embedder: Embedder, text: str) -> Question:
         try:
-            await asyncio.to_thread(importlib.import_module, "sync.recall.matrix")
+            await self._numbers()
             model = await embedder.identity()
             (vector,) = await embedder.embed([ending(self._clean(text))], query=True)
         except (Unembedded, ImportError) as error:

@@ -161,7 +161,8 @@ class Recall:
         now_ms = milliseconds(self._clock.now())
         sought = wanted(ask.query, ask.turns, self._clock.now())
         preset = ask.preset or self._preset
-        question = asyncio.create_task(self._question(sought, preset))
+        question = self.meaning.question(sought.text if preset.semantic else None)
+        await asyncio.sleep(0)  # it is on its way before this process is busy with the words
         asked = replace(ask, limit=min(ask.limit, preset.limit or ask.limit), preset=preset)
         if ask.scope is Scope.RECENT:
             hot_since = now_ms - self._options.scope_days * DAY_MS
@@ -171,9 +172,6 @@ class Recall:
             if len(recent.hits) >= min(THIN, asked.limit):
                 return replace(recent, cold=False)
         return await self._within(asked, sought, question)
-
-    async def _question(self, sought: Wanted, preset: Preset) -> Question:
-        return await self.meaning.question(sought.text) if preset.semantic else Question("off")
 
     async def _within(self, ask: Ask, sought: Wanted, question: asyncio.Task[Question]) -> Answer:
         named = sought.since_ms is not None and ask.since_ms is None and ask.until_ms is None
