@@ -67,9 +67,9 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
 
     After a reset the server's numbers are forgotten and read again from the start; when the cursor has caught up,
     events that were acknowledged once and have no number any more are sent again. What comes back of `device_id`, ours,
-    counts as acknowledged: nobody else would send it again. Raises DeviceForked where an event has a number that
-    another event of ours has, and where our own replica has said what we do not hold: two databases speak as one, or
-    we are what a backup has left of it. No number need ever meet another one to tell.
+    counts as acknowledged: nobody else would send it again. Raises DeviceForked where our own replica has said what we
+    do not hold, or not under that number: two databases speak as one, or we are what a backup has left of it. No number
+    need ever meet another one to tell. Numbers of former replicas are the server's to say.
     """
     if verdict.reset:
         outbox_store.forget_numbers(connection)
@@ -78,15 +78,15 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
         outbox_store.acknowledge(connection, CLOUD, answer.acked)
         return 0
     outbox_store.acknowledge(connection, CLOUD, answer.acked)
-    known = log_store.known_ids(connection, [event.event_id for event in answer.events])
+    known = outbox_store.replica_numbers(connection, [event.event_id for event in answer.events])
     held = [event for event in answer.events if event.event_id in known]
     new = list({event.event_id: event for event in answer.events if event.event_id not in known}.values())
-    if _is_forked(connection, new):
-        raise DeviceForked("the server has events of our replica, or under its numbers, that we do not hold")
+    unlike = {event.event_id: event for event in answer.events if known.get(event.event_id) != event.number}
+    renumbered = bool(unlike) and _is_renumbered(connection, list(unlike.values()))
     beyond = answer.head if verdict.caught_up else None
     may_lack = outbox_store.drop_stale_numbers(connection, answer.events, beyond=beyond) or cursor(connection).may_lack
     outbox_store.number(connection, held)
-    if any(bounded_hlc(event) != event.hlc for event in held):
+    if renumbered or any(bounded_hlc(event) != event.hlc for event in held):
         log_store.note_reordered(connection, clock)
     outbox_store.acknowledge(connection, CLOUD, [(event.event_id, event.server_seq or 0) for event in held])
     log_store.add_all(connection, new)
@@ -99,11 +99,16 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     return len(new)
 
 
-def _is_forked(connection: Connection, new: Sequence[Event]) -> bool:
-    if not new:
-        return False
+def _is_renumbered(connection: Connection, unlike: Sequence[Event]) -> bool:
+    """Whether an event of ours has another number since: the one it has there. Raises DeviceForked."""
     own = log_store.replica_id(connection)
-    return any(event.replica_id == own for event in new) or log_store.any_taken(connection, new)
+    if _is_forked(unlike, own):
+        raise DeviceForked("the server has events under our replica's numbers that we do not hold under them")
+    return outbox_store.take_replica_numbers(connection, unlike, own=own)
+
+
+def _is_forked(unlike: Sequence[Event], own: str) -> bool:
+    return len({event.number for event in unlike}) < len(unlike) or any(event.replica_id == own for event in unlike)
 
 
 def acknowledge(connection: Connection, answer: SyncAnswer) -> None:

@@ -106,6 +106,11 @@ class Event:
     server_seq: int | None = None
     server_ts: str | None = None
 
+    @property
+    def number(self) -> tuple[str, int]:
+        """The replica that it is of, and its place there."""
+        return self.replica_id, self.replica_seq
+
 
 def forgotten_by(event: Event) -> tuple[str, ...]:
     """The ids of the events whose payloads this event takes away, everywhere or here; nothing for most events."""

@@ -39,6 +39,17 @@ _SET_NUMBER_AND_TIME: Final = (
     .where(events.c.event_id == bindparam("id"))
     .values(server_seq=bindparam("number"), server_ts=bindparam("time"))
 )
+_REPLICA_NUMBERS: Final = select(events.c.event_id, events.c.replica_id, events.c.replica_seq)
+_OURS: Final = _REPLICA_NUMBERS.where(events.c.event_id.in_(bindparam("ids", expanding=True)))
+_UNDER: Final = _REPLICA_NUMBERS.where(
+    events.c.replica_id.in_(bindparam("replicas", expanding=True)),
+    events.c.replica_seq.in_(bindparam("numbers", expanding=True)),
+)
+_RENUMBER: Final = (
+    update(events)
+    .where(events.c.event_id == bindparam("id"))
+    .values(replica_id=bindparam("replica"), replica_seq=bindparam("number"))
+)
 _NUMBERED: Final = select(events.c.position, events.c.event_id, events.c.server_seq).where(
     events.c.server_seq.between(bindparam("first"), bindparam("last"))
 )
@@ -125,6 +136,31 @@ def number(connection: Connection, held: Sequence[Event]) -> None:
             _SET_NUMBER_AND_TIME,
             [{"id": event.event_id, "number": event.server_seq, "time": event.server_ts} for event in held],
         )
+
+
+def replica_numbers(connection: Connection, event_ids: Sequence[str]) -> dict[str, tuple[str, int]]:
+    """Which of these events we hold, and the number of a replica that each has here."""
+    rows = connection.execute(_OURS, {"ids": event_ids}) if event_ids else ()
+    return {row.event_id: (row.replica_id, row.replica_seq) for row in rows}
+
+
+def take_replica_numbers(connection: Connection, unlike: Sequence[Event], *, own: str) -> bool:
+    """Give events that we hold the numbers they have at the destination; whether any of ours has another one now.
+
+    `unlike`: what is there and not here, or here under another number: a home that was restored numbers anew what it
+    has not sent, and can be restored to before that. What stands here under a number that is another event's there
+    waits for its own as a replica that says nothing else. What is our `own` replica's stays: it has no holes.
+    """
+    theirs = {event.number: event.event_id for event in unlike}
+    asked = {"replicas": [replica for replica, _ in theirs], "numbers": [number for _, number in theirs]}
+    under = [(row.event_id, (row.replica_id, row.replica_seq)) for row in connection.execute(_UNDER, asked)]
+    aside = {event_id: (event_id, 1) for event_id, number in under if theirs.get(number, event_id) != event_id}
+    ours = replica_numbers(connection, [event.event_id for event in unlike])
+    taken = {event.event_id: event.number for event in unlike if ours.get(event.event_id, (own,))[0] != own}
+    moves = [*aside.items(), *taken.items()]
+    if moves:
+        connection.execute(_RENUMBER, [{"id": name, "replica": to[0], "number": to[1]} for name, to in moves])
+    return bool(moves)
 
 
 def refuse(connection: Connection, destination: str, refusal: Refusal) -> None:

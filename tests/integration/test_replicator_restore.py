@@ -251,6 +251,32 @@ async def test_a_restored_device_that_went_on_by_itself_becomes_a_new_replica_an
         assert len(held(server)) == len(set(held(server))) == 5
 
 
+async def test_a_device_restored_from_two_backups_of_one_number_takes_everything_in(
+    tmp_path: Path, server: MemoryServer, clock: FixedClock
+) -> None:
+    """What a restored home had numbered anew was in its own backup, under a number that the server knows otherwise."""
+    async with open_device(tmp_path / "a", server, clock=clock) as before:
+        await before.log_in()
+        await before.note("一")
+        await before.replicator.sync_now()
+        tokens = before.tokens
+    shutil.copytree(tmp_path / "a", tmp_path / "first")
+    async with open_device(tmp_path / "a", server, clock=clock, tokens=tokens) as lost:
+        await lost.note("二")
+        await lost.replicator.sync_now()
+    async with open_device(tmp_path / "first", server, clock=clock, tokens=tokens) as restored:
+        await restored.note("三")
+        shutil.copytree(tmp_path / "first", tmp_path / "second")
+        await restored.replicator.sync_now()
+    clock.advance(LIVE_SECONDS + 1)
+    async with open_device(tmp_path / "second", server, clock=clock, tokens=tokens) as again:
+        await again.replicator.sync_now()
+        assert await in_their_places(again, server)
+        assert await again.log.verify() == []
+        there = {event.event_id: event.number for event in server.memories[USER].events}
+        assert {event.event_id: event.number for event in await again.events()} == there
+
+
 async def test_an_event_from_elsewhere_under_a_number_of_ours_makes_us_a_new_replica(
     device: Device, server: MemoryServer
 ) -> None:

@@ -302,7 +302,7 @@ BUGS: Final = (
     Bug("what is sent counts as acknowledged", ((Exchange, "_send", _acknowledged_when_sent),), 0),
     Bug("the cursor moves to the server's head", ((sync.cloud.exchange, "judge", _cursor_by_head),), 0),
     Bug("the cursor moves before its events are stored", ((Exchange, "_apply", _cursor_first),), 1),
-    Bug("what was pulled before is not recognised", ((log_store, "known_ids", _always(answer=set())),), 0),
+    Bug("what was pulled before is not recognised", ((outbox_store, "replica_numbers", _always(answer={})),), 0),
     Bug("a refused event is dropped", ((Exchange, "_set_aside", _dropped),), 2),
     Bug("a refused event blocks the others", ((Exchange, "_without_culprit", _blocked),), 2),
     Bug("an emptied server empties the device", ((cloud_store, "apply", _emptied_by_the_server),), 4),

@@ -72,10 +72,32 @@ async def test_one_event_under_two_numbers_is_there_once(database: Database) -> 
 
 
 async def test_a_number_of_ours_under_another_id_is_a_fork_and_nothing_is_taken_in(database: Database) -> None:
-    await database.write(lambda connection: log_store.add(connection, event(1, event_id="evt_ours")))
+    own = await database.read(log_store.replica_id)
+    await database.write(lambda connection: log_store.add(connection, event(1, event_id="evt_ours", replica=own)))
     with pytest.raises(DeviceForked):
-        await take_in(database, numbered(1, replica="rep_b"), numbered(2, under=1))
+        await take_in(database, numbered(1, replica="rep_b"), numbered(2, under=1, replica=own))
     assert [item.event_id for item in await stored(database)] == ["evt_ours"]
+
+
+async def test_what_stands_under_another_event_s_number_waits_for_its_own(database: Database) -> None:
+    """As a former replica's, that sent it under another one before it was restored; which page tells that is open."""
+    await database.write(lambda connection: log_store.add(connection, event(1, event_id="evt_ours")))
+    before = await database.read(log_store.order)
+    assert await take_in(database, numbered(1)) == 1
+    assert await take_in(database, numbered(2, event_id="evt_ours", under=7, replica="rep_b"), after=1) == 0
+    assert {item.event_id: item.number for item in await stored(database)} == {
+        "evt_1": ("rep_a", 1),
+        "evt_ours": ("rep_b", 7),
+    }
+    assert await database.read(log_store.order) != before, "of events with equal HLC the number decides"
+
+
+async def test_two_events_may_have_changed_numbers(database: Database) -> None:
+    for number, event_id in ((1, "evt_2"), (2, "evt_1")):
+        held = event(number, event_id=event_id)
+        await database.write(partial(log_store.add, event=held))
+    assert await take_in(database, numbered(1), numbered(2)) == 0
+    assert {item.event_id: item.replica_seq for item in await stored(database)} == {"evt_1": 1, "evt_2": 2}
 
 
 async def test_two_events_of_one_answer_under_one_number_are_a_fork(database: Database) -> None:
