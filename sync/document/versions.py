@@ -123,9 +123,10 @@ class Versions(Ledger):
             current = store.newest(connection, store.FILE)
             if current is None or document is None:
                 return current is not None and not current.snapshot.document.is_blank
-            ring = _loadable(connection, document_sha256, document)
+            written = store.candidates(connection, store.FILE, document_sha256, document.label)
+            ring = _loadable(connection, written, document_sha256, document)
             unknown = not ring or _older_than_all(document, ring)
-            return not unknown and is_suspicious(current, document, choose_base(document, ring), written=ring)
+            return not unknown and is_suspicious(current, document, choose_base(document, ring), written=written)
 
         document_sha256 = "" if document is None else sha256(encode(document))
         return await self._log.database.read(looking)
@@ -196,12 +197,13 @@ class Versions(Ledger):
     def _record_hand(self, connection: Connection, digest: str, document: Document, *, meant: bool) -> Edited | None:
         known = store.newest(connection, store.FILE)
         current = self._followed(connection)
-        ring = _loadable(connection, digest, document)
+        written = store.candidates(connection, store.FILE, digest, document.label)
+        ring = _loadable(connection, written, digest, document)
         unknown = not ring or _older_than_all(document, ring)
         base = current if meant else None if unknown else choose_base(document, ring)
         if base is not None and base.sha256 == digest:
             return Edited((), 0, digest)  # an older version of ours: nothing was typed
-        if current and not unknown and not meant and is_suspicious(current, document, base, written=ring):
+        if current and not unknown and not meant and is_suspicious(current, document, base, written=written):
             return None
         planned = plan(base, current, document, self._new_id)
         origin = Origin.IMPORTED if known is None else Origin.USER
@@ -270,13 +272,16 @@ class Versions(Ledger):
             log_store.set_watermark(connection, ON_DISK, version.number, self._clock)
 
 
-def _loadable(connection: Connection, digest: str, document: Document) -> list[Version]:
-    """The versions an editor can have loaded: what never was on disk is nobody's base, unless the file names it."""
+def _loadable(connection: Connection, written: Sequence[Version], digest: str, document: Document) -> list[Version]:
+    """The versions an editor can have loaded: what never was on disk is nobody's base, unless the file names it.
+
+    One that was written as the program died, or as the disk failed, is not known to have been there. No edit is judged
+    by it, but a file that is cut off may still be its beginning.
+    """
     on_disk = log_store.watermark(connection, ON_DISK)
-    found = store.candidates(connection, store.FILE, digest, document.label)
     return [
         version
-        for version in found
+        for version in written
         if version.number <= on_disk or version.label == document.label or version.sha256 == digest
     ]
 

@@ -19,6 +19,7 @@ from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadO
 from tests.integration.document_desk import Desk, on_a_desk
 
 HABITS = "### 工作习惯"
+COMMANDS = "### 常用命令"
 
 
 class Killed(BaseException):
@@ -95,6 +96,28 @@ class TestCrashes:
         desk.file.unlink()  # it was on disk, so its loss is no news that fills the file again
         await desk.memory.settle()
         assert not desk.file.exists()
+
+    async def test_a_file_cut_off_before_it_was_noted_that_it_was_written_is_asked_about(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def write_and_die(path: Path, expected: str | None, data: bytes) -> None:
+            files.compare_and_swap(path, expected, data)
+            raise Killed
+
+        await desk.said("一")
+        desk.type_under(COMMANDS, "- 跑测试用 make test")
+        await desk.memory.settle()
+        with monkeypatch.context() as process:
+            process.setattr(memory_file, "compare_and_swap", write_and_die)
+            await desk.say("二")
+            with pytest.raises(Killed):
+                await desk.memory.settle()
+        desk.text = desk.text[: desk.text.index("make test")]
+        desk.restart()
+        assert await desk.memory.doubts() == {memory_file.Notice.MASS_DELETE}
+        await desk.memory.settle()
+        assert desk.memory.notices == {memory_file.Notice.MASS_DELETE}
+        assert len(await desk.hand_events()) == 1, "what was typed, and nothing else"
 
     async def test_with_a_hand_edit_recorded_and_its_merge_unwritten(
         self, desk: Desk, monkeypatch: pytest.MonkeyPatch

@@ -274,7 +274,7 @@ def _without_sync(module: Any) -> SimpleNamespace:
 BUGS: Final = (
     Bug("an update is acknowledged before it is committed", ((Log, "record_and_count", _acknowledged_early),), 1),
     Bug("files are not synced before the rename", ((sync.files, "os", _without_sync(os)),), 7),
-    Bug("files are written in place", ((sync.files, "_replace", _in_place),), 9),
+    Bug("files are written in place", ((sync.files, "_replace", _in_place),), 8),
     Bug(
         "what is saved soon after our own write is taken for it",
         ((MemoryFile, "_write", _write_noted), (MemoryFile, "_take_in", _blind_after_own_write)),

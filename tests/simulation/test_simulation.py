@@ -42,6 +42,7 @@ FOUND: Final = {
     2_964: "a heading in a file that was cut off stood on one device only, where documents are shared",
     3_198: "a line that a copy of a home took out of its document was missing where others are shown the original's",
     4_767: "what a restored home had numbered anew stood in its backup under the number of an event that it lacked",
+    4_593: "a file cut off before it was noted that it had been written was taken for an edit",
     # the program was right in these, and the simulation was not
     149: "what an editor had open since before the first login was taken for the second account's",
     201: "copies of one home take turns in the profile of each account, and the tail gave them none in the others",
