@@ -77,6 +77,7 @@ FOUND_ASKING: Final = {
     1_931: "what a wish took out of a document was not sent before the program was given to the other account",
     168: "an edit of a line that somebody else forgets at the same time goes with the line",
     3_574: "what somebody has wished to forget is not found any more, though the disk keeps it from being carried out",
+    4_609: "what was written into a daily record that the server refuses cannot be shown on another device",
     2_749: "what was forgotten before it was sent is empty everywhere, though the server refuses the wish",
 }
 
