@@ -356,11 +356,23 @@ class TestSessions:
             desk.device.clock.advance(31 * 60)
             assert await again.room.keeper.keep_ended() == ["s1"]
 
-    async def test_what_was_said_before_the_first_start_is_not_kept_unasked(self, tmp_path: Path) -> None:
+    async def test_what_fell_silent_before_the_first_look_is_not_kept_unasked(self, tmp_path: Path) -> None:
         async with open_desk(tmp_path) as desk:
             await desk.converse("old")
             desk.device.clock.advance(31 * 60)
             assert await desk.room.keeper.keep_ended() == []
+
+    async def test_a_session_under_way_at_the_first_look_is_kept_with_what_came_before(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.converse("old", TALK[:4])
+            desk.device.clock.advance(40 * 60)
+            await desk.converse("old", TALK[4:])
+            await desk.converse("new")
+            await desk.device.log.record(desk.device.intake.drafts([{"type": "session_ended", "session_id": "new"}]))
+            assert await desk.room.keeper.keep_ended() == ["new"], "both were said before it; one of them has ended"
+            desk.device.clock.advance(31 * 60)
+            assert await desk.room.keeper.keep_ended() == ["old"]
+            assert len(await desk.topics()) == 2, "one round alone would be no conversation"
 
     async def test_words_that_ask_not_to_keep_it_are_heard(self, tmp_path: Path) -> None:
         async with open_desk(tmp_path) as desk:

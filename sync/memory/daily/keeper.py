@@ -2,8 +2,9 @@
 
 Decisions
     A session is over when an event ends it, or when nothing was said in it for `sessions.idle_minutes`; only this
-    device's sessions are kept here, another device keeps its own. What was said before the first start is not kept
-    unasked, nor is what was imported: years of another program would become thousands of pages.
+    device's sessions are kept here, another device keeps its own. Of what was said before the first look, sessions that
+    were silent for so long by then are not kept unasked, nor is what was imported: years of another program would
+    become thousands of pages.
     The watermark `daily` stands before the oldest session that is still open, so a killed sidecar misses none.
     Pages are looked at every few seconds, which is soon enough for a hand that has just saved; the export of the
     vectors whenever there may be others.
@@ -120,9 +121,7 @@ class Keeper:
 
     async def keep_ended(self) -> list[str]:
         """Keep the sessions that are over; their ids."""
-        watch = self._watch
-        if watch is None:
-            watch = Watch(await self._log.database.write(lambda connection: store.begin(connection, self._clock)))
+        watch = self._watch if self._watch is not None else Watch(await self._begin())
         began = watch.position
         while page := (await self._log.read(Query(types=SIGNS, after=watch.position, limit=PAGE))).events:
             watch.take(page, self._log.device_id)
@@ -139,6 +138,13 @@ class Keeper:
                 lambda connection: log_store.set_watermark(connection, store.FOLLOWER, mark, self._clock)
             )
         return over
+
+    async def _begin(self) -> int:
+        """Up to where sessions were kept before this process."""
+        device_id, since_ms = self._log.device_id, milliseconds(self._clock.now()) - self._idle_ms
+        return await self._log.database.write(
+            lambda connection: store.begin(connection, device_id, since_ms, self._clock)
+        )
 
     async def keep_sessions(self) -> None:
         """Keep sessions as they end, until cancelled."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from sqlalchemy import Connection, select
 
-from sync.clock import Clock
+from sync.clock import Clock, hlc_text
 from sync.db.tables import events
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
@@ -27,10 +27,16 @@ def of_session(connection: Connection, session_id: str, types: Sequence[str]) ->
     return [event_of_row(row) for row in reversed(connection.execute(statement).mappings().all())]
 
 
-def begin(connection: Connection, clock: Clock) -> int:
-    """How far sessions have been kept. At the first call that is the log's end: what was before is not kept unasked."""
+def begin(connection: Connection, device_id: str, since_ms: int, clock: Clock) -> int:
+    """How far sessions have been kept. At the first call that is up to what this device recorded before `since_ms`."""
     if log_store.watermark(connection, BEGUN) == 0:
-        log_store.set_watermark(connection, FOLLOWER, log_store.newest_position(connection), clock)
+        before = (
+            select(events.c.position)
+            .where(events.c.device_id == device_id, events.c.hlc < hlc_text(since_ms))
+            .order_by(events.c.position.desc())
+            .limit(1)
+        )
+        log_store.set_watermark(connection, FOLLOWER, connection.execute(before).scalar() or 0, clock)
         log_store.set_watermark(connection, BEGUN, 1, clock)
     return log_store.watermark(connection, FOLLOWER)
 
