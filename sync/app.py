@@ -2,20 +2,21 @@
 
 A process takes part in one of two ways. The *sidecar* (one per data directory, by an operating-system lock) watches
 the file, renders it and talks to the cloud for as long as it lives. Any other process (the command line, a hook) may
-record and read; if no sidecar is running it does the sidecar's work once, for the moment of its command.
+record and read; if no sidecar is running it does the sidecar's work once, for the moment of its command, and once more
+for whoever recorded something meanwhile and found the role taken.
 """
 
 import asyncio
 import importlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from sync import __version__, health, parts, switch
 from sync.clock import Clock, SystemClock
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
 
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
 BETWEEN_WRITES: Final = 0.6  # seconds at least between two renderings of the file caused by new events
+KEPT_BY_A_COMMAND: Final = 20  # sessions; whoever gave it waits for them
 AFTER_THE_START: Final = 1.0  # seconds that the first answers have before the word index is looked at
 FOR_A_HELPER: Final = 2.0  # seconds a starting sidecar waits for a command that does its work just now
 
@@ -119,11 +121,21 @@ class App:
         """Bring file and log together. A file that cannot be read or written now is noted and tried again."""
         await self._tolerating(self.document.settle)
 
+    async def keep_ended(self) -> None:
+        """Keep the sessions that are over, where no sidecar is there to do it."""
+
+        async def keep() -> None:
+            daily = self.daily()
+            if await daily.keeper.keep_ended(most=KEPT_BY_A_COMMAND):
+                await daily.settle()
+
+        await self._tolerating(keep)
+
     async def _tolerating(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
         try:
             await work()
         except StorageError as error:
-            log.warning("the memory file could not be settled: %s", error.kind)
+            log.warning("files and log could not be brought together: %s", error.kind)
 
     async def adopt_device_id(self, device_id: str) -> None:
         """The app knows the hardware better than we do: be that device from now on. A setting outranks it."""
@@ -265,8 +277,9 @@ async def open_app(
     another account was left.
     """
     async with AsyncExitStack() as stack:
+        taken = None
         if held is None and role is not Role.GUEST:
-            held = stack.enter_context(_role_if_free(settings, needed=role is Role.SIDECAR))
+            held = taken = stack.enter_context(_role_if_free(settings, needed=role is Role.SIDECAR))
         app = await _construct(settings, role, clock or SystemClock(), cloud, stack, is_sidecar=held is not None)
         if handed is not None:
             await app.account.enter(handed)
@@ -281,6 +294,30 @@ async def open_app(
         if app.is_sidecar:
             await app.settle()
             await app.events.settle()
+        if role is Role.HELPER and taken is not None and not app.entrance.left.is_set():
+            await _leave_level(app, taken)
+
+
+async def _leave_level(app: App, role: FileLock) -> None:
+    """Keep sessions, give the role back, and take it again where something was said that nobody has taken in.
+
+    Whoever says something after the last look finds the role free.
+    """
+    seen = -1
+    while (newest := await app.log.newest_position()) > seen and _is_ours(role):
+        if seen >= 0:
+            await app.settle()
+            await app.events.settle()
+        seen = newest
+        await app.keep_ended()
+        role.release()
+
+
+def _is_ours(role: FileLock) -> bool:
+    with suppress(Timeout):
+        if not role.is_locked:
+            role.acquire(timeout=0)
+    return role.is_locked
 
 
 @contextmanager

@@ -47,7 +47,7 @@ def take(
 def upsert(context: typer.Context, meta: Json, *, json: JsonFlag = False) -> None:
     """Say something of a session: '{"session_id", "title", "tags", …}'. The same again records nothing new."""
     value = parsed(context, meta, "meta", as_json=json)
-    call(context, "sessionMeta/upsert", {"meta": value}, _show_session, as_json=json)
+    call(context, "sessionMeta/upsert", {"meta": value}, _show_session, as_json=json, role=Role.HELPER)
 
 
 @session_meta.command("list")

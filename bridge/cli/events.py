@@ -9,7 +9,7 @@ import msgspec
 import typer
 
 from bridge.cli.running import Invocation, JsonFlag, call, fail, json_argument, run
-from sync.app import App
+from sync.app import App, Role
 from sync.errors import InvalidInput
 from sync.log.envelope import to_json
 from sync.log.intake import query as query_of
@@ -26,14 +26,14 @@ Json = Annotated[str, typer.Argument(help="JSON; - reads standard input.")]
 def append(context: typer.Context, event: Json, *, json: JsonFlag = False) -> None:
     """Record one event. The same event_id again records nothing new."""
     value = parsed(context, event, "event", as_json=json)
-    call(context, "events/append", {"event": value}, _show_recorded, as_json=json)
+    call(context, "events/append", {"event": value}, _show_recorded, as_json=json, role=Role.HELPER)
 
 
 @app.command("append-batch")
 def append_batch(context: typer.Context, events: Json, *, json: JsonFlag = False) -> None:
     """Record all events of a JSON array, or none."""
     value = parsed(context, events, "events", as_json=json)
-    call(context, "events/appendBatch", {"events": value}, _show_recorded, as_json=json)
+    call(context, "events/appendBatch", {"events": value}, _show_recorded, as_json=json, role=Role.HELPER)
 
 
 @app.command("read")

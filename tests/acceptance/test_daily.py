@@ -106,3 +106,14 @@ def test_a_session_that_ends_through_the_sidecar_stands_in_its_project_s_page(ho
         with pytest.raises(CallFailed) as refused:
             sidecar.call("daily/remove", id="rec_nothing")
         assert refused.value.kind == "invalid_input"
+
+
+def test_commands_alone_keep_a_session_when_it_ends(home: Home) -> None:
+    place = {"session_id": "s1", "project_path": str(home.folder)}
+    for text in SAID:
+        said = {"type": "message", **place, "payload": {"role": "user", "content": text}}
+        home.json("events", "append", json.dumps(said))
+    assert pages(home) == []
+    home.json("events", "append", json.dumps({"type": "session_finalized", **place}))
+    assert "8080" in pages(home)[0].read_text("utf-8")
+    assert [record["sessionId"] for record in home.json("daily", "list")["records"]] == ["s1"]

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from sync.app import Role, open_app
+from sync.memory.daily.room import Daily
+from sync.settings import Settings
 from tests.acceptance.world import holding, level, reaching
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import COMMAND, Home, Sidecar, eventually
@@ -63,33 +66,65 @@ def _lines(path: Path) -> int:
     return path.read_bytes().count(b"\n")
 
 
-def test_programs_that_append_at_once_lose_nothing_and_leave_no_half_line(home: Home) -> None:
+def append_at_once(home: Home) -> set[str]:
+    """Several programs that append through the command line; the ids that they were told are kept."""
+
     def batch(writer: int, start: int) -> str:
         numbers = range(start, min(start + AT_ONCE, EACH))
         place = {"type": "tool_call", "project_path": f"/家/{writer % 3}", "session_id": f"sess_{writer}"}
         return json.dumps([{**place, "event_id": f"evt_{writer}_{n}", "payload": {"tool": "Read"}} for n in numbers])
 
+    writers = {
+        number: subprocess.Popen(
+            ["sh", "-c", APPENDING, "sh", *COMMAND],
+            env=home.environment,
+            cwd=REPOSITORY,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+        )
+        for number in range(PROCESSES)
+    }
+    for number, writer in writers.items():
+        assert writer.stdin is not None
+        writer.stdin.write("".join(batch(number, at) + "\n" for at in range(0, EACH, AT_ONCE)).encode())
+        writer.stdin.close()
+    assert [writer.wait(PATIENCE) for writer in writers.values()] == [0] * PROCESSES
+    return {f"evt_{w}_{n}" for w in range(PROCESSES) for n in range(EACH)}
+
+
+def test_programs_that_append_at_once_lose_nothing_and_leave_no_half_line(home: Home) -> None:
     with Sidecar(home) as sidecar:
         sidecar.load(waitMs=0)
-        writers = {
-            number: subprocess.Popen(
-                ["sh", "-c", APPENDING, "sh", *COMMAND],
-                env=home.environment,
-                cwd=REPOSITORY,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-            )
-            for number in range(PROCESSES)
-        }
-        for number, writer in writers.items():
-            assert writer.stdin is not None
-            writer.stdin.write("".join(batch(number, at) + "\n" for at in range(0, EACH, AT_ONCE)).encode())
-            writer.stdin.close()
-        assert [writer.wait(PATIENCE) for writer in writers.values()] == [0] * PROCESSES
-        lines = agree(home, sidecar)
-        assert {line["event_id"] for line in lines} == {f"evt_{w}_{n}" for w in range(PROCESSES) for n in range(EACH)}
+        kept = append_at_once(home)
+        assert {line["event_id"] for line in agree(home, sidecar)} == kept
         rebuilt = sidecar.call("events/rebuildFiles")
         assert (rebuilt["written"], rebuilt["removed"]) == (0, 0)
+
+
+def test_without_a_sidecar_the_commands_that_append_bring_the_files_level(home: Home) -> None:
+    home.json("events", "append", json.dumps({"type": "tool_call", "event_id": "evt_first", "payload": {}}))
+    assert [line["event_id"] for line in in_files(home)] == ["evt_first"]
+    kept = append_at_once(home)
+    lines = in_files(home)  # before any other command: nobody who found the role taken is left out
+    assert {line["event_id"] for line in lines} == {"evt_first", *kept}
+    assert len(lines) == len(kept) + 1
+    assert home.json("events", "rebuild-files")["written"] == 0
+
+
+async def test_what_is_said_just_before_a_command_gives_the_role_back_is_in_the_files_too(home: Home) -> None:
+    settings = Settings(data_dir=home.data, memory_file=home.file, device_id="device-a", token_store="file")
+    async with open_app(settings, Role.HELPER) as app:
+        daily = app.daily
+
+        def meanwhile() -> Daily:
+            """The files are level by now; the other command finds the role taken."""
+            app.daily = daily
+            home.run("events", "append", json.dumps({"type": "tool_call", "event_id": "evt_late", "payload": {}}))
+            assert in_files(home) == []
+            return daily()
+
+        app.daily = meanwhile
+    assert [line["event_id"] for line in in_files(home)] == ["evt_late"]
 
 
 def test_killed_at_any_moment_the_files_are_whole_and_complete_after_the_next_start(home: Home) -> None:

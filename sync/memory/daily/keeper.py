@@ -119,15 +119,15 @@ class Keeper:
         except StorageError as error:
             log.warning("the daily pages could not be settled: %s", error.kind)
 
-    async def keep_ended(self) -> list[str]:
-        """Keep the sessions that are over; their ids."""
+    async def keep_ended(self, *, most: int | None = None) -> list[str]:
+        """Keep the sessions that are over, or the first so many of them; their ids."""
         watch = self._watch if self._watch is not None else Watch(await self._begin())
         began = watch.position
         while page := (await self._log.read(Query(types=SIGNS, after=watch.position, limit=PAGE))).events:
             watch.take(page, self._log.device_id)
             await asyncio.sleep(0)  # whoever waits for the loop comes first
         self._watch = watch
-        over = watch.over(milliseconds(self._clock.now()), self._idle_ms)
+        over = watch.over(milliseconds(self._clock.now()), self._idle_ms)[:most]
         for session_id in over:
             outcome = await self._deeds.keep(Conversation(session_id=session_id))
             log.info("a session ended: %s", outcome.reason or "kept")
