@@ -4,8 +4,8 @@ Decisions
     Only what certainly has to do with the message is packed: its words cover a good part of the message's. Meaning has
     a say in which of those come first, but none in this: something always stands out, and silence would never come.
     Else nothing is said at all.
-    Newest first, one or two sentences each, those that hold the most of what was asked. Every line names its day and
-    whose words it is, and can be recognised when it comes back (`recalled`).
+    Newest first, one or two sentences each, those that hold the most of what was asked; tags find, but tell nothing.
+    Every line names its day and whose words it is, and can be recognised when it comes back (`recalled`).
 """
 
 import re
@@ -29,6 +29,7 @@ SPEAKERS: Final = {
     "peer": "其他设备",
 }
 
+_TAGS: Final = re.compile(r"(?:#\S+\s*)+")
 _SENTENCE: Final = re.compile(r"[^。！？!?\n]+(?:[。！？!?]+|$)|[^\n]+?\.(?=\s|$)")
 
 
@@ -62,7 +63,8 @@ def is_relevant(hit: Hit) -> bool:
 
 def excerpt(text: str, asked: Mapping[str, float]) -> str:
     """The neighbouring sentences of a text that hold the most of what was asked, on one line."""
-    sentences = [match[0].strip() for match in _SENTENCE.finditer(text) if match[0].strip()] or [text.strip()]
+    found = [match[0].strip() for match in _SENTENCE.finditer(text) if match[0].strip()]
+    sentences = [sentence for sentence in found if not _TAGS.fullmatch(sentence)] or [text.strip()]
     worth = [sum(asked.get(term.text, 0.0) for term in terms(sentence)) for sentence in sentences]
     start = max(range(len(sentences)), key=lambda at: (sum(worth[at : at + SENTENCES]), -at))
     said = " ".join(" ".join(sentences[start : start + SENTENCES]).split())

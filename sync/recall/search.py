@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 CANDIDATES: Final = 9_000  # rows of the word index that one question reads
 WEIGHED: Final = 600  # of the candidates, those that hold the most: their lengths, and their meaning, are looked at
 LOOKED_AT: Final = 120  # of the best candidates, those whose text is read
-THIN: Final = 3  # hits of the recent part below which the old part is searched too
+THIN: Final = 3  # hits of the recent part that hold a good part of the question; below it the old part is searched too
 KEPT_ANSWERS: Final = 64
 PATIENCE: Final = 2.0  # seconds a process that may not move the view waits for the one that does
 LOOK_AGAIN: Final = 0.05
@@ -169,7 +169,7 @@ class Recall:
             recent = await self._within(
                 replace(asked, since_ms=max(ask.since_ms or hot_since, hot_since)), sought, question
             )
-            if len(recent.hits) >= min(THIN, asked.limit):
+            if sum(map(pack.is_relevant, recent.hits)) >= min(THIN, asked.limit):
                 return replace(recent, cold=False)
         return await self._within(asked, sought, question)
 

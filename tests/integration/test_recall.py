@@ -260,6 +260,17 @@ async def test_the_recent_part_is_asked_first_and_the_old_one_where_it_says_too_
         assert (len(enough.hits), enough.cold) == (3, False)
 
 
+async def test_recent_items_that_hold_hardly_a_word_of_it_do_not_hide_the_old_one(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        (old,) = await desk.keep("爬山去了莫干山，住在山脚的民宿", ts="2024-01-01T00:00:00.000Z")
+        others = "民宿的发票要报销", "孩子画了一座民宿", "隔壁民宿装修很吵", "房东把民宿卖掉了"
+        await desk.keep(*others, ts="2026-02-01T00:00:00.000Z")
+        told = await desk.ask("爬山去了莫干山的民宿", scope=Scope.RECENT)
+        assert (told.cold, told.hits[0].kept.event_id) == (True, old)
+        packed = await desk.recall.context(Ask("爬山去了莫干山的民宿"), max_chars=1_000)
+        assert "莫干山" in packed.text
+
+
 async def test_importance_and_marks_move_a_hit_and_sensitive_ones_are_not_kept(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         await desk.event("memory_fact", content="部署脚本一号", tags=["outdated"])

@@ -168,6 +168,8 @@ def test_an_excerpt_is_the_sentences_that_hold_the_most() -> None:
     asked = weights(telling("火锅 爬山"))
     assert excerpt(text, asked) == "我们去爬山。 路上吃了火锅！"
     assert len(excerpt("火锅" * 500, asked)) == LONGEST
+    assert excerpt("周末的安排\n决定爬山\n#爬山 #火锅 #周末", asked) == "周末的安排 决定爬山", "tags tell nothing"
+    assert excerpt("#火锅", asked) == "#火锅"
 
 
 def test_a_pack_is_newest_first_within_its_budget_and_empty_where_nothing_fits() -> None:
