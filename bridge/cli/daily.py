@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from bridge.cli.running import JsonFlag, call, json_argument, text_argument
@@ -187,14 +188,7 @@ def config(
 
         asked |= {"option": option, "value": value_of(value)}
 
-    def told(result: dict[str, Any]) -> None:
-        for group, section in result["options"].items():
-            for name, held in section.items() if isinstance(section, dict) else ():
-                if option in {None, f"{group}.{name}"}:
-                    typer.echo(f"{group}.{name} = {held}")
-        typer.echo(result["problem"] or result["path"], err=True)
-
-    _ask(context, "daily/config", asked, told, as_json=json)
+    _ask(context, "daily/config", asked, lambda result: _show_options(result, option), as_json=json)
 
 
 @app.command("status")
@@ -253,6 +247,15 @@ def _show_reply(result: dict[str, Any]) -> None:
     else:
         _show_records(result.get("records", []))
     for hit in result.get("hits", []):
-        typer.echo(f"{hit['date']}  {hit.get('text') or hit.get('topic')}")
-    for group, section in result.get("config", {}).get("options", {}).items():
-        typer.echo(f"{group} = {section}")
+        typer.echo(f"{hit['date']}  {' '.join(hit['text'].split())}")
+    if "config" in result:
+        _show_options(result["config"], None)
+
+
+def _show_options(result: dict[str, Any], option: str | None) -> None:
+    """Options as they stand in the file and can be set, or one of them; where the file is, or what is wrong in it."""
+    for group, section in result["options"].items():
+        for name, held in section.items() if isinstance(section, dict) else ():
+            if option in {None, f"{group}.{name}"}:
+                typer.echo(f"{group}.{name} = {held if isinstance(held, str) else msgspec.json.encode(held).decode()}")
+    typer.echo(result["problem"] or result["path"], err=True)

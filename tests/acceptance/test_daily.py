@@ -39,6 +39,7 @@ def test_every_command_of_the_seed_from_the_shell_in_both_languages(home: Home) 
         assert not say(search)["done"]
         assert say(clean)["command"] == "clean"
         assert "recording" in json.dumps(say(settings))
+        assert "recording.auto_save = true\n" in home.run("remember", settings).stdout, "as it can be said"
         assert say(skip)["done"]
     assert say("随便说说")["command"] is None
     assert say("上次说到哪了")["recall"]

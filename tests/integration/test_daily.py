@@ -513,6 +513,18 @@ class TestOptions:
             (asked,) = desk.asked
             assert (asked.query, asked.limit, asked.decay, asked.since) == ("hot pot", 2, 0.5, "2026-02-01")
 
+    async def test_a_search_that_finds_only_what_is_older_than_its_scope_says_so(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.option("retrieval.search_scope_days", 7)
+            desk.answers = lambda wanted: ["old", "older"] if wanted.since is None else []
+            for text, told in (("搜索记忆: 火锅", "更早的有 2 条"), ("search memory: hot pot", "2 older")):
+                reply = await desk.say(text)
+                assert (reply.done, reply.hits) == (False, ()), "the option says how far"
+                assert told in reply.message
+            asks = await desk.say("搜索记忆")
+            assert (asks.done, asks.hits) == (False, ())
+            assert "搜索什么" in asks.message
+
     async def test_a_file_that_cannot_be_read_changes_nothing_and_stays(self, tmp_path: Path) -> None:
         async with open_desk(tmp_path) as desk:
             desk.root.mkdir(parents=True)

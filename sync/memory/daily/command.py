@@ -4,6 +4,7 @@ Decisions
     Saving and not saving are understood as a clause of a longer message (记住这个，谢谢), everything else only where it
     is the whole message: 把按钮改成不要保存草稿 is about a button.
     After a colon stands what it is about: 搜索记忆: 火锅, 记住这个：端口是 8080, 记忆设置: recording.auto_save=false.
+    A search, which changes nothing, needs none: 搜索记忆 火锅, search my memory for hot pot.
 """
 
 import re
@@ -57,6 +58,10 @@ _CLAUSES: Final = (Kind.SKIP, Kind.SENSITIVE, Kind.SAVE)  # a wish not to keep s
 _LEAD: Final = r"(?:请|麻烦|帮我|please |ok |okay )*"
 _TAIL: Final = r"(?:吧|了|哦|啊|一下| please)*"
 _PATTERNS: Final = {kind: re.compile(f"{_LEAD}(?:{said}){_TAIL}") for kind, said in _SAID.items()}
+_SEARCHES: Final = re.compile(
+    rf"{_LEAD}(?:(?:搜索|查找|检索)(?:一下)?(?:我的)?记忆 |search (?:my |the )?memor(?:y|ies) for )(?P<about>.+)",
+    re.IGNORECASE,
+)
 _CLAUSE_ENDS: Final = re.compile(r"[。！!？?，,；;\n、~]+|\.(?=\s|$)")
 _QUOTES: Final = "\"'“”「」『』《》`"
 _CONFIRMS: Final = frozenset({"确认", "确定", "是", "confirm", "yes"})
@@ -77,8 +82,10 @@ def parse(message: str) -> Command | None:
     chinese = re.search(r"[\u4e00-\u9fff]", message) is not None
     head, colon, about = _divided(text, message)
     for kind, pattern in _PATTERNS.items():
-        if pattern.fullmatch(head) and (colon or kind not in {Kind.SEARCH, Kind.DELETE}):
+        if pattern.fullmatch(head) and (colon or kind is not Kind.DELETE):
             return Command(kind, about, chinese)
+    if (searches := _SEARCHES.fullmatch(" ".join(message.split()))) is not None:
+        return Command(Kind.SEARCH, searches["about"], chinese)
     clauses = [clause.strip().strip(_QUOTES) for clause in _CLAUSE_ENDS.split(text)]
     for kind in _CLAUSES:
         if any(_PATTERNS[kind].fullmatch(clause) for clause in clauses):

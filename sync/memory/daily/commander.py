@@ -5,7 +5,7 @@ Deleting takes away one record; where the words mean several, they are shown and
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Final
 
@@ -25,11 +25,11 @@ SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A search as `config.json` has it: at most so many, not older than a day, with these weights."""
+    """A search as `config.json` has it: at most so many, not older than a day or however old, with these weights."""
 
     query: str
     limit: int
-    since: str
+    since: str | None
     keyword: float
     semantic: float
     decay: float
@@ -128,11 +128,19 @@ class Commander:
 
     async def _find(self, command: Command, here: Here) -> Reply:
         if not command.about:
-            raise InvalidInput("a search names what is searched for", field="text", hint="搜索记忆: 火锅")
+            message = _said(command, "要搜索什么？例如：搜索记忆: 火锅", "What for? As in search memory: hot pot")
+            return Reply(command, False, message, hits=())
         value = (await self._room.options(here.project_path)).value
-        hits = tuple(await self._search(wanted(command.about, value, self._room.today, here.project_path)))
-        message = _said(command, f"找到 {len(hits)} 条记忆", f"{len(hits)} found")
-        return Reply(command, bool(hits), message, hits=hits)
+        asked = wanted(command.about, value, self._room.today, here.project_path)
+        hits = tuple(await self._search(asked))
+        told = f"找到 {len(hits)} 条记忆", f"{len(hits)} found"
+        if not hits and (older := len(await self._search(replace(asked, since=None)))):
+            days = value.retrieval.search_scope_days
+            told = (
+                f"最近 {days} 天没有；更早的有 {older} 条（记忆设置: retrieval.search_scope_days 决定找多远）",
+                f"Nothing in the last {days} days; {older} older (retrieval.search_scope_days says how far to look)",
+            )
+        return Reply(command, bool(hits), _said(command, *told), hits=hits)
 
     async def _show(self, command: Command, here: Here) -> Reply:
         del here
