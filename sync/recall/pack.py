@@ -30,7 +30,7 @@ SPEAKERS: Final = {
 }
 
 _TAGS: Final = re.compile(r"(?:#\S+\s*)+")
-_SENTENCE: Final = re.compile(r"[^。！？!?\n]+(?:[。！？!?]+|$)|[^\n]+?\.(?=\s|$)")
+_SENTENCE: Final = re.compile(r"[^\n]+?(?:[。！？!?]+|\.(?=\s|$)|$)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

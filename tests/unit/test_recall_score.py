@@ -169,6 +169,9 @@ def test_an_excerpt_is_the_sentences_that_hold_the_most() -> None:
     assert excerpt(text, asked) == "我们去爬山。 路上吃了火锅！"
     assert len(excerpt("火锅" * 500, asked)) == LONGEST
     assert excerpt("周末的安排\n决定爬山\n#爬山 #火锅 #周末", asked) == "周末的安排 决定爬山", "tags tell nothing"
+    assert excerpt("It rained. The kitten slept. We baked bread 2.5 h.", weights(telling("kitten bread"))) == (
+        "The kitten slept. We baked bread 2.5 h."
+    )
     assert excerpt("#火锅", asked) == "#火锅"
 
 
