@@ -261,7 +261,7 @@ class Exchange:
         except Rejected as error:
             if not events and snapshot is None:
                 raise
-            return await self._without_culprit(session, request, error)
+            return await self._without_culprit(session, request, cursor, error)
         if snapshot is not None and answer.snapshot not in {FOREIGN, STALE}:
             self._settled_snapshot = self._base = snapshot.content_sha256
             await self._document.stored()
@@ -280,13 +280,15 @@ class Exchange:
             self._base, self._settled_snapshot = stored.content_sha256, None
         return owed
 
-    async def _without_culprit(self, session: Session, request: SyncRequest, why: Rejected) -> tuple[SyncAnswer, int]:
+    async def _without_culprit(
+        self, session: Session, request: SyncRequest, cursor: Cursor, why: Rejected
+    ) -> tuple[SyncAnswer, int]:
         """What `_push` does about a refusal. Raises Rejected where the server refuses an empty request as well."""
-        bare = replace(request, events=(), snapshot=None)
-        answer = await self._send(session, bare)
+        answer = await self._send(session, replace(request, events=(), snapshot=None))
         if request.events:
             refused = await self._take_apart(session, replace(request, snapshot=None))
-            return await self._send(session, bare), refused
+            answer, _ = await self._push(session, request.device_id, (), cursor)  # the document is not left behind
+            return answer, refused
         if request.snapshot is not None:
             self._settled_snapshot = request.snapshot.content_sha256
             log.warning("the server refuses the document (%s); it is sent again when it has changed", why.code)

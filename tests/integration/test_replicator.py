@@ -267,6 +267,14 @@ async def test_one_bad_event_among_ten_is_set_aside_and_nine_arrive(device: Devi
     assert device.replicator.state is CloudState.SYNCED
 
 
+async def test_the_document_goes_out_in_the_round_that_sets_one_aside(device: Device, server: MemoryServer) -> None:
+    ids = await device.note("一", "二")
+    server.refuses = {ids[1]}
+    device.documents.append(document("# 记忆\n", 2))
+    await device.replicator.sync_now()
+    assert server.memories[USER].documents["device-a"].content == "# 记忆\n"
+
+
 @pytest.mark.parametrize("bad", [{0}, {9}, {0, 9}, {4, 5}, set(range(10))])
 async def test_any_number_of_bad_events_is_found(device: Device, server: MemoryServer, bad: set[int]) -> None:
     ids = await device.note(*(f"{number}" for number in range(10)))

@@ -148,8 +148,8 @@ async def _dropped(exchange: Exchange, event: Event, why: Any) -> None:
     await exchange._log.database.write(drop)
 
 
-async def _blocked(exchange: Exchange, session: Any, request: SyncRequest, why: Exception) -> Any:
-    del exchange, session, request
+async def _blocked(exchange: Exchange, session: Any, request: SyncRequest, cursor: Any, why: Exception) -> Any:
+    del exchange, session, request, cursor
     raise why
 
 
