@@ -249,17 +249,17 @@ class Device(Home):
 
     def _known_as(self, owner: str | None) -> None:
         self.last_owner = owner
-        if owner:
-            heir = self._heir(owner)
+        heir = self._heir(owner)
+        if heir:
             self.around.ledger.owned_by(self.name, heir)
             self.person.whose = self.person.whose or heir  # also what an editor has had open since before the login
-            self.unanswered = {
-                key: (owner, exchange)
-                for key, (said_by, exchange) in self.unanswered.items()
-                if (said_by or heir) == owner
-            }
+        self.unanswered = {
+            key: (owner, exchange)
+            for key, (said_by, exchange) in self.unanswered.items()
+            if (said_by or heir) == owner  # what somebody said whose memory is not here any more is not sent again
+        }
 
-    def _heir(self, owner: str) -> str:
+    def _heir(self, owner: str | None) -> str | None:
         """Who has what a guest said: the first to log in, whom another may have followed before anybody looked."""
         became = {database.parent.name: whose for database, whose in self.profiles()}
         return (became.get(self.guests) if self.guests else None) or owner  # else it was carried over, to who came

@@ -62,7 +62,7 @@ def _texts(profile: Held) -> Iterator[tuple[str, str]]:
     if profile.is_active:
         files += [device.memory_file, *device.page_files(), *device.pages.glob("*"), *device.pages.glob("index/*")]
     for path in sorted(files):
-        if path.is_file() and not path.name.startswith(DATABASE):
+        if path.is_file() and not path.name.startswith((DATABASE, "device-key")):  # whose letters may look like a word
             yield str(path.relative_to(device.folder)), path.read_bytes().decode("utf-8", "replace")
 
 

@@ -60,6 +60,7 @@ FOUND: Final = {
     2_528: "of two who waited for the end of a life each started the next, and one of the two lives was nobody's",
     3_326: "an editor loaded a memory that was just being taken off the device, and saved it without a line afterwards",
     4_805: "of two who logged in at the same moment the second was taken for the heir of what a guest had said",
+    5_342: "what had no answer when its memory was taken off the device was sent again to whoever came next",
     2_504: "what a copy had recorded under the id of its original waits while that one speaks; the tail let it go on",
 }
 
