@@ -186,7 +186,8 @@ class App:
         jobs += [kept_up("other processes", self._notice_other_processes), *self.events.jobs()]
         jobs.append(kept_up("recall", self._keep_index))
         jobs += parts.daily_jobs(self.daily)
-        jobs += parts.retention_jobs(self.retention, self.settings, self.settle)
+        archives, changed = self.profile.archives, self.log.changed
+        jobs += parts.retention_jobs(self.retention, self.settings, archives, changed, self.settle)
         if self.replicator is not None:
             jobs.append(kept_up("cloud", self.replicator.run))
             if self.settings.sync.realtime:

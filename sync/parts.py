@@ -297,30 +297,37 @@ def retention(
     def opened() -> "Retention":
         from sync.retention.room import Household, Retention  # noqa: PLC0415 - see above
 
-        household = Household(
-            archives=settings.data_dir / "archive" / profile.name,
-            days=settings.privacy.retention_days,
-            megabytes=settings.privacy.retention_megabytes,
-            shared=settings.document.sharing == "user",
-            cloud=settings.supabase_url is not None,
-        )
+        bounds, shared, cloud = settings.privacy, settings.document.sharing == "user", settings.supabase_url is not None
+        days, megabytes = bounds.retention_days, bounds.retention_megabytes
+        household = Household(profile.archives, days, megabytes, shared=shared, cloud=cloud)
         return Retention(events, intake, household, clock=clock)
 
     return opened
 
 
 def retention_jobs(
-    opened: "Callable[[], Retention]", settings: Settings, carry_out: Callable[[], Coroutine[None, None, None]]
+    opened: "Callable[[], Retention]",
+    settings: Settings,
+    archives: Path,
+    changed: Signal,
+    carry_out: Callable[[], Coroutine[None, None, None]],
 ) -> list[Coroutine[None, None, None]]:
-    """What a sidecar does where the settings bound what is kept; nothing of it is loaded where they do not."""
-    if settings.privacy.retention_days < 0 and settings.privacy.retention_megabytes < 0:
-        return []
+    """What a sidecar does where the settings bound what is kept, or something was archived; else nothing is loaded."""
 
     async def keep() -> None:
         await asyncio.sleep(CALM_AFTER_START)
         await opened().keep(carry_out)
 
-    return [kept_up("retention", keep)]
+    async def withdraw() -> None:
+        while True:
+            await asyncio.sleep(CALM_AFTER_START)
+            seen = changed.count
+            if archives.is_dir():
+                await opened().withdraw()
+            await changed.wait(seen)
+
+    bounded = max(settings.privacy.retention_days, settings.privacy.retention_megabytes) >= 0
+    return [kept_up("archives", withdraw), *([kept_up("retention", keep)] if bounded else [])]
 
 
 def tree_base(settings: Settings) -> Path:

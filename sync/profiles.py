@@ -79,6 +79,11 @@ class Profile:
         """Documents of this profile that turned up while another one was active."""
         return self.folder / "parked"
 
+    @property
+    def archives(self) -> Path:
+        """What retention took from its log."""
+        return self.folder.parents[1] / "archive" / self.name
+
     def others(self) -> list["Profile"]:
         """The other profiles of this data directory."""
         found = (Profile(path) for path in sorted(self.folder.parent.iterdir()) if PROFILE_ID.fullmatch(path.name))

@@ -72,6 +72,7 @@ async def forget(context: Context[Door], params: Forget) -> published.ForgottenJ
     held = await forgetting.ask(app.log, app.intake, params.event_ids)
     if app.is_sidecar:
         await app.settle()  # else the running one carries it out
+        await app.retention().withdraw()
     return contract.forgotten(held)
 
 

@@ -37,13 +37,16 @@ async def forget_matching(context: Context[Door], params: ForgetMatching) -> For
     choice = Choice(params.query, params.source, since, until)
     if choice.is_empty:
         raise InvalidInput("say what to forget", field="query", hint="Give query, source, since or until.")
-    found = await forgetting.chosen(app.log, choice)
+    here = await forgetting.chosen(app.log, choice)
+    known = {event.event_id for event in here}
+    found = [*(event for event in await app.retention().archived(choice) if event.event_id not in known), *here]
     if params.dry_run:
         return contract.forgetting(found, None)
     held = await forgetting.ask(app.log, app.intake, [event.event_id for event in found])
     if app.is_sidecar and held:
         await app.settle()  # else the running one carries it out
         await app.daily().settle()
+        await app.retention().withdraw()
         await app.log.database.purge()
     return contract.forgetting(found, held)
 

@@ -30,9 +30,14 @@ class Filed:
     sha256: str
 
 
-async def write(path: Path, passphrase: str | None, fill: Callable[[Writing], Awaitable[None]]) -> Filed:
-    """Write what `fill` adds into a new file. Raises InvalidInput where there is one already, StorageError."""
-    if await asyncio.to_thread(path.exists):
+async def write(
+    path: Path, passphrase: str | None, fill: Callable[[Writing], Awaitable[None]], *, anew: bool = False
+) -> Filed:
+    """Write what `fill` adds into a new file. Raises InvalidInput where there is one already, StorageError.
+
+    `anew`: in the place of the one that is there.
+    """
+    if not anew and await asyncio.to_thread(path.exists):
         raise InvalidInput(f"{path} exists already", field="path", hint="Name a file that is not there yet.")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     with told(path):
@@ -47,7 +52,8 @@ async def write(path: Path, passphrase: str | None, fill: Callable[[Writing], Aw
             size = file.tell()
         await asyncio.to_thread(Reading.checked, temporary, passphrase)  # a backup that nobody can read is none
         with told(path):
-            os.link(temporary, path)  # unlike a rename it never puts one file in the place of another
+            put = os.replace if anew else os.link  # which, unlike a rename, never takes the place of another file
+            put(temporary, path)
             await asyncio.to_thread(sync_folder, path.parent)
     except FileExistsError:
         raise InvalidInput(f"{path} exists already", field="path") from None

@@ -8,17 +8,19 @@ Decisions
     What says nothing of its own is never chosen: removals, moves and marks, without which what they took away would
     come back; what was forgotten or corrected; what is said of devices. A mark of a daily record repeats what that
     says, so one that has the words goes with them.
-    Of what retention has archived here the words are gone, so a source or a time finds it and words do not. It goes
-    from the cloud and from the other devices then.
+    Of what retention has archived here the words are gone from the log: a source or a time finds it there, words find
+    it in the archives. It goes from those, from the cloud and from the other devices then.
 """
 
 import unicodedata
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final
 
 from sync.document.capture import REMOVED, RESTORED
 from sync.document.deeds import MOVED, SECTION_ADDED, SECTION_REMOVED
+from sync.log.envelope import event_ms
 from sync.log.model import TAKING_AWAY, Event
 from sync.log.withdrawn import REDACTED
 
@@ -54,6 +56,9 @@ class Choice:
         if not event.payload and (event.event_id not in expired or self.words):
             return False
         return self._fits(event)
+
+    def is_of_its_time(self, event: Event) -> bool:
+        return (self.since_ms or 0) <= event_ms(event) < (inf if self.until_ms is None else self.until_ms)
 
     def _fits(self, event: Event) -> bool:
         if self.source is not None and self.source not in _sources(event):

@@ -202,13 +202,17 @@ def _record_says(event: Event) -> tuple[Any, ...]:
 
 
 def _originals(connection: Connection, event_id: str) -> Iterator[str]:
-    """The messages of an exchange, where they are stored: they were numbered right behind it."""
+    """The messages of an exchange, where they are stored: they were numbered right behind it, at its very time.
+
+    Those that retention has archived say nothing here any more; they are in the archive and in the cloud.
+    """
     exchange = log_store.find(connection, event_id)
     if exchange is None or exchange.type != EXCHANGE:
         return
     for number, event in enumerate(log_store.following(connection, exchange), exchange.replica_seq + 1):
         theirs = event.replica_seq != number or event.session_id != exchange.session_id
-        if theirs or event.type != MESSAGE or "part" not in event.payload:
+        is_part = "part" in event.payload if event.payload else event.ts == exchange.ts
+        if theirs or event.type != MESSAGE or not is_part:
             return
         yield event.event_id
 

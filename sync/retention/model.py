@@ -33,7 +33,7 @@ KEPT: Final = frozenset(
 )
 NO_PLACES: Final = frozenset(  # marks that are no position, or that only wishes move
     {"document.on_disk", "document.order", "document.shared", "document.shared.order", "document.forgotten"}
-    | {"daily.begun"}
+    | {"daily.begun", "retention.archives"}
 )
 TAKES: Final[Mapping[str, tuple[str, ...]]] = {  # followers whose mark moves with some types only
     "document": FOLDED,

@@ -6,7 +6,8 @@ Decisions
     wish of a person's, so index, files and versions hear of it in the same way, and a kill between any two steps loses
     nothing. Killed before the log says it, the next archive holds the same events again.
     What was planned is looked at once more in the transaction that lets it go.
-    The archives are files of the user's: nothing here ever deletes one, and `import` takes them in elsewhere.
+    The archives are files of the user's: nothing here ever deletes one, and `import` takes them in elsewhere. What is
+    to be forgotten leaves them too (`archives.py`), also what was wished while one of them was being written.
     Without a cloud in the settings nothing waits for one.
 """
 
@@ -25,16 +26,21 @@ from sync.archive.container import ABOUT, Writing
 from sync.archive.filing import IN_A_PART, about, events_part, write
 from sync.clock import Clock, milliseconds
 from sync.document import store as document_store
+from sync.document.choosing import Choice
 from sync.document.forgetting import NAMED
 from sync.errors import InvalidInput
 from sync.files import make_private_folder, sync_folder, told
+from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.log import Log
+from sync.log.model import Event
 from sync.log.withdrawn import correction_of
 from sync.retention import store
+from sync.retention.archives import archives, events_of, take_out
 from sync.retention.model import MEGABYTE, Applied, Old, Plan, Rules, Standing
 
 ONCE_A_DAY: Final = 86_400.0  # seconds
+ARCHIVES: Final = "retention.archives"  # how far the log's wishes are carried out in the archives
 
 Heard = Callable[[int, int], None]  # done, of in all
 
@@ -60,6 +66,7 @@ class Retention:
         self._intake = intake
         self._household = household
         self._clock = clock
+        self._alone = asyncio.Lock()
 
     def rules(self, days: int | None, megabytes: int | None) -> Rules:
         """What is asked for, or the settings'. InvalidInput where that is out of the calendar."""
@@ -88,6 +95,7 @@ class Retention:
 
     async def apply(self, rules: Rules, heard: Heard) -> Applied:
         """Archive what is due, then let the log say that it goes here. Raises StorageError; nothing went then."""
+        head = await self._log.newest_position()
         plan = await self.plan(rules)
         if not plan.positions:
             return Applied(plan)
@@ -96,6 +104,9 @@ class Retention:
         await asyncio.to_thread(_make_folders, self._household.archives)
         positions = sorted(plan.positions)
         filed = await write(path, None, partial(self._fill, positions=positions))
+        wished, _ = await self._log.database.read(partial(store.wished, after=head))
+        if wished:
+            await take_out(path, wished)
         forgotten = 0
         for start in range(0, len(positions), NAMED):
             some = positions[start : start + NAMED]
@@ -112,6 +123,31 @@ class Retention:
             if done.forgotten:
                 await carry_out()
             await asyncio.sleep(ONCE_A_DAY)
+
+    async def withdraw(self) -> int:
+        """Take out of the archives what the log wished to forget since the last look; how many events. StorageError."""
+        paths = await asyncio.to_thread(archives, self._household.archives)
+        if not paths:
+            return 0
+        async with self._alone:
+            mark = await self._log.watermark(ARCHIVES)
+            wished, position = await self._log.database.read(partial(store.wished, after=mark))
+            taken = sum([await take_out(path, wished) for path in paths]) if wished else 0
+            if position > mark:
+                await self._log.database.write(
+                    lambda connection: log_store.set_watermark(connection, ARCHIVES, position, self._clock)
+                )
+        return taken
+
+    async def archived(self, choice: Choice) -> list[Event]:
+        """Every event in the archives that a choice means: the log has its words no more."""
+        found: dict[str, Event] = {}
+        for path in await asyncio.to_thread(archives, self._household.archives):
+            meant = await asyncio.to_thread(
+                lambda path: [event for event in events_of(path) if choice.means(event)], path
+            )
+            found |= {event.event_id: event for event in meant if choice.is_of_its_time(event)}
+        return list(found.values())
 
     async def _fill(self, writing: Writing, *, positions: Sequence[int]) -> None:
         await asyncio.to_thread(writing.add, ABOUT, about(self._log, positions[-1], self._clock))

@@ -6,8 +6,9 @@ from typing import Any, Final
 from sqlalchemy import Connection, LargeBinary, Select, cast, func, select
 
 from sync.db.tables import deliveries, events, watermarks
+from sync.log import store as log_store
 from sync.log.envelope import event_of_row
-from sync.log.model import CLOUD
+from sync.log.model import CLOUD, FORGOTTEN, forgotten_by
 from sync.log.withdrawn import REDACTED
 from sync.retention.model import KEPT, Mark, Old, is_place
 
@@ -47,6 +48,12 @@ def at(connection: Connection, positions: Sequence[int]) -> list[Old]:
 def corrections(connection: Connection) -> list[Old]:
     """Every event that holds the payload of another anew."""
     return [_old(row) for row in connection.execute(_OLD.where(events.c.type == REDACTED)).mappings()]
+
+
+def wished(connection: Connection, after: int) -> tuple[frozenset[str], int]:
+    """The ids of all that was to be forgotten behind a position, and the position of the last such wish."""
+    wishes = list(log_store.of_types(connection, [FORGOTTEN], after=after))
+    return frozenset(name for wish in wishes for name in forgotten_by(wish)), wishes[-1].position if wishes else after
 
 
 def marks(connection: Connection) -> list[Mark]:

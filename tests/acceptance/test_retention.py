@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from sync.app import Role, open_app
+from sync.clock import SystemClock
+from sync.settings import Settings
 from tests.acceptance.world import holding
 from tests.sidecar import Home, Sidecar, eventually
 
@@ -67,3 +70,36 @@ def test_a_plan_is_a_dry_run_and_an_apply_beside_a_sidecar_is_carried_out_by_it(
         assert (done["forgotten"], done["applied"], Path(done["archive"]).is_file()) == (1, True, True)
         eventually(lambda: sidecar.call("events/read")["events"][0]["payload"] == {})
     assert home.run("retention", "apply", "--days", "0", check=False).returncode == 2
+
+
+def test_what_is_forgotten_leaves_the_archive_too_by_its_words_and_beside_a_sidecar(home: Home) -> None:
+    fact(home, "很旧的一件事", OLD)
+    fact(home, "很旧的另一件", OLD)
+    home.run("retention", "apply", "--days", "30")
+    assert home.json("forget", "--query", "一件事")["found"] == 1, "it is in the archive alone"
+    with Sidecar(home) as sidecar:
+        sidecar.load(scope="device")
+        home.run("forget", "--query", "一件事", "--yes")
+        eventually(lambda: saying(home, "一件事") == [], within=60)
+    assert [name[-4:] for name in saying(home, "另一件")] == [".xbm"]
+    home.run("forget", "--query", "另一件", "--yes")
+    assert saying(home, "另一件") == []
+
+
+async def test_what_is_forgotten_while_an_archive_is_written_is_not_in_it(home: Home) -> None:
+    event_id = fact(home, "很旧的一件事", OLD)
+
+    class Meanwhile(SystemClock):
+        def random_bytes(self, count: int) -> bytes:
+            if count == len("name") and not asked:  # the plan is made by now, and the file gets its name
+                asked.append(home.run("forget", event_id).stdout)
+            return super().random_bytes(count)
+
+    asked: list[str] = []
+    settings = Settings(data_dir=home.data, memory_file=home.file, device_id="device-a", token_store="file")
+    async with open_app(settings, Role.HELPER, clock=Meanwhile()) as app:
+        room = app.retention()
+        done = await room.apply(room.rules(30, None), lambda _done, _total: None)
+    assert asked
+    assert done.archive is not None
+    assert saying(home, "很旧的一件事") == []

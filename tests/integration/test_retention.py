@@ -4,6 +4,7 @@ import sqlite3
 import zlib
 from collections.abc import AsyncIterator
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,10 @@ from sqlalchemy import Connection
 from sync.archive.container import Reading
 from sync.archive.model import Taken
 from sync.archive.room import Archive
-from sync.document import rescan
+from sync.clock import milliseconds
+from sync.document import forgetting, rescan
+from sync.document.capture import Exchange, exchange_drafts
+from sync.document.choosing import Choice
 from sync.errors import StorageError
 from sync.log import outbox_store
 from sync.log import store as log_store
@@ -351,3 +355,67 @@ async def test_of_many_only_a_few_wishes_are_carried_out_in_one_transaction(desk
 
     assert await desk.database.read(left) == 0
     assert archived(done).count("\n") == 2_400
+
+
+async def test_what_is_forgotten_leaves_the_archives_and_the_rest_stays_byte_for_byte(desk: Desk) -> None:
+    room = retention(desk)
+    going, _ = await fact(desk, "去年的秘密"), await fact(desk, "去年的口味")
+    one = await apply(desk, room)
+    await fact(desk, "去年的天气")
+    other = Path((await apply(desk, room)).archive or "").read_bytes()
+    assert await room.withdraw() == 0
+
+    held = await forgetting.ask(desk.log, Intake(desk.redactor), [going])
+    await desk.memory.settle()
+    assert (held, await room.withdraw()) == ([going], 1)
+
+    assert "秘密" not in archived(one)
+    assert "口味" in archived(one)
+    assert Path(one.archive or "").stat().st_mode & 0o077 == 0
+    files = list(Path(one.archive or "").parent.iterdir())
+    assert len(files) == 2, "nothing half written is left beside them"
+    assert other in [path.read_bytes() for path in files]
+    assert await room.withdraw() == 0
+    taken = await Archive(desk.log, Intake(desk.redactor), desk.memory.imports, clock=desk.clock).take(
+        Path(one.archive or ""), passphrase=None, dry_run=False, heard=silent
+    )
+    assert (taken.source, taken.known) == ("archive", 1)
+
+
+async def test_the_words_of_what_was_archived_are_looked_for_in_the_archives(desk: Desk) -> None:
+    room = retention(desk)
+    going, _ = await fact(desk, "去年的秘密"), await fact(desk, "去年的口味")
+    await apply(desk, room)
+    assert await forgetting.chosen(desk.log, Choice("秘密")) == []
+    assert [event.event_id for event in await room.archived(Choice("秘密"))] == [going]
+    year = [milliseconds(datetime(year, 1, 1, tzinfo=UTC)) for year in (2025, 2026)]
+    assert len(await room.archived(Choice(since_ms=year[0], until_ms=year[1]))) == 2
+    assert await room.archived(Choice("秘密", since_ms=year[1])) == []
+
+
+async def test_the_messages_of_a_forgotten_exchange_leave_the_archive_with_it(desk: Desk) -> None:
+    said = Exchange("很久以前问过什么" * 20, "很久以前答过什么" * 20, "sess_a")
+    drafts = exchange_drafts(said, desk.redactor, device_id="device-a", store_messages=True)
+    exchange, *messages = await desk.log.record(drafts)
+    await desk.memory.settle()
+    desk.clock.move(days=29)  # the document shows the exchange, nothing shows the messages
+    room = retention(desk, days=20)
+    done = await apply(desk, room)
+    assert archived(done).count('"part"') == len(messages) > 0
+    assert exchange.event.event_id not in archived(done)
+    wished = await forgetting.ask(desk.log, Intake(desk.redactor), [exchange.event.event_id])
+    assert wished[1:] == [message.event.event_id for message in messages], "the cloud is to forget them too"
+    await desk.memory.settle()
+    assert await room.withdraw() == len(messages)
+    assert archived(done) == ""
+
+
+async def test_an_archive_that_cannot_be_read_is_left_alone_and_stops_no_other(desk: Desk) -> None:
+    room = retention(desk)
+    going = await fact(desk, "去年的秘密")
+    done = await apply(desk, room)
+    damaged = Path(done.archive or "").with_name("0000.xbm")
+    damaged.write_bytes(b"no archive")
+    await forgetting.ask(desk.log, Intake(desk.redactor), [going])
+    assert await room.withdraw() == 1
+    assert damaged.read_bytes() == b"no archive"

@@ -5,6 +5,7 @@ What a search answers, and what retention takes, is held against the database as
 or in a request that is sent again: such words are noted (`Ledger.says_anew`) and nothing is expected of them.
 """
 
+import json
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
@@ -250,6 +251,7 @@ async def forget(world: "World", device: Device, _: Step, chance: random.Random)
         return
     event_id = chance.choice(says)
     word = chance.choice(sorted(before[event_id].words)) if chance.random() < 0.6 else None
+    before |= {name: row for name, row in _archived(device, app).items() if name in before}
     named = {name for name, row in before.items() if word in row.words} if word else {event_id}
     _wished(world, before, named)
     held: list[str] = []
@@ -268,6 +270,13 @@ async def forget(world: "World", device: Device, _: Step, chance: random.Random)
     for name in sorted(after.keys() - before.keys()):
         if done and after[name].type == FORGOTTEN and set(after[name].names["event_ids"]) & named:
             world.ledger.add(Fact((), device.name, owner, world.at, event_id=name, shown=False))
+
+
+def _archived(device: Device, app: App) -> dict[str, Said]:
+    """What retention took from the log of the active profile, as the archives have it."""
+    lines = device.archived().get(app.profile.name, {})
+    told = {name: json.loads(line) for name, line in lines.items()}
+    return {name: Said(event["type"], json.dumps(event["payload"], ensure_ascii=False)) for name, event in told.items()}
 
 
 def _wished(world: "World", rows: Mapping[str, Said], named: "set[str] | list[str]") -> None:

@@ -46,6 +46,9 @@ def _forgotten_here(world: "World", profile: Held) -> Iterator[str]:
     for event_id in sorted(named & profile.events.keys()):
         if profile.events[event_id]["payload"] != "{}" and profile.events[event_id]["type"] not in {FORGOTTEN, EXPIRED}:
             yield f"{profile.name}: {event_id} was to be forgotten and is still there"
+    in_archives = profile.device.archived().get(profile.path.parent.name, {}).keys()
+    if profile.is_active and (kept := sorted(named & in_archives)):
+        yield f"{profile.name}: {kept[0]} was to be forgotten and stands in an archive"
     gone = world.ledger.gone(named)
     if not gone:
         return
@@ -96,7 +99,8 @@ def _archived(world: "World", profile: Held) -> Iterator[str]:
         if profile.events[event_id]["payload"] != "{}":
             yield f"{profile.name}: {event_id} was archived and is still in the log"
         if event_id not in kept:
-            yield f"{profile.name}: {event_id} was let go and is in no archive"
+            if event_id not in wished:
+                yield f"{profile.name}: {event_id} was let go and is in no archive"
         elif event_id in stored and stored[event_id].payload not in ({}, json.loads(kept[event_id])["payload"]):
             yield f"{profile.name}: {event_id} differs in the archive and on the server"
     for event_id, row in profile.events.items():
