@@ -119,6 +119,8 @@ def _remove(rooms: Rooms, going: Profile) -> Installation:
     data_dir, former = rooms.data_dir, going.replica(rooms.vault)
     installation = change_installation(data_dir, lambda now: replace(now, former=former or now.former))
     try:
+        if going.owner(rooms.vault) is not None:  # what is in them is in the cloud; a guest's is not
+            remove_tree(going.archives)
         rooms.vault.forget(going.database)
         remove_profile(data_dir, going.name)
         remove_tree(rooms.trees / going.name)

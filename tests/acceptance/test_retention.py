@@ -8,7 +8,8 @@ import pytest
 from sync.app import Role, open_app
 from sync.clock import SystemClock
 from sync.settings import Settings
-from tests.acceptance.world import holding
+from tests.acceptance.world import holding, level, reaching
+from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import Home, Sidecar, eventually
 
 OLD = "2025-01-02T03:04:05.000Z"
@@ -103,3 +104,19 @@ async def test_what_is_forgotten_while_an_archive_is_written_is_not_in_it(home: 
     assert asked
     assert done.archive is not None
     assert saying(home, "很旧的一件事") == []
+
+
+def test_removing_a_memory_removes_its_archives(tmp_path: Path, local_cloud: Cloud, user: User) -> None:
+    home = Home(tmp_path, PRIVACY__RETENTION_DAYS="30", **reaching(local_cloud))
+    with Sidecar(home) as sidecar:
+        sidecar.log_in(user.email, user.password)
+        sidecar.call("events/append", event={"type": "memory_fact", "payload": {"content": "很旧的一件事"}, "ts": OLD})
+        level(sidecar)
+        sidecar.call("recall/search", query="旧")
+        eventually(lambda: sidecar.call("retention/plan")["events"] == 1)
+        archive = Path(sidecar.call("retention/apply")["archive"])
+        assert archive.is_file()
+        level(sidecar)
+        sidecar.call("auth/logout", localCopy="remove")
+        eventually(lambda: not archive.parent.exists())
+        assert saying(home, "很旧的一件事") == []
