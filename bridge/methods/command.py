@@ -41,7 +41,8 @@ async def command(context: Context[Door], params: Saying) -> CommandJson:
         return (await recall.search(context, asked))["hits"]
 
     here = Here(params.session_id, turns_of(params.turns), params.project_path)
-    return contract.reply(await Commander(app.daily(), search).carry_out(asked, here), recall=recalls)
+    commander = Commander(app.daily(), search, "openai" if app.settings.recall.embeddings == "api" else "local")
+    return contract.reply(await commander.carry_out(asked, here), recall=recalls)
 
 
 METHODS: Final[list[Method[Door, Any]]] = [

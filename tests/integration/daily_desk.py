@@ -7,6 +7,7 @@ from typing import Any
 
 from sync.memory.daily.command import parse
 from sync.memory.daily.commander import Commander, Here, Reply, Wanted
+from sync.memory.daily.config import Provider
 from sync.memory.daily.deeds import Conversation, Deeds, Outcome
 from sync.memory.daily.files import Pages
 from sync.memory.daily.keeper import Keeper
@@ -47,6 +48,7 @@ class Desk:
             device.log, shelf, deeds, self.pages, clock=device.clock, idle_minutes=HALF_AN_HOUR, vectors=vectors
         )
         self.room = Daily(shelf, deeds, self.places, keeper, device.log, device.clock, moves=True)
+        self.provider: Provider = "local"
         self.asked: list[Wanted] = []
         self.answers: Callable[[Wanted], list[Any]] = lambda wanted: [wanted.query]
 
@@ -86,7 +88,7 @@ class Desk:
 
         command = parse(text)
         assert command is not None
-        return await Commander(self.room, search).carry_out(command, Here(**here))
+        return await Commander(self.room, search, self.provider).carry_out(command, Here(**here))
 
     async def converse(self, session_id: str, turns: tuple[Turn, ...] = TALK, **more: Any) -> None:
         """What a host would append, message by message."""

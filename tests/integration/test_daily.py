@@ -504,6 +504,14 @@ class TestOptions:
             await desk.say("搜索记忆: 火锅")
             assert (desk.asked[0].keyword, desk.asked[0].semantic) == expected
 
+    async def test_provider_is_who_makes_the_vectors(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            desk.provider = "openai"
+            await desk.say("搜索记忆: 火锅")
+            await desk.option("semantic.provider", "openai")
+            await desk.say("搜索记忆: 火锅")
+            assert [asked.semantic for asked in desk.asked] == [0.0, 0.6], "an API is asked only where it is named"
+
     async def test_max_results_decay_and_scope(self, tmp_path: Path) -> None:
         async with open_desk(tmp_path) as desk:
             await desk.option("retrieval.max_results", 2)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from sync.errors import InvalidInput
 from sync.memory.daily import config
 from sync.memory.daily.command import Command, Kind, confirms
-from sync.memory.daily.config import Config
+from sync.memory.daily.config import Config, Provider
 from sync.memory.daily.deeds import Conversation
 from sync.memory.daily.model import Record, content
 from sync.memory.daily.places import Options
@@ -62,10 +62,10 @@ class Reply:
 Searcher = Callable[[Wanted], Awaitable[Sequence[Any]]]
 
 
-def wanted(query: str, value: Config, today: str, project_path: str | None) -> Wanted:
-    """A search by the options of `config.json` (seed 000 §5 and §8)."""
+def wanted(query: str, value: Config, today: str, project_path: str | None, provider: Provider) -> Wanted:
+    """A search by the options of `config.json` (seed 000 §5 and §8), where `provider` makes the vectors there are."""
     retrieval = value.retrieval
-    method = retrieval.method if value.semantic.enabled and value.semantic.provider == "local" else "keyword"
+    method = retrieval.method if value.semantic.enabled and value.semantic.provider == provider else "keyword"
     keyword, semantic = {"keyword": (1.0, 0.0), "semantic": (0.0, 1.0), "hybrid": (0.4, 0.6)}[method]
     since = date.fromisoformat(today) - timedelta(days=retrieval.search_scope_days)
     return Wanted(
@@ -76,9 +76,10 @@ def wanted(query: str, value: Config, today: str, project_path: str | None) -> W
 class Commander:
     """Carries out one command after the other."""
 
-    def __init__(self, room: Daily, search: Searcher) -> None:
+    def __init__(self, room: Daily, search: Searcher, provider: Provider) -> None:
         self._room = room
         self._search = search
+        self._provider = provider
         self._deeds: dict[Kind, Callable[[Command, Here], Awaitable[Reply]]] = {
             Kind.SAVE: self._save,
             Kind.SKIP: self._skip,
@@ -131,7 +132,7 @@ class Commander:
             message = _said(command, "要搜索什么？例如：搜索记忆: 火锅", "What for? As in search memory: hot pot")
             return Reply(command, False, message, hits=())
         value = (await self._room.options(here.project_path)).value
-        asked = wanted(command.about, value, self._room.today, here.project_path)
+        asked = wanted(command.about, value, self._room.today, here.project_path, self._provider)
         hits = tuple(await self._search(asked))
         told = f"找到 {len(hits)} 条记忆", f"{len(hits)} found"
         if not hits and (older := len(await self._search(replace(asked, since=None)))):

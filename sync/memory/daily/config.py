@@ -15,6 +15,7 @@ import msgspec
 
 from sync.errors import InvalidInput
 
+Provider = Literal["openai", "local"]  # who makes vectors: an API like OpenAI's, or models on this machine
 Location = Literal["project-first", "project-only", "global-only"]
 
 
@@ -40,7 +41,7 @@ class Retrieval(msgspec.Struct, frozen=True):
 
 class Semantic(msgspec.Struct, frozen=True):
     enabled: bool = True
-    provider: Literal["openai", "local"] = "local"
+    provider: Provider = "local"
     model: Annotated[str, msgspec.Meta(min_length=1, max_length=200)] = "all-MiniLM-L6-v2"
 
 
