@@ -11,6 +11,8 @@ Decisions
     What retention archived (`payload_expired`) goes the same way, on this device alone; a line that the document has
     again meanwhile stays. A few wishes at a time: the writer serves `update` too.
     Where a correction came before the wish (`rescan`) the payload is replaced instead, and so are its lines.
+    An edit of a shared line quotes what it was made from. One that was made before its device had heard of the wish
+    goes with the line, by a wish of that device: nobody else knows that there is no newer one on its way.
 """
 
 import asyncio
@@ -33,9 +35,10 @@ from sync.document.plan import plan
 from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.log import Log
-from sync.log.model import EXPIRED, FORGOTTEN, TAKING_AWAY, Event, Query, forgotten_by
+from sync.log.model import EXPIRED, FORGOTTEN, TAKING_AWAY, Draft, Event, Origin, Query, forgotten_by
 from sync.log.payloads import MESSAGE
 from sync.log.withdrawn import REDACTED, correction_of
+from sync.redaction import Redactor
 
 BY_HAND: Final = frozenset({ADDED, EDITED})  # what was typed here stays in the file as it was typed
 FORGETTER: Final = "document.forgotten"  # how far the log's wishes are carried out
@@ -55,6 +58,7 @@ class Wish:
     position: int
     payloads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of events that are corrected instead
     rewordings: tuple[Rewording, ...] = ()  # and the lines that change with them
+    quotes: tuple[str, ...] = ()  # of these lines: edits of this device that the wish does not name
 
 
 def is_asked(connection: Connection) -> bool:
@@ -86,6 +90,7 @@ def wish(connection: Connection, device_id: str) -> Wish | None:
     payloads = {name: said for name, said in _corrections(connection, named, mark).items() if name not in here}
     gone = [event for event in held if event.event_id not in payloads]
     lines = frozenset(entry_id for event in gone if event.event_id not in here for entry_id in lines_of(event))
+    quotes = _quotes(connection, device_id, lines, besides=named) if lines else ()
     old = frozenset(entry_id for event in gone if event.event_id in here for entry_id in lines_of(event))
     lines |= old - store.shown(connection) if old else old
     rewordings = tuple(
@@ -94,7 +99,22 @@ def wish(connection: Connection, device_id: str) -> Wish | None:
         if event.event_id in payloads and not (event.device_id == device_id and event.type in BY_HAND)
         for change in reworded(event, payloads[event.event_id])
     )
-    return Wish(named, lines, asked[-1].position, payloads, rewordings)
+    return Wish(named, lines, asked[-1].position, payloads, rewordings, quotes)
+
+
+def _quotes(
+    connection: Connection, device_id: str, lines: frozenset[str], *, besides: frozenset[str]
+) -> tuple[str, ...]:
+    own = log_store.of_device(connection, device_id, after=0, types=(EDITED,))
+    quoting = (event for event in own if "base" in event.payload and not lines.isdisjoint(lines_of(event)))
+    found = frozenset(event.event_id for event in quoting) - besides
+    return tuple(sorted({*found, *_saying_again(connection, found)})) if found else ()
+
+
+def wishes(event_ids: Sequence[str], redactor: Redactor) -> list[Draft]:
+    """The wish that the payloads of these events go, which are our own."""
+    parts = (list(event_ids[start : start + NAMED]) for start in range(0, len(event_ids), NAMED))
+    return [Draft(FORGOTTEN, redactor.payload({"event_ids": part}), origin=Origin.TOOL) for part in parts]
 
 
 def _corrections(connection: Connection, named: frozenset[str], mark: int) -> dict[str, Mapping[str, Any]]:

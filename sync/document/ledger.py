@@ -144,6 +144,8 @@ class Ledger:
             if (planned := forgetting.planned(asked, current, self._new_id)) is not None:
                 self._record(connection, planned, current, Origin.USER)
                 self._append(connection, self._finished(connection, planned.snapshot, current), "forgotten")
+            if asked.quotes:
+                self._log.record_in(connection, forgetting.wishes(asked.quotes, self._redactor))
             forgetting.carry_out(connection, asked, self._clock)
             self._past.forget()  # folded again meanwhile, with what has just been blanked
             if asked.entry_ids:

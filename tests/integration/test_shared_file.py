@@ -13,9 +13,11 @@ from sync.cloud import store as cloud_store
 from sync.cloud.plan import Verdict
 from sync.cloud.port import SyncAnswer
 from sync.document import store as document_store
+from sync.document.forgetting import ask
 from sync.document.labels import is_shared
 from sync.document.model import Version
 from sync.errors import StorageError
+from sync.log.intake import Intake
 from sync.log.model import Cursor, Query
 from sync.sections import DocumentSettings
 from tests.integration.document_desk import Desk, on_a_desk
@@ -114,6 +116,20 @@ class TestTogether:
         text = await desks.level()
         assert "- 用户问：留下吧\n" in text
         assert "走开" not in text
+
+    async def test_an_edit_from_before_a_wish_to_forget_was_heard_of_goes_with_the_line_and_quotes_it_no_more(
+        self, desks: Desks
+    ) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("甲问")
+        a.type_under(HABITS, "- 早起以后先喝水，再给蓝色的猫喂食，然后看书")
+        await desks.level()
+        (typed,) = await a.hand_events()
+        await ask(b.log, Intake(b.redactor), [typed.event_id])
+        a.replace("蓝色的猫", "狗")
+        assert "早起" not in await desks.level()
+        for desk in desks.all:
+            assert "蓝色的猫" not in str((await desk.log.read(Query())).events)
 
     async def test_a_stale_buffer_takes_nothing_of_the_others_away(self, desks: Desks) -> None:
         a, b = await desks.open("a"), await desks.open("b")

@@ -73,6 +73,7 @@ FOUND_ASKING: Final = {
     244: "another device's shared document kept forgotten words on the server until that device said something",
     2_562: "a day's page from which a hand took the last session stayed, and was in the way of the next account's",
     2_739: "a page that a hand had written as we would was taken for another account's once that one had been active",
+    898: "an edit of a shared line that somebody else forgot meanwhile went on quoting it in the log",
     366: "what was noted of a page that could not be written outlasted the record, forgotten words and all",
     # the program was right in these, and the simulation was not
     1_931: "what a wish took out of a document was not sent before the program was given to the other account",
