@@ -22,8 +22,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from sqlalchemy import Connection
-
 from sync.clock import Clock, timestamp
 from sync.cloud import store
 from sync.cloud.account import Account
@@ -317,11 +315,7 @@ class Exchange:
 
     async def _set_aside(self, event: Event, why: Rejected) -> None:
         refusal = Refusal(event.event_id, why.code, why.message, timestamp(self._clock.now()))
-
-        def keep(connection: Connection) -> None:
-            store.refuse(connection, [refusal])
-
-        await self._log.database.write(keep)
+        await self._log.database.write(lambda connection: store.refuse(connection, [refusal]))
         log.warning("the server refuses event %s for good (%s)", event.event_id, why.code)
 
     async def _send(self, session: Session, request: SyncRequest) -> SyncAnswer:

@@ -172,7 +172,7 @@ class World:
 
     def stand(self, device: Device) -> list[object]:
         """What a round of a device can change, or was made of."""
-        heads: list[object] = [self.server.memories[user].head for _, user in device.profiles() if user]
+        heads: list[object] = [memory.head for memory in self.server.memories.values()]
         return [*heads, *device.stand()]
 
     # --- the quiet tail --------------------------------------------------------------------------------------
@@ -203,14 +203,14 @@ class World:
         await self._judged()
 
     async def _round(self, number: int) -> bool:
-        """Whether something moved. Whoever sent all he had and heard of nothing since is left alone.
+        """Whether something moved. After the first, whoever sent all he had and heard of nothing since is left alone.
 
         But copies of a home wait for their turn.
         """
         moved = False
         for device in self._in_turn(number):
             before = self.stand(device)
-            if self.copied or before != self._stood.get(device.name) or device.waits():
+            if number == 0 or self.copied or before != self._stood.get(device.name) or device.waits():
                 await self._left_by(device, acts.round_of(self, device))
                 moved = moved or self._stood[device.name] != before
         return moved
