@@ -1,17 +1,23 @@
 """Daily records on disk: where they lie, what a hand changes, what is undone, what every option does."""
 
+import errno
 import json
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sync import files
 from sync.document.rescan import rescan
 from sync.errors import InvalidInput
 from sync.log.model import Reach
+from sync.memory.daily import files as daily_files
 from sync.memory.daily.deeds import Conversation
 from sync.memory.daily.model import Code, content
 from sync.memory.daily.page import parse
@@ -20,6 +26,18 @@ from sync.memory.daily.summarise import Turn
 from sync.redaction import Redactor
 from tests.integration.daily_desk import TALK, Desk, open_desk
 from tests.support import START
+
+
+@contextmanager
+def refusing_pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A disk on which no page comes to its place."""
+
+    def refuses(source: Path, target: Path, *, new: bool) -> bool:
+        raise OSError(errno.EIO, "Input/output error", str(target))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(daily_files, "compare_and_swap", partial(files.compare_and_swap, rename=refuses))
+        yield
 
 
 class TestPages:
@@ -227,6 +245,31 @@ class TestHand:
             await desk.room.settle()
             assert await desk.topics() == ["一", "二"]
             assert "二" in desk.page().read_text("utf-8")
+
+    async def test_a_page_that_a_disk_refused_again_and_again_is_no_edit(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            with refusing_pages(monkeypatch):
+                await desk.keep("二")
+                await desk.keep("三")
+            await desk.room.settle()
+            assert await desk.topics() == ["一", "二", "三"]
+            assert "三" in desk.page().read_text("utf-8")
+
+    async def test_a_page_that_a_disk_refused_again_and_again_goes_with_its_account(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path / "a") as first, open_desk(tmp_path / "b", profile="prof_b") as second:
+            await first.keep("甲的秘密")
+            with refusing_pages(monkeypatch):
+                await first.keep("二")
+                await first.keep("三")
+            second.places.home = first.home
+            await second.keep("乙的")
+            assert "甲的秘密" not in first.page().read_text("utf-8")
+            assert second.pages.notices == {}
 
 
 class TestDeeds:

@@ -23,6 +23,7 @@ from filelock import FileLock, Timeout
 
 from sync.errors import DocumentChanged, InvalidInput
 from sync.files import (
+    Probe,
     compare_and_swap,
     make_private_folder,
     probe,
@@ -217,11 +218,12 @@ class Pages:
         found = probe(path)
         if found is not None and found.data == text.encode():
             if [base.text for base in self._noted.bases(place.root, name)] != [text]:
-                self._mark(place, name, text)  # a hand wrote it, and as we would: it is ours from now on
+                self._mark(place, name, text, found)  # a hand wrote it, and as we would: it is ours from now on
                 self._noted.note(place.root, name, _base(file, text), sure=True)
             return 0
-        self._noted.note(place.root, name, _base(file, text))
-        self._mark(place, name, text)
+        stands = None if found is None else found.data.decode("utf-8", "replace")
+        self._noted.note(place.root, name, _base(file, text), stands=stands)
+        self._mark(place, name, text, found)
         try:
             compare_and_swap(path, None if found is None else found.sha256, text.encode())
         except DocumentChanged:  # a person saved this moment; the next round takes it in
@@ -229,10 +231,12 @@ class Pages:
         self._noted.note(place.root, name, _base(file, text), sure=True)
         return 1
 
-    def _mark(self, place: Place, name: str, text: str) -> None:
+    def _mark(self, place: Place, name: str, text: str, found: Probe | None) -> None:
         """Say in the folder what this page holds, or held: as such another account may take it away."""
         pages = self.owner.read(place.root).get("pages", {})
-        self.owner.mark(place.root, pages={**pages, name: [sha256(text.encode()), *pages.get(name, [])[:1]]})
+        held = pages.get(name, [])
+        before = [found.sha256] if found is not None and found.sha256 in held else held[:1]
+        self.owner.mark(place.root, pages={**pages, name: [sha256(text.encode()), *before]})
 
     def _remove_others(self, place: Place, names: set[str]) -> int:
         """Take away the pages that we wrote and that have nothing to show any more, and what was noted of them."""

@@ -4,11 +4,13 @@ import hashlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sync.errors import StorageError
 from sync.files import make_private_folder, probe, remove_leftovers, remove_private, write_private
 from sync.memory.daily.hand import Base
+
+IN_DOUBT: Final = 4  # states of a page that it may be in besides the newest; each is a copy of its text
 
 
 class Noted:
@@ -18,7 +20,7 @@ class Noted:
         self._folder = folder
 
     def bases(self, root: Path, name: str) -> list[Base]:
-        """The page as it was written last and, where it is not sure that it came to that, as it was before."""
+        """The page as it was written last and, where it is not sure that it came to that, as it may have stayed."""
         found: list[Base] = []
         for told in read_json(self._path(root, name)).get("written", []):
             text, records = told.get("text"), told.get("records", {})
@@ -26,10 +28,14 @@ class Noted:
                 found.append(Base(text, {int(number): record_id for number, record_id in records.items()}))
         return found
 
-    def note(self, root: Path, name: str, base: Base, *, sure: bool = False) -> None:
-        """What a page says, and until that is `sure` also what it said before."""
+    def note(self, root: Path, name: str, base: Base, *, stands: str | None = None, sure: bool = False) -> None:
+        """What a page says, and until that is `sure` also what it said before: what `stands` there, where we know it.
+
+        A disk that fails again and again leaves an older page than the one that was noted last.
+        """
         path = self._path(root, name)
-        before = [] if sure else read_json(path).get("written", [])[:1]
+        written = [] if sure else read_json(path).get("written", [])
+        before = [told for told in written if stands is not None and told.get("text") == stands] or written[:IN_DOUBT]
         held = {str(number): record_id for number, record_id in base.records.items()}
         make_private_folder(path.parent)
         write_text(path, json.dumps({"written": [{"text": base.text, "records": held}, *before]}, ensure_ascii=False))
