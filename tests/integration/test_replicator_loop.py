@@ -86,6 +86,22 @@ def test_what_is_recorded_goes_out_at_once(tmp_path: Path) -> None:
     living(tmp_path, story)
 
 
+def test_where_something_came_it_goes_again_at_once(tmp_path: Path) -> None:
+    """The document changes with what came: what was forgotten elsewhere leaves the server's copy of it so."""
+
+    async def story(device: Device, server: MemoryServer) -> None:
+        await asyncio.sleep(10 * POLL + 1)
+        async with open_device(tmp_path / "b", server, name="device-b", clock=device.clock, inline=True) as other:
+            await other.log_in()
+            await other.note("一")
+            await other.replicator.sync_now()
+        device.cloud.times.clear()
+        await asyncio.sleep(1.1 * POLL)
+        assert gaps(device.cloud.times)[0] == 0
+
+    living(tmp_path, story)
+
+
 def test_an_outage_of_hours_costs_few_calls_and_is_over_when_it_is_over(tmp_path: Path) -> None:
     async def story(device: Device, server: MemoryServer) -> None:
         await asyncio.sleep(POLL)

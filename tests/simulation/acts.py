@@ -3,10 +3,12 @@
 import asyncio
 import random
 from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from sync.app import App, Role, open_app
 from sync.cloud.contact import contact_of
+from sync.cloud.replicator import Replicator
 from sync.document.capture import Exchange
 from sync.document.memory_file import Notice
 from tests.simulation import asking
@@ -419,7 +421,16 @@ async def _as_user(world: "World", device: Device, user: str) -> None:
 
 
 async def round_of(world: "World", device: Device) -> bool:
-    """Look at the file, answer what a person is asked, and sync; whether that worked."""
+    """Look at the file, answer what a person is asked, and sync; whether that worked.
+
+    Where something came it goes again, as the program's own loop does: the document has changed with it.
+    """
+    came = 1
+
+    async def syncing(replicator: Replicator) -> None:
+        nonlocal came
+        came = (await replicator.sync_now()).pulled
+
     app = await device.started()
     if app is None:
         world.blame(f"{device.name} does not start although nothing is wrong")
@@ -429,11 +440,12 @@ async def round_of(world: "World", device: Device) -> bool:
         await asking.level(world, device, app)
     if app.document.notices & {Notice.MASS_DELETE, Notice.MISSING}:
         await world.within(device, "resolve", lambda: app.document.resolve("restore"))
-    if app.replicator is None or not await world.within(device, "sync", app.replicator.sync_now):
-        return False
-    await world.within(device, "settle", app.settle)
-    if world.is_asking:
-        await asking.level(world, device, app)
+    while came:
+        if app.replicator is None or not await world.within(device, "sync", partial(syncing, app.replicator)):
+            return False
+        await world.within(device, "settle", app.settle)
+        if world.is_asking:
+            await asking.level(world, device, app)
     return True
 
 

@@ -78,6 +78,7 @@ FOUND_ASKING: Final = {
     5_030: "a page that the disk refused twice was compared with what it never was: a session was taken for deleted",
     # the program was right in these, and the simulation was not
     1_931: "what a wish took out of a document was not sent before the program was given to the other account",
+    5_314: "a device that had heard of a wish in its last round was given no other to send its document without it",
     168: "an edit of a line that somebody else forgets at the same time goes with the line",
     3_574: "what somebody has wished to forget is not found any more, though the disk keeps it from being carried out",
     4_609: "what was written into a daily record that the server refuses cannot be shown on another device",
