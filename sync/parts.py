@@ -88,15 +88,14 @@ def memory_file(
     settings: Settings, profile: Profile, vault: Vault, events: Log, redactor: Redactor, clock: Clock
 ) -> MemoryFile:
     """The memory file as a profile's own; the app's cache belongs to whoever is active, so to nobody who leaves."""
+    neighbours = switch.neighbours_of(profile, vault)
     return MemoryFile(
         settings.memory_file,
         events,
         redactor,
         clock=clock,
         options=settings.document,
-        beside=Beside(
-            settings.app_db, settings.app_db_write_back, switch.neighbours_of(profile, vault), parked=profile.parked
-        ),
+        beside=Beside(settings.app_db, settings.app_db_write_back, neighbours, profile.parked),
     )
 
 
@@ -111,9 +110,10 @@ def rooms(
 ) -> switch.Rooms:
     """What a switch between accounts concerns."""
 
-    def leaving(events: Log) -> MemoryFile:
-        """The memory file as that of a profile that leaves: of its log, and of nothing else."""
-        return MemoryFile(settings.memory_file, events, redactor, clock=clock, options=settings.document)
+    def leaving(events: Log, former: Profile) -> MemoryFile:
+        """The memory file as that of a profile that leaves: of its log, and of nothing that is another's."""
+        options, beside = settings.document, Beside(parked=former.parked)
+        return MemoryFile(settings.memory_file, events, redactor, clock=clock, options=options, beside=beside)
 
     return switch.Rooms(settings.data_dir, profile, vault, events, document, redactor, leaving, tree_base(settings))
 

@@ -92,7 +92,7 @@ class Rooms:
     events: Log
     document: MemoryFile
     redactor: Redactor
-    document_of: Callable[[Log], MemoryFile]
+    document_of: Callable[[Log, Profile], MemoryFile]
     trees: Path  # where each profile has the files of its events
 
 
@@ -149,7 +149,7 @@ async def _take_over(rooms: Rooms, former: Profile, clock: Clock, *, goes: bool)
         return
     try:
         events = Log(database, clock, device_id=rooms.events.device_id, session_id="")
-        await hand_over(rooms.document_of(events), _neighbour(heir), rooms.document, between)
+        await hand_over(rooms.document_of(events, former), _neighbour(heir), rooms.document, between)
         if goes:
             await _carry_over(events, rooms)
     finally:

@@ -7,7 +7,8 @@ Decisions
     Here it is carried out with the document, not where it is pulled: which lines came from an event stands in its
     payload, and the lines, the versions and the payload have to go together.
     The row of an event stays, blank, under its number. Versions keep their hash, because it names what lay on disk; the
-    forgotten lines are taken out of their bytes. An editor that still shows such a line and saves it says it anew.
+    forgotten lines are taken out of their bytes, and before that out of what is `parked`. An editor that still shows
+    such a line and saves it says it anew.
     What retention archived (`payload_expired`) goes the same way, on this device alone; a line that the document has
     again meanwhile stays. A few wishes at a time: the writer serves `update` too.
     Where a correction came before the wish (`rescan`) the payload is replaced instead, and so are its lines.
@@ -59,6 +60,15 @@ class Wish:
     payloads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of events that are corrected instead
     rewordings: tuple[Rewording, ...] = ()  # and the lines that change with them
     quotes: tuple[str, ...] = ()  # of these lines: edits of this device that the wish does not name
+
+    @property
+    def concerned(self) -> frozenset[str]:
+        """The lines that go or change."""
+        return self.entry_ids | {change.entry_id for change in self.rewordings}
+
+    def cleared(self, snapshot: Snapshot) -> Snapshot:
+        """A version without what has to go."""
+        return with_lines(_without(snapshot, self.entry_ids), self.rewordings)
 
 
 def is_asked(connection: Connection) -> bool:
@@ -186,12 +196,8 @@ def planned(asked: Wish, current: Version | None, new_id: Callable[[], str]) -> 
 def carry_out(connection: Connection, asked: Wish, clock: Clock) -> None:
     """Blank the payloads, clear the versions, and note that it is done."""
     log_store.blank(connection, asked.event_ids - asked.payloads.keys())
-    concerned = asked.entry_ids | {change.entry_id for change in asked.rewordings}
-    store.clear(
-        connection,
-        lambda ids: not concerned.isdisjoint(ids),
-        lambda snapshot: with_lines(_without(snapshot, asked.entry_ids), asked.rewordings),
-    )
+    concerned = asked.concerned
+    store.clear(connection, lambda ids: not concerned.isdisjoint(ids), asked.cleared)
     log_store.set_watermark(connection, FORGETTER, asked.position, clock)
 
 

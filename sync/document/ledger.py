@@ -8,12 +8,13 @@ watermark stands in the newest version, as it was typed; what comes after it was
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
 from sync.clock import Clock, milliseconds, uuid7
-from sync.document import forgetting, store
+from sync.document import forgetting, parked, store
 from sync.document.capture import EXCHANGE, applied, exchange_lines, operation_drafts
 from sync.document.clean_up import DAY_FOLDED, fold_away, old_days
 from sync.document.corrections import with_lines
@@ -62,7 +63,10 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Footing:
-    """What all ledgers of one document stand on. `keep`: versions in a ring; `sharing`: None for a device's own."""
+    """What all ledgers of one document stand on. `keep`: versions in a ring; `sharing`: None for a device's own.
+
+    `parked`: the profile's folder for documents of its that turned up where they could not stay.
+    """
 
     log: Log
     redactor: Redactor
@@ -70,6 +74,7 @@ class Footing:
     keep: int
     past: Past
     sharing: Sharing | None = None
+    parked: Path | None = None
 
 
 class Ledger:
@@ -78,7 +83,7 @@ class Ledger:
     def __init__(self, footing: Footing) -> None:
         self._log, self._clock, self._keep = footing.log, footing.clock, footing.keep
         self._redactor = footing.redactor.for_leaving()
-        self._sharing, self._past = footing.sharing, footing.past
+        self._sharing, self._past, self._parked = footing.sharing, footing.past, footing.parked
 
     async def has_written(self, digest: str) -> bool:
         """Whether bytes with this hash are a version of this document."""
@@ -146,6 +151,8 @@ class Ledger:
                 self._append(connection, self._finished(connection, planned.snapshot, current), "forgotten")
             if asked.quotes:
                 self._log.record_in(connection, forgetting.wishes(asked.quotes, self._redactor))
+            if self._parked is not None and self._parked.is_dir():  # where that fails the wish waits
+                parked.forget(self._parked, store.holding(connection, asked.concerned), asked.cleared, self._new_id)
             forgetting.carry_out(connection, asked, self._clock)
             self._past.forget()  # folded again meanwhile, with what has just been blanked
             if asked.entry_ids:

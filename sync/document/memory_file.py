@@ -100,9 +100,9 @@ class MemoryFile:
         self.path = path
         self.notices: set[Notice] = set()
         sharing = Sharing(events, redactor, clock=clock) if options.sharing == "user" else None
-        footing = Footing(events, redactor, clock, options.keep_versions, Past(events, clock), sharing)
-        self.versions, self.cloud, self.imports = Versions(footing), CloudVersions(footing), Imports(footing)
         beside = beside or Beside()
+        footing = Footing(events, redactor, clock, options.keep_versions, Past(events, clock), sharing, beside.parked)
+        self.versions, self.cloud, self.imports = Versions(footing), CloudVersions(footing), Imports(footing)
         self._app_cache, self._write_back, self._neighbours = beside.app_cache, beside.write_back, beside.neighbours
         self.aside = Aside(path, beside.parked, self.versions, self._stranger)
         self._cached = CacheRing(events, clock=clock, keep=options.keep_versions)

@@ -1,7 +1,7 @@
 """The SQL of the document: every version of it that we wrote or saw. These rows are raw text and never replicate."""
 
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
@@ -114,6 +114,17 @@ class Past:
     cause: str
     created_at: str
     entries: int
+
+
+def holding(connection: Connection, entry_ids: Collection[str]) -> list[Version]:
+    """The versions that have these entries, of every surface: for each entry the newest."""
+    found: list[Version] = []
+    left = set(entry_ids)
+    for row in connection.execute(select(written).order_by(written.c.version.desc())).mappings() if left else ():
+        if not left.isdisjoint(ids := msgspec.json.decode(row["entry_ids"], type=list[str])):
+            found.append(_version(row))
+            left.difference_update(ids)
+    return found
 
 
 def clear(

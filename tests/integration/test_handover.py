@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from sync.document import forgetting
 from sync.document.handover import hand_over, replace_document
 from sync.document.memory_file import Notice
 from sync.document.neighbours import Neighbour, Neighbours
 from sync.errors import InvalidInput, StorageBusy
 from sync.files import ASIDE, left_aside
+from sync.log.intake import Intake
+from sync.log.model import Query
 from sync.vault.vault import Vault
 from tests.integration.document_desk import AppCache, Desk, on_a_desk
 
@@ -176,6 +179,22 @@ class TestStaleBuffers:
         assert await house.ben.hand_events() == []
         assert house.parked(house.anns) == [buffer]
         assert Notice.STRANGER in house.ben.memory.notices
+
+    async def test_forget_with_the_memory_and_keep_what_else_they_say(self, house: House) -> None:
+        buffer = house.ann.text.replace("### 工作习惯\n", "### 工作习惯\n- 安在旧窗口里打的\n", 1)
+        buffer = buffer.replace("安的第一句", "安的第一句 又加了几个字")
+        await house.to_ben()
+        await house.ben.said("本的话")
+        house.file.write_text(buffer, "utf-8")
+        await house.ben.memory.settle()
+        await house.to_ann()
+        first = (await house.ann.log.read(Query())).events[0]
+        await forgetting.ask(house.ann.log, Intake(house.ann.redactor), [first.event_id])
+        await house.ann.memory.settle()
+        (parked,) = house.parked(house.anns)
+        assert "安的第一句" not in parked
+        assert "- 安在旧窗口里打的\n" in parked
+        assert "安的第二句" in parked
 
     async def test_are_taken_away_where_the_active_profile_has_nothing_to_put_there(self, house: House) -> None:
         buffer = house.ann.text

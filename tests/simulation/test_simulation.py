@@ -75,6 +75,7 @@ FOUND_ASKING: Final = {
     2_739: "a page that a hand had written as we would was taken for another account's once that one had been active",
     898: "an edit of a shared line that somebody else forgot meanwhile went on quoting it in the log",
     366: "what was noted of a page that could not be written outlasted the record, forgotten words and all",
+    5_093: "a document that was parked when its account left kept lines that were forgotten since",
     5_030: "a page that the disk refused twice was compared with what it never was: a session was taken for deleted",
     # the program was right in these, and the simulation was not
     1_931: "what a wish took out of a document was not sent before the program was given to the other account",
