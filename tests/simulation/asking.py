@@ -328,11 +328,13 @@ def _named(rows: Mapping[str, Said], kind: str) -> set[str]:
 
 
 async def level(world: "World", device: Device, app: App) -> None:
-    """What a running program does besides: the index follows where somebody has asked, pages where there are some."""
+    """What a running program does besides: index, pages and archives follow, where there are some."""
     if device.has_index(app.log.database.path):
         await world.within(device, "index", app.recall().follow)
     if device.pages.is_dir():
         await world.within(device, "pages", app.daily().settle)
+    if app.profile.archives.is_dir():
+        await world.within(device, "archives", app.retention().withdraw)
 
 
 ACTS: Final[Mapping[str, Act]] = {

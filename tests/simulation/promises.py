@@ -1,9 +1,9 @@
 """What must be true when people also search, keep daily records, forget and archive: asked of what lies on the disks.
 
-A word that was forgotten is nowhere where the wish has arrived, but in archives: no row of a database, no file, no row
-of the server. What retention took is in an archive, and nothing else is missing. The days look the same everywhere, and
-show what was kept. Where a wish did not get to (a device that was shut out, an event that the server refuses) nothing
-is expected; that it is not lost itself is for the ledger, as of any other event.
+A word that was forgotten is nowhere where the wish has arrived: no row of a database, no file, no archive of whoever is
+logged in, no row of the server. What retention took is in an archive, and nothing else is missing. The days look the
+same everywhere, and show what was kept. Where a wish did not get to (a device that was shut out, an event that the
+server refuses) nothing is expected; that it is not lost itself is for the ledger, as of any other event.
 """
 
 import json

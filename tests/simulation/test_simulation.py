@@ -84,6 +84,7 @@ FOUND_ASKING: Final = {
     3_574: "what somebody has wished to forget is not found any more, though the disk keeps it from being carried out",
     4_609: "what was written into a daily record that the server refuses cannot be shown on another device",
     2_749: "what was forgotten before it was sent is empty everywhere, though the server refuses the wish",
+    216: "archives follow what others wish to forget as a running program does; the simulation's tail did not",
 }
 
 
