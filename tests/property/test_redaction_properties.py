@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync.redaction import Redactor
+from sync.redaction.engine import Pattern, compiled
 from sync.redaction.model import KINDS, placeholder
 from sync.redaction.view import view_of
 from tests.unit.test_redaction_personal import PHONE_FORMS, card, company, identity, mobile
@@ -152,3 +153,28 @@ def test_work_grows_with_the_text_and_no_faster() -> None:
         "密码：" * 30_000,
     ):
         REDACTOR.clean(hostile)
+
+
+PATTERNS = st.sampled_from(
+    [
+        r"\d+",
+        r"(\w+)=(\w*)",
+        r"(密码|密钥)?[:：是]+\s*(\S+)",
+        r"(?i)\btoken\b|，(.)",
+        r"(.)(.)?(\d)?",
+        r"\d*",
+        r"[^\x00-\x7f]+",
+    ]
+)
+
+
+@given(TEXTS, PATTERNS)
+def test_a_match_stands_where_the_library_says_that_it_stands_in_the_characters(text: str, source: str) -> None:
+    theirs = [
+        tuple(match.span(group) for group in range(match.re.groups + 1)) for match in compiled(source).finditer(text)
+    ]
+    assert list(Pattern(source).every(text)) == theirs
+    assert Pattern(source).whole(text) == (compiled(source).fullmatch(text) is not None)
+    first = compiled(source).match(text)
+    here = Pattern(source).at_start(text)
+    assert here == (None if first is None else tuple(first.span(group) for group in range(first.re.groups + 1)))
