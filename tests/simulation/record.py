@@ -208,6 +208,7 @@ def _counts(record: Record) -> Iterable[str]:
         yield f"{len(record.failed):,} histories broke a promise{_named(record.failed)}."
     else:
         yield f"None broke a promise: with 95 % certainty at most {record.bound:.2%} of such histories do (3/N)."
+        yield "Seeds that once did are among them and were mended; of seeds that nobody has lived yet, more may."
 
 
 def _named(seeds: Sequence[int]) -> str:
