@@ -11,7 +11,7 @@ from sync.cloud.memory import LIVE_SECONDS, MemoryServer
 from sync.cloud.port import SyncAnswer
 from sync.errors import CloudUnavailable, DeviceConflict
 from sync.log.envelope import to_wire
-from tests.support import Device, FixedClock, draft, event, open_device
+from tests.support import Device, FixedClock, MemoryTokens, draft, event, open_device
 
 USER = "user-1"
 
@@ -32,6 +32,18 @@ async def in_their_places(device: Device, server: MemoryServer) -> bool:
     """Whatever the server holds is here, under its number."""
     numbers = {found.event_id: found.server_seq for found in await device.events() if found.server_seq}
     return numbers == {found.event_id: found.server_seq for found in server.memories[USER].events}
+
+
+async def sends_from(
+    folder: Path, server: MemoryServer, clock: FixedClock, *said: str, tokens: MemoryTokens | None = None
+) -> MemoryTokens:
+    """One life of a home, in which it says something and sends it; its tokens. Without any it logs in first."""
+    async with open_device(folder, server, clock=clock, tokens=tokens) as device:
+        if tokens is None:
+            await device.log_in()
+        await device.note(*said)
+        await device.replicator.sync_now()
+        return device.tokens
 
 
 @pytest.mark.parametrize("epoch", [None, "another-life"], ids=["same epoch", "another epoch"])
@@ -159,15 +171,9 @@ async def test_a_refetch_that_was_interrupted_goes_on(device: Device, second: De
 async def test_a_device_restored_from_a_backup_does_not_write_over_its_own_numbers(
     tmp_path: Path, server: MemoryServer, clock: FixedClock
 ) -> None:
-    async with open_device(tmp_path / "a", server, clock=clock) as before:
-        await before.log_in()
-        await before.note("一")
-        await before.replicator.sync_now()
-        tokens = before.tokens
+    tokens = await sends_from(tmp_path / "a", server, clock, "一")
     shutil.copytree(tmp_path / "a", tmp_path / "backup")
-    async with open_device(tmp_path / "a", server, clock=clock, tokens=tokens) as lost:
-        await lost.note("二", "三")
-        await lost.replicator.sync_now()
+    await sends_from(tmp_path / "a", server, clock, "二", "三", tokens=tokens)
     async with open_device(tmp_path / "backup", server, clock=clock, tokens=tokens) as restored:
         await restored.replicator.sync_now()
         assert len(await restored.events()) == 3, "the cloud gives back what the backup lacks"
@@ -255,15 +261,9 @@ async def test_a_device_restored_from_two_backups_of_one_number_takes_everything
     tmp_path: Path, server: MemoryServer, clock: FixedClock
 ) -> None:
     """What a restored home had numbered anew was in its own backup, under a number that the server knows otherwise."""
-    async with open_device(tmp_path / "a", server, clock=clock) as before:
-        await before.log_in()
-        await before.note("一")
-        await before.replicator.sync_now()
-        tokens = before.tokens
+    tokens = await sends_from(tmp_path / "a", server, clock, "一")
     shutil.copytree(tmp_path / "a", tmp_path / "first")
-    async with open_device(tmp_path / "a", server, clock=clock, tokens=tokens) as lost:
-        await lost.note("二")
-        await lost.replicator.sync_now()
+    await sends_from(tmp_path / "a", server, clock, "二", tokens=tokens)
     async with open_device(tmp_path / "first", server, clock=clock, tokens=tokens) as restored:
         await restored.note("三")
         shutil.copytree(tmp_path / "first", tmp_path / "second")
