@@ -5,12 +5,14 @@ and becomes his events first. What his versions do not hold then (a file that is
 was saved a moment ago) is parked in his profile. Only then are the bytes replaced, by compare-and-swap, with the
 arriving profile's newest version; where it has none the file goes. Killed anywhere, the whole of it is done again: a
 file that bears a version of the arriving profile by then is his, and so is what a hand has made of it since; nothing in
-it is taken for the leaving one's.
+it is taken for the leaving one's. An editor may save his document in any moment of this: whatever is taken in or parked
+is the bytes whose owner was asked for, and bytes that came since are asked about anew.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from sync.document.memory_file import MemoryFile
@@ -39,26 +41,33 @@ async def hand_over(
     `home` is where what is not in his versions is parked. `between` knows, of the leaving profile's neighbours, the
     arriving one alone. Raises StorageError, and then the file is still his.
     """
-
-    async def keep(disk: Probe) -> None:
-        if not await arriving.versions.has_written(disk.sha256) and not await _is_known(leaving, disk):
-            log.info("a document was parked: %s", park(home.parked, disk.data).name)
-
     for _ in range(ATTEMPTS):
-        disk = await stable_read(arriving.path, sleep)
-        if disk is None or not await arriving.versions.has_written(disk.sha256):
-            if disk is not None and await asyncio.to_thread(_has_owner, between, disk):
-                await _settled(arriving)  # a former attempt came this far, and somebody has typed since
-                return
-            if leaving is not None:
-                await _settled(leaving)
+        judged = await stable_read(arriving.path, sleep)
         try:
+            if judged is not None and not await arriving.versions.has_written(judged.sha256):
+                if await asyncio.to_thread(_has_owner, between, judged):
+                    await _settled(arriving)  # a former attempt came this far, and somebody has typed since
+                    return
+                if leaving is not None:
+                    await _settled(leaving, only=judged.sha256)
+            keep = partial(_keep, judged, leaving, home, arriving)
             await _replace(await stable_read(arriving.path, sleep), arriving, keep)
         except DocumentChanged:
             continue
         else:
             return
     raise StorageBusy(f"{arriving.path.name} is being saved again and again by another program")
+
+
+async def _keep(
+    judged: Probe | None, leaving: MemoryFile | None, home: Neighbour, arriving: MemoryFile, disk: Probe
+) -> None:
+    """Park what is about to be replaced, unless somebody has it. Raises DocumentChanged where it was not `judged`."""
+    if await arriving.versions.has_written(disk.sha256) or await _is_known(leaving, disk):
+        return
+    if judged is None or judged.sha256 != disk.sha256:
+        raise DocumentChanged(f"{arriving.path.name} was saved again")
+    log.info("a document was parked: %s", park(home.parked, disk.data).name)
 
 
 async def replace_document(arriving: MemoryFile, *, sleep: Sleep = asyncio.sleep) -> None:
@@ -97,8 +106,8 @@ def _has_owner(neighbours: Neighbours, disk: Probe) -> bool:
         return False
 
 
-async def _settled(profile: MemoryFile) -> None:
+async def _settled(profile: MemoryFile, *, only: str | None = None) -> None:
     try:
-        await profile.settle()
+        await profile.settle(only=only)
     except StorageError as error:
         log.warning("the file could not be settled for its profile: %s", error.kind)

@@ -130,10 +130,13 @@ class MemoryFile:
             return set(self.notices)
         return self.notices | {Notice.MISSING if disk is None else Notice.MASS_DELETE}
 
-    async def settle(self) -> None:
-        """Bring file, versions and log together. Raises StorageError; an untouchable file is only noted."""
+    async def settle(self, *, only: str | None = None) -> None:
+        """Bring file, versions and log together. Raises StorageError; an untouchable file is only noted.
+
+        `only`: the hash of the bytes that may be taken in; DocumentChanged where others are there by now.
+        """
         async with self._turn:
-            await self._settle()
+            await self._settle(only)
 
     async def look(self) -> None:
         """Settle unless the file is as it was when somebody last looked; waits for a look that is under way."""
@@ -215,17 +218,19 @@ class MemoryFile:
         if (current := await self.versions.newest()) is not None:
             await self._write(disk, current)
 
-    async def _settle(self) -> None:
+    async def _settle(self, only: str | None = None) -> None:
         cached = await self._take_in_app_cache()
-        await self._settle_file()
+        await self._settle_file(only)
         if cached is not None and self._write_back:
             await self._fill_app_cache(cached)
 
-    async def _settle_file(self) -> None:
+    async def _settle_file(self, only: str | None) -> None:
         for _ in range(ATTEMPTS):
             seen = stamp(self.path)
             stands = await self.versions.standing(keep_days=self._keep_days)
             disk = await stable_read(self.path, self._sleep, known=stands.sha256)
+            if only is not None and (disk is None or disk.sha256 != only):
+                raise DocumentChanged(f"{self.path.name} was saved again")
             if stands.at_rest and disk and disk.sha256 == stands.sha256:
                 self._has_looked(seen, None)
                 return
@@ -283,9 +288,7 @@ class MemoryFile:
     async def _worth_writing(self, disk: Probe | None, current: Version, may: _May) -> bool:
         if may in {_May.WRITE, _May.REPLACE}:
             return disk is None or disk.sha256 != current.sha256
-        if may is _May.NOTHING:
-            return False
-        return current.number > (await self.versions.standing()).on_disk
+        return may is not _May.NOTHING and current.number > (await self.versions.standing()).on_disk
 
     async def _take_in_app_cache(self) -> bytes | None:
         """Make events of what the app wrote into its cache; what it holds, empty for nothing, None where unreadable."""

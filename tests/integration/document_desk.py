@@ -88,14 +88,12 @@ class Desk:
 
     def restart(self) -> None:
         """A new service on the same database, as after a crash."""
-        self.memory = MemoryFile(
-            self.file,
-            self.log,
-            self.redactor,
-            clock=self.clock,
-            options=self.options,
-            beside=Beside(self.app_cache, self.write_back, self.neighbours, self.parked),
-            sleep=self.sleep,
+        self.memory = self.service(Beside(self.app_cache, self.write_back, self.neighbours, self.parked))
+
+    def service(self, beside: Beside) -> MemoryFile:
+        clock, options = self.clock, self.options
+        return MemoryFile(
+            self.file, self.log, self.redactor, clock=clock, options=options, beside=beside, sleep=self.sleep
         )
 
     async def say(self, question: str, answer: str = "好的") -> str:

@@ -9,7 +9,7 @@ import pytest
 
 from sync.document import forgetting
 from sync.document.handover import hand_over, replace_document
-from sync.document.memory_file import Notice
+from sync.document.memory_file import Beside, Notice
 from sync.document.neighbours import Neighbour, Neighbours
 from sync.errors import InvalidInput, StorageBusy
 from sync.files import ASIDE, left_aside
@@ -33,12 +33,16 @@ class House:
         return self.ann.file
 
     async def to_ben(self) -> None:
-        between = Neighbours(self.anns.database, lambda: [self.bens], Vault())
-        await hand_over(self.ann.memory, self.anns, self.ben.memory, between, sleep=self.ben.sleep)
+        await self._hand_over(self.ann, self.anns, self.ben, self.bens)
 
     async def to_ann(self) -> None:
-        between = Neighbours(self.bens.database, lambda: [self.anns], Vault())
-        await hand_over(self.ben.memory, self.bens, self.ann.memory, between, sleep=self.ann.sleep)
+        await self._hand_over(self.ben, self.bens, self.ann, self.anns)
+
+    async def _hand_over(self, leaving: Desk, home: Neighbour, arriving: Desk, next_home: Neighbour) -> None:
+        """As the program does: the leaving one's service knows of no other profile."""
+        between = Neighbours(home.database, lambda: [next_home], Vault())
+        alone = leaving.service(Beside(parked=home.parked))
+        await hand_over(alone, home, arriving.memory, between, sleep=arriving.sleep)
 
     def parked(self, neighbour: Neighbour) -> list[str]:
         return [path.read_text("utf-8") for path in neighbour.parked.glob("*.md")]
@@ -93,6 +97,25 @@ async def test_a_save_in_the_very_moment_is_the_leaving_one_s_too(house: House) 
     assert "最后一刻" not in house.ben.text
     await house.to_ann()
     assert "最后一刻" in house.ann.text + "".join(house.parked(house.anns))
+
+
+@pytest.mark.parametrize("had", [True, False], ids=["over the leaving one's", "where there was no file"])
+async def test_an_old_buffer_of_the_arriving_one_s_saved_in_that_very_moment_is_his(house: House, *, had: bool) -> None:
+    """Simulated as seed 7143: a leaving account without a document took the other's lines for its own."""
+    leaving, arriving = (house.ann, house.ben) if had else (house.ben, house.ann)
+    if had:
+        await house.to_ben()
+        await house.ben.said("本的话")
+    typed = arriving.text.replace("### 工作习惯\n", "### 工作习惯\n- 旧窗口里的一行\n", 1)
+    await (house.to_ann() if had else house.to_ben())
+    leaving.meanwhile = [lambda: house.file.write_text(typed, "utf-8")]
+    arriving.meanwhile = [lambda: None, *leaving.meanwhile]  # not while it is looked whose the file is, but then
+    await (house.to_ben() if had else house.to_ann())
+    assert await leaving.hand_events() == []
+    assert "旧窗口" not in (await leaving.memory.view()).text
+    await arriving.memory.settle()
+    assert "旧窗口里的一行" in arriving.text
+    assert house.parked(house.anns) == house.parked(house.bens) == []
 
 
 async def test_what_is_not_understood_is_parked_with_the_leaving_profile(house: House) -> None:
