@@ -2,13 +2,13 @@
 
 In this order, each step over what the steps before left: equal lines in sequence; equal lines of one section that
 changed places; equal lines that moved to another section; similar lines between the same recognised neighbours. The
-rest was added or removed. A wrong guess of the last step is harmless: an entry removed and another typed in its place
-reads as one edit, and the text on disk is the same either way.
+rest was added or removed. A wrong guess of the last step does little harm: an entry removed and another typed in its
+place reads as one edit, and the text on disk is the same either way; but who forgets the one then forgets the other.
 """
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import islice
@@ -28,9 +28,12 @@ Item = tuple[Section, str]  # where a line stands and what it says
 _Key = Callable[[Item], Hashable]
 
 
-def pair(base: Sequence[Item], lines: Sequence[Item]) -> list[int | None]:
-    """For each line on disk the index of the base entry it is, None for a new one."""
-    pairing = _Pairing(base, lines)
+def pair(base: Sequence[Item], lines: Sequence[Item], headings: Container[Section] = frozenset()) -> list[int | None]:
+    """For each line on disk the index of the base entry it is, None for a new one.
+
+    `headings`: the sections on disk, those without a line among them.
+    """
+    pairing = _Pairing(base, lines, headings)
     pairing.in_sequence()
     pairing.by_occurrence(lambda item: item)
     pairing.by_occurrence(lambda item: item[1])
@@ -39,9 +42,10 @@ def pair(base: Sequence[Item], lines: Sequence[Item]) -> list[int | None]:
 
 
 class _Pairing:
-    def __init__(self, base: Sequence[Item], lines: Sequence[Item]) -> None:
+    def __init__(self, base: Sequence[Item], lines: Sequence[Item], headings: Container[Section]) -> None:
         self._base = base
         self._lines = lines
+        self._headings = headings
         self.found: list[int | None] = [None] * len(lines)
         self._anchors: list[tuple[int, int]] = []  # (line, entry) recognised in sequence; both grow
         self._free = set(range(len(base)))
@@ -82,14 +86,13 @@ class _Pairing:
 
     def _neighbours(self) -> Iterator[tuple[int, int, int]]:
         """Line, entry and how many places apart, for all that may be one line edited."""
-        sections = {section for section, _ in self._lines}
         for lines, entries in self._gaps():
             for place, line in enumerate(lines):
                 first = max(0, place - NEIGHBOURHOOD)
                 for other, entry in enumerate(entries[first : place + NEIGHBOURHOOD + 1], start=first):
                     section = self._base[entry][0]
                     # an entry whose section is still there did not come along with a renamed heading
-                    if section == self._lines[line][0] or section not in sections:
+                    if section == self._lines[line][0] or section not in self._headings:
                         yield line, entry, abs(place - other)
 
     def _gaps(self) -> list[tuple[list[int], list[int]]]:

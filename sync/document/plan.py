@@ -143,7 +143,9 @@ class _Fold:
         """Every entry on disk with an id: the one it had, the one of the same line added by us, or a new one."""
         entries = tuple(self._base.values())
         found = pair(
-            [(entry.section, entry.text) for entry in entries], [(line.section, line.text) for line in self._lines]
+            [(entry.section, entry.text) for entry in entries],
+            [(line.section, line.text) for line in self._lines],
+            self._sections,
         )
         taken = {entries[at].entry_id for at in found if at is not None}
         ours: defaultdict[Item, deque[str]] = defaultdict(deque)

@@ -100,6 +100,14 @@ def test_a_renamed_heading_takes_its_lines_along() -> None:
     assert [operation.entry_id for operation in made.operations] == ["e0", "e1", "e2"]
 
 
+def test_a_line_like_one_taken_out_is_a_new_one_under_another_heading_whether_or_not_lines_are_left_there() -> None:
+    for beside in ("- 用 Mac 写代码\n- 下班前提交\n", ""):
+        before = LISTED.replace("- 用 Mac 写代码\n- 下班前提交\n", beside)
+        after = before.replace("- 早上先看日志\n", "").replace("沟通风格\n- （待补充）", "沟通风格\n- 早上先看看日志")
+        made = saved(ring_of(before), after)
+        assert {type(operation) for operation in made.operations} == {EntryAdded, EntryRemoved}
+
+
 def test_a_stale_buffer_loses_none_of_five_updates_and_keeps_the_typed_line() -> None:
     ring = ring_of(FULL, *(exchange(number) for number in range(1, 6)))
     stale = FULL.replace("- （待补充）", "- 手写的一行", 1)
