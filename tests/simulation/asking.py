@@ -283,13 +283,14 @@ def _wished(world: "World", rows: Mapping[str, Said], named: "set[str] | list[st
     """Note what goes with these events, and what of it is said elsewhere as well, or is about to be."""
     said = {name: rows[name].words for name in named if name in rows}
     world.ledger.forgets(said)
-    lines = {rows[name].names.get("entry_id") for name in said} | {f"{name}.{end}" for name in said for end in "qa"}
+    world.ledger.lines |= {str(rows[name].names.get("entry_id")) for name in said}
+    world.ledger.lines |= {f"{name}.{end}" for name in said for end in "qa"}
     for device in world.devices:
         for database, _ in device.profiles():
             for name, row in device.said(database).items():
                 if name not in said:
                     world.ledger.says_anew(" ".join(row.words))
-                if row.names.get("entry_id") in lines - {None}:
+                if row.names.get("entry_id") in world.ledger.lines:
                     world.ledger.taken |= row.words
         world.ledger.says_anew(f"{device.unseen()}\n{device.page.buffer}\n{device.page_text}")
         world.ledger.says_anew(device.person.buffer if device.person.saving else "")

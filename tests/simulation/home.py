@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.simulation.ledger import words_of
-from tests.simulation.person import digest_of
+from tests.simulation.person import FOOTER, digest_of
 
 PAGES: Final = Path(".cursor", "skills", "memories")
 MARKER: Final = ".xiaobai-memory.json"
 STAND: Final = "select max(position), count(server_seq), (select max(seq) from cursors) from events"
 WAITS: Final = "select 1 from deliveries where state = 'pending' limit 1"
+BEARS: Final = "select 1 from written where sha256 = ? or label = ? limit 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,10 +102,20 @@ class Home:
         return found
 
     def document_owner(self) -> str | None:
-        """Whose document the memory file holds."""
+        """Whose document the memory file holds: that of the profile that leaves, until one of the next stands there."""
         installed = self.installation()
-        name = installed.get("document_of") or installed.get("profile")
-        return next((owner for database, owner in self.profiles() if database.parent.name == name), None)
+        active, former = (installed.get(name, "") for name in ("profile", "document_of"))
+        held = {database.parent.name: (database, owner) for database, owner in self.profiles()}
+        if active not in held or former not in held:
+            return next((held[name][1] for name in (former, active) if name in held), None)
+        came = self._stands(held[active][0]) and not self._stands(held[former][0])
+        return held[active if came else former][1]
+
+    def _stands(self, database: Path) -> bool:
+        """Whether the memory file is a version of this profile, as written or edited since."""
+        data = self.memory_file.read_bytes() if self.memory_file.exists() else b""
+        label = data.decode("utf-8", "replace").strip().rpartition(FOOTER)[2]
+        return bool(self.asked(database, BEARS, digest_of(data), label))
 
     def copied_to(self, folder: Path) -> None:
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)

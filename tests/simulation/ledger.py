@@ -55,6 +55,7 @@ class Ledger:
         self.loose: set[str] = set()  # lines whose removal may be undone: brought back by hand, or lost on the way
         self.secrets: list[str] = []
         self.forgotten: dict[str, set[str]] = {}  # by event: words that somebody wished to forget, or may have
+        self.lines: set[str] = set()  # of the document, by their ids: those of such events
         self.anew: set[str] = set()  # those of them that somebody says anew, or had said elsewhere
         self.records: dict[str, int] = {}  # daily records, and how often somebody has changed each
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Views = Mapping[str, Mapping[str, tuple[Any, ...]]]
 COMPARED = ("type", "device_id", "hlc", "ts", "session_id", "origin", "local_date")
 NUMBERED = ("replica_id", "replica_seq")  # of two copies of one home each numbers anew what neither had sent
+_EVENTS = "select events.*, deliveries.state as delivery from events left join deliveries using (position)"
 
 
 @dataclass
@@ -70,6 +71,7 @@ def read(world: "World") -> list[Held]:
 
 def defects(world: "World", views: Views, held: list[Held]) -> list[str]:
     """Every promise that was broken, in words."""
+    _let_go(world, held)
     found: list[str] = []
     for profile in held:
         found += [f"{profile.name}: {problem}" for problem in profile.problems]
@@ -92,7 +94,7 @@ def defects(world: "World", views: Views, held: list[Held]) -> list[str]:
 def _read(device: Device, path: Path, owner: str | None) -> Held:
     with closing(sqlite3.connect(path)) as connection:
         connection.row_factory = sqlite3.Row
-        events = {row["event_id"]: dict(row) for row in connection.execute("select * from events")}
+        events = {row["event_id"]: dict(row) for row in connection.execute(_EVENTS)}
         states = Counter(row[0] for row in connection.execute("select state from deliveries"))
         cursor = connection.execute("select seq from cursors").fetchone()
         problems = [row[0] for row in connection.execute("pragma integrity_check") if row[0] != "ok"]
@@ -103,6 +105,22 @@ def _read(device: Device, path: Path, owner: str | None) -> Held:
     archived = {event_id: line for lines in device.archived().values() for event_id, line in lines.items()}
     seq = cursor[0] if cursor else 0
     return Held(device, path, owner, events, states, seq, documents, archived, problems)
+
+
+def _let_go(world: "World", held: list[Held]) -> None:
+    """What the program took for an edit of a line that somebody forgets is not expected: it goes with the line.
+
+    A line taken away and another typed, both before the program looks, read as an edit. An edit that quotes the line is
+    blank by now, by a wish that no person has made.
+    """
+    edits = [(name, row) for profile in held for name, row in profile.events.items() if row["type"] == "entry_edited"]
+    told = [json.loads(row["payload"]) for _, row in edits]
+    world.ledger.taken |= _words(str(edit) for edit in told if edit.get("entry_id") in world.ledger.lines)
+    left = {row["device_id"] for name, row in edits if row["payload"] == "{}" and name not in world.ledger.forgotten}
+    kept = _words(row["payload"] for profile in held for row in profile.events.values())
+    for fact in world.ledger.expected():
+        if fact.event_id is None and f"device-{fact.device}" in left and kept.isdisjoint(fact.words):
+            fact.must = False
 
 
 def revoked(world: "World", user: str, device: Device) -> bool:
@@ -141,8 +159,9 @@ def _converged(world: "World", user: str, profile: Held) -> Iterator[str]:
         yield f"{profile.name}: {len(unsent)} events never reached the server, among them {min(unsent)}"
     if profile.states["pending"]:
         yield f"{profile.name}: {profile.states['pending']} deliveries still wait"
-    if profile.states["quarantined"] != len(refused):
-        yield f"{profile.name}: {profile.states['quarantined']} events set aside, {len(refused)} were refused"
+    own = [event_id for event_id in refused if profile.events[event_id]["delivery"]]  # others send what they have said
+    if profile.states["quarantined"] != len(own):
+        yield f"{profile.name}: {profile.states['quarantined']} events set aside, {len(own)} were refused"
     if active and profile.cursor != memory.head:
         yield f"{profile.name}: its cursor is at {profile.cursor}, the server's head at {memory.head}"
     gone_here = profile.named(EXPIRED) | profile.named(FORGOTTEN, besides=stored)

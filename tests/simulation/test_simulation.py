@@ -43,6 +43,7 @@ FOUND: Final = {
     3_198: "a line that a copy of a home took out of its document was missing where others are shown the original's",
     4_767: "what a restored home had numbered anew stood in its backup under the number of an event that it lacked",
     4_593: "a file cut off before it was noted that it had been written was taken for an edit",
+    7_143: "an account without a document took in what another one's editor saved while the file changed hands",
     # the program was right in these, and the simulation was not
     149: "what an editor had open since before the first login was taken for the second account's",
     201: "copies of one home take turns in the profile of each account, and the tail gave them none in the others",
@@ -61,6 +62,10 @@ FOUND: Final = {
     3_326: "an editor loaded a memory that was just being taken off the device, and saved it without a line afterwards",
     4_805: "of two who logged in at the same moment the second was taken for the heir of what a guest had said",
     5_342: "what had no answer when its memory was taken off the device was sent again to whoever came next",
+    5_519: "of an event that the server refuses for good, others that have it cannot set it aside: they never send it",
+    6_485: "an editor opened the next account's document, which the disk had kept from being noted as that",
+    6_808: "the same",
+    7_850: "the same",
     2_504: "what a copy had recorded under the id of its original waits while that one speaks; the tail let it go on",
 }
 
@@ -84,6 +89,9 @@ FOUND_ASKING: Final = {
     3_574: "what somebody has wished to forget is not found any more, though the disk keeps it from being carried out",
     4_609: "what was written into a daily record that the server refuses cannot be shown on another device",
     2_749: "what was forgotten before it was sent is empty everywhere, though the server refuses the wish",
+    5_469: "a line typed for one taken away reads as its edit, and goes with it when somebody else forgets that one",
+    6_424: "the same, where the edit quotes the line: the program's own wish takes it",
+    9_187: "the same",
     216: "archives follow what others wish to forget as a running program does; the simulation's tail did not",
 }
 
