@@ -82,11 +82,12 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     held = [event for event in answer.events if event.event_id in known]
     new = list({event.event_id: event for event in answer.events if event.event_id not in known}.values())
     unlike = {event.event_id: event for event in answer.events if known.get(event.event_id) != event.number}
-    renumbered = bool(unlike) and _is_renumbered(connection, list(unlike.values()))
+    if unlike:
+        _heed_numbers(connection, list(unlike.values()))
     beyond = answer.head if verdict.caught_up else None
     may_lack = outbox_store.drop_stale_numbers(connection, answer.events, beyond=beyond) or cursor(connection).may_lack
     outbox_store.number(connection, held)
-    if renumbered or any(bounded_hlc(event) != event.hlc for event in held):
+    if any(bounded_hlc(event) != event.hlc for event in held):
         log_store.note_reordered(connection, clock)
     outbox_store.acknowledge(connection, CLOUD, [(event.event_id, event.server_seq or 0) for event in held])
     log_store.add_all(connection, new)
@@ -99,12 +100,12 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     return len(new)
 
 
-def _is_renumbered(connection: Connection, unlike: Sequence[Event]) -> bool:
-    """Whether an event of ours has another number since: the one it has there. Raises DeviceForked."""
+def _heed_numbers(connection: Connection, unlike: Sequence[Event]) -> None:
+    """Take the numbers that events of former replicas have there. Raises DeviceForked."""
     own = log_store.replica_id(connection)
     if _is_forked(unlike, own):
         raise DeviceForked("the server has events under our replica's numbers that we do not hold under them")
-    return outbox_store.take_replica_numbers(connection, unlike, own=own)
+    outbox_store.take_replica_numbers(connection, unlike, own=own)
 
 
 def _is_forked(unlike: Sequence[Event], own: str) -> bool:

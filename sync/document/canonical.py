@@ -41,6 +41,7 @@ TEMPLATE: Final[tuple[Section, ...]] = (
     COMMON_COMMANDS,
 )
 FENCES: Final = ("```", "~~~")
+NOWHERE: Final[Order] = ("", "", "")
 HOLDING: Final = frozenset(TEMPLATE) - {(PREFERENCES,), (OPERATIONS,)}  # those that show a placeholder while empty
 
 
@@ -113,12 +114,12 @@ class _Writer:
     def _rank(self, section: Section) -> tuple[int, int, Order, Section]:
         """Ours as the template has them, days newest first, others as they were first heard of, the device's own."""
         if section in TEMPLATE:
-            return 0, TEMPLATE.index(section), ("", "", 0), section
+            return 0, TEMPLATE.index(section), NOWHERE, section
         day = parse_day(section[-1]) if section[:-1] == (RECORDS,) else None
         if day is not None:
-            return 1, (date.max - day).days, ("", "", 0), section
+            return 1, (date.max - day).days, NOWHERE, section
         first = self._first.get(section)
-        return (3, 0, ("", "", 0), section) if first is None else (2, 0, first, section)
+        return (3, 0, NOWHERE, section) if first is None else (2, 0, first, section)
 
     def _lines(self, section: Section) -> Iterator[tuple[Entry, bool]]:
         """The section's lines as this device shows them, each with whether a blank line stands before it."""

@@ -42,7 +42,7 @@ FOLDED: Final = (EXCHANGE, ADDED, EDITED, REMOVED, MOVED, SECTION_ADDED, SECTION
 
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
-Order = tuple[str, str, int]
+Order = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,11 @@ class Said(msgspec.Struct):
 
 
 def order_of(event: Event) -> Order:
-    """The event's place in the total order of all devices."""
-    return bounded_hlc(event), event.replica_id, event.replica_seq
+    """The event's place in the total order of all devices, by what is the same on each of them.
+
+    Not by replica and number: a restored home keeps its own for what its former life has sent under others.
+    """
+    return bounded_hlc(event), event.hlc, event.event_id
 
 
 @lru_cache(maxsize=1024)  # a document has few sections, and every event names one

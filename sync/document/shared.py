@@ -1,6 +1,6 @@
 """One document for all devices of a person: the fold of everybody's document events, the same for the same set.
 
-The log's order is (min(HLC, server time + 24 h), replica, number). An entry's history depends on its own events
+The log's order is (min(HLC, server time + 24 h), HLC, event id). An entry's history depends on its own events
 alone, so an event that arrives late costs one entry, not the log: nothing is folded again from the start unless the
 server's time moves an event in the order (a clock more than a day ahead). What all this decides:
 

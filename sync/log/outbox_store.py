@@ -144,8 +144,8 @@ def replica_numbers(connection: Connection, event_ids: Sequence[str]) -> dict[st
     return {row.event_id: (row.replica_id, row.replica_seq) for row in rows}
 
 
-def take_replica_numbers(connection: Connection, unlike: Sequence[Event], *, own: str) -> bool:
-    """Give events that we hold the numbers they have at the destination; whether any of ours has another one now.
+def take_replica_numbers(connection: Connection, unlike: Sequence[Event], *, own: str) -> None:
+    """Give events that we hold the numbers they have at the destination.
 
     `unlike`: what is there and not here, or here under another number: a home that was restored numbers anew what it
     has not sent, and can be restored to before that. What stands here under a number that is another event's there
@@ -160,7 +160,6 @@ def take_replica_numbers(connection: Connection, unlike: Sequence[Event], *, own
     moves = [*aside.items(), *taken.items()]
     if moves:
         connection.execute(_RENUMBER, [{"id": name, "replica": to[0], "number": to[1]} for name, to in moves])
-    return bool(moves)
 
 
 def refuse(connection: Connection, destination: str, refusal: Refusal) -> None:

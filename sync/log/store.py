@@ -104,7 +104,7 @@ def renumber(connection: Connection, positions: Sequence[int], clock: Clock) -> 
         connection.execute(update(events).where(events.c.position == position).values(values))
     connection.execute(update(replica).values(replica_id=replica_id, next_seq=len(positions) + 1))
     if positions:
-        note_reordered(connection, clock)  # of events with equal HLC the replica's id decides which comes first
+        note_reordered(connection, clock)
     return replica_id
 
 

@@ -43,6 +43,7 @@ FOUND: Final = {
     3_198: "a line that a copy of a home took out of its document was missing where others are shown the original's",
     4_767: "what a restored home had numbered anew stood in its backup under the number of an event that it lacked",
     4_593: "a file cut off before it was noted that it had been written was taken for an edit",
+    10_195: "what a restored home held under numbers of its own had another place there, if its clock was years ahead",
     7_143: "an account without a document took in what another one's editor saved while the file changed hands",
     # the program was right in these, and the simulation was not
     149: "what an editor had open since before the first login was taken for the second account's",

@@ -1,5 +1,6 @@
 """The shared document's fold, case by case; what any history comes to is in `property/test_shared_document.py`."""
 
+from dataclasses import replace
 from typing import Any
 
 from sync.clock import hlc_text
@@ -67,6 +68,17 @@ class TestFold:
         ]
         assert shown(*events) == ["- 半", "- 三", "- 二"]
         assert shown(*events, said(7, "entry_added", entry_id="end", text="- 末", after="nobody"))[-1] == "- 末"
+
+    def test_of_a_clock_far_ahead_events_stay_in_their_order_under_whatever_number_a_device_holds_them(self) -> None:
+        """A home that was restored holds what its former life has sent under numbers of its own (seed 10195)."""
+        first, second = (said(number, "entry_added", entry_id=f"e{number}", text=f"- {number}") for number in (1, 2))
+        then = "2023-11-14T22:13:20Z"  # when the server took them: years before what the clock says
+        ahead = [
+            replace(first, hlc=hlc_text(10**13), server_ts=then),
+            replace(second, hlc=hlc_text(10**14), server_ts=then),
+        ]
+        restored = [replace(ahead[0], replica_id="rep_z", replica_seq=9), ahead[1]]
+        assert shown(*restored) == shown(*ahead)
 
     def test_what_another_program_wrote_in_its_own_way_stops_nothing(self) -> None:
         odd: list[dict[str, Any]] = [
