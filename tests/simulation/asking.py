@@ -134,7 +134,7 @@ async def remember(world: "World", device: Device, _: Step, __: random.Random) -
     async def adding() -> None:
         done = await daily.add(_door(app), daily.Adding(summary=daily.Summary(topic=topic, facts=(said,))))
         fact.event_id = done["eventId"]
-        fact.record = done["record"]["id"] if done["record"] else None
+        fact.record = world.ledger.written_into(done["record"]["id"] if done["record"] else None, done["eventId"])
 
     fact.must = await world.within(device, "remember", adding)
     fact.step = world.at
@@ -169,7 +169,7 @@ async def edit_page(world: "World", device: Device, _: Step, chance: random.Rand
     fact.event_id = next((name for name, row in rows.items() if row.words.issuperset(fact.words)), None)
     fact.must, fact.step = fact.event_id is not None, world.at  # else it was not seen yet
     device.page_text = "" if fact.must else device.page_text
-    fact.record = record if fact.must and record is not None and world.ledger.records[record] == 1 else None
+    fact.record = None if fact.event_id is None else world.ledger.written_into(record, fact.event_id)
 
 
 async def _written(world: "World", device: Device, app: App, path: Path, lines: list[str]) -> None:

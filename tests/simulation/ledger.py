@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 WORD: Final = re.compile(r"w\d+x")
+TWO: Final = 2  # changes of one daily record, after which nobody can know what it says
 
 
 def words_of(text: str) -> list[str]:
@@ -135,11 +136,21 @@ class Ledger:
         return any(fact.event_id == event_id and fact.words for fact in self.facts)
 
     def changes(self, record_id: str, *, whole: bool = False) -> None:
-        """Somebody changes a daily record: of two who do, one may take away what the other wrote."""
-        self.records[record_id] = self.records.get(record_id, 0) + 1
-        for fact in self.facts if whole or self.records[record_id] > 1 else ():
+        """Somebody changes a daily record: of two who do, one may take away what the other wrote; `whole`: one does."""
+        self.records[record_id] = self.records.get(record_id, 0) + (TWO if whole else 1)
+        for fact in self.facts if self.records[record_id] >= TWO else ():
             if fact.record == record_id:
                 fact.record = None
+
+    def written_into(self, record_id: str | None, event_id: str | None) -> str | None:
+        """The daily record that shows what an event wrote into it.
+
+        None where it cannot be relied on: whoever saw the event before its answer came may have changed the record, or
+        wished the event gone, by now.
+        """
+        if record_id is not None and event_id in self.forgotten:
+            self.changes(record_id, whole=True)
+        return None if self.records.get(record_id or "", 0) >= TWO else record_id
 
     def owners(self) -> dict[str, str | None]:
         """Whose each word is."""
