@@ -312,13 +312,15 @@ async def archive(world: "World", device: Device, _: Step, chance: random.Random
         bounds = retention.Bounds(megabytes=0)
     newest = device.asked(database, "select coalesce(max(position), 0) from events")[0][0]
     stands = device.asked(database, "select coalesce(max(position), 0) from watermarks where name = ?", READER)[0][0]
-    place = chance.randint(min(stands, newest), newest)
-    if not await world.within(device, "read", lambda: app.log.set_watermark(READER, place)):
-        return
+    # of two who archive at once the later one reads on, and what the earlier one lets go may lie up to there
+    place = chance.randint(min(max(stands, device.read_to.get(database, 0)), newest), newest)
+    device.read_to[database] = place
+    if not await world.within(device, "read", lambda: app.log.set_watermark(READER, place)) or device.app is not app:
+        return  # also where the program has read, and died of something else it did meanwhile
     expired = _named(device.said(database), EXPIRED)
     await world.within(device, "archive", lambda: retention.apply(_door(app), bounds))
     after = device.said(database)
-    unread = list(after)[place:]
+    unread = list(after)[device.read_to.get(database, 0) :]
     if early := sorted((_named(after, EXPIRED) - expired).intersection(unread)):
         world.blame(f"{device.name}: {early[0]} was archived before a follower had read it")
 

@@ -107,6 +107,7 @@ class Device(Home):
         )
         self.person = Person(name, self.memory_file, around.ledger, self.saved)
         self.page = Person(name, self.memory_file, around.ledger, self.saved)  # the app's settings page
+        self.read_to: dict[Path, int] = {}  # by database, how far somebody else's program has read at most
         self.page_text = ""  # a page of the daily records that was saved by hand and that nobody has taken in
 
     # --- lives -----------------------------------------------------------------------------------------------
@@ -297,6 +298,7 @@ class Device(Home):
         shutil.copytree(folder, self.folder)
         self.disk = Disk()
         self._owners.clear()
+        self.read_to.clear()
         self.person.buffer = ""
         self.began_anew = True
         if self.memory_file.exists():
