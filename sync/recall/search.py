@@ -138,14 +138,14 @@ class Recall:
         token = self._log.database.token()
         if token != self._answers_at:
             self._answers_at, self._answers = token, {}
-        key = (ask, self._clock.now().date().isoformat())
-        if key not in self._answers:
+        answers, key = self._answers, (ask, self._clock.now().date().isoformat())  # others may begin newer ones
+        if key not in answers:
+            is_steady = self._log.database.is_steady(token)
             answer = await self._answer(ask)
-            is_settled = answer.semantic not in {"pending", "failed"} and self._log.database.is_steady(token)
-            if is_settled and len(self._answers) < KEPT_ANSWERS:
-                self._answers[key] = answer
+            if is_steady and answer.semantic not in {"pending", "failed"} and len(answers) < KEPT_ANSWERS:
+                answers[key] = answer
             return answer
-        return self._answers[key]
+        return answers[key]
 
     async def context(self, ask: Ask, *, max_chars: int) -> pack.Packed:
         """What to put before a message; an empty text where nothing has to do with it."""
@@ -200,25 +200,35 @@ class Recall:
 
     async def _be_level(self) -> None:
         """Take in what the log has and the index has not."""
-        token = self._log.database.token()
-        if token == self._level_at:
+        if await self._is_level():
             return
         if self._moves:
-            if not await self._log.database.read(self._is_level):
-                await (self.follower.catch_up() if self._keeps_up else self.follow())
+            await (self.follower.catch_up() if self._keeps_up else self.follow())
+            await self._is_level()  # so that the next question need not look
         else:
             await self._wait_for_the_mover()
-        token = self._log.database.token()
-        if self._log.database.is_steady(token):
-            self._level_at = token
 
     async def _wait_for_the_mover(self) -> None:
-        waited = 0.0
-        while not await self._log.database.read(self._is_level) and waited < PATIENCE:
+        token, waited = self._log.database.token(), 0.0
+        while not await self._is_level():
+            if waited >= PATIENCE:
+                self._level_at = token  # nobody moves it: until something is written nobody waits again
+                return
             await asyncio.sleep(LOOK_AGAIN)
             waited += LOOK_AGAIN
 
-    def _is_level(self, connection: Connection) -> bool:
+    async def _is_level(self) -> bool:
+        """Whether the index has all of the log. What is recorded after the look has another token than this."""
+        token = self._log.database.token()
+        if token == self._level_at:
+            return True
+        is_steady = self._log.database.is_steady(token)
+        is_level = await self._log.database.read(self._has_all)
+        if is_level and is_steady:
+            self._level_at = token
+        return is_level
+
+    def _has_all(self, connection: Connection) -> bool:
         mark = log_store.watermark(connection, self.follower.view.name)
         newest = log_store.newest_position(connection)
         return mark >= newest and store.exists(connection)

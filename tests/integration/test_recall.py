@@ -14,12 +14,13 @@ from sync.log import store as log_store
 from sync.recall import store
 from sync.recall.counts import COUNTED, GROWN, Counts
 from sync.recall.model import Ask, Scope
-from sync.recall.search import CANDIDATES, MERGE_REST, Recall
+from sync.recall.search import CANDIDATES, MERGE_REST, PATIENCE, Recall
 from sync.redaction import Redactor
 from sync.sections import RecallSettings
 from tests.integration.recall_desk import Desk, open_desk
 from tests.support import event, in_virtual_time
 
+MOMENTS = 40  # steps of the loop; a question takes fewer
 FACTS = (
     "支付接口失败后重试三次，每次间隔两秒",
     "周末和小李去吃了重庆火锅",
@@ -357,6 +358,26 @@ async def test_the_same_question_is_answered_from_what_was_found_until_something
         assert len((await desk.ask("火锅")).hits) == 2
 
 
+def test_what_is_recorded_while_a_question_is_answered_is_found_by_the_next_one(tmp_path: Path) -> None:
+    """At whatever moment that is: between the index having all and somebody noting so, or while an answer is kept."""
+
+    async def main() -> None:
+        async with open_desk(tmp_path, inline=True) as desk:
+            await desk.keep(*FACTS)
+            for moment in range(MOMENTS):
+                await desk.keep(f"before moment{moment}")
+                asked = [asyncio.create_task(desk.found("重试", limit=200))]
+                for _ in range(moment):
+                    await asyncio.sleep(0)
+                await desk.keep(f"重试 later{moment}")
+                asked.append(asyncio.create_task(desk.found(f"moment{moment}")))
+                await asyncio.gather(*asked)
+                assert f"重试 later{moment}" in await desk.found(f"later{moment}")
+                assert f"重试 later{moment}" in await desk.found("重试", limit=200)
+
+    in_virtual_time(main())
+
+
 async def test_a_process_that_may_not_index_asks_what_is_there(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         guest = Recall(desk.device.log, desk.device.clock, RecallSettings(), moves=False)
@@ -364,6 +385,21 @@ async def test_a_process_that_may_not_index_asks_what_is_there(tmp_path: Path) -
         assert (await guest.search(Ask("火锅"))).hits == ()  # nobody has made the index yet
         await desk.ask("x")
         assert len((await guest.search(Ask("火锅"))).hits) == 1
+
+
+def test_where_nobody_indexes_one_question_waits_for_it_and_the_next_ones_do_not(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with open_desk(tmp_path, inline=True) as desk:
+            guest = Recall(desk.device.log, desk.device.clock, RecallSettings(), moves=False)
+            await desk.keep(*FACTS)
+            asked_at = []
+            for query in ("火锅", "爬山", "重试"):
+                asked_at.append(asyncio.get_running_loop().time())
+                await guest.search(Ask(query))
+            assert asked_at[1] - asked_at[0] >= PATIENCE
+            assert asked_at[2] == asked_at[1]
+
+    in_virtual_time(main())
 
 
 async def test_a_word_that_thousands_hold_is_found_where_the_filter_says(tmp_path: Path) -> None:

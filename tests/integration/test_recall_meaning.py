@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
+from sync.db.engine import PUBLISHED_AFTER_NS
 from sync.recall import vector_store
 from sync.recall.api import ApiEmbedder
 from sync.recall.embedder import Unembedded
@@ -21,6 +24,7 @@ from sync.recall.local import LocalEmbedder
 from tests.integration.recall_desk import LetterEmbedder, open_desk
 from tests.support import BROKEN_AFTER, REDACTOR
 
+STEPS = 40  # of the loop, after which a question waits for its vector
 FACTS = (
     "支付接口失败后重试三次",
     "周末和小李去吃了重庆火锅",
@@ -79,6 +83,44 @@ async def test_a_vector_that_does_not_come_in_time_is_not_waited_for(tmp_path: P
         embedder.held.set()
         embedder.held = None
         assert (await desk.ask("爬山")).semantic == "used"
+
+
+async def test_an_answer_that_took_its_time_is_not_kept_for_what_was_said_meanwhile(tmp_path: Path) -> None:
+    embedder = LetterEmbedder()
+    async with open_desk(tmp_path, embedder=embedder, inline=True) as desk:
+        await desk.keep(*FACTS)
+        await desk.embed()
+        embedder.held = asyncio.Event()
+        slow = asyncio.create_task(desk.ask("爬山"))
+        for _ in range(STEPS):
+            await asyncio.sleep(0)
+        await desk.keep("明天又去爬山")
+        assert await desk.found("窗台", preset=Preset(1.0, 0.0)) == [FACTS[3]]
+        embedder.held.set()
+        assert (await slow).semantic == "partial"
+        assert "明天又去爬山" in await desk.found("爬山")
+
+
+async def test_an_answer_from_before_another_process_had_published_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It took so long that by its end nobody could still be publishing what came while it read."""
+    embedder = LetterEmbedder()
+    async with open_desk(tmp_path, embedder=embedder, inline=True) as desk:
+        await desk.keep(*FACTS)
+        await desk.embed()
+        await desk.ask("窗台")
+        now = time.time_ns()
+        os.utime(desk.device.database.path.with_name("memory.db-wal"), ns=(now, now))
+        monkeypatch.setattr(time, "time_ns", lambda: now)
+        embedder.held = asyncio.Event()
+        slow = asyncio.create_task(desk.ask("爬山"))
+        for _ in range(STEPS):
+            await asyncio.sleep(0)
+        monkeypatch.setattr(time, "time_ns", lambda: now + PUBLISHED_AFTER_NS + 1)
+        embedder.held.set()
+        assert await slow is not await desk.ask("爬山")
+        assert await desk.ask("爬山") is await desk.ask("爬山")
 
 
 async def test_a_model_that_breaks_leaves_words_and_is_tried_again(tmp_path: Path) -> None:
