@@ -83,6 +83,7 @@ FOUND_ASKING: Final = {
     366: "what was noted of a page that could not be written outlasted the record, forgotten words and all",
     5_093: "a document that was parked when its account left kept lines that were forgotten since",
     5_030: "a page that the disk refused twice was compared with what it never was: a session was taken for deleted",
+    6_246: "an answer that was kept, and the index taken for level, by what the database was after the question",
     # the program was right in these, and the simulation was not
     1_931: "what a wish took out of a document was not sent before the program was given to the other account",
     5_314: "a device that had heard of a wish in its last round was given no other to send its document without it",
@@ -90,6 +91,9 @@ FOUND_ASKING: Final = {
     3_574: "what somebody has wished to forget is not found any more, though the disk keeps it from being carried out",
     4_609: "what was written into a daily record that the server refuses cannot be shown on another device",
     2_749: "what was forgotten before it was sent is empty everywhere, though the server refuses the wish",
+    5_852: "a daily record was changed by somebody before the answer to whoever had it written came",
+    8_388: "of two who archive at once the later reads on from where the earlier had read to",
+    8_108: "a program died between reading on and archiving",
     5_469: "a line typed for one taken away reads as its edit, and goes with it when somebody else forgets that one",
     6_424: "the same, where the edit quotes the line: the program's own wish takes it",
     9_187: "the same",
