@@ -23,7 +23,7 @@ import msgspec
 from filelock import FileLock, Timeout
 
 from sync.errors import StorageBusy, StorageError
-from sync.files import PRIVATE_FILE, make_private_folder, told, write_private
+from sync.files import PRIVATE_FILE, make_private_folder, remove_leftovers, told, write_private
 from sync.log.model import Event
 from sync.tree.model import BLOCK, FileKey, Mark, is_month, mark_lines, marks
 
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 LOCK_PATIENCE: Final = 5.0  # seconds for another program that holds a project's lock
 PIECE: Final = 64 * 1024  # bytes read at once, from the end backwards
-NEW: Final = ".new"  # beside a file that is being built; a killed builder's is written over
+NEW: Final = ".new"  # beside a file that is being built
 
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
@@ -173,6 +173,15 @@ def event_files(root: Path) -> Iterator[EventFile]:
 def meta_files(root: Path) -> Iterator[Path]:
     """Every file about a session that lies below a root."""
     yield from sorted((root / "sessions").glob("*/*.meta.json"))
+
+
+def remove_unfinished(root: Path) -> None:
+    """Take away what killed writers left half made below a root: it may say what was forgotten since."""
+    for folder in (root / "index", *(root / "sessions").glob("*")):
+        remove_leftovers(folder)
+    for path in (root / "events").glob(f"*/project_*{NEW}"):
+        with told(path):
+            path.unlink(missing_ok=True)
 
 
 def write_changed(path: Path, data: bytes) -> bool:

@@ -32,7 +32,7 @@ from sync.log.model import Event, Query, forgotten_by
 from sync.log.sessions import ABOUT, Session, to_json
 from sync.log.withdrawn import Withdrawn
 from sync.tree import index, store
-from sync.tree.files import EventFile, Tail, event_files, meta_files, write_changed
+from sync.tree.files import EventFile, Tail, event_files, meta_files, remove_unfinished, write_changed
 from sync.tree.index import Index
 from sync.tree.model import FileKey, is_month, key_of, line, month_of, plain
 from sync.tree.store import FOLLOWER, RULES, Place
@@ -119,8 +119,12 @@ class Tree:
             return await self._rebuild(told)
 
     async def examine(self) -> int:
-        """Compare every file's end with the log as far as it was written; how many were built anew."""
+        """Compare every file's end with the log as far as it was written; how many were built anew.
+
+        What killed writers left half made goes: nobody else writes here.
+        """
         async with self._alone:
+            await asyncio.to_thread(remove_unfinished, self.root)
             for file in await asyncio.to_thread(lambda: list(event_files(self.root))):
                 await asyncio.to_thread(file.tail)  # which cuts half lines
             mark = await self._log.watermark(FOLLOWER)

@@ -200,6 +200,20 @@ class TestAfterAKill:
         assert everything(root) == whole
         assert await tree.examine() == 0
 
+    async def test_what_a_killed_writer_left_half_made_goes(self, device: Device, root: Path) -> None:
+        """It may hold what was forgotten since. What other programs have put there stays."""
+        await record(device, *some(8))
+        await Tree(root, device.log, clock=device.clock).catch_up()
+        (meta, *_), (events, *_) = root.glob("sessions/*/*.json"), root.glob("events/*/*.jsonl")
+        (root / "index" / "notes.tmp").write_text("somebody's own")
+        whole = everything(root)
+        for path in (root / "index" / "tags.json", meta):
+            path.with_name(f".{path.name}.0123abcd.tmp").write_text("忘掉的话")
+        events.with_name(f"{events.name}.new").write_text("忘掉的话")
+        events.with_suffix(".idx.new").write_text("")
+        await Tree(root, device.log, clock=device.clock).examine()
+        assert everything(root) == whole
+
     async def test_an_end_that_is_not_the_log_s_is_not_built_upon(self, device: Device, root: Path) -> None:
         await record(device, *some(8))
         await Tree(root, device.log, clock=device.clock).catch_up()
