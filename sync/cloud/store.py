@@ -120,7 +120,9 @@ def acknowledge(connection: Connection, answer: SyncAnswer) -> None:
 
 def become_new_replica(connection: Connection, clock: Clock) -> str:
     """This database is a copy: what the server does not have gets a new replica's numbers, and keeps its ids."""
-    unsent = outbox_store.unsent_positions(connection, CLOUD, log_store.open_replica(connection, clock))
+    own = log_store.open_replica(connection, clock)
+    outbox_store.leave_former_numbers(connection, CLOUD, own=own)
+    unsent = outbox_store.unsent_positions(connection, CLOUD, own)
     return log_store.renumber(connection, unsent, clock)
 
 

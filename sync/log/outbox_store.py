@@ -162,6 +162,18 @@ def take_replica_numbers(connection: Connection, unlike: Sequence[Event], *, own
         connection.execute(_RENUMBER, [{"id": name, "replica": to[0], "number": to[1]} for name, to in moves])
 
 
+def leave_former_numbers(connection: Connection, destination: str, *, own: str) -> None:
+    """Give what waits under numbers of former replicas each a replica's that says nothing else.
+
+    A destination that was restored has forgotten them, and may have given their numbers to events of another copy.
+    """
+    waiting = select(deliveries.c.position).where(
+        deliveries.c.destination == destination, deliveries.c.state == "pending"
+    )
+    former = update(events).where(events.c.replica_id != own, events.c.position.in_(waiting))
+    connection.execute(former.values(replica_id=events.c.event_id, replica_seq=1))
+
+
 def refuse(connection: Connection, destination: str, refusal: Refusal) -> None:
     """Set an event aside: it does not block the others, and it is not forgotten."""
     position = connection.execute(_POSITION, {"id": refusal.event_id}).scalar_one()

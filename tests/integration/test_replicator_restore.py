@@ -291,6 +291,39 @@ async def test_an_event_from_elsewhere_under_a_number_of_ours_makes_us_a_new_rep
     assert await device.log.verify() == []
 
 
+async def test_what_waits_under_the_number_of_a_former_replica_makes_nobody_fork_for_ever(
+    device: Device, server: MemoryServer
+) -> None:
+    """A restored server has forgotten it, and a copy of us as we were has said something under its number since."""
+    (one,) = await device.note("一")
+    await device.replicator.sync_now()
+    (was,) = [found for found in server.memories[USER].events if found.event_id == one]
+
+    def copy_says(number: int) -> None:
+        seq = len(server.memories[USER].events) + 1
+        said = event(number, replica=was.replica_id, device="device-c", server_seq=seq, server_ts=was.server_ts)
+        server.memories[USER].events.append(said)
+
+    copy_says(was.replica_seq + 1)
+    await device.note("二")
+    await device.replicator.sync_now()
+    assert device.replicator.replica_id != was.replica_id
+    server.restore(USER, 0)
+    answers = count(1)
+
+    def copy_is_first(answer: SyncAnswer) -> SyncAnswer:
+        if next(answers) == 2:  # we are level by then, and about to send again what was forgotten
+            copy_says(was.replica_seq)
+        return answer
+
+    device.cloud.change = copy_is_first
+    await device.replicator.sync_now()
+    assert next(answers) > 2
+    assert one in held(server)
+    assert await device.log.verify() == []
+    assert set(held(server)) <= set(await device.event_ids())
+
+
 async def test_copies_of_a_home_whose_numbers_never_meet_become_two_replicas(
     tmp_path: Path, server: MemoryServer, clock: FixedClock
 ) -> None:
