@@ -139,7 +139,8 @@ class Ledger:
         self._past.rest()
         return False
 
-    def _forget(self, connection: Connection) -> None:
+    def _forget(self, connection: Connection) -> Wish | None:
+        """Carry out the next of what the log asks to forget; what that was."""
         if (asked := forgetting.wish(connection, self._log.device_id)) is not None:
             forgetting.correct(connection, asked)
             self._past.forget()  # what it has folded said the old words
@@ -157,6 +158,7 @@ class Ledger:
             self._past.forget()  # folded again meanwhile, with what has just been blanked
             if asked.entry_ids:
                 self._fold_again(connection)
+        return asked
 
     def _fold_again(self, connection: Connection) -> None:
         """A shared document is made of what the log says now: where a line stood that was forgotten, nobody knows.

@@ -141,8 +141,8 @@ class Versions(Ledger):
         """
         if await self._log.database.read(forgetting.is_asked):
             while await self._log.database.read(forgetting.is_asked):
-                await self._written(self._forget)
-            self._handed_out.clear()
+                if (asked := await self._written(self._forget)) is not None:
+                    self._handed_out = {digest: asked.cleared(shown) for digest, shown in self._handed_out.items()}
             await self._log.database.purge()
         if await self._log.database.read(self._is_behind):
             await self._written(self._followed)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from sync.document import forgetting
 from sync.document.capture import ADDED, EDITED, REMOVED, RESTORED
 from sync.document.memory_file import Notice
 from sync.errors import InvalidInput
@@ -163,6 +164,19 @@ class TestSave:
         without = "".join(line for line in view.text.splitlines(keepends=True) if "不要的" not in line)
         await desk.memory.save(without, view.sha256, meant=False)
         assert "不要的" not in desk.text
+
+    async def test_what_it_removed_is_gone_also_where_something_else_was_forgotten_in_between(self, desk: Desk) -> None:
+        """Simulated as seed 12375."""
+        await many(desk)
+        to_forget = await desk.say("要忘掉的")
+        await desk.say("不要的")
+        view = await desk.memory.view()
+        await desk.log.record(forgetting.wishes([to_forget], desk.redactor))
+        without = "".join(line for line in view.text.splitlines(keepends=True) if "不要的" not in line)
+        await desk.memory.save(without.replace("- 用户问：要忘掉的\n", ""), view.sha256, meant=False)
+        assert "不要的" not in desk.text
+        assert "要忘掉的" not in desk.text
+        assert "- 第 3 条\n" in desk.text
 
     async def test_without_a_base_the_label_in_the_text_names_it(self, desk: Desk) -> None:
         await many(desk)

@@ -83,6 +83,7 @@ FOUND_ASKING: Final = {
     366: "what was noted of a page that could not be written outlasted the record, forgotten words and all",
     5_093: "a document that was parked when its account left kept lines that were forgotten since",
     5_030: "a page that the disk refused twice was compared with what it never was: a session was taken for deleted",
+    12_375: "what the app removed of an answer was back where something else was forgotten before it saved",
     6_246: "an answer that was kept, and the index taken for level, by what the database was after the question",
     # the program was right in these, and the simulation was not
     1_931: "what a wish took out of a document was not sent before the program was given to the other account",
