@@ -71,6 +71,8 @@ def overlay(local: Snapshot | None, fold: SharedFold, clean: Clean) -> Overlay:
     for entry in local.entries:
         root, section = fold.root(entry.entry_id), sections[entry.section]
         known = fold.line(root)
+        if known is None and fold.left_by_conflict(root):
+            continue  # the conflict is settled by now, here as on devices that never met it
         if known is None:
             lines[section].append((before.get(section), entry))
         elif known.text != entry.text:

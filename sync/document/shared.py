@@ -20,8 +20,9 @@ Leaving
 Text
     An edit carries the text it was made from. From another text it is merged by words; where the two meet, the line
     that comes first in the order keeps the identity, the other one stands below it as an entry of its own whose id
-    both sides can name. A removal names what it saw: an edit that it did not see stays, whichever comes first. An
-    edit of an entry that nobody added is an entry; a removal of one is remembered. The same addition twice is one.
+    both sides can name, until an edit that comes late leads from one to the other. A removal names what it saw: an
+    edit that it did not see stays, whichever comes first. An edit of an entry that nobody added is an entry; a removal
+    of one is remembered. The same addition twice is one.
 Place
     Behind the entry it was put behind, also one that is gone or has moved on since; at the end of its section where
     that one never stood there. Exchanges go to the end of their day. A move leaves the old place known to others.
@@ -57,6 +58,7 @@ from sync.document.deeds import (
     order_of,
     said_by,
     sound_section,
+    twin,
 )
 from sync.document.entry_fold import EntryFold, Line, arranged
 from sync.document.labels import shared_label
@@ -79,6 +81,8 @@ class SharedFold:
         self._nodes: defaultdict[Section, dict[str, Line]] = defaultdict(dict)  # every line that ever stood there
         self._arranged: dict[Section, list[Line]] = {}
         self._touched: set[str] = set()
+        self._unnamed: list[Deed] = []  # of these nobody has asked yet what they would leave beside an entry
+        self._beside: set[str] = set()
 
     @property
     def label(self) -> str | None:
@@ -116,6 +120,16 @@ class SharedFold:
         self._settle()
         root = self.root(entry_id)
         return self._lines.get(self._owner.get(root, root), ())
+
+    def left_by_conflict(self, entry_id: str) -> bool:
+        """Whether it is the line that one of the events leaves beside an entry where it meets another, or would leave.
+
+        Where such a line stands is for the fold alone: what came later may have settled the conflict.
+        """
+        while self._unnamed:
+            deed = self._unnamed.pop()
+            self._beside.add(twin(deed.entry_id, deed.event_id))
+        return entry_id in self._beside
 
     def heading(self, section: Section) -> bool | None:
         """Whether somebody wants this heading, with or without lines; None where nobody has said so."""
@@ -155,6 +169,7 @@ class SharedFold:
 
     def _note(self, deed: Deed) -> None:
         insort(self._deeds[deed.entry_id], deed)
+        self._unnamed.append(deed)
         if deed.place is not None:
             self._mention(deed.place.section, deed.order)
         self._touched.add(deed.entry_id)

@@ -6,11 +6,13 @@ from typing import Any
 from sync.clock import hlc_text
 from sync.document.canonical import canonical
 from sync.document.deeds import SECTION_ADDED, SECTION_REMOVED, hashed
-from sync.document.overlay import LARGEST_ENTRY, Overlay, as_typed
+from sync.document.model import Snapshot
+from sync.document.overlay import LARGEST_ENTRY, Overlay, as_typed, overlay
+from sync.document.parse import parse
 from sync.document.shared import SharedFold
 from sync.document.template import WORK_HABITS
 from sync.log.model import Event
-from tests.support import event
+from tests.support import REDACTOR, event
 
 HERE = list(WORK_HABITS)
 
@@ -27,11 +29,20 @@ def said(number: int, kind: str, *, device: str = "a", **payload: Any) -> Event:
     )
 
 
-def shown(*events: Event) -> list[str]:
+def folded(*events: Event) -> SharedFold:
     fold = SharedFold()
     for one in events:
         fold.add(one)
-    return [line.text for line in fold.lines(WORK_HABITS)]
+    return fold
+
+
+def shown(*events: Event) -> list[str]:
+    return [line.text for line in folded(*events).lines(WORK_HABITS)]
+
+
+def shown_over(local: Snapshot | None, fold: SharedFold) -> Snapshot:
+    """What a device with this version shows."""
+    return canonical(fold, overlay(local, fold, REDACTOR.clean))
 
 
 class TestFold:
@@ -105,6 +116,35 @@ class TestFold:
         assert "计划" not in canonical(fold, Overlay()).document.text
         fold.add(said(3, "entry_added", device="b", entry_id="e", section=plans, text="- 一"))
         assert "## 计划\n\n- 一\n" in canonical(fold, Overlay()).document.text
+
+
+class TestOverlay:
+    """What a device's own version adds to what the fold shows."""
+
+    added = said(1, "entry_added", entry_id="e", text="- 喝红茶")
+    between = said(2, "entry_edited", entry_id="e", base="- 喝红茶", text="- 喝绿茶")
+    later = said(3, "entry_edited", device="b", entry_id="e", base="- 喝绿茶", text="- 喝龙井")
+
+    def test_a_line_that_a_conflict_left_goes_when_what_settles_it_comes(self) -> None:
+        """A server that went back may give the later edit first; whoever looked in between shows what all show."""
+        fold = folded(self.added, self.later)
+        seen = shown_over(None, fold)
+        assert [entry.text for entry in seen.entries] == ["- 喝红茶", "- 喝龙井"]
+        fold.add(self.between)
+        assert shown_over(seen, fold).document == shown_over(None, fold).document
+        again = folded(self.added, self.between, self.later)  # after a start, which never saw the two meet
+        assert shown_over(seen, again).document == shown_over(None, fold).document
+
+    def test_the_device_s_own_line_below_it_stays_where_it_stood(self) -> None:
+        end = said(2, "entry_added", device="b", entry_id="end", text="- 末", after="e")
+        fold = folded(self.added, end, self.later)
+        seen = shown_over(None, fold)
+        at = seen.document.text.index("- 末")
+        text = seen.document.text[:at] + "- 太长\n" + seen.document.text[at:]
+        entries = [entry.entry_id for entry in seen.entries]
+        seen = Snapshot(parse(text.encode()), (*entries[:2], "large", *entries[2:]))
+        fold.add(self.between)
+        assert [entry.text for entry in shown_over(seen, fold).entries] == ["- 喝龙井", "- 太长", "- 末"]
 
 
 class TestAsTyped:
