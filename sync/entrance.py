@@ -3,6 +3,9 @@
 A user who is not this profile's gets his own, an old one or a new one, and this application has to be closed and
 another opened (`left`); one write of `installation.json` decides it (see `sync.switch`). Whoever holds the sidecar
 role then hands the memory file over.
+
+One comes in at a time, also by way of another process: of two who find no profile of theirs, each would make one, and
+a user with two would find his words in one of them only.
 """
 
 import asyncio
@@ -12,14 +15,15 @@ from pathlib import Path
 
 from sync import switch
 from sync.clock import Clock
-from sync.cloud.account import Account, AccountState
+from sync.cloud.account import LOCK_PATIENCE, Account, AccountState
 from sync.cloud.contact import Contact
 from sync.cloud.logins import Session
 from sync.cloud.tokens import TokenStore
-from sync.errors import DifferentUser, LoginRequired, NotSynced
+from sync.errors import DifferentUser, LoginRequired, NotSynced, StorageBusy
 from sync.log.log import Log
 from sync.profiles import Profile, change_installation, new_profile_id, switched
 from sync.secret_store import SecretStore
+from sync.turns import Turns
 from sync.vault.vault import Vault
 
 
@@ -55,6 +59,7 @@ class Entrance:
         self._secrets = secrets
         self._vault = vault
         self._entered = entered
+        self._turns = Turns(data_dir / "entrance.lock", patience=LOCK_PATIENCE, late=_busy)
         self.left = asyncio.Event()
         self.handed: Session | None = None  # the app's session, which is nowhere stored: for the next application
 
@@ -94,16 +99,17 @@ class Entrance:
 
     async def _enter(self, session: Session, *, accept: bool = False) -> AccountState:
         """Go in here, or leave for the profile that is this user's."""
-        owner = await self._account.owner_id()
-        home = await switch.other_home(self._profile, owner, session, self._vault, self._clock)
-        if home is None:
-            return await self._enter_here(session, accept=accept)
-        if session.refresh_token is None:
-            self.handed = session
-        else:
-            await asyncio.to_thread(self._secrets.session(home).save, session)
-        self._leave_for(home.name, removing=owner is None)  # a guest's words go along, and nothing of him stays
-        return AccountState("logged_in", session.user_id, session.label)
+        async with self._turns.taken():
+            owner = await self._account.owner_id()
+            home = await switch.other_home(self._profile, owner, session, self._vault, self._clock)
+            if home is None:
+                return await self._enter_here(session, accept=accept)
+            if session.refresh_token is None:
+                self.handed = session
+            else:
+                await asyncio.to_thread(self._secrets.session(home).save, session)
+            self._leave_for(home.name, removing=owner is None)  # a guest's words go along, and nothing of him stays
+            return AccountState("logged_in", session.user_id, session.label)
 
     async def _enter_here(self, session: Session, *, accept: bool) -> AccountState:
         try:
@@ -125,3 +131,7 @@ class Entrance:
         waiting = await self._log.outbox()
         if (unsent := waiting.pending + waiting.quarantined) and not even_unsent:
             raise NotSynced(f"{unsent} events are on this device only")
+
+
+def _busy() -> StorageBusy:
+    return StorageBusy("another process has been logging in for too long")

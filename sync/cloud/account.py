@@ -13,13 +13,11 @@ changes nothing here; then one *enters* a profile with it, which claims the prof
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from filelock import AsyncFileLock, Timeout
 from sqlalchemy import Connection
 
 from sync.clock import Clock, timestamp
@@ -38,9 +36,9 @@ from sync.errors import (
     RateLimited,
     StorageError,
 )
-from sync.files import told
 from sync.jobs import to_its_end
 from sync.signals import Signal
+from sync.turns import Turns
 
 REFRESH_MARGIN: Final = 60.0  # seconds before its end a token is renewed: longer than any one request
 WHOSE: Final = "If it is yours, log in with `--accept`; if not, use another XIAOBAI_DATA_DIR."
@@ -66,8 +64,7 @@ class Account:
         self._database = database
         self._cloud = cloud
         self._tokens = tokens
-        self._lock = AsyncFileLock(lock, timeout=LOCK_PATIENCE, mode=0o600)
-        self._turn = asyncio.Lock()
+        self._turns = Turns(lock, patience=LOCK_PATIENCE, late=_busy)  # to replace the stored session
         self._clock = clock
         self._session: Session | None = None
         self._handed: Session | None = None  # by the app, which goes on refreshing it; never stored
@@ -111,7 +108,7 @@ class Account:
         if session.refresh_token is None:
             self._handed = session
         else:
-            async with self._alone():
+            async with self._turns.taken():
                 await self._save(session)
             self._handed = None
         self.changed.set()
@@ -124,7 +121,7 @@ class Account:
 
     async def log_out(self) -> AccountState:
         """Forget the session here and end it on the server if it answers; the memory stays and stays his."""
-        async with self._alone():
+        async with self._turns.taken():
             session = await self._stored()
             await self._delete()
         if session is not None:
@@ -159,7 +156,7 @@ class Account:
         return self._tokens().warning if self._session and self._handed is None else None
 
     async def _renewed(self, rejected: str | None) -> Session:
-        async with self._alone():
+        async with self._turns.taken():
             current = await self._needed()  # another task or process may have refreshed it meanwhile
             return await self._refresh(current) if self._stale(current, rejected) else current
 
@@ -209,20 +206,6 @@ class Account:
         elif owner.user_id != session.user_id:
             raise DifferentUser("this memory belongs to another account")
 
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        """The right to replace the stored session, among tasks and among processes."""
-        async with self._turn:
-            with told(Path(self._lock.lock_file)):
-                try:
-                    await self._lock.acquire()
-                except Timeout as error:  # an OSError to Python, so it is met first
-                    raise CloudUnavailable("another process has been refreshing the session for too long") from error
-            try:
-                yield
-            finally:
-                await self._lock.release()
-
     async def _needed(self) -> Session:
         session = await self._stored()
         if session is None:
@@ -254,3 +237,7 @@ class Account:
             await self.logins.sign_out(session)
         except CloudError:
             return  # the server cannot be asked; the token here is gone, and there it expires within the hour
+
+
+def _busy() -> CloudUnavailable:
+    return CloudUnavailable("another process has been refreshing the session for too long")

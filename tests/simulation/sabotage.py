@@ -7,7 +7,7 @@ that shows it; `make sim-bugs` looks for all of them anew.
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -45,6 +45,7 @@ from sync.log import store as log_store
 from sync.log.log import Beside, Drafted, Log
 from sync.log.model import CLOUD, Event, Reach, Recorded, Refusal
 from sync.redaction import Redactor
+from sync.turns import Turns
 from tests.simulation.history import ASKING, Plan, planned
 from tests.simulation.machine import CURRENT
 from tests.simulation.network import SimulatedServer
@@ -181,10 +182,17 @@ def _unsent_dropped(connection: Connection, clock: Any) -> str:
     return log_store.renumber(connection, [], clock)
 
 
+_taken = Turns.taken
+
+
 @asynccontextmanager
-async def _not_alone(_: Any) -> AsyncIterator[None]:
-    await asyncio.sleep(0)
-    yield
+async def _not_alone(turns: Turns) -> AsyncIterator[None]:
+    """At the stored session; whoever logs in still waits for the one before him."""
+    async with AsyncExitStack() as stack:
+        if turns._path.name != "session.lock":
+            await stack.enter_async_context(_taken(turns))
+        await asyncio.sleep(0)
+        yield
 
 
 # --- the server ---------------------------------------------------------------------------------------------------
@@ -313,7 +321,7 @@ BUGS: Final = (
     ),
     Bug("numbers of before a restore stay", ((outbox_store, "drop_stale_numbers", _does_nothing),), 184),
     Bug("a copied home forgets what it has not sent", ((cloud_store, "become_new_replica", _unsent_dropped),), 1),
-    Bug("a session is refreshed by whoever comes", ((sync.cloud.account.Account, "_alone", _not_alone),), 7),
+    Bug("a session is refreshed by whoever comes", ((Turns, "taken", _not_alone),), 7),
     Bug("the server doubles what is sent again", ((sync.cloud.memory, "_push", _pushed_again),), 1),
     Bug(
         "copies of a home share their numbers",
