@@ -197,6 +197,28 @@ class TestHand:
                 await second.keep("二")
                 assert "二" in desk.page().read_text("utf-8")
 
+    async def test_a_page_goes_where_a_hand_took_some_sessions_out_and_the_others_went_meanwhile(
+        self, tmp_path: Path
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            record = (await desk.keep("不留的话")).record
+            assert record is not None
+            await desk.room.deeds.forget(record.record_id)
+            page = desk.page().read_text("utf-8")
+            await self.edited(desk, page[page.index("## Session 1") : page.index("## Session 2")], "")
+            assert await desk.topics() == []
+            files = [path for folder in (desk.root, tmp_path / "profiles") for path in folder.rglob("*")]
+            assert not [path for path in files if path.is_file() and "不留的话" in path.read_text("utf-8")]
+
+    async def test_what_a_hand_wrote_into_a_session_that_went_meanwhile_stays_on_its_page(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            record = (await desk.keep("一", "旧的事实")).record
+            assert record is not None
+            await desk.room.deeds.remove(record.record_id)
+            await self.edited(desk, "旧的事实", "新的事实")
+            assert "新的事实" in desk.page().read_text("utf-8")
+
     async def test_a_page_that_is_not_understood_is_never_overwritten(self, tmp_path: Path) -> None:
         async with open_desk(tmp_path) as desk:
             await desk.keep("一")

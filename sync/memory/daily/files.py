@@ -3,6 +3,7 @@
 Decisions
     What a person changed in a page is taken in first (`hand.py`) and becomes deeds; only then is the page written. A
     page that is not understood is left alone, byte for byte, and named in `notices`, until it is understood again.
+    A page with nothing to show any more goes, but not one where a hand wrote into a session that went meanwhile.
     Before a page is written, what it will say is noted in the profile's folder beside what it said; so a kill between
     the two is no hand edit afterwards. What killed writers left half written goes at the next write, and with a page
     what was noted of it: either may hold what is forgotten since.
@@ -39,7 +40,7 @@ from sync.memory.daily.model import Record
 from sync.memory.daily.noted import Noted, write_text
 from sync.memory.daily.numbering import days, numbered, page_of
 from sync.memory.daily.overview import Written, file_name, keywords_json, summary_md
-from sync.memory.daily.page import parse, parts, render
+from sync.memory.daily.page import parts, render
 from sync.memory.daily.places import Place, Places
 from sync.memory.daily.whose import Owner
 
@@ -85,10 +86,11 @@ class Pages:
         self._noted = Noted(kept)
         self.owner = Owner(installation, profile)
         self.notices: dict[str, str] = {}
+        self._taken_in: dict[Path, str] = {}  # pages of a hand that deeds say as well, with the hash of each
 
     def edits(self, book: Book) -> list[Edit]:
         """What a person changed since the pages were written. Raises StorageError."""
-        self.notices = {}
+        self.notices, self._taken_in = {}, {}
         found: list[Edit] = []
         for place, project_path in self._known(book):
             if not place.root.is_dir() or self._foreign(place) or self.owner.is_anothers(place.root):
@@ -172,6 +174,8 @@ class Pages:
         except InvalidInput as error:
             self._notice(place, name, error.message)
             return None
+        if not any(_comes_too_late(change, book) for change in told):
+            self._taken_in[place.root / "daily" / name] = found.sha256
         return Edit(place, name, match.group(1), project_path, tuple(told)) if told else None
 
     def _notice(self, place: Place, name: str, what: str) -> None:
@@ -239,7 +243,10 @@ class Pages:
         self.owner.mark(place.root, pages={**pages, name: [sha256(text.encode()), *before]})
 
     def _remove_others(self, place: Place, names: set[str]) -> int:
-        """Take away the pages that we wrote and that have nothing to show any more, and what was noted of them."""
+        """Take away the pages that have nothing to show any more, and what was noted of them.
+
+        Those are what we wrote, or what a hand wrote and deeds say as well.
+        """
         removed = 0
         for name in sorted({*_pages_in(place.root), *self._noted.names(place.root)} - names):
             path = place.root / "daily" / name
@@ -249,7 +256,9 @@ class Pages:
                 continue
             if found is None:
                 self._noted.remove(place.root, name)
-            elif bases and (_says_nothing(found.data) or any(found.data == base.text.encode() for base in bases)):
+            elif bases and (
+                found.sha256 == self._taken_in.get(path) or any(found.data == base.text.encode() for base in bases)
+            ):
                 remove_unchanged(path, found.sha256)
                 self._noted.remove(place.root, name)
                 removed += 1
@@ -301,12 +310,9 @@ def _pages_in(root: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if _PAGE.fullmatch(entry.name)) if folder.is_dir() else []
 
 
-def _says_nothing(data: bytes) -> bool:
-    """Whether no session is left in a page: a hand took out the last one."""
-    try:
-        return not parse(data.decode("utf-8")).notes
-    except (UnicodeDecodeError, InvalidInput):
-        return False
+def _comes_too_late(change: Change, book: Book) -> bool:
+    """Whether a hand wrote into a session whose record went meanwhile: no deed can say that."""
+    return change.note is not None and change.record_id is not None and change.record_id not in book.records
 
 
 def _project_of(records: Iterable[Record]) -> str | None:
