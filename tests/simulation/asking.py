@@ -16,6 +16,7 @@ from bridge.methods.door import Door, OpenDoor
 from bridge.methods.table import Context
 from sync.app import App
 from sync.log.model import EXPIRED, FORGOTTEN
+from sync.memory.daily.model import RECORDED
 from sync.published.daily import DailyRecordJson
 from sync.published.recall import SearchJson
 from tests.simulation.device import Device
@@ -154,13 +155,14 @@ async def edit_page(world: "World", device: Device, _: Step, chance: random.Rand
     begins = max(number for number, line in enumerate(lines[:at]) if line.startswith(SESSION))
     ends = next((number for number in range(at, len(lines)) if lines[number].startswith(SESSION)), len(lines))
     record = _record_of(world, "\n".join(lines[begins:ends]))
+    here = record or _unanswered(world, device.said(app.log.database.path), "\n".join(lines[begins:ends]))
     if chance.random() < 0.25:
-        if record is not None:
-            world.ledger.changes(record, whole=True)
+        if here is not None:
+            world.ledger.changes(here, whole=True)
         await _written(world, device, app, path, lines[:begins] + lines[ends:])
         return
-    if record is not None:
-        world.ledger.changes(record)
+    if here is not None:
+        world.ledger.changes(here)
     words = world.ledger.sentence(2)
     fact = Fact(tuple(words_of(words)), device.name, _owner(device, app), world.at, shown=False, must=False)
     world.ledger.add(fact)
@@ -182,6 +184,14 @@ async def _written(world: "World", device: Device, app: App, path: Path, lines: 
 def _record_of(world: "World", text: str) -> str | None:
     words = set(words_of(text))
     return next((fact.record for fact in world.ledger.facts if fact.record and words & set(fact.words)), None)
+
+
+def _unanswered(world: "World", rows: Mapping[str, Said], text: str) -> str | None:
+    """The daily record that this shows, where whoever wrote it has had no answer yet."""
+    waiting = {word for fact in world.ledger.facts if fact.event_id is None for word in fact.words}
+    words = waiting.intersection(words_of(text))
+    told = (str(row.names["record_id"]) for row in rows.values() if row.type == RECORDED and words & row.words)
+    return next(told, None)
 
 
 async def mark(world: "World", device: Device, _: Step, chance: random.Random) -> None:
