@@ -117,6 +117,9 @@ class Entrance:
         except DifferentUser:
             await self._account.abandon(session)  # nobody will use it
             raise
+        if self.left.is_set():  # for somebody who has come in before, and whose application was not opened yet
+            self.handed = session if session.refresh_token is None else None
+            change_installation(self._data_dir, lambda now: switched(now, self._profile.name))
         await self._entered()
         return state
 

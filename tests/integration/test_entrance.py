@@ -51,6 +51,16 @@ async def test_nor_do_they_by_way_of_two_programs(tmp_path: Path) -> None:
     assert active(settings) == his
 
 
+async def test_who_comes_back_before_another_s_application_is_opened_stays(tmp_path: Path) -> None:
+    settings, cloud = at(tmp_path), of_two()
+    async with open_app(settings, Role.HELPER, cloud=cloud) as app:
+        for email in (EMAIL, NEWCOMER, EMAIL):
+            await app.entrance.log_in(contact_of(email=email), PASSWORD)
+        assert active(settings) == app.profile
+    async with open_app(settings, Role.HELPER, cloud=cloud) as app:
+        assert (await app.account.state()).user_id == "user-1"
+
+
 async def test_of_a_guest_s_two_at_once_the_second_leaves_for_a_profile_of_his_own(tmp_path: Path) -> None:
     settings, cloud = at(tmp_path), of_two()
     async with open_app(settings, Role.HELPER, cloud=cloud) as app:
