@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock, Timeout
 
-from sync import __version__, health, parts, switch
+from sync import __version__, health, leftovers, parts, switch
 from sync.clock import Clock, SystemClock
 from sync.cloud.account import Account
 from sync.cloud.listener import Listener
@@ -345,7 +345,7 @@ async def _construct(
     events = parts.log(replica, settings, installation, clock)
     document = parts.memory_file(settings, profile, vault, events, redactor, clock)
     if is_sidecar:
-        await parts.tidy(settings, profile, installation, document, clock)
+        await leftovers.tidy(settings, profile, installation, document, clock, parts.tree_base(settings))
         rooms = parts.rooms(settings, profile, vault, events, document, redactor, clock)
         installation = await switch.complete(rooms, installation, clock)
     if (cloud := cloud or parts.cloud(settings, clock)) is not None:

@@ -23,8 +23,7 @@ from sync.cloud.tokens import TokenStore, open_token_store
 from sync.devices import Devices
 from sync.document.memory_file import Beside, MemoryFile
 from sync.entrance import Entrance, Secrets
-from sync.errors import StorageError, XiaobaiError
-from sync.files import real_target, remove_leftovers
+from sync.errors import XiaobaiError
 from sync.jobs import kept_up
 from sync.log.ending import Sessions
 from sync.log.intake import Intake
@@ -54,27 +53,8 @@ EMBEDDINGS_SERVICE: Final = "xiaobai-memory embeddings"  # the name of the API k
 COMMAND_PATIENCE: Final = 20.0  # seconds that an answer waits for models which load for it alone, commonly one
 FIRST_ANSWER: Final = 0.5  # seconds after a start in which nothing else is loaded
 CALM_AFTER_START: Final = 5.0  # seconds until what can wait begins: followers come level first
-LONGEST_WRITE: Final = 60.0  # seconds; whoever began to write a small file before that was killed
 
 _log = logging.getLogger(__name__)
-
-
-async def tidy(
-    settings: Settings, profile: Profile, installation: Installation, document: MemoryFile, clock: Clock
-) -> None:
-    """Take away what killed processes left half written, and take in what is a hand's. Only for the sidecar's role.
-
-    Its holder alone writes the memory file; others may be writing tokens or `installation.json` at this moment.
-    """
-    try:
-        former = installation.document_of
-        await document.aside.take_in(former=Profile(profile.folder.with_name(former)).parked if former else None)
-    except StorageError as error:
-        _log.warning("what stands beside the memory file could not be taken in: %s", error.kind)
-    target = real_target(settings.memory_file)
-    remove_leftovers(target.parent, name=target.name)
-    for folder in (settings.data_dir, profile.folder):
-        remove_leftovers(folder, before=clock.now().timestamp() - LONGEST_WRITE)
 
 
 def log(replica: Replica, settings: Settings, installation: Installation, clock: Clock) -> Log:
