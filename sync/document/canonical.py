@@ -14,6 +14,7 @@ from sync.document.labels import parse_day
 from sync.document.model import Block, Document, Entry, Kind, Section, Snapshot
 from sync.document.overlay import Overlay
 from sync.document.parse import outline, parse_text
+from sync.document.reading_back import read_back
 from sync.document.shared import SharedFold
 from sync.document.template import (
     COMMON_COMMANDS,
@@ -82,18 +83,12 @@ class _Writer:
         self._put(Kind.FOOTER, footer(label), title=label)
 
     def snapshot(self) -> Snapshot:
-        """What `parse` makes of the bytes, unless lines of several devices make one fence together (`Draft.freeze`).
-
-        Every line is one entry by itself, so without a fence there is nothing to read back.
-        """
+        """What `parse` makes of the bytes. Every line is one entry by itself, so only a fence has to be read back."""
         form, blocks, ids = self._local.form, self._blocks, tuple(self._ids)
         text = "".join(block.raw for block in blocks)
         if not any(fence in text for fence in FENCES):
             return Snapshot(Document(outline(blocks), form.encoding, form.bom), ids)
-        read = parse_text(text, encoding=form.encoding, bom=form.bom)
-        if [block.text for block in read.entries] == [block.text for block in blocks if block.kind is Kind.ENTRY]:
-            return Snapshot(read, ids)
-        return Snapshot(Document(outline(blocks), form.encoding, form.bom), ids)
+        return read_back(parse_text(text, encoding=form.encoding, bom=form.bom), blocks, ids)
 
     # --- what stands where -----------------------------------------------------------------------------------
 

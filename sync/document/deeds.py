@@ -28,6 +28,7 @@ from sync.document.labels import day_label, parse_day
 from sync.document.model import Section
 from sync.document.parse import without_closing_marks
 from sync.document.places import DEEPEST
+from sync.document.reading_back import derived
 from sync.document.summary import one_line
 from sync.document.template import ANSWER, QUESTION, RECORDS
 from sync.log.envelope import bounded_hlc
@@ -39,8 +40,6 @@ NOTED: Final = "noted"  # likewise: stands there from the first time on, and is 
 SECTION_ADDED: Final = "section_added"
 SECTION_REMOVED: Final = "section_removed"
 FOLDED: Final = (EXCHANGE, ADDED, EDITED, REMOVED, MOVED, SECTION_ADDED, SECTION_REMOVED, DAY_FOLDED)
-
-_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 Order = tuple[str, str, str]
 
@@ -111,8 +110,8 @@ def hashed(text: str) -> str:
 
 
 def twin(entry_id: str, event_id: str) -> str:
-    """The id of the line that an edit left beside an entry; letters only, as all ids of entries."""
-    return "ent_" + sha256(f"{entry_id}\n{event_id}".encode()).hexdigest()[:32].translate(_LETTERS)
+    """The id of the line that an edit left beside an entry."""
+    return derived(entry_id, event_id)
 
 
 def said_by(event: Event) -> Said | None:

@@ -4,9 +4,7 @@ Only `edit`, `plan` and `returned` work with drafts; everybody else sees the sna
 the bytes around a change and nothing else: what it adds ends lines the way the document does, a blank line is added
 where two things would otherwise run together, and one of two blank lines goes where an entry between them went.
 
-`freeze` reads its own result back, so that a snapshot is what `parse` will make of the same bytes. There is one shape
-in which it cannot be: a fenced entry put below a fence that nobody closed. The entries then stay as they were meant,
-and the next look at the file finds the difference as an edit.
+`freeze` reads its own result back, so that a snapshot is what `parse` will make of the same bytes (`reading_back`).
 """
 
 import re
@@ -14,9 +12,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from sync.document.labels import day_label, parse_day
-from sync.document.model import Block, Document, Kind, Section, Snapshot
-from sync.document.parse import outline, parse_text
+from sync.document.model import Block, Kind, Section, Snapshot
+from sync.document.parse import parse_text
 from sync.document.places import DEEPEST, Cell, content_end, footer_of, heading_of, own_end, place_below, reach_of
+from sync.document.reading_back import read_back
 from sync.document.template import RECORDS, SECTIONS, SEPARATOR, TITLE
 
 _ENDING: Final = re.compile(r"(?:\r\n|\n|\r)\Z")
@@ -47,6 +46,12 @@ class Draft:
     def cell(self, text: str, kind: Kind = Kind.ENTRY, section: Section = (), entry_id: str | None = None) -> Cell:
         """A new cell that ends its lines as the document does."""
         return Cell(Block(kind, text.replace("\n", self._newline) + self._newline, section), entry_id)
+
+    def separator(self) -> Cell:
+        """A line between two sections, which must not make front matter of what stands below a line like it."""
+        first = self.cells[0].block if self.cells else None
+        opened = first is not None and first.kind is Kind.SEPARATOR and first.text == SEPARATOR
+        return self.cell("***" if opened else SEPARATOR, Kind.SEPARATOR)
 
     def insert(self, at: int, cells: Iterable[Cell], *, gap_before: bool = False, gap_after: bool = False) -> int:
         """Put cells in, with blank lines around them where asked and not yet there; one past the last one put in."""
@@ -127,9 +132,7 @@ class Draft:
         ids = tuple(cell.entry_id for cell in self.cells if cell.entry_id is not None)
         text = "".join(block.raw for block in blocks)
         read = parse_text(text, encoding=origin.encoding, bom=origin.bom)
-        if [block.text for block in read.entries] == [block.text for block in blocks if block.kind is Kind.ENTRY]:
-            return Snapshot(read, ids)
-        return Snapshot(Document(outline(blocks), origin.encoding, origin.bom), ids)
+        return read_back(read, blocks, ids)
 
     # --- inside --------------------------------------------------------------------------------------------
 
@@ -152,11 +155,11 @@ class Draft:
             following = heading_of(self.cells, (name,))
             if following is not None:
                 if divided:
-                    self.insert(following, [self.cell(SEPARATOR, Kind.SEPARATOR)], gap_before=True, gap_after=True)
+                    self.insert(following, [self.separator()], gap_before=True, gap_after=True)
                 return self._make(section, 2, following)
         at = content_end(self.cells, 0, footer_of(self.cells))
         if divided and at > 0 and self.cells[at - 1].kind is not Kind.HEADING:
-            at = self.insert(at, [self.cell(SEPARATOR, Kind.SEPARATOR)], gap_before=True, gap_after=True)
+            at = self.insert(at, [self.separator()], gap_before=True, gap_after=True)
         return self._make(section, 2, at)
 
     def _end_lines(self) -> None:

@@ -15,7 +15,7 @@ from sync.document.model import Entry, Kind, Section, Snapshot, plain
 from sync.document.parse import parse_text
 from sync.document.places import days_below, footer_of, heading_of, own_end, section_titled
 from sync.document.summary import one_line
-from sync.document.template import ANSWER, QUESTION, RECORDS, SEPARATOR, footer
+from sync.document.template import ANSWER, QUESTION, RECORDS, footer
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +110,7 @@ def set_footer(snapshot: Snapshot, label: str) -> Snapshot:
     while end > 0 and draft.cells[end - 1].kind is Kind.BLANK:
         end -= 1
     if end > 0 and draft.cells[end - 1].kind is not Kind.SEPARATOR:
-        end = draft.insert(end, [draft.cell(SEPARATOR, Kind.SEPARATOR)], gap_before=True)
+        end = draft.insert(end, [draft.separator()], gap_before=True)
     if end < len(draft.cells):  # blank lines at the end: the footer goes behind the first of them
         end += 1
     draft.insert(end, [draft.cell(text, Kind.FOOTER)], gap_before=end > 0)

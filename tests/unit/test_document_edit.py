@@ -67,6 +67,28 @@ def test_any_document_takes_an_exchange_and_loses_nothing(text: str) -> None:
     assert result.document.label == "2026/1/8 00:00:00"
 
 
+def test_a_line_between_sections_makes_no_front_matter_of_what_stands_below_one() -> None:
+    """Found by hostile Markdown: the version could not be read any more."""
+    snapshot = snapshot_of("---\ntitle: 记忆\n\n**最后更新**：x\n---\n\n## 用户偏好\n- 甲\n")
+    result = exchanged(snapshot, "2026/1/8", "问", "答")
+    assert parse(render(result.document)) == result.document
+    assert {entry.text for entry in snapshot.entries} < {entry.text for entry in result.entries}
+
+
+def test_an_entry_that_meets_an_open_fence_is_what_its_bytes_say() -> None:
+    snapshot = snapshot_of("## 用户偏好\n- 甲\n```\n- 乙\n- 丙\n")
+    met = insert_entry(snapshot, Entry("new", "```", ("用户偏好",)), snapshot.ids[2])
+    assert parse(render(met.document)) == met.document
+    assert [(entry.entry_id, entry.text) for entry in met.entries] == [
+        (snapshot.ids[0], "- 甲"),
+        (snapshot.ids[1], "```\n- 乙\n```"),
+        (snapshot.ids[3], "- 丙"),
+    ]
+    parted = edit_entry(met, snapshot.ids[1], "```")
+    assert parted.ids[:2] == met.ids[:2]
+    assert len(set(parted.ids)) == len(parted.ids) == len(parse(render(parted.document)).entries)
+
+
 def test_what_is_added_ends_its_lines_as_the_document_does() -> None:
     text = FULL.replace("\n", "\r\n")
     assert "\n" not in text_of(exchanged(snapshot_of(text), "2026/1/9", "问", "答")).replace("\r\n", "")

@@ -101,11 +101,14 @@ class TestFold:
         events = [said(number, "entry_added", **payload) for number, payload in enumerate(odd, start=1)]
         assert shown(*events, said(9, "entry_added", entry_id="e", text="## 不是标题")) == ["\\## 不是标题"]
 
-    def test_fences_that_two_devices_opened_make_no_difference_to_the_lines_between(self) -> None:
+    def test_fences_that_two_devices_opened_are_one_entry_to_whoever_reads_the_file_and_nothing_grows(self) -> None:
         fold = SharedFold()
         for number, text in enumerate(["```", "- 一", "```"], start=1):
             fold.add(said(number, "entry_added", entry_id=f"e{number}", text=text, after=f"e{number - 1}"))
-        assert [entry.text for entry in canonical(fold, Overlay()).entries] == ["```", "- 一", "```"]
+        first = canonical(fold, Overlay())
+        assert [(entry.entry_id, entry.text) for entry in first.entries] == [("e1", "```\n- 一\n```")]
+        assert parse(first.document.text.encode()) == first.document
+        assert canonical(fold, overlay(first, fold, REDACTOR.clean)) == first
 
     def test_headings_come_and_go_and_one_with_lines_stays(self) -> None:
         fold = SharedFold()
