@@ -426,6 +426,7 @@ export interface RescanJson {
   corrected: Array<string>;
   counts: Record<string, unknown>;
   events: number;
+  unreadArchives: Array<string>;
 }
 
 export interface RetentionJson {
@@ -1071,7 +1072,7 @@ export interface Methods {
     };
     result: RedactionCheckJson;
   };
-  /** Reads the log under the rules of today; with apply, corrects it here, on the server and everywhere. */
+  /** Reads log and archives under the rules of today; with apply, corrects them here and everywhere else. */
   'redaction/rescan': {
     params: {
       /** default false */ apply?: boolean;

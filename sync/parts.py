@@ -277,10 +277,10 @@ def retention(
     def opened() -> "Retention":
         from sync.retention.room import Household, Retention  # noqa: PLC0415 - see above
 
-        bounds, shared, cloud = settings.privacy, settings.document.sharing == "user", settings.supabase_url is not None
-        days, megabytes = bounds.retention_days, bounds.retention_megabytes
-        household = Household(profile.archives, days, megabytes, shared=shared, cloud=cloud)
-        return Retention(events, intake, household, clock=clock)
+        shared, cloud = settings.document.sharing == "user", settings.supabase_url is not None
+        days, megabytes = settings.privacy.retention_days, settings.privacy.retention_megabytes
+        places = profile.archives, profile.folder / "archives.lock"
+        return Retention(events, intake, Household(*places, days, megabytes, shared=shared, cloud=cloud), clock=clock)
 
     return opened
 

@@ -63,6 +63,8 @@ def _show_rescan(told: RescanJson) -> None:
         typer.echo(f"{count:>6}  {kind}")
     done = "corrected" if told["applied"] else "would be corrected; --apply does it"
     typer.echo(f"{len(told['corrected'])} of {told['events']} events {done}")
+    for name in told["unreadArchives"]:
+        typer.echo(f"the archive {name} cannot be read and is left as it is", err=True)
 
 
 def _filter(redactor: Redactor, write: Path | None, *, as_json: bool) -> None:

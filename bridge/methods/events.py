@@ -69,7 +69,8 @@ async def forget(context: Context[Door], params: Forget) -> published.ForgottenJ
     app = await context.app.opened()
     from sync.document import forgetting  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
 
-    held = await forgetting.ask(app.log, app.intake, params.event_ids)
+    again = await app.retention().repeating(params.event_ids)
+    held = await forgetting.ask(app.log, app.intake, [*params.event_ids, *again])
     if app.is_sidecar:
         await app.settle()  # else the running one carries it out
         await app.retention().withdraw()

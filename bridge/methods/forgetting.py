@@ -42,7 +42,9 @@ async def forget_matching(context: Context[Door], params: ForgetMatching) -> For
     found = [*(event for event in await app.retention().archived(choice) if event.event_id not in known), *here]
     if params.dry_run:
         return contract.forgetting(found, None)
-    held = await forgetting.ask(app.log, app.intake, [event.event_id for event in found])
+    named = [event.event_id for event in found]
+    again = await app.retention().repeating(frozenset(named))
+    held = await forgetting.ask(app.log, app.intake, [*named, *again])
     if app.is_sidecar and held:
         await app.settle()  # else the running one carries it out
         await app.daily().settle()

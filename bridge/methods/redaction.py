@@ -31,7 +31,9 @@ async def rescan(context: Context[Door], params: Rescan) -> RescanJson:
     from sync.document import rescan as reading  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
 
     local = app.settings.redaction.enabled
-    found = await reading.rescan(app.log, app.intake.redactor, app.clock, local=local, apply=params.apply)
+    found = await reading.rescan(
+        app.log, app.intake.redactor, app.clock, local=local, apply=params.apply, archives=app.retention()
+    )
     if found.applied and found.corrected:
         if app.is_sidecar:
             await app.settle()  # else the running one carries it out
@@ -45,7 +47,7 @@ METHODS: Final[list[Method[Door, Any]]] = [
         "redaction/rescan",
         Rescan,
         rescan,
-        "Reads the log under the rules of today; with apply, corrects it here, on the server and everywhere.",
+        "Reads log and archives under the rules of today; with apply, corrects them here and everywhere else.",
         timeout=None,
     ),
 ]

@@ -25,4 +25,5 @@ def rescanned(value: Rescan) -> RescanJson:
         "corrected": list(value.corrected),
         "counts": value.counts,
         "applied": value.applied,
+        "unreadArchives": list(value.unread),
     }

@@ -38,7 +38,7 @@ from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import EXPIRED, FORGOTTEN, TAKING_AWAY, Draft, Event, Origin, Query, forgotten_by
 from sync.log.payloads import MESSAGE
-from sync.log.withdrawn import REDACTED, correction_of
+from sync.log.withdrawn import REDACTED, Withdrawn, correction_of
 from sync.redaction import Redactor
 
 BY_HAND: Final = frozenset({ADDED, EDITED})  # what was typed here stays in the file as it was typed
@@ -168,10 +168,21 @@ async def ask(events: Log, intake: Intake, event_ids: Sequence[str]) -> list[str
 
 def expired(connection: Connection) -> frozenset[str]:
     """The events that only this device has forgotten: the cloud and other devices may hold them."""
-    named: dict[str, set[str]] = {kind: set() for kind in TAKING_AWAY}
-    for event in log_store.of_types(connection, TAKING_AWAY, after=0):
-        named[event.type].update(forgotten_by(event))
-    return frozenset(named[EXPIRED] - named[FORGOTTEN])
+    return frozenset(name for name, kind in taken_away(connection).items() if kind == EXPIRED)
+
+
+def taken_away(connection: Connection) -> dict[str, str]:
+    """By which kind of wish each event went last. One behind a correction takes only the former payload away."""
+    wishes = list(log_store.of_types(connection, TAKING_AWAY, after=0))
+    heard = Withdrawn()
+    heard.hear(wish for wish in wishes if wish.type == FORGOTTEN)
+    heard.hear(log_store.of_types(connection, [REDACTED], after=0))
+    return {
+        name: wish.type
+        for wish in wishes
+        for name in forgotten_by(wish)
+        if wish.type == EXPIRED or not heard.is_corrected(name)
+    }
 
 
 async def chosen(events: Log, choice: Choice) -> list[Event]:

@@ -7,15 +7,19 @@ Decisions
     Texts that changed are named by their hashes in later edits and removals; those are corrected with them.
     Lines that were typed on this device stay in its file as they were typed: that is the person's own text, of which
     only the redacted form ever left. Lines that were captured, or came from another device, change with their events.
+    What retention has archived is read as well. Its correction and the wish are recorded as for what the log holds, and
+    carried out in the archives at once; what never leaves this device changes in the archives alone. The rules count
+    as read under only then: killed in between, `doctor` goes on saying that they do not.
     A dry run reads and counts. Which rules a log was last read under is noted beside it, with the first
     version of the document for the first time; `doctor` compares.
 """
 
 import asyncio
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, Protocol
 
 import msgspec
 from sqlalchemy import Connection
@@ -43,44 +47,67 @@ class Correction:
     payload: dict[str, Any]
 
 
+class Archives(Protocol):
+    """What retention has archived on this device (`sync.retention.room`)."""
+
+    async def visit(self, take: Callable[[Event], None]) -> tuple[str, ...]:
+        """Show every archived event, in a thread; the names of the archives that cannot be read."""
+        ...
+
+    async def withdraw(self, corrected: Mapping[str, Mapping[str, Any]]) -> int:
+        """Carry out there what the log says by now, and give these events these payloads."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Rescan:
-    """`events` read, `corrections` found, by kind how many values; `applied`: they are recorded, not only found."""
+    """`events` of the log, `corrected` of them or of what is archived, by kind how many values.
+
+    `applied`: they are recorded, not only found. `unread`: archives that could not be read.
+    """
 
     events: int
     corrected: tuple[str, ...]
     counts: dict[str, int]
     applied: bool
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
 class _Reading:
-    """What has been read so far. `hashed` are events that name a line's state by its hash."""
+    """What has been read so far in one place. `hashed` are events that name a line's state by its hash."""
 
     events: int = 0
     found: dict[str, Correction] = field(default_factory=dict)
     hashed: list[Event] = field(default_factory=list)
 
 
-async def rescan(events: Log, redactor: Redactor, clock: Clock, *, local: bool, apply: bool) -> Rescan:
-    """Read the whole log; `local`: also what never leaves this device. With `apply`, record what has to change.
+async def rescan(
+    events: Log, redactor: Redactor, clock: Clock, *, local: bool, apply: bool, archives: Archives | None = None
+) -> Rescan:
+    """Read the whole log and the archives; `local`: also what never leaves this device.
 
-    Raises RedactionFailed, StorageError; nothing was recorded then.
+    With `apply`, record what has to change, and change the archives. Raises RedactionFailed, StorageError; what is
+    recorded then is carried out later, and the rest is found again.
     """
     redactor = redactor.for_leaving()
-    reading = _Reading()
+    logged, archived = _Reading(), _Reading()
     after = 0
     while page := (await events.read(Query(after=after, limit=PAGE))).events:
-        await asyncio.to_thread(_read, reading, page, redactor, local)
+        await asyncio.to_thread(_read, logged, page, redactor, local)
         after = page[-1].position
-    _correct_hashes(reading)
-    found = list(reading.found.values())
+    unread = await archives.visit(lambda event: _read(archived, (event,), redactor, local)) if archives else ()
+    _correct_hashes(logged, archived)
+    found = {**archived.found, **logged.found}
     if found and apply:
-        await events.database.write(lambda connection: _record(connection, events, found, redactor))
+        await events.database.write(partial(_record, events=events, found=found, logged=logged, redactor=redactor))
         events.changed.set()
+    if archives and apply:
+        stays = {name: was.payload for name, was in archived.found.items() if was.event.reach is Reach.LOCAL}
+        await archives.withdraw(stays)
     if apply or not found:
         await note_rules(events, redactor, clock)
-    return Rescan(reading.events, tuple(reading.found), _counts(found), applied=apply)
+    return Rescan(logged.events, tuple(found), _counts(found.values()), applied=apply, unread=unread)
 
 
 async def note_rules(events: Log, redactor: Redactor, clock: Clock) -> None:
@@ -111,24 +138,28 @@ def _read(reading: _Reading, page: Sequence[Event], redactor: Redactor, local: b
             reading.hashed.append(event)
 
 
-def _correct_hashes(reading: _Reading) -> None:
+def _correct_hashes(*readings: _Reading) -> None:
     known = {
         before: now
+        for reading in readings
         for correction in reading.found.values()
         for before, now in hashes(correction.event, correction.payload)
     }
-    for event in reading.hashed if known else ():
-        before = reading.found.get(event.event_id)
-        payload = dict(event.payload) if before is None else before.payload
-        changed = rehashed(payload, known)
-        if changed != payload:
-            reading.found[event.event_id] = Correction(event, changed)
+    for reading in readings if known else ():
+        for event in reading.hashed:
+            before = reading.found.get(event.event_id)
+            payload = dict(event.payload) if before is None else before.payload
+            changed = rehashed(payload, known)
+            if changed != payload:
+                reading.found[event.event_id] = Correction(event, changed)
 
 
-def _record(connection: Connection, events: Log, found: Sequence[Correction], redactor: Redactor) -> None:
-    """Local events change at once; for the others corrections and the wish are recorded, in this order."""
-    leaving = [correction for correction in found if correction.event.reach is Reach.CLOUD]
-    for correction in found:
+def _record(
+    connection: Connection, *, events: Log, found: Mapping[str, Correction], logged: _Reading, redactor: Redactor
+) -> None:
+    """Local events of the log change at once; for others corrections and the wish are recorded, in this order."""
+    leaving = [correction for correction in found.values() if correction.event.reach is Reach.CLOUD]
+    for correction in logged.found.values():
         if correction.event.reach is Reach.LOCAL:
             log_store.replace_payload(connection, correction.event.event_id, correction.payload)
     drafts = [
@@ -154,7 +185,7 @@ def _told(correction: Correction) -> tuple[Event, dict[str, Any]]:
     return event, {"event_id": event.event_id, "payload": payload}
 
 
-def _counts(found: Sequence[Correction]) -> dict[str, int]:
+def _counts(found: Iterable[Correction]) -> dict[str, int]:
     """Placeholders that the corrected payloads have and the old ones had not."""
     counts: Counter[str] = Counter()
     for correction in found:

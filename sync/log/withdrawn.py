@@ -35,11 +35,14 @@ class Withdrawn:
             if (told := correction_of(event)) is not None:
                 self._corrected[told[0]] = event.event_id, told[1]
 
+    def is_corrected(self, event_id: str) -> bool:
+        """Whether an event has another payload from now on."""
+        return event_id in self._corrected and self._corrected[event_id][0] not in self.forgotten
+
     def left_of(self, event: Event) -> Event:
         """The event as it is from now on."""
         if event.event_id not in self.forgotten or event.type in TAKING_AWAY:
             return event
-        by, payload = self._corrected.get(event.event_id, ("", {}))
-        if by and by not in self.forgotten:
-            return replace(event, payload=payload)
+        if self.is_corrected(event.event_id):
+            return replace(event, payload=self._corrected[event.event_id][1])
         return replace(event, payload={}, extra={})

@@ -21,9 +21,13 @@ class RedactedFileJson(TypedDict):
 
 
 class RescanJson(TypedDict):
-    """`events`: how many were read; `corrected`: those whose payload changes, or would; `counts` by kind."""
+    """`events`: how many the log has; `corrected`: those whose payload changes, or would; `counts` by kind.
+
+    `unreadArchives`: archives of retention that could not be read and are left as they are.
+    """
 
     events: int
     corrected: list[str]
     counts: dict[str, int]
     applied: bool
+    unreadArchives: list[str]

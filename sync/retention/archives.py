@@ -1,15 +1,16 @@
-"""The archives of retention, as far as a wish to forget reaches them: what they hold of it is taken out.
+"""The archives of retention, as far as a wish to forget reaches them: what they hold of it goes, or is corrected.
 
 Decisions
     An archive that holds a forgotten event is written anew without it, read back, and only then put in the place of the
     old one; every other stays, byte for byte. Killed in between, the old one stands and the next look does it again.
+    A corrected event stays in it, in its place, with the payload that it has from now on.
     What cannot be read (damaged, sealed by hand, of a newer version) is left as it is and told. Exports, and copies
     that lie elsewhere, are the user's: nothing here looks for them.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,8 @@ from sync.log.model import Event
 SUFFIX: Final = ".xbm"
 EVENTS: Final = "events/"  # the beginning of the names of parts that hold events
 
+LeftOf = Callable[[Event], Event]  # the event as it is from now on; it goes where nothing is left of its payload
+
 log = logging.getLogger(__name__)
 
 
@@ -33,31 +36,44 @@ def archives(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
 
 
-def events_of(path: Path) -> Iterator[Event]:
-    """Every event in an archive; none of one that cannot be read."""
+def events_of(path: Path, unread: list[str] | None = None) -> Iterator[Event]:
+    """Every event in an archive; none of one that cannot be read, whose name is put into `unread`."""
     try:
         for name, data in Reading.checked(path, None).parts():
             yield from (event for _, event in _lines(name, data))
     except InvalidInput as error:
         log.warning("the archive %s is left as it is: %s", path.name, error.message)
+        if unread is not None:
+            unread.append(path.name)
 
 
-async def take_out(path: Path, event_ids: frozenset[str]) -> int:
-    """Write an archive anew without these events; how many that were. Raises StorageError, and then it is untouched."""
-    going = await asyncio.to_thread(lambda: sum(event.event_id in event_ids for event in events_of(path)))
-    if going:
+async def rewrite(path: Path, left_of: LeftOf) -> int:
+    """Write an archive anew with what is left of each event; how many go or change. Raises StorageError.
+
+    Where nothing does, and after an error, the file is untouched.
+    """
+    changing = await asyncio.to_thread(lambda: sum(left_of(event) != event for event in events_of(path)))
+    if changing:
         reading = await asyncio.to_thread(Reading.checked, path, None)
-        await write(path, None, partial(_fill, reading=reading, event_ids=event_ids), anew=True)
-    return going
+        await write(path, None, partial(_fill, reading=reading, left_of=left_of), anew=True)
+    return changing
 
 
-async def _fill(writing: Writing, *, reading: Reading, event_ids: frozenset[str]) -> None:
+async def _fill(writing: Writing, *, reading: Reading, left_of: LeftOf) -> None:
     parts = reading.parts()
     while (part := await asyncio.to_thread(next, parts, None)) is not None:
         name, data = part
         if name.startswith(EVENTS):
-            data = b"".join(line + b"\n" for line, event in _lines(name, data) if event.event_id not in event_ids)
+            data = b"".join(_left(line, event, left_of(event)) for line, event in _lines(name, data))
         await asyncio.to_thread(writing.add, name, data)
+
+
+def _left(line: bytes, event: Event, left: Event) -> bytes:
+    if left == event:
+        return line + b"\n"
+    if not left.payload:
+        return b""
+    return msgspec.json.encode({**msgspec.json.decode(line), "payload": left.payload}) + b"\n"
 
 
 def _lines(name: str, data: bytes) -> Iterator[tuple[bytes, Event]]:

@@ -7,19 +7,24 @@ Decisions
     nothing. Killed before the log says it, the next archive holds the same events again.
     What was planned is looked at once more in the transaction that lets it go.
     The archives are files of the user's: nothing here ever deletes one, and `import` takes them in elsewhere. What is
-    to be forgotten leaves them too (`archives.py`), also what was wished while one of them was being written.
+    to be forgotten leaves them too (`archives.py`), also what was wished while one of them was being written. What is
+    corrected stays in them corrected; the log has it again, as on every device, until the next archive takes it along
+    with its correction. Of what never left this device the log keeps nothing to correct: that changes there alone.
+    One process at a time writes an archive anew, or reads all of them: what the other has just taken out would be back.
     Without a cloud in the settings nothing waits for one.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from filelock import AsyncFileLock, Timeout
 from sqlalchemy import Connection
 
 from sync.archive.container import ABOUT, Writing
@@ -27,31 +32,34 @@ from sync.archive.filing import IN_A_PART, about, events_part, write
 from sync.clock import Clock, milliseconds
 from sync.document import store as document_store
 from sync.document.choosing import Choice
-from sync.document.forgetting import NAMED
-from sync.errors import InvalidInput
+from sync.document.forgetting import FORGETTER, NAMED, taken_away
+from sync.errors import InvalidInput, StorageError
 from sync.files import make_private_folder, sync_folder, told
 from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.log import Log
-from sync.log.model import Event
-from sync.log.withdrawn import correction_of
+from sync.log.model import FORGOTTEN, Event
+from sync.log.withdrawn import Withdrawn, correction_of
 from sync.retention import store
-from sync.retention.archives import archives, events_of, take_out
+from sync.retention.archives import archives, events_of, rewrite
 from sync.retention.model import MEGABYTE, Applied, Old, Plan, Rules, Standing
 
 ONCE_A_DAY: Final = 86_400.0  # seconds
 ARCHIVES: Final = "retention.archives"  # how far the log's wishes are carried out in the archives
+PATIENCE: Final = 600.0  # seconds for another process that writes large archives anew
 
 Heard = Callable[[int, int], None]  # done, of in all
+Payloads = Mapping[str, Mapping[str, Any]]  # by the ids of events
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Household:
-    """What of the settings decides here. `archives`: the folder of this profile's."""
+    """What of the settings decides here. `archives`: the folder of this profile's; `lock`: of who rewrites them."""
 
     archives: Path
+    lock: Path
     days: int
     megabytes: int
     shared: bool
@@ -66,7 +74,8 @@ class Retention:
         self._intake = intake
         self._household = household
         self._clock = clock
-        self._alone = asyncio.Lock()
+        self._turn = asyncio.Lock()
+        self._lock = AsyncFileLock(household.lock, timeout=PATIENCE, mode=0o600)
 
     def rules(self, days: int | None, megabytes: int | None) -> Rules:
         """What is asked for, or the settings'. InvalidInput where that is out of the calendar."""
@@ -95,18 +104,17 @@ class Retention:
 
     async def apply(self, rules: Rules, heard: Heard) -> Applied:
         """Archive what is due, then let the log say that it goes here. Raises StorageError; nothing went then."""
-        head = await self._log.newest_position()
+        carried_out = await self._log.watermark(FORGETTER)  # what was wished behind it, the log may still hold
         plan = await self.plan(rules)
         if not plan.positions:
             return Applied(plan)
         name = f"{self._clock.now():%Y-%m-%dT%H%M%S}-{self._clock.random_bytes(4).hex()}.xbm"
         path = self._household.archives / name
+        await self.withdraw()  # while the log still holds the corrections that it is about to let go
         await asyncio.to_thread(_make_folders, self._household.archives)
         positions = sorted(plan.positions)
         filed = await write(path, None, partial(self._fill, positions=positions))
-        wished, _ = await self._log.database.read(partial(store.wished, after=head))
-        if wished:
-            await take_out(path, wished)
+        await self.withdraw(since=carried_out)
         forgotten = 0
         for start in range(0, len(positions), NAMED):
             some = positions[start : start + NAMED]
@@ -124,20 +132,58 @@ class Retention:
                 await carry_out()
             await asyncio.sleep(ONCE_A_DAY)
 
-    async def withdraw(self) -> int:
-        """Take out of the archives what the log wished to forget since the last look; how many events. StorageError."""
+    async def withdraw(self, corrected: Payloads | None = None, *, since: int | None = None) -> int:
+        """Take out of the archives, or correct, what the log wished since the last look; how many events. StorageError.
+
+        `corrected`: payloads that events have from now on of which the log does not say so. `since`: look at what was
+        wished behind this position again.
+        """
         paths = await asyncio.to_thread(archives, self._household.archives)
         if not paths:
             return 0
-        async with self._alone:
+        async with self._alone():
             mark = await self._log.watermark(ARCHIVES)
-            wished, position = await self._log.database.read(partial(store.wished, after=mark))
-            taken = sum([await take_out(path, wished) for path in paths]) if wished else 0
+            after = mark if since is None else min(mark, since)
+            wished, position = await self._log.database.read(partial(store.wished, after=after))
+            left_of = partial(_left_of, wished, corrected or {})
+            taken = sum([await rewrite(path, left_of) for path in paths]) if wished.forgotten or corrected else 0
             if position > mark:
                 await self._log.database.write(
                     lambda connection: log_store.set_watermark(connection, ARCHIVES, position, self._clock)
                 )
         return taken
+
+    async def visit(self, take: Callable[[Event], None]) -> tuple[str, ...]:
+        """Show every archived event, as it is by now, in a thread; the names of the archives that cannot be read."""
+        paths = await asyncio.to_thread(archives, self._household.archives)
+        if not paths:
+            return ()
+        unread: list[str] = []
+        async with self._alone():
+            mark = await self._log.watermark(ARCHIVES)
+            wished, _ = await self._log.database.read(partial(store.wished, after=mark))
+            taken = await self._log.database.read(taken_away)
+
+            def visiting(path: Path) -> None:
+                for left in map(wished.left_of, events_of(path, unread)):
+                    if left.payload and taken.get(left.event_id) != FORGOTTEN:
+                        take(left)
+
+            for path in paths:
+                await asyncio.to_thread(visiting, path)
+        return tuple(unread)
+
+    async def repeating(self, event_ids: Collection[str]) -> list[str]:
+        """The archived corrections of these events: they hold the same words, and our log knows no more of whom."""
+        found: list[str] = []
+
+        def looking(event: Event) -> None:
+            told = correction_of(event)
+            if told is not None and told[0] in event_ids:
+                found.append(event.event_id)
+
+        await self.visit(looking)
+        return found
 
     async def archived(self, choice: Choice) -> list[Event]:
         """Every event in the archives that a choice means: the log has its words no more."""
@@ -148,6 +194,20 @@ class Retention:
             )
             found |= {event.event_id: event for event in meant if choice.is_of_its_time(event)}
         return list(found.values())
+
+    @asynccontextmanager
+    async def _alone(self) -> AsyncIterator[None]:
+        """The right to write archives anew, among tasks and among processes."""
+        async with self._turn:
+            with told(self._household.lock):
+                try:
+                    await self._lock.acquire()
+                except Timeout as error:  # an OSError to Python, so it is met first
+                    raise StorageError("another process has been at work on the archives for too long") from error
+            try:
+                yield
+            finally:
+                await self._lock.release()
 
     async def _fill(self, writing: Writing, *, positions: Sequence[int]) -> None:
         await asyncio.to_thread(writing.add, ABOUT, about(self._log, positions[-1], self._clock))
@@ -181,6 +241,11 @@ class Retention:
 
     def _delivered(self, old: Old) -> Old:
         return old if self._household.cloud else replace(old, undelivered=False)
+
+
+def _left_of(wished: Withdrawn, corrected: Payloads, event: Event) -> Event:
+    left = wished.left_of(event)
+    return replace(left, payload=corrected[event.event_id]) if left.payload and event.event_id in corrected else left
 
 
 def _make_folders(path: Path) -> None:

@@ -8,8 +8,8 @@ from sqlalchemy import Connection, LargeBinary, Select, cast, func, select
 from sync.db.tables import deliveries, events, watermarks
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
-from sync.log.model import CLOUD, FORGOTTEN, forgotten_by
-from sync.log.withdrawn import REDACTED
+from sync.log.model import CLOUD, FORGOTTEN
+from sync.log.withdrawn import REDACTED, Withdrawn, correction_of
 from sync.retention.model import KEPT, Mark, Old, is_place
 
 _UNDELIVERED: Final = (
@@ -50,10 +50,18 @@ def corrections(connection: Connection) -> list[Old]:
     return [_old(row) for row in connection.execute(_OLD.where(events.c.type == REDACTED)).mappings()]
 
 
-def wished(connection: Connection, after: int) -> tuple[frozenset[str], int]:
-    """The ids of all that was to be forgotten behind a position, and the position of the last such wish."""
+def wished(connection: Connection, after: int) -> tuple[Withdrawn, int]:
+    """What was to be forgotten everywhere behind a position, or corrected, and the position of the last such wish."""
     wishes = list(log_store.of_types(connection, [FORGOTTEN], after=after))
-    return frozenset(name for wish in wishes for name in forgotten_by(wish)), wishes[-1].position if wishes else after
+    found = Withdrawn()
+    found.hear(wishes)
+    if not wishes:
+        return found, after
+    for event in log_store.of_types(connection, [REDACTED], after=0):
+        told = correction_of(event)
+        if told is not None and told[0] in found.forgotten:
+            found.hear([event])
+    return found, wishes[-1].position
 
 
 def marks(connection: Connection) -> list[Mark]:

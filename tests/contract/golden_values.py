@@ -141,7 +141,9 @@ def _kept_and_gone() -> dict[str, list[Any]]:
             redaction.redacted_file("notes.md", _EXAMINED, None),
             redaction.redacted_file("notes.md", _EXAMINED, "clean.md"),
         ],
-        "redaction.rescanned": [redaction.rescanned(Rescan(9, ("evt_1",), {"手机号": 1}, applied=True))],
+        "redaction.rescanned": [
+            redaction.rescanned(Rescan(9, ("evt_1",), {"手机号": 1}, applied=True, unread=("2026.xbm",)))
+        ],
         "retention.retention": [
             retention.retention(Applied(_PLAN, "/家/archive/old.xbm", SHA, 2), applied=True),
             retention.retention(Applied(Plan(Rules(), 0, 0)), applied=False),

@@ -44,8 +44,8 @@ async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
 def retention(
     desk: Desk, *, days: int = 30, megabytes: int = -1, shared: bool = False, cloud: bool = False
 ) -> Retention:
-    archives = desk.file.parent / "archive" / "default"
-    household = Household(archives, days, megabytes, shared=shared, cloud=cloud)
+    archives, lock = desk.file.parent / "archive" / "default", desk.file.parent / "archives.lock"
+    household = Household(archives, lock, days, megabytes, shared=shared, cloud=cloud)
     return Retention(desk.log, Intake(desk.redactor), household, clock=desk.clock)
 
 
