@@ -27,6 +27,7 @@ from sqlalchemy import Connection
 from sync.clock import Clock
 from sync.document import store
 from sync.document.corrections import hashes, rehashed
+from sync.document.forgetting import taken_away
 from sync.document.ledger import RULES
 from sync.log import store as log_store
 from sync.log.log import Log
@@ -157,8 +158,16 @@ def _correct_hashes(*readings: _Reading) -> None:
 def _record(
     connection: Connection, *, events: Log, found: Mapping[str, Correction], logged: _Reading, redactor: Redactor
 ) -> None:
-    """Local events of the log change at once; for others corrections and the wish are recorded, in this order."""
-    leaving = [correction for correction in found.values() if correction.event.reach is Reach.CLOUD]
+    """Local events of the log change at once; for others corrections and the wish are recorded, in this order.
+
+    What somebody wished to forget meanwhile goes: a correction would bring it back.
+    """
+    taken = taken_away(connection)
+    leaving = [
+        correction
+        for name, correction in found.items()
+        if correction.event.reach is Reach.CLOUD and taken.get(name) != FORGOTTEN
+    ]
     for correction in logged.found.values():
         if correction.event.reach is Reach.LOCAL:
             log_store.replace_payload(connection, correction.event.event_id, correction.payload)

@@ -188,11 +188,12 @@ class Retention:
     async def archived(self, choice: Choice) -> list[Event]:
         """Every event in the archives that a choice means: the log has its words no more."""
         found: dict[str, Event] = {}
-        for path in await asyncio.to_thread(archives, self._household.archives):
-            meant = await asyncio.to_thread(
-                lambda path: [event for event in events_of(path) if choice.means(event)], path
-            )
-            found |= {event.event_id: event for event in meant if choice.is_of_its_time(event)}
+
+        def looking(event: Event) -> None:
+            if choice.means(event) and choice.is_of_its_time(event):
+                found[event.event_id] = event
+
+        await self.visit(looking)
         return list(found.values())
 
     @asynccontextmanager

@@ -154,6 +154,17 @@ async def test_what_was_corrected_can_still_be_forgotten(desk: Desk) -> None:
     assert "和别的" not in str(await events(desk))
 
 
+async def test_what_is_to_be_forgotten_is_not_corrected_but_goes(desk: Desk) -> None:
+    event_id = await desk.say(f"记住{CANARY}和别的")
+    await desk.memory.settle()
+    await ask(desk.log, Intake(STRICTER), [event_id])
+
+    await read_again(desk)
+
+    assert "和别的" not in desk.text
+    assert "和别的" not in str(await events(desk))
+
+
 async def test_devices_that_share_show_the_correction_and_merge_later_edits(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         desks = [

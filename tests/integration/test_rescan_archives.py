@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 from sqlalchemy import Connection
 
 from sync.archive.container import Reading
@@ -327,6 +328,19 @@ async def test_where_an_archive_cannot_follow_a_wish_no_other_is_begun(desk: Des
         await archive(desk)
 
     assert [found.name for found in path.parent.iterdir()] == [path.name]
+
+
+async def test_one_process_at_a_time_is_at_work_on_the_archives(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sync.retention.room.PATIENCE", 0.0)
+    told = await fact(desk, f"教训{CANARY}", kind="lesson_learned")
+    path = await archive(desk)
+    data, room = path.read_bytes(), room_of(desk)
+    with FileLock(desk.file.parent / "archives.lock"):
+        for work in (room.visit(print), room.withdraw({told: {"content": "别的"}})):
+            with pytest.raises(StorageError):
+                await work
+    assert path.read_bytes() == data
+    assert await room.withdraw({told: {"content": "别的"}}) == 1
 
 
 async def archive_of(desk: Desk, text: str) -> Path:
