@@ -6,7 +6,7 @@ memory file with its log.
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -226,19 +226,21 @@ async def _check_taken_in(desk: Desk, data: bytes) -> None:
     if disk is None or Notice.MASS_DELETE in notices:
         assert desk.file.read_bytes() == data, "a file that is not understood was written"
     elif not disk.is_blank:
-        lost = Counter(line.text for line in disk.entries) - Counter(_texts(desk))
+        lost = _said_by(disk) - _said_by(parse(desk.file.read_bytes()))
         assert not lost, f"lines of the user are gone: {lost}"
     await desk.say("水獭问了什么")
     await desk.memory.settle()
     if disk is None or (Notice.MASS_DELETE in notices and not disk.is_blank):
         assert desk.file.read_bytes() == data, "a file that is not understood was written"
     else:
-        assert "- 用户问：水獭问了什么" in list(_texts(desk))
-        assert not Counter(line.text for line in disk.entries) - Counter(_texts(desk))
+        now = parse(desk.file.read_bytes())
+        assert "- 用户问：水獭问了什么" in [entry.text for entry in now.entries]
+        assert not _said_by(disk) - _said_by(now)
 
 
-def _texts(desk: Desk) -> Iterator[str]:
-    return (line.text for line in parse(desk.file.read_bytes()).entries)
+def _said_by(document: Document) -> Counter[str]:
+    """What entries say, line by line: an open fence that meets another one makes one entry of those between."""
+    return Counter(line for entry in document.entries for line in entry.text.split("\n"))
 
 
 def too_large() -> bytes:
