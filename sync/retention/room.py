@@ -16,15 +16,13 @@ Decisions
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from filelock import AsyncFileLock, Timeout
 from sqlalchemy import Connection
 
 from sync.archive.container import ABOUT, Writing
@@ -43,6 +41,7 @@ from sync.log.withdrawn import Withdrawn, correction_of
 from sync.retention import store
 from sync.retention.archives import archives, events_of, rewrite
 from sync.retention.model import MEGABYTE, Applied, Old, Plan, Rules, Standing
+from sync.turns import Turns
 
 ONCE_A_DAY: Final = 86_400.0  # seconds
 ARCHIVES: Final = "retention.archives"  # how far the log's wishes are carried out in the archives
@@ -74,8 +73,7 @@ class Retention:
         self._intake = intake
         self._household = household
         self._clock = clock
-        self._turn = asyncio.Lock()
-        self._lock = AsyncFileLock(household.lock, timeout=PATIENCE, mode=0o600)
+        self._turns = Turns(household.lock, patience=PATIENCE, late=_busy)  # to write archives anew
 
     def rules(self, days: int | None, megabytes: int | None) -> Rules:
         """What is asked for, or the settings'. InvalidInput where that is out of the calendar."""
@@ -141,7 +139,7 @@ class Retention:
         paths = await asyncio.to_thread(archives, self._household.archives)
         if not paths:
             return 0
-        async with self._alone():
+        async with self._turns.taken():
             mark = await self._log.watermark(ARCHIVES)
             after = mark if since is None else min(mark, since)
             wished, position = await self._log.database.read(partial(store.wished, after=after))
@@ -159,7 +157,7 @@ class Retention:
         if not paths:
             return ()
         unread: list[str] = []
-        async with self._alone():
+        async with self._turns.taken():
             mark = await self._log.watermark(ARCHIVES)
             wished, _ = await self._log.database.read(partial(store.wished, after=mark))
             taken = await self._log.database.read(taken_away)
@@ -196,20 +194,6 @@ class Retention:
         await self.visit(looking)
         return list(found.values())
 
-    @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        """The right to write archives anew, among tasks and among processes."""
-        async with self._turn:
-            with told(self._household.lock):
-                try:
-                    await self._lock.acquire()
-                except Timeout as error:  # an OSError to Python, so it is met first
-                    raise StorageError("another process has been at work on the archives for too long") from error
-            try:
-                yield
-            finally:
-                await self._lock.release()
-
     async def _fill(self, writing: Writing, *, positions: Sequence[int]) -> None:
         await asyncio.to_thread(writing.add, ABOUT, about(self._log, positions[-1], self._clock))
         for number, start in enumerate(range(0, len(positions), IN_A_PART), 1):
@@ -242,6 +226,10 @@ class Retention:
 
     def _delivered(self, old: Old) -> Old:
         return old if self._household.cloud else replace(old, undelivered=False)
+
+
+def _busy() -> StorageError:
+    return StorageError("another process has been at work on the archives for too long")
 
 
 def _left_of(wished: Withdrawn, corrected: Payloads, event: Event) -> Event:
