@@ -89,12 +89,14 @@ class Entrance:
             await self._entered()
             return state
         await asyncio.to_thread(self._secrets.device_key(self._profile).delete)
+        self._log.ended = True  # what is said from now on would go with the memory
         try:
             await self._check_removable(owner, even_unsent=even_unsent)  # what was said while the server was told
-        except NotSynced:
+            self._leave_for(new_profile_id(), removing=True)
+        except BaseException:
+            self._log.ended = False
             await self._entered()
             raise
-        self._leave_for(new_profile_id(), removing=True)
         return AccountState("guest", None, None)
 
     async def _enter(self, session: Session, *, accept: bool = False) -> AccountState:
@@ -131,7 +133,7 @@ class Entrance:
     async def _check_removable(self, owner: str | None, *, even_unsent: bool) -> None:
         if not owner:
             raise LoginRequired("this memory belongs to no account, so no cloud holds it", hint="Log in first.")
-        waiting = await self._log.outbox()
+        waiting = await self._log.outbox(behind_writes=True)
         if (unsent := waiting.pending + waiting.quarantined) and not even_unsent:
             raise NotSynced(f"{unsent} events are on this device only")
 

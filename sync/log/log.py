@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from sync.clock import Clock
 from sync.db.engine import Database
-from sync.errors import InvalidInput
+from sync.errors import InvalidInput, StorageBusy
 from sync.log import audit_store, outbox_store, store
 from sync.log.audit_store import Problem
 from sync.log.model import CLOUD, Draft, Event, Page, Query, Recorded, Refusal
@@ -34,12 +34,15 @@ class Log:
         self.database = database
         self.device_id = device_id
         self.changed = Signal()
+        self.ended = False  # this memory is being taken off the device: nothing is recorded any more
         self.quarantine = Quarantine(database, self.changed)
         self._clock = clock
         self._session_id = session_id
 
     def record_in(self, connection: Connection, drafts: Sequence[Draft]) -> list[Recorded]:
-        """The write door for a room that has more to store in the same transaction."""
+        """The write door for a room that has more to store in the same transaction. StorageBusy where it `ended`."""
+        if self.ended:
+            raise StorageBusy("this memory is being taken off this device", hint="Say it again in a moment.")
         return store.record(
             connection, drafts, device_id=self.device_id, clock=self._clock, session_id=self._session_id
         )
@@ -111,14 +114,16 @@ class Log:
         """The number of this replica's newest event."""
         return await self.database.read(store.last_own_seq)
 
-    async def outbox(self, destination: str = CLOUD) -> Outbox:
+    async def outbox(self, destination: str = CLOUD, *, behind_writes: bool = False) -> Outbox:
+        """`behind_writes`: as it stands when all is done that was begun before."""
+
         def counting(connection: Connection) -> Outbox:
             return Outbox(
                 pending=outbox_store.count(connection, destination, "pending"),
                 quarantined=outbox_store.count(connection, destination, "quarantined"),
             )
 
-        return await self.database.read(counting)
+        return await (self.database.write if behind_writes else self.database.read)(counting)
 
 
 class Quarantine:

@@ -3,9 +3,13 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from sync.app import Role, open_app
 from sync.cloud.contact import contact_of
 from sync.cloud.memory import MemoryCloud
+from sync.document.capture import Exchange
+from sync.errors import NotSynced, StorageBusy
 from sync.profiles import Profile, open_installation
 from sync.settings import Settings
 from tests.support import EMAIL, PASSWORD, new_server
@@ -59,6 +63,19 @@ async def test_who_comes_back_before_another_s_application_is_opened_stays(tmp_p
         assert active(settings) == app.profile
     async with open_app(settings, Role.HELPER, cloud=cloud) as app:
         assert (await app.account.state()).user_id == "user-1"
+
+
+async def test_what_is_said_after_the_last_look_before_a_removal_is_not_acknowledged(tmp_path: Path) -> None:
+    """It would go with the memory (simulated as seed 15417). Where the removal is refused everything goes on."""
+    async with open_app(at(tmp_path), Role.HELPER, cloud=of_two()) as app:
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        await app.conversation.update(Exchange("没上传的一句", "好"))
+        with pytest.raises(NotSynced):
+            await app.entrance.log_out(remove=True)
+        await app.conversation.update(Exchange("再说一句", "好"))
+        await app.entrance.log_out(remove=True, even_unsent=True)
+        with pytest.raises(StorageBusy):
+            await app.conversation.update(Exchange("太晚的一句", "好"))
 
 
 async def test_of_a_guest_s_two_at_once_the_second_leaves_for_a_profile_of_his_own(tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ FOUND: Final = {
     4_767: "what a restored home had numbered anew stood in its backup under the number of an event that it lacked",
     4_593: "a file cut off before it was noted that it had been written was taken for an edit",
     10_195: "what a restored home held under numbers of its own had another place there, if its clock was years ahead",
+    15_417: "what an app was saving when a memory was taken off the device was acknowledged and went with it",
     7_032: "a line that a conflict left stayed on the device that had met it, after the late edit settled the conflict",
     8_298: "two logins of a newcomer at once made him two profiles",
     7_143: "an account without a document took in what another one's editor saved while the file changed hands",

@@ -7,9 +7,12 @@ a round that waits for the next one. The trace tells everything that anybody did
 import asyncio
 import hashlib
 import random
+import secrets
+import shutil
 import tempfile
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -255,9 +258,8 @@ class World:
 
 def run(plan: Plan) -> Outcome:
     """Live one history in a folder of its own."""
-    place = MEMORY if MEMORY.is_dir() else None
-    with tempfile.TemporaryDirectory(dir=place, prefix="xiaobai-sim-") as folder:
-        world = World(plan, Path(folder))
+    with _folder() as folder:
+        world = World(plan, folder)
         with world.machine.running(), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
             try:
                 runner.run(_lived(world))
@@ -266,6 +268,18 @@ def run(plan: Plan) -> Outcome:
         events = sum(memory.head for memory in world.server.memories.values())
         facts = sum(1 for _ in world.ledger.expected())
         return Outcome(plan.seed, tuple(world.defects), world.digest(), tuple(world.trace), facts, events)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """One whose name is no word of the ledger's, as one of letters can be: it stands in what the program notes."""
+    place = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
+    folder = place / f"xiaobai-sim-{secrets.token_hex(8)}"
+    folder.mkdir(0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
 
 
 async def _lived(world: World) -> None:
