@@ -148,36 +148,48 @@ class TestHand:
     base = Base(SEED, {1: "rec_1", 2: "rec_2"})
 
     def test_nothing_changed_is_nothing(self) -> None:
-        assert changes([self.base], SEED.replace("\n\n", "\n\n\n"), DAY, KNOWN) == []
+        assert changes([self.base], SEED.replace("\n\n", "\n\n\n"), DAY, KNOWN).changes == ()
 
     def test_an_edit_names_its_parts_a_deletion_its_record_an_addition_neither(self) -> None:
         edited = SEED.replace("用户希望", "他希望").replace("#design", "#设计")
-        (edit,) = changes([self.base], edited, DAY, KNOWN)
+        (edit,) = changes([self.base], edited, DAY, KNOWN).changes
         assert (edit.record_id, edit.parts) == ("rec_1", ("facts", "tags"))
         without = SEED[: SEED.index("\n---")]
-        (removed,) = changes([self.base], without, DAY, KNOWN)
+        (removed,) = changes([self.base], without, DAY, KNOWN).changes
         assert (removed.record_id, removed.note) == ("rec_2", None)
-        (added,) = changes([self.base], SEED + "\n---\n\n## Session 3 - 15:00:00\n\n### 主题\n手写\n", DAY, KNOWN)
+        more = SEED + "\n---\n\n## Session 3 - 15:00:00\n\n### 主题\n手写\n"
+        (added,) = changes([self.base], more, DAY, KNOWN).changes
         assert added.record_id is None
         assert added.note is not None
         assert added.note.content.topic == "手写"
 
     def test_marks_are_written_and_taken_away(self) -> None:
-        (marked,) = changes([self.base], SEED + "\n### 标记\n重要、过时\n", DAY, KNOWN)
+        (marked,) = changes([self.base], SEED + "\n### 标记\n重要、过时\n", DAY, KNOWN).changes
         assert marked.marks == (("important", True), ("outdated", True))
 
     def test_the_nearest_version_is_the_base(self) -> None:
         """A killed writer leaves an older page than it had noted: that is nobody's edit."""
         newer = Base(SEED.replace("重构", "重构二"), self.base.records)
-        assert changes([newer, self.base], SEED, DAY, KNOWN) == []
+        assert changes([newer, self.base], SEED, DAY, KNOWN).changes == ()
 
     def test_what_a_page_that_was_never_written_has_was_not_deleted(self) -> None:
         """Session 1 was taken away by hand; a page with a new one was noted, and the disk failed."""
         first = SEED[: SEED.index("\n---")]
         never = Base(SEED[: SEED.index("## Session 1")] + SEED[SEED.index("## Session 2") :], {2: "rec_2"})
         emptied = SEED[: SEED.index("## Session 1")]
-        (told,) = changes([never, Base(first, {1: "rec_1"})], emptied, DAY, ("rec_2",))
+        (told,) = changes([never, Base(first, {1: "rec_1"})], emptied, DAY, ("rec_2",)).changes
         assert told.record_id == "rec_1"
+
+    def test_an_addition_that_has_its_record_already_is_compared_as_it_was_begun(self) -> None:
+        """Whoever took it in was killed before it was noted."""
+        more = SEED + "\n---\n\n## Session 3 - 15:00:00\n\n### 主题\n手写\n"
+        begun = Base(more, {3: "rec_3"})
+        told = changes([self.base], more, DAY, KNOWN, begun)
+        assert (told.changes, dict(told.records)) == ((), {1: "rec_1", 2: "rec_2", 3: "rec_3"})
+        (edit,) = changes([self.base], more.replace("手写", "改过"), DAY, KNOWN, begun).changes
+        assert (edit.record_id, edit.parts) == ("rec_3", ("topic",))
+        (removed,) = changes([self.base], SEED, DAY, KNOWN, begun).changes
+        assert (removed.record_id, removed.note) == ("rec_3", None)
 
     @pytest.mark.parametrize("wrong", [SEED.replace("14:20", "14:21"), SEED.replace(DAY, "2026-01-30")])
     def test_what_cannot_be_edited_is_told(self, wrong: str) -> None:

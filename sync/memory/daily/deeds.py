@@ -55,7 +55,8 @@ ORDINARY: Final = 0.5
 class Conversation:
     """What is to be kept. Turns that are not given are read from the session's events.
 
-    `summary`: the caller's own. `forced`: a person asked for it. `moment`: when it was, now if not given.
+    `summary`: the caller's own. `forced`: a person asked for it. `moment`: when it was, now if not given. `record_id`:
+    that of a new record, where it was given one before.
     """
 
     session_id: str | None = None
@@ -66,6 +67,7 @@ class Conversation:
     author: Author = "caller"
     moment: datetime | None = None
     marks: tuple[Mark, ...] = ()
+    record_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class Deeds:
         day = moment.date().isoformat()
         project_id = project_id_for(path) if given.project_path or not talk else talk[-1].project_id
         return Record(
-            record_id=_record_id(given.session_id, until) or f"rec_{self._minted()}",
+            record_id=given.record_id or _record_id(given.session_id, until) or self.new_id(),
             event_id="",
             date=day,
             time=f"{moment:%H:%M:%S}",
@@ -137,8 +139,19 @@ class Deeds:
             marks=given.marks,
         )
 
+    def new_id(self) -> str:
+        """For a record that is to be."""
+        return f"rec_{uuid7(milliseconds(self._clock.now()), self._clock.random_bytes).hex}"
+
     async def add(
-        self, day: str | None, time: str | None, said: Content, path: str | None, marks: Sequence[Mark]
+        self,
+        day: str | None,
+        time: str | None,
+        said: Content,
+        path: str | None,
+        marks: Sequence[Mark],
+        *,
+        record_id: str | None = None,
     ) -> Outcome:
         """Record by hand what no session has said, for today where no day is given."""
         now = self._clock.now()
@@ -146,7 +159,13 @@ class Deeds:
         moment = datetime.fromisoformat(f"{day}T{time}")
         return await self.keep(
             Conversation(
-                summary=said, project_path=path, forced=True, author="hand", moment=moment, marks=marks_of(marks)
+                summary=said,
+                project_path=path,
+                forced=True,
+                author="hand",
+                moment=moment,
+                marks=marks_of(marks),
+                record_id=record_id,
             )
         )
 
@@ -293,9 +312,6 @@ class Deeds:
         await self._log.record(drafts)
         found = (await self._shelf.book()).records.get(record.record_id)
         return Outcome(found, None, event_id)
-
-    def _minted(self) -> str:
-        return uuid7(milliseconds(self._clock.now()), self._clock.random_bytes).hex
 
 
 def _after(record: Record) -> dict[str, Any]:

@@ -1,8 +1,11 @@
 """The pages, indexes and summaries on the disk: a view of the book, and a place where a person may write.
 
 Decisions
-    What a person changed in a page is taken in first (`hand.py`) and becomes deeds; only then is the page written. A
-    page that is not understood is left alone, byte for byte, and named in `notices`, until it is understood again.
+    What a person changed in a page is taken in first (`hand.py`) and becomes deeds; only then is the page written, and
+    only over the bytes that were taken in: what was saved since, or never read, is left to the next round. A page that
+    is not understood is left alone, byte for byte, and named in `notices`, until it is understood again.
+    Before deeds are made of a page it is noted which records its additions become, and afterwards that it is taken in:
+    it is the base of what is saved next, and a kill at any point takes nothing in twice.
     A page with nothing to show any more goes, but not one where a hand wrote into a session that went meanwhile.
     Before a page is written, what it will say is noted in the profile's folder beside what it said; so a kill between
     the two is no hand edit afterwards. What killed writers left half written goes at the next write, and with a page
@@ -14,8 +17,8 @@ Decisions
 
 import logging
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -35,7 +38,7 @@ from sync.files import (
 )
 from sync.memory.daily.book import Book
 from sync.memory.daily.config import Config
-from sync.memory.daily.hand import Base, Change, changes
+from sync.memory.daily.hand import Base, Told, changes
 from sync.memory.daily.model import Record
 from sync.memory.daily.noted import Noted, write_text
 from sync.memory.daily.numbering import days, numbered, page_of
@@ -58,13 +61,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """What a person changed in one page, in which place; `project_path` is that of what was added."""
+    """What a person changed in one page, in which place, and its text; `project_path` is that of what was added."""
 
     place: Place
     name: str
     day: str
     project_path: str | None
-    changes: tuple[Change, ...]
+    text: str
+    told: Told
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,20 +90,31 @@ class Pages:
         self._noted = Noted(kept)
         self.owner = Owner(installation, profile)
         self.notices: dict[str, str] = {}
-        self._taken_in: dict[Path, str] = {}  # pages of a hand that deeds say as well, with the hash of each
+        self._read: dict[Path, str] = {}  # the hash of each page as `edits` read it
 
     def edits(self, book: Book) -> list[Edit]:
-        """What a person changed since the pages were written. Raises StorageError."""
-        self.notices, self._taken_in = {}, {}
+        """What a person changed since the pages were written, also where that is no deed. Raises StorageError."""
+        self.notices, self._read = {}, {}
         found: list[Edit] = []
         for place, project_path in self._known(book):
             if not place.root.is_dir() or self._foreign(place) or self.owner.is_anothers(place.root):
                 continue
+            left = self.owner.read(place.root).get("left", [])
             for name in _pages_in(place.root):
-                edit = self._edit(place, name, None if place.shared else project_path, book)
-                if edit is not None:
+                if name in left:
+                    self._notice(place, name, LEFT)
+                elif (edit := self._edit(place, name, None if place.shared else project_path, book)) is not None:
                     found.append(edit)
         return found
+
+    def begin(self, edit: Edit, added: Mapping[int, str]) -> None:
+        """Note, before a page is taken in, which records its additions become, by number. Raises StorageError."""
+        self._noted.begin(edit.place.root, edit.name, Base(edit.text, {**edit.told.records, **added}))
+
+    def took(self, edit: Edit, added: Mapping[int, str]) -> None:
+        """Note that deeds say what a page says. Raises StorageError."""
+        base = Base(edit.text, {**edit.told.records, **added})
+        self._noted.note(edit.place.root, edit.name, base, sure=True)
 
     def stamps(self, book: Book) -> tuple[Any, ...]:
         """Something that differs after a page was touched."""
@@ -113,7 +128,7 @@ class Pages:
         )
 
     def write(self, book: Book) -> int:
-        """Make every page what the book says; how many files that changed. Raises StorageError."""
+        """Make every page what the book says, as `edits` has read them; how many files changed. Raises StorageError."""
         return sum(self._write_place(shown, book) for shown in self.shown(book))
 
     def shown(self, book: Book) -> list[Shown]:
@@ -159,24 +174,29 @@ class Pages:
         found = probe(place.root / "daily" / name)
         if found is None:
             return None
-        if name in self.owner.read(place.root).get("left", []):
-            self._notice(place, name, LEFT)
-            return None
-        bases = self._noted.bases(place.root, name)
+        self._read[place.root / "daily" / name] = found.sha256
+        bases, begun = self._noted.bases(place.root, name), self._begun(place.root, name, book)
         try:
             text = found.data.decode("utf-8")
-            if any(text == base.text for base in bases):
+            if begun is None and any(text == base.text for base in bases):
                 return None
-            told = changes(bases, text, match.group(1), book.records)
+            told = changes(bases, text, match.group(1), book.records, begun)
         except UnicodeDecodeError:
             self._notice(place, name, "is not UTF-8")
             return None
         except InvalidInput as error:
             self._notice(place, name, error.message)
             return None
-        if not any(_comes_too_late(change, book) for change in told):
-            self._taken_in[place.root / "daily" / name] = found.sha256
-        return Edit(place, name, match.group(1), project_path, tuple(told)) if told else None
+        noted = bases or begun is not None  # else it is a page of a hand that says nothing yet
+        return Edit(place, name, match.group(1), project_path, text, told) if told.changes or noted else None
+
+    def _begun(self, root: Path, name: str, book: Book) -> Base | None:
+        """A page that a killed process began to take in, with those of its sessions of which there are records."""
+        found = self._noted.begun(root, name)
+        if found is None:
+            return None
+        held = {number: told for number, told in found.records.items() if told in book.records or told in book.gone}
+        return Base(found.text, held) if held else None
 
     def _notice(self, place: Place, name: str, what: str) -> None:
         self.notices[str(place.root / "daily" / name)] = what
@@ -221,10 +241,13 @@ class Pages:
         text = render(file.page)
         found = probe(path)
         if found is not None and found.data == text.encode():
-            if [base.text for base in self._noted.bases(place.root, name)] != [text]:
+            if found.sha256 not in self.owner.read(place.root).get("pages", {}).get(name, []):
                 self._mark(place, name, text, found)  # a hand wrote it, and as we would: it is ours from now on
+            if self._noted.bases(place.root, name) != [_base(file, text)]:
                 self._noted.note(place.root, name, _base(file, text), sure=True)
             return 0
+        if (None if found is None else found.sha256) != self._read.get(path):
+            return 0  # a person saved since it was read, or it never was; the next round takes it in
         stands = None if found is None else found.data.decode("utf-8", "replace")
         self._noted.note(place.root, name, _base(file, text), stands=stands)
         self._mark(place, name, text, found)
@@ -245,7 +268,7 @@ class Pages:
     def _remove_others(self, place: Place, names: set[str]) -> int:
         """Take away the pages that have nothing to show any more, and what was noted of them.
 
-        Those are what we wrote, or what a hand wrote and deeds say as well.
+        Those are what we wrote, or what a hand wrote and deeds say as well: both are noted.
         """
         removed = 0
         for name in sorted({*_pages_in(place.root), *self._noted.names(place.root)} - names):
@@ -256,12 +279,11 @@ class Pages:
                 continue
             if found is None:
                 self._noted.remove(place.root, name)
-            elif bases and (
-                found.sha256 == self._taken_in.get(path) or any(found.data == base.text.encode() for base in bases)
-            ):
-                remove_unchanged(path, found.sha256)
-                self._noted.remove(place.root, name)
-                removed += 1
+            elif any(found.data == base.text.encode() for base in bases):
+                with suppress(DocumentChanged):  # a person saved this moment; the next round takes it in
+                    remove_unchanged(path, found.sha256)
+                    self._noted.remove(place.root, name)
+                    removed += 1
         return removed
 
     def _write_overviews(self, place: Place, files: Sequence[Written], book: Book) -> int:
@@ -310,11 +332,6 @@ def _pages_in(root: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir() if _PAGE.fullmatch(entry.name)) if folder.is_dir() else []
 
 
-def _comes_too_late(change: Change, book: Book) -> bool:
-    """Whether a hand wrote into a session whose record went meanwhile: no deed can say that."""
-    return change.note is not None and change.record_id is not None and change.record_id not in book.records
-
-
 def _project_of(records: Iterable[Record]) -> str | None:
     return next((record.project_path for record in records), None)
 
@@ -322,4 +339,5 @@ def _project_of(records: Iterable[Record]) -> str | None:
 def _remove_theirs(path: Path, known: Any) -> None:
     found = probe(path)
     if found is not None and isinstance(known, list) and found.sha256 in known:
-        remove_unchanged(path, found.sha256)
+        with suppress(DocumentChanged):  # saved this moment: it is left
+            remove_unchanged(path, found.sha256)

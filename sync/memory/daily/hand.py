@@ -5,6 +5,8 @@ Decisions
     missing as a whole is written again, because folders come and go for other reasons.
     Of a session that is there, the parts that differ are edited; a mark that was written or deleted is set or taken.
     Its time and the project it came from are no things to edit: a page in which they differ is not understood.
+    An addition whose record there is already, because whoever took it in was killed before that was noted, is a session
+    like any other: as it was begun, so is it compared.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -36,34 +38,49 @@ class Change:
     marks: tuple[tuple[Mark, bool], ...] = ()
 
 
-def changes(bases: Sequence[Base], text: str, day: str, known: Container[str]) -> list[Change]:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a person changed in a page, and the records of the other sessions on it, by number."""
+
+    changes: tuple[Change, ...]
+    records: Mapping[int, str]
+
+
+def changes(bases: Sequence[Base], text: str, day: str, known: Container[str], begun: Base | None = None) -> Told:
     """From the base that is nearest to what stands there now. InvalidInput where the page is not understood.
 
     `known`: the records that there are. Nearest is where the fewest of them are missing: a base may never have come to
-    the disk, and what it alone has was not deleted.
+    the disk, and what it alone has was not deleted. `begun`: the page as it was last begun to be taken in, with the
+    records that came of it.
     """
     page = parse(text)
     if page.day != day:
         raise InvalidInput("line 1: the page is named after another day", field="page")
-    found = [_since(base, page) for base in bases] or [_since(Base("", {}), page)]
-    return min(found, key=lambda told: (sum(_deletes(change, known) for change in told), len(told)))
+    more = _sessions(begun) if begun is not None else {}
+    found = [_since({**more, **_sessions(base)}, page) for base in bases] or [_since(more, page)]
+    return min(found, key=lambda told: (sum(_deletes(change, known) for change in told.changes), len(told.changes)))
 
 
 def _deletes(change: Change, known: Container[str]) -> bool:
     return change.note is None and change.record_id is not None and change.record_id in known
 
 
-def _since(base: Base, page: Page) -> list[Change]:
-    before = {note.number: note for note in parse(base.text).notes} if base.text else {}
+def _sessions(base: Base) -> dict[int, tuple[str, Note]]:
+    """The record of each session of a base and what it said, by number."""
+    notes = parse(base.text).notes if base.text else ()
+    return {note.number: (base.records[note.number], note) for note in notes if note.number in base.records}
+
+
+def _since(before: Mapping[int, tuple[str, Note]], page: Page) -> Told:
     after = {note.number: note for note in page.notes}
-    found = [Change(base.records[number], None) for number in before if number not in after and number in base.records]
+    found = [Change(record_id, None) for number, (record_id, _) in before.items() if number not in after]
     for number, note in after.items():
-        record_id, known = base.records.get(number), before.get(number)
+        record_id, known = before.get(number, (None, None))
         if record_id is None or known is None:
             found.append(Change(None, note))
         elif note != known:
             found.append(_edit(record_id, known, note))
-    return found
+    return Told(tuple(found), {number: before[number][0] for number in after if number in before})
 
 
 def _edit(record_id: str, known: Note, note: Note) -> Change:

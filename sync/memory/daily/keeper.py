@@ -7,17 +7,18 @@ Decisions
     become thousands of pages.
     The watermark `daily` stands before the oldest session that is still open, so a killed sidecar misses none.
     Pages are looked at every few seconds, which is soon enough for a hand that has just saved; the export of the
-    vectors whenever there may be others.
+    vectors whenever there may be others. They are at rest when they look as they did before they were read: after a
+    round that wrote something comes one that reads again, because a hand may have saved over what was written.
 """
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from sync.clock import Clock, milliseconds
-from sync.errors import StorageError, XiaobaiError
+from sync.errors import InvalidInput, StorageError, XiaobaiError
 from sync.log import store as log_store
 from sync.log.envelope import event_ms
 from sync.log.log import Log
@@ -170,15 +171,15 @@ class Keeper:
         book = await self._shelf.book()
         stamps = await asyncio.to_thread(self.pages.stamps, book)
         if self._seen is None or self._seen[0] != stamps or self._seen[1] is not book:
-            book = await self._settle_pages(book)
+            book = await self._settle_pages(book, stamps)
         await self._settle_export(book)
 
-    async def _settle_pages(self, book: Book) -> Book:
+    async def _settle_pages(self, book: Book, stamps: object) -> Book:
         for edit in await asyncio.to_thread(self.pages.edits, book):
             await self._take_in(edit)
         book = await self._shelf.book()
         await asyncio.to_thread(self.pages.write, book)
-        self._seen = (await asyncio.to_thread(self.pages.stamps, book), book)
+        self._seen = (stamps, book)
         self._exported = None
         return book
 
@@ -203,25 +204,38 @@ class Keeper:
         return stands
 
     async def _take_in(self, edit: Edit) -> None:
-        """A hand's changes as deeds. What cannot be one leaves the page as it is, and is told."""
-        for change in edit.changes:
-            try:
-                await self._apply(edit, change)
-            except XiaobaiError as error:
-                self.pages.notices[str(edit.place.root / "daily" / edit.name)] = error.message
-                return
+        """A hand's changes as deeds. What cannot be one leaves the page as it is, and is told. Raises StorageError."""
+        new = [change.note.number for change in edit.told.changes if change.note and change.record_id is None]
+        added = {number: self._deeds.new_id() for number in new}
+        if added:
+            await asyncio.to_thread(self.pages.begin, edit, added)
+        try:
+            said = [await self._apply(edit, change, added) for change in edit.told.changes]
+        except StorageError:
+            raise  # to be tried again
+        except XiaobaiError as error:
+            self.pages.notices[str(edit.place.root / "daily" / edit.name)] = error.message
+            return
+        if all(said):
+            await asyncio.to_thread(self.pages.took, edit, added)
 
-    async def _apply(self, edit: Edit, change: Change) -> None:
+    async def _apply(self, edit: Edit, change: Change, added: Mapping[int, str]) -> bool:
+        """A change as deeds; False where a hand wrote into a session whose record went meanwhile: none can say that."""
         known = (await self._shelf.book()).records
         note = change.note
         if note is None:
             if change.record_id in known:
                 await self._deeds.remove(str(change.record_id), reason="hand")
-            return
+            return True
         if change.record_id is None:
-            await self._deeds.add(edit.day, note.time, note.content, note.origin or edit.project_path, note.marks)
-            return
-        if change.record_id in known:
-            await self._deeds.edit(change.record_id, note.content, change.parts)
-            for mark, on in change.marks:
-                await self._deeds.mark(change.record_id, mark, on=on)
+            path, record_id = note.origin or edit.project_path, added[note.number]
+            done = await self._deeds.add(edit.day, note.time, note.content, path, note.marks, record_id=record_id)
+            if done.event_id is None:
+                raise InvalidInput(f"session {note.number} is not kept: {done.reason}", field="page")
+            return True
+        if change.record_id not in known:
+            return False
+        await self._deeds.edit(change.record_id, note.content, change.parts)
+        for mark, on in change.marks:
+            await self._deeds.mark(change.record_id, mark, on=on)
+        return True

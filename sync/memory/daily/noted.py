@@ -21,12 +21,18 @@ class Noted:
 
     def bases(self, root: Path, name: str) -> list[Base]:
         """The page as it was written last and, where it is not sure that it came to that, as it may have stayed."""
-        found: list[Base] = []
-        for told in read_json(self._path(root, name)).get("written", []):
-            text, records = told.get("text"), told.get("records", {})
-            if isinstance(text, str):
-                found.append(Base(text, {int(number): record_id for number, record_id in records.items()}))
-        return found
+        written = read_json(self._path(root, name)).get("written", [])
+        return [base for told in written if (base := _base(told)) is not None]
+
+    def begun(self, root: Path, name: str) -> Base | None:
+        """The page of a hand as it was begun to be taken in, where it is not noted that it was taken in."""
+        return _base(read_json(self._path(root, name)).get("begun") or {})
+
+    def begin(self, root: Path, name: str, base: Base) -> None:
+        """Say which records the sessions of a hand's page are, or become, before there are."""
+        path = self._path(root, name)
+        make_private_folder(path.parent)
+        _write(path, written=read_json(path).get("written", []), begun=_told(base))
 
     def note(self, root: Path, name: str, base: Base, *, stands: str | None = None, sure: bool = False) -> None:
         """What a page says, and until that is `sure` also what it said before: what `stands` there, where we know it.
@@ -34,11 +40,11 @@ class Noted:
         A disk that fails again and again leaves an older page than the one that was noted last.
         """
         path = self._path(root, name)
-        written = [] if sure else read_json(path).get("written", [])
+        known = {} if sure else read_json(path)
+        written = known.get("written", [])
         before = [told for told in written if stands is not None and told.get("text") == stands] or written[:IN_DOUBT]
-        held = {str(number): record_id for number, record_id in base.records.items()}
         make_private_folder(path.parent)
-        write_text(path, json.dumps({"written": [{"text": base.text, "records": held}, *before]}, ensure_ascii=False))
+        _write(path, written=[_told(base), *before], begun=known.get("begun"))
 
     def names(self, root: Path) -> list[str]:
         """The pages of a place of which something is noted, whether they are there or not."""
@@ -66,6 +72,20 @@ class Noted:
 
     def _path(self, root: Path, name: str) -> Path:
         return self._folder / hashlib.sha256(str(root).encode()).hexdigest()[:16] / f"{name}.json"
+
+
+def _base(told: dict[str, Any]) -> Base | None:
+    text, records = told.get("text"), told.get("records", {})
+    return Base(text, {int(number): held for number, held in records.items()}) if isinstance(text, str) else None
+
+
+def _told(base: Base) -> dict[str, Any]:
+    return {"text": base.text, "records": {str(number): record_id for number, record_id in base.records.items()}}
+
+
+def _write(path: Path, *, written: list[Any], begun: Any) -> None:
+    more = {} if begun is None else {"begun": begun}
+    write_text(path, json.dumps({"written": written, **more}, ensure_ascii=False))
 
 
 def write_text(path: Path, text: str) -> int:

@@ -1,0 +1,304 @@
+"""What can happen to a daily page between two looks at it: a hand that saves at that moment, and a process killed."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from sync import files
+from sync.errors import StorageFull
+from sync.memory.daily import files as daily_files
+from sync.memory.daily.deeds import Conversation
+from sync.memory.daily.model import RECORDED, content
+from sync.memory.daily.page import parse
+from tests.integration.daily_desk import Desk, open_desk
+
+BY_HAND = "\n---\n\n## Session {number} - 09:00:00\n\n### 主题\n{topic}\n"
+
+
+class Killed(BaseException):
+    """The process ended here."""
+
+
+def die(*_: Any, **__: Any) -> NoReturn:
+    raise Killed
+
+
+def write_below(page: Path, number: int, topic: str) -> None:
+    """A person adds a session."""
+    page.write_text(page.read_text("utf-8") + BY_HAND.format(number=number, topic=topic), "utf-8")
+
+
+def change(page: Path, old: str, new: str) -> None:
+    """A person changes a word."""
+    text = page.read_text("utf-8")
+    assert old in text
+    page.write_text(text.replace(old, new), "utf-8")
+
+
+def once_before_pages_are_written(desk: Desk, process: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Somebody else acts when what a hand wrote was taken in, and before the pages are written; the first time."""
+    write, acts = desk.pages.write, [act]
+
+    def acting(book: Any) -> int:
+        if acts:
+            acts.pop()()
+        return write(book)
+
+    process.setattr(desk.pages, "write", acting)
+
+
+def topics_on(page: Path) -> list[str]:
+    return [note.content.topic for note in parse(page.read_text("utf-8")).notes]
+
+
+async def recorded(desk: Desk) -> list[str]:
+    """What was ever recorded, also by events that a later one hides."""
+    return [event.payload["topic"] for event in await desk.device.events() if event.type == RECORDED]
+
+
+class TestSavedMeanwhile:
+    async def test_what_a_hand_saves_before_the_page_is_written_is_taken_in_by_the_next_round(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一", "旧的事实")
+            await desk.room.deeds.keep(Conversation(summary=content("二")))
+            once_before_pages_are_written(desk, monkeypatch, lambda: change(desk.page(), "旧的事实", "新的事实"))
+            await desk.room.settle()
+            assert "新的事实" in desk.page().read_text("utf-8")
+            await desk.room.settle()
+            assert [record.content.facts for record in (await desk.room.book()).shown()] == [("新的事实",), ()]
+            assert topics_on(desk.page()) == ["一", "二"]
+
+    async def test_an_addition_that_was_taken_in_is_not_taken_in_again_with_what_was_saved_after_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            write_below(desk.page(), 8, "手写的")
+            once_before_pages_are_written(desk, monkeypatch, lambda: write_below(desk.page(), 9, "又写的"))
+            await desk.room.settle()
+            await desk.room.settle()
+            assert await recorded(desk) == ["一", "手写的", "又写的"]
+            assert sorted(topics_on(desk.page())) == sorted(["一", "手写的", "又写的"])
+
+    async def test_an_edit_that_is_taken_back_before_the_page_is_written_is_taken_back(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一", "旧的事实")
+            before = desk.page().read_bytes()
+            change(desk.page(), "旧的事实", "新的事实")
+            await desk.room.deeds.keep(Conversation(summary=content("二")))
+            once_before_pages_are_written(desk, monkeypatch, lambda: desk.page().write_bytes(before))
+            await desk.room.settle()
+            await desk.room.settle()
+            assert "旧的事实" in desk.page().read_text("utf-8")
+            assert topics_on(desk.page()) == ["一", "二"]
+
+    async def test_a_page_of_a_place_that_became_known_meanwhile_is_read_before_it_is_written(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As when another device's record of a project arrives, whose folder has pages of an earlier installation."""
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("家里的")
+            page = desk.page(desk.own_root)
+            page.parent.mkdir(parents=True)
+            page.write_text("# 2026-02-02 对话记忆\n\n## Session 7 - 09:00:00\n\n### 主题\n早先的\n", "utf-8")
+            said = {"record_id": "rec_other", "date": "2026-02-02", "time": "09:30:00", "session": 1, "topic": "别处的"}
+            drafts = desk.device.intake.drafts([{"type": RECORDED, "project_path": str(desk.project), "payload": said}])
+            mark = desk.room.deeds.mark
+
+            async def arriving(*given: Any, **more: Any) -> Any:
+                await desk.device.log.record(drafts)
+                return await mark(*given, **more)
+
+            monkeypatch.setattr(desk.room.deeds, "mark", arriving)
+            desk.page().write_text(desk.page().read_text("utf-8") + "\n### 标记\n重要\n", "utf-8")
+            await desk.room.settle()
+            assert "早先的" in page.read_text("utf-8")
+            await desk.room.settle()
+            assert sorted(topics_on(page)) == ["别处的", "早先的"]
+            assert sorted(await desk.topics()) == sorted(["别处的", "家里的", "早先的"])
+
+    async def test_what_a_hand_saves_right_after_its_page_was_written_is_taken_in_by_the_next_round(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            write = desk.pages.write
+
+            def then_saved(book: Any) -> int:
+                written = write(book)
+                if written and "手写的" not in desk.page().read_text("utf-8"):
+                    write_below(desk.page(), 9, "手写的")
+                return written
+
+            monkeypatch.setattr(desk.pages, "write", then_saved)
+            await desk.keep("二")
+            assert "手写的" in desk.page().read_text("utf-8"), "it was saved"
+            assert sorted(await desk.topics()) == sorted(["一", "二", "手写的"])
+
+    async def test_a_page_that_is_to_go_and_is_saved_this_moment_stays_and_is_taken_in(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            record = (await desk.keep("一")).record
+            assert record is not None
+            page = desk.page()
+
+            def saved_first(path: Path, expected: str) -> None:
+                write_below(page, 9, "手写的")
+                monkeypatch.setattr(daily_files, "remove_unchanged", files.remove_unchanged)
+                files.remove_unchanged(path, expected)
+
+            monkeypatch.setattr(daily_files, "remove_unchanged", saved_first)
+            await desk.room.deeds.remove(record.record_id)
+            await desk.room.settle()
+            await desk.room.settle()
+            assert await desk.topics() == ["手写的"]
+            assert topics_on(page) == ["手写的"]
+
+    async def test_pages_at_rest_are_looked_at_and_not_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            await desk.room.settle()
+            monkeypatch.setattr(desk.pages, "edits", die)
+            await desk.room.settle()
+
+
+class TestKilled:
+    async def test_between_an_addition_and_its_page_it_is_taken_in_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            write_below(desk.page(), 9, "手写的")
+            with monkeypatch.context() as process:
+                process.setattr(desk.pages, "write", die)
+                with pytest.raises(Killed):
+                    await desk.room.settle()
+            again = Desk(desk.device)
+            await again.room.settle()
+            assert await recorded(again) == ["一", "手写的"]
+            assert sorted(topics_on(again.page())) == sorted(["一", "手写的"])
+
+    @pytest.mark.parametrize("since", ["nothing", "edited", "deleted", "more"])
+    async def test_right_after_an_addition_s_event_it_is_taken_in_once_and_what_is_done_to_it_since_holds(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, since: str
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            before = desk.page().read_bytes()
+            write_below(desk.page(), 9, "手写的")
+            add = desk.room.deeds.add
+
+            async def add_and_die(*given: Any, **more: Any) -> None:
+                await add(*given, **more)
+                raise Killed
+
+            with monkeypatch.context() as process:
+                process.setattr(desk.room.deeds, "add", add_and_die)
+                with pytest.raises(Killed):
+                    await desk.room.settle()
+            if since == "edited":
+                change(desk.page(), "手写的", "改过的")
+            elif since == "deleted":
+                desk.page().write_bytes(before)
+            elif since == "more":
+                write_below(desk.page(), 10, "又写的")
+            again = Desk(desk.device)
+            await again.room.settle()
+            more = ["又写的"] if since == "more" else []
+            left = {"nothing": ["手写的"], "edited": ["改过的"], "deleted": [], "more": ["手写的", "又写的"]}[since]
+            assert await recorded(again) == ["一", "手写的", *more]
+            assert sorted(topics_on(again.page())) == sorted(["一", *left])
+            assert sorted(await again.topics()) == sorted(["一", *left])
+
+    async def test_before_an_addition_s_event_it_is_taken_in_by_the_next_start(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            write_below(desk.page(), 9, "手写的")
+            with monkeypatch.context() as process:
+                process.setattr(desk.room.deeds, "add", die)
+                with pytest.raises(Killed):
+                    await desk.room.settle()
+            again = Desk(desk.device)
+            await again.room.settle()
+            assert await recorded(again) == ["一", "手写的"]
+
+    async def test_an_addition_is_taken_in_once_where_the_next_on_its_page_failed(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            write_below(desk.page(), 8, "手写的")
+            write_below(desk.page(), 9, "又写的")
+            add, failures = desk.room.deeds.add, [StorageFull("no space left"), None]
+
+            async def failing(*given: Any, **more: Any) -> Any:
+                if failures and (failure := failures.pop()) is not None:
+                    raise failure
+                return await add(*given, **more)
+
+            with monkeypatch.context() as disk:
+                disk.setattr(desk.room.deeds, "add", failing)
+                await desk.room.settle()
+                assert topics_on(desk.page()) == ["一", "手写的", "又写的"], "the page is left as it is"
+                write_below(desk.page(), 10, "最后的")
+                failures.append(StorageFull("no space left"))
+                await desk.room.settle()
+                await desk.room.settle()
+            assert await recorded(desk) == ["一", "手写的", "又写的", "最后的"]
+            assert sorted(topics_on(desk.page())) == sorted(["一", "手写的", "又写的", "最后的"])
+
+    async def test_before_an_addition_s_event_nothing_of_it_stays_noted_once_it_is_taken_back(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            before = desk.page().read_bytes()
+            write_below(desk.page(), 9, "不留的话")
+            with monkeypatch.context() as process:
+                process.setattr(desk.room.deeds, "add", die)
+                with pytest.raises(Killed):
+                    await desk.room.settle()
+            desk.page().write_bytes(before)
+            again = Desk(desk.device)
+            await again.room.settle()
+            left = [path for path in (tmp_path / "profiles").rglob("*") if path.is_file()]
+            assert left
+            assert not [path for path in left if "不留的话" in path.read_text("utf-8")]
+
+    async def test_at_a_page_that_says_also_what_no_deed_can_its_addition_is_taken_in_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            record = (await desk.keep("二")).record
+            assert record is not None
+            await desk.room.deeds.remove(record.record_id)
+            change(desk.page(), "二", "改过的")
+            write_below(desk.page(), 9, "手写的")
+            with monkeypatch.context() as process:
+                process.setattr(daily_files, "compare_and_swap", die)
+                with pytest.raises(Killed):
+                    await desk.room.settle()
+            again = Desk(desk.device)
+            await again.room.settle()
+            assert await recorded(again) == ["一", "二", "手写的"]
+
+    async def test_an_addition_that_has_no_place_stays_on_its_page_and_is_told(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            await desk.option("storage.location", "project-only")
+            write_below(desk.page(), 9, "手写的")
+            await desk.room.settle()
+            assert "手写的" in desk.page().read_text("utf-8")
+            assert any("session 9" in why for why in desk.pages.notices.values())
