@@ -86,6 +86,7 @@ FOUND_ASKING: Final = {
     366: "what was noted of a page that could not be written outlasted the record, forgotten words and all",
     5_093: "a document that was parked when its account left kept lines that were forgotten since",
     5_030: "a page that the disk refused twice was compared with what it never was: a session was taken for deleted",
+    1_924: "a page that stayed unmarked when its account went was nobody's once that account was back",
     12_375: "what the app removed of an answer was back where something else was forgotten before it saved",
     6_246: "an answer that was kept, and the index taken for level, by what the database was after the question",
     # the program was right in these, and the simulation was not

@@ -316,11 +316,19 @@ class Pages:
             remove_private(place.root / KEYWORDS)
             _remove_theirs(place.root / SUMMARY, marker.get("summary"))
             _remove_theirs(place.root / EMBEDDINGS, marker.get("vectors"))
-            self.owner.mark(place.root, pages={}, summary=[], vectors=[], left=_pages_in(place.root))
+            left = [name for name in _pages_in(place.root) if not self._is_ours(place, name)]
+            self.owner.mark(place.root, pages={}, summary=[], vectors=[], left=left)
         for name in self.owner.read(place.root).get("left", []):
             self._notice(place, name, LEFT)
         if records:
             self._noted.note_place(place.root, None if place.shared else _project_of(records))
+
+    def _is_ours(self, place: Place, name: str) -> bool:
+        """Whether a page stands as we had written it or taken it in: it stayed when the account went."""
+        found = probe(place.root / "daily" / name)
+        return found is not None and any(
+            found.data == base.text.encode() for base in self._noted.bases(place.root, name)
+        )
 
 
 def _base(file: Written, text: str) -> Base:
