@@ -6,7 +6,7 @@ import sqlite3
 import tarfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -46,13 +46,32 @@ class Home:
         self.memory_file = folder / "memory.md"
         self.pages = folder / "home" / PAGES
         self._owners: dict[Path, str] = {}  # a profile that is somebody's stays so
+        self._connections: dict[Path, tuple[int, sqlite3.Connection]] = {}
 
     def databases(self) -> list[Path]:
         return sorted((self.folder / "data" / "profiles").glob("*/memory.db"))
 
     def asked(self, database: Path, question: str, *given: object) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(database)) as connection:
-            return connection.execute(question, given).fetchall()
+        return self._connection(database).execute(question, given).fetchall()
+
+    def _connection(self, database: Path) -> sqlite3.Connection:
+        """Kept, since opening takes longer than what is asked; a file put in the place of another gets one of its own.
+
+        The file it was opened for is told by its inode, which nothing else can bear for as long as it is open.
+        """
+        inode = database.stat().st_ino
+        known, connection = self._connections.get(database, (None, None))
+        if connection is None or known != inode:
+            if connection is not None:
+                connection.close()
+            connection = sqlite3.connect(database)
+            self._connections[database] = (inode, connection)
+        return connection
+
+    def close(self) -> None:
+        """Let go of the databases."""
+        while self._connections:
+            self._connections.popitem()[1][1].close()
 
     def profiles(self) -> Iterator[tuple[Path, str | None]]:
         """Each database of the device and whose it is."""

@@ -265,6 +265,9 @@ def run(plan: Plan) -> Outcome:
                 runner.run(_lived(world))
             except RuntimeError as error:  # the loop of virtual time has nothing left to wait for
                 world.defects.append(f"everything stands still: {error}")
+            finally:
+                for device in world.devices:
+                    device.close()
         events = sum(memory.head for memory in world.server.memories.values())
         facts = sum(1 for _ in world.ledger.expected())
         return Outcome(plan.seed, tuple(world.defects), world.digest(), tuple(world.trace), facts, events)
