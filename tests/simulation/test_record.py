@@ -40,6 +40,8 @@ def test_a_run_without_a_failure_has_a_bound_and_one_with_a_failure_names_it(tmp
     assert "in 1 of them people also search" in page(asking)
     assert f"| {ASKING} | cannot be asked | 1 | 0 |" in page(asking)
     assert all(f"- {act}: " in page(asking) for act, _ in ASKED)
+    assert f"2 s on {good.machine}\n" in page(good)
+    assert "2 s\n" in page(replace(good, machine=""))
     kept = tmp_path / "results.json"
     kept.write_text(json.dumps(asdict(bad)), "utf-8")
     assert page(Record.read(kept)) == page(bad)
