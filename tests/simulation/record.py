@@ -6,7 +6,6 @@ The figures are kept in `results.json`; RESULTS.md and a part of the README are 
 import json
 import os
 import platform
-import sysconfig
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -152,10 +151,7 @@ class Record:
 
 
 def _machine() -> str:
-    """Cores and interpreter: one that was built without profiling takes an eighth longer."""
-    optimised = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
-    build = "an optimised build" if optimised else "not an optimised build"
-    return f"{os.cpu_count()} cores, Python {platform.python_version()} ({build})"
+    return f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.python_compiler()}"
 
 
 def _fault(kind: str, results: Collection[Result]) -> Fault:
