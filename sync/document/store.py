@@ -90,6 +90,15 @@ def candidates(connection: Connection, surface: str, sha256: str, label: str | N
     return [_version(row) for row in reversed(connection.execute(ring).mappings().all())]
 
 
+def beginning_with(connection: Connection, surface: str, data: bytes, *, through: int) -> Version | None:
+    """The newest version, from this number down, whose bytes begin with these."""
+    kept = select(written).where(written.c.surface == surface, written.c.version <= through)
+    for row in connection.execute(kept.order_by(written.c.version.desc())).mappings():
+        if zlib.decompress(row["bytes"]).startswith(data):
+            return _version(row)
+    return None
+
+
 def find(connection: Connection, surface: str, sha256: str) -> Version | None:
     """The newest version with this hash."""
     wanted = (

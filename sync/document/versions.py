@@ -123,7 +123,7 @@ class Versions(Ledger):
             current = store.newest(connection, store.FILE)
             if current is None or document is None:
                 return current is not None and not current.snapshot.document.is_blank
-            written = store.candidates(connection, store.FILE, document_sha256, document.label)
+            written = _written(connection, document_sha256, document)
             ring = _loadable(connection, written, document_sha256, document)
             unknown = not ring or _older_than_all(document, ring)
             return not unknown and is_suspicious(current, document, choose_base(document, ring), written=written)
@@ -197,7 +197,7 @@ class Versions(Ledger):
     def _record_hand(self, connection: Connection, digest: str, document: Document, *, meant: bool) -> Edited | None:
         known = store.newest(connection, store.FILE)
         current = self._followed(connection)
-        written = store.candidates(connection, store.FILE, digest, document.label)
+        written = _written(connection, digest, document)
         ring = _loadable(connection, written, digest, document)
         unknown = not ring or _older_than_all(document, ring)
         base = current if meant else None if unknown else choose_base(document, ring)
@@ -270,6 +270,19 @@ class Versions(Ledger):
     def _seen_on_disk(self, connection: Connection, version: Version) -> None:
         if log_store.watermark(connection, ON_DISK) != version.number:
             log_store.set_watermark(connection, ON_DISK, version.number, self._clock)
+
+
+def _written(connection: Connection, digest: str, document: Document) -> Sequence[Version]:
+    """The versions that the file may have been, oldest first.
+
+    One without a label may be the beginning of any that was on disk: somebody may have been asked about it for long.
+    """
+    found = store.candidates(connection, store.FILE, digest, document.label)
+    if document.label is not None or any(version.sha256 == digest for version in found):
+        return found
+    on_disk = log_store.watermark(connection, ON_DISK)
+    begun = store.beginning_with(connection, store.FILE, encode(document), through=on_disk)
+    return found if begun is None or begun.number >= found[0].number else [begun, *found]
 
 
 def _loadable(connection: Connection, written: Sequence[Version], digest: str, document: Document) -> list[Version]:

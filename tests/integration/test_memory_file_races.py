@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 
 from sync import files
-from sync.document import memory_file
+from sync.document import memory_file, store
 from sync.document.capture import ADDED
 from sync.document.memory_file import ATTEMPTS
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
@@ -225,6 +225,21 @@ class TestOthersWriteMeanwhile:
         await desk.memory.settle()
         assert await desk.hand_events() == []
         assert desk.memory.notices == {memory_file.Notice.MASS_DELETE}
+
+    async def test_a_file_cut_off_long_ago_is_still_asked_about(self, desk: Desk) -> None:
+        """The document has changed by then in what the file still has, and more often than a base is looked for."""
+        await desk.said("一", "二", "三")
+        desk.type_under(HABITS, "- 早起")
+        await desk.memory.settle()
+        left = desk.text = desk.text[: desk.text.index("用户问：三")]
+        await desk.memory.settle()
+        view = await desk.memory.view()
+        await desk.memory.save(view.text.replace("- 早起\n", ""), view.sha256, meant=False)
+        before = await desk.hand_events()
+        await desk.said(*(f"问题 {number}" for number in range(store.RULE_RING + 1)))
+        assert desk.memory.notices == await desk.memory.doubts() == {memory_file.Notice.MASS_DELETE}
+        assert await desk.hand_events() == before
+        assert desk.text == left
 
     @pytest.mark.parametrize("left", ["# AI 对话记忆\n", "", None], ids=["cut", "emptied", "gone"])
     async def test_who_finds_the_file_looked_at_finds_the_question(self, desk: Desk, left: str | None) -> None:

@@ -1,6 +1,7 @@
 """What can happen on a device: one function for each action of a plan, and those of the quiet tail."""
 
 import asyncio
+import json
 import random
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
@@ -11,6 +12,7 @@ from sync.cloud.contact import contact_of
 from sync.cloud.replicator import Replicator
 from sync.document.capture import Exchange
 from sync.document.memory_file import Notice
+from sync.log.model import FORGOTTEN
 from tests.simulation import asking
 from tests.simulation.device import Device
 from tests.simulation.history import Step
@@ -25,6 +27,7 @@ Act = Callable[["World", Device, Step, random.Random], Coroutine[Any, Any, None]
 
 MOST_DEVICES: Final = 5
 CALLERS: Final = 3  # at once
+A_MOMENT: Final = 0.001  # seconds
 SKEWS: Final = (3_600.0, 86_400.0, 30 * 86_400.0, 3 * 365 * 86_400.0)  # seconds a clock jumps by, either way
 PASSWORD: Final = "a long password"
 FULL_PAGES: Final = 1  # `max_page_count` never goes below what is there already
@@ -172,7 +175,7 @@ async def _edited(world: "World", device: Device, step: Step, chance: random.Ran
         return
     change = person.change(chance, step.number)
     if change is not None:
-        await person.save(change, device.knows, how)
+        await person.save(change, device.versions, how)
         world.tell(f"{device.name} saved {how} {change.digest[:12]}")
 
 
@@ -180,7 +183,7 @@ async def _spoiled(world: "World", device: Device, data: bytes | None) -> None:
     path = device.settings.memory_file
     if device.person.saving or not path.exists() or not device.knows(digest_of(path.read_bytes())):
         return  # a version that nobody has seen would be lost by whoever spoils it, not by us
-    device.person.judge(device.knows)
+    device.person.judge(device.versions)
     if data is None:
         path.unlink()
     else:
@@ -295,12 +298,17 @@ async def replace(world: "World", _: Device, step: Step, chance: random.Random) 
 async def poison(world: "World", device: Device, _: Step, chance: random.Random) -> None:
     """The server will never take one of the events that wait."""
     stored = {event.event_id for memory in world.server.memories.values() for event in memory.events}
-    question = "select event_id from events join deliveries using (position) where state = 'pending' order by position"
-    held = [row[0] for database, _ in device.profiles() for row in device.asked(database, question)]
-    waiting = [event_id for event_id in held if event_id not in stored]
+    question = (
+        "select event_id, type, payload from events join deliveries using (position) "
+        "where state = 'pending' order by position"
+    )
+    held = [row for database, _ in device.profiles() for row in device.asked(database, question)]
+    waiting = [row for row in held if row[0] not in stored]
     if waiting:
-        chosen = chance.choice(waiting)
+        chosen, kind, payload = chance.choice(waiting)
         world.server.refuses.add(chosen)
+        if kind == FORGOTTEN:  # then nobody else hears of that wish
+            world.unheard |= set(json.loads(payload)["event_ids"])
         world.tell(f"the server refuses {chosen}")
 
 
@@ -375,7 +383,8 @@ async def roll_back(world: "World", device: Device, _: Step, __: random.Random) 
     while device.life is not None:
         device.kill("restored from a backup")
         await device.reaped()
-    device.person.judge(device.knows)
+    await asyncio.sleep(A_MOMENT)  # whoever had his answer before notes that now
+    device.person.judge(device.versions)
     held = {
         word
         for memory in world.server.memories.values()
@@ -409,7 +418,7 @@ async def calm(world: "World", device: Device) -> None:
     stays = device.owner or default
     for user in [*sorted(set(here) - {stays}), stays]:
         await _as_user(world, device, user)
-    device.person.judge(device.knows)
+    device.person.judge(device.versions)
 
 
 async def _as_user(world: "World", device: Device, user: str) -> None:

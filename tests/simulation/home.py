@@ -18,6 +18,7 @@ PAGES: Final = Path(".cursor", "skills", "memories")
 MARKER: Final = ".xiaobai-memory.json"
 STAND: Final = "select max(position), count(server_seq), (select max(seq) from cursors) from events"
 WAITS: Final = "select 1 from deliveries where state = 'pending' limit 1"
+NEWEST: Final = "select max(version) from written where sha256 = ?"
 BEARS: Final = "select 1 from written where sha256 = ? or label = ? limit 1"
 
 
@@ -95,15 +96,18 @@ class Home:
         """Whether anything here is still to be sent."""
         return any(self.asked(database, WAITS) for database, _ in self.profiles())
 
+    def versions(self, digest: str) -> Mapping[Path, int]:
+        """The newest version of this hash that has been taken in, by database."""
+        found: dict[Path, int] = {}
+        for database in self.databases():
+            with suppress(sqlite3.Error):
+                if (newest := self.asked(database, NEWEST, digest)[0][0]) is not None:
+                    found[database] = newest
+        return found
+
     def knows(self, digest: str) -> bool:
         """Whether a version of this hash has been taken in."""
-        for database in self.databases():
-            try:
-                if self.asked(database, "select 1 from written where sha256 = ? limit 1", digest):
-                    return True
-            except sqlite3.Error:
-                continue
-        return False
+        return bool(self.versions(digest))
 
     def unseen(self) -> str | None:
         """The memory file where nobody has taken it in yet."""

@@ -8,6 +8,7 @@ nobody was.
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 WORD: Final = re.compile(r"w\d+x")
@@ -35,9 +36,13 @@ class Fact:
 
 @dataclass
 class Save:
-    """One save of an editor: the hash of what it wrote, what it added and what it took away."""
+    """One save of an editor: the hash of what it wrote, what it added and what it took away.
+
+    `before`: by database, the newest version that had this hash already, as where a line is taken out again.
+    """
 
     digest: str = ""
+    before: Mapping[Path, int] = field(default_factory=dict)
     facts: list[Fact] = field(default_factory=list)
     taken: set[str] = field(default_factory=set)  # words
     removed: set[str] = field(default_factory=set)  # lines, by their first word

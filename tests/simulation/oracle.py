@@ -175,7 +175,7 @@ def _converged(world: "World", user: str, profile: Held) -> Iterator[str]:
             yield f"{profile.name}: {event_id} has number {row['server_seq']}, not {stored[event_id].server_seq}"
         compared = COMPARED if world.copied else (*COMPARED, *NUMBERED)
         different = [name for name in compared if row[name] != wire[name]]
-        taken = row["payload"] == "{}" and event_id in gone_here
+        taken = event_id in world.unheard or (row["payload"] == "{}" and event_id in gone_here)
         if different or (json.loads(row["payload"]) != wire["payload"] and not taken):
             yield f"{profile.name}: {event_id} differs from the server's in {different or 'its payload'}"
 
@@ -310,9 +310,12 @@ def _secret(world: "World") -> Iterator[str]:
 
 
 def refused(world: "World", profile: Held) -> set[str]:
-    """Events that the server will never take: they stand on their device alone."""
+    """Events that the server will never take, or that it was to hear a wish about: what they say is here alone."""
     stored = {event.event_id for _, memory in memories(world) for event in memory.events}
-    return profile.cloud() & world.server.refuses - stored
+    unheard = {
+        event_id for event_id in world.unheard & profile.events.keys() if profile.events[event_id]["payload"] != "{}"
+    }
+    return profile.cloud() & world.server.refuses - stored | unheard
 
 
 def _alike(world: "World", views: Views, held: list[Held]) -> Iterator[str]:

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from tests.simulation.ledger import Fact, Ledger, Save, words_of
 
 TORN_PAUSE: Final = 0.02  # seconds between two parts of a save in place; below what a stable read waits
 FOOTER: Final = footer("")
+Versions = Callable[[str], Mapping[Path, int]]  # as `Home.versions`
 
 
 def digest_of(data: bytes) -> str:
@@ -84,9 +85,9 @@ class Person:
         if words:
             save.facts.append(self._ledger.add(Fact(tuple(words), self.device, self.whose, step)))
 
-    async def save(self, change: Save, known: Callable[[str], bool], how: str) -> None:
-        """Write the buffer. `known` tells whether the program has taken in a version of that hash."""
-        unseen = self.judge(known)
+    async def save(self, change: Save, versions: Versions, how: str) -> None:
+        """Write the buffer."""
+        unseen = self.judge(versions)
         here = set(words_of(self.buffer))
         for fact in unseen:  # what the program never saw and the buffer still holds is saved again now
             if here >= set(fact.words):
@@ -94,6 +95,7 @@ class Person:
                 change.facts.append(fact)
         data = self.buffer.encode()
         change.digest = digest_of(data)
+        change.before = versions(change.digest)
         self.saves.append(change)
         self._ledger.taken |= change.taken
         self.saving = True
@@ -118,11 +120,11 @@ class Person:
                 self._saved(self.path)
                 await asyncio.sleep(TORN_PAUSE)
 
-    def judge(self, known: Callable[[str], bool]) -> list[Fact]:
+    def judge(self, versions: Versions) -> list[Fact]:
         """Which of the saves so far the program has seen; what the others brought."""
         unseen: list[Fact] = []
         for save in self.saves:
-            if known(save.digest):
+            if any(newest > save.before.get(database, 0) for database, newest in versions(save.digest).items()):
                 self._ledger.taken_in(self.device, save)
             else:
                 self._ledger.never_seen(self.device, save)

@@ -47,6 +47,7 @@ FOUND: Final = {
     15_417: "what an app was saving when a memory was taken off the device was acknowledged and went with it",
     7_032: "a line that a conflict left stayed on the device that had met it, after the late edit settled the conflict",
     8_298: "two logins of a newcomer at once made him two profiles",
+    17_783: "a file cut off was taken for an edit once it had been asked about for twenty versions",
     7_143: "an account without a document took in what another one's editor saved while the file changed hands",
     # the program was right in these, and the simulation was not
     149: "what an editor had open since before the first login was taken for the second account's",
@@ -70,6 +71,8 @@ FOUND: Final = {
     6_485: "an editor opened the next account's document, which the disk had kept from being noted as that",
     6_808: "the same",
     7_850: "the same",
+    16_388: "a line taken out again made a version that was known before, and was taken for seen by the program",
+    18_120: "an answer that came just before a home was restored was noted just after",
     2_504: "what a copy had recorded under the id of its original waits while that one speaks; the tail let it go on",
 }
 
@@ -102,6 +105,7 @@ FOUND_ASKING: Final = {
     5_469: "a line typed for one taken away reads as its edit, and goes with it when somebody else forgets that one",
     6_424: "the same, where the edit quotes the line: the program's own wish takes it",
     9_187: "the same",
+    18_530: "a wish that the server refuses is heard of by nobody else, and a copy of the home has the words",
     216: "archives follow what others wish to forget as a running program does; the simulation's tail did not",
 }
 

@@ -76,6 +76,7 @@ class World:
         self.is_asking = ASKING in plan.kinds
         self.at = 0  # the number of the step that was begun last
         self.copied = False  # whether two devices may have one session
+        self.unheard: set[str] = set()  # events that are to be forgotten, by a wish that the server refuses
         self._stood: dict[str, list[object]] = {}  # how each device was left by its last round
         self._under_way: set[asyncio.Task[None]] = set()
 
