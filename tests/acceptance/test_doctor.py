@@ -178,6 +178,11 @@ def unknown_name(home: Home) -> None:
     home.settings |= {"SUPABASE_URL": "https://nobody.invalid", "SUPABASE_KEY": "sb_publishable_do_not_show_me"}
 
 
+def test_nothing_that_a_memory_makes_is_open_to_others(home: Home) -> None:
+    home.json("remember", "记住这个：我喜欢火锅")
+    assert broken(home) == set()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 @pytest.mark.parametrize("breaking", [readable_database, open_folder, readable_session, readable_log])
 def test_what_others_may_read_is_named_and_the_hint_mends_it(home: Home, breaking: Break) -> None:

@@ -31,7 +31,7 @@ class Noted:
     def begin(self, root: Path, name: str, base: Base) -> None:
         """Say which records the sessions of a hand's page are, or become, before there are."""
         path = self._path(root, name)
-        make_private_folder(path.parent)
+        self._make_folder(path.parent)
         _write(path, written=read_json(path).get("written", []), begun=_told(base))
 
     def note(self, root: Path, name: str, base: Base, *, stands: str | None = None, sure: bool = False) -> None:
@@ -43,7 +43,7 @@ class Noted:
         known = {} if sure else read_json(path)
         written = known.get("written", [])
         before = [told for told in written if stands is not None and told.get("text") == stands] or written[:IN_DOUBT]
-        make_private_folder(path.parent)
+        self._make_folder(path.parent)
         _write(path, written=[_told(base), *before], begun=known.get("begun"))
 
     def names(self, root: Path) -> list[str]:
@@ -59,7 +59,7 @@ class Noted:
 
     def note_place(self, root: Path, project_path: str | None) -> None:
         path = self._path(root, "place")
-        make_private_folder(path.parent)
+        self._make_folder(path.parent)
         write_text(path, json.dumps({"root": str(root), "project_path": project_path}, ensure_ascii=False))
 
     def places(self) -> Iterator[tuple[Path, str | None]]:
@@ -69,6 +69,10 @@ class Noted:
             root, project = told.get("root"), told.get("project_path")
             if isinstance(root, str):
                 yield Path(root), project if isinstance(project, str) else None
+
+    def _make_folder(self, path: Path) -> None:
+        make_private_folder(self._folder)  # as a parent alone it would be open to others
+        make_private_folder(path)
 
     def _path(self, root: Path, name: str) -> Path:
         return self._folder / hashlib.sha256(str(root).encode()).hexdigest()[:16] / f"{name}.json"
