@@ -20,6 +20,7 @@ from bridge.rpc.guard import Parent
 from sync.app import Role, open_app
 from sync.clock import SystemClock
 from sync.cloud.memory import MemoryCloud, MemoryServer
+from sync.sections import DailySettings
 from sync.settings import Settings
 from tests.contract.rpc_peers import End, ProcessEnd
 from tests.hostile.calls import PERSON, frame
@@ -157,7 +158,11 @@ async def in_memory(
     """A sidecar with an account on the twin of the cloud, logged in. `server`: one that several devices share."""
     server = server or one_person()
     settings = Settings(
-        data_dir=folder / "data", memory_file=folder / "memory.md", token_store="file", device_id=device
+        data_dir=folder / "data",
+        memory_file=folder / "memory.md",
+        token_store="file",
+        device_id=device,
+        daily=DailySettings(home=folder / "home"),
     )
 
     @asynccontextmanager

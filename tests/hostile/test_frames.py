@@ -25,6 +25,17 @@ async def test_every_hostile_frame_gets_the_right_answer_and_the_next_call_is_an
     await FRAMES.probe(tmp_path)
 
 
+async def test_whoever_attacks_keeps_his_own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, attacked = tmp_path / "home", tmp_path / "attacked"
+    home.mkdir()
+    attacked.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    async with in_memory(attacked) as line:
+        await line.ask("daily/add", summary={"topic": "我喜欢火锅"})
+    assert list(attacked.rglob("daily/*.md"))
+    assert list(home.iterdir()) == []
+
+
 async def test_the_real_program_withstands_them_in_both_framings_and_says_nothing_but_protocol(tmp_path: Path) -> None:
     await PROCESS.probe(tmp_path)
 
