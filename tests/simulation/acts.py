@@ -380,10 +380,12 @@ async def roll_back(world: "World", device: Device, _: Step, __: random.Random) 
     if device.backup is None or device.person.saving:
         return
     step, folder = device.backup
-    while device.life is not None:
+    while True:
         device.kill("restored from a backup")
         await device.reaped()
-    await asyncio.sleep(A_MOMENT)  # whoever had his answer before notes that now
+        await asyncio.sleep(A_MOMENT)  # whoever had his answer before notes that now
+        if device.life is None:  # else somebody has started it meanwhile, and nobody restores under a living program
+            break
     device.person.judge(device.versions)
     held = {
         word

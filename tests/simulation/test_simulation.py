@@ -73,6 +73,7 @@ FOUND: Final = {
     7_850: "the same",
     16_388: "a line taken out again made a version that was known before, and was taken for seen by the program",
     18_120: "an answer that came just before a home was restored was noted just after",
+    23_007: "somebody started the program while its home was being restored, and it lived on over what was no more",
     2_504: "what a copy had recorded under the id of its original waits while that one speaks; the tail let it go on",
 }
 
