@@ -155,7 +155,7 @@ class App:
         outbox = await self.log.outbox()
         cloud = await self.replicator.status() if self.replicator else CloudStatus(CloudState.OFF, None, None, Cursor())
         account = await self.account.state()
-        warnings = [*self.start_warnings, *switch.parked(self.profile), *sorted(self.document.notices)]
+        warnings = [*self.start_warnings, *switch.parked(self.profile), *sorted(await self.document.warnings())]
         warnings += [self.account.warning] if self.account.warning else []
         return Status(
             account=account,

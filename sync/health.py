@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import platform
+import shlex
 import shutil
 import socket
 import sqlite3
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from sync.clock import Clock
 from sync.cloud.account import Account
@@ -30,6 +31,7 @@ from sync.db.migrate import APPLICATION_ID, known
 from sync.document.app_cache import read_content
 from sync.document.memory_file import MemoryFile
 from sync.document.parse import parse
+from sync.document.remarks import ANSWERED, LASTING
 from sync.document.rescan import is_behind
 from sync.document.watcher import Watcher
 from sync.errors import AlreadyRunning, DocumentUntouchable, StorageError, XiaobaiError
@@ -122,7 +124,7 @@ def _private(settings: Settings) -> Check:
     if not open_to_others:
         return Check("permissions", ok=True, found="only this user can read database, session and logs")
     shown = [f"{path} ({path.stat().st_mode & 0o777:o})" for path in open_to_others[:SHOWN]]
-    hint = f"chmod -R go= {quote(str(settings.data_dir), safe='/')}"
+    hint = f"chmod -R go= {shlex.quote(str(settings.data_dir))}"
     return Check("permissions", ok=False, found=f"others may enter or read: {', '.join(shown)}", hint=hint)
 
 
@@ -333,11 +335,15 @@ async def _rules(events: Log, redactor: Redactor) -> Check:
 
 async def _document(document: MemoryFile) -> Check:
     try:
-        notices = sorted(await document.doubts())
+        notices = await document.doubts()
     except StorageError as error:
         return Check("document", ok=False, found=error.message, hint=error.hint)
-    hint = "Answer with `xiaobai-memory resolve accept` or `resolve restore`; the README explains each warning."
-    return Check("document", ok=not notices, found=", ".join(notices) or "file and log agree", hint=hint)
+    if not notices:
+        return Check("document", ok=True, found="file and log agree")
+    hint = "The README explains each warning."
+    if notices & ANSWERED:
+        hint = f"Answer with `xiaobai-memory resolve accept` or `resolve restore`. {hint}"
+    return Check("document", ok=None if notices <= LASTING else False, found=", ".join(sorted(notices)), hint=hint)
 
 
 async def _quarantine(events: Log) -> Check:

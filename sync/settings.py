@@ -256,10 +256,10 @@ def _told(error: msgspec.ValidationError, model: type[Section]) -> SettingsError
 def _is_acceptable(address: str) -> bool:
     try:
         parts = urlsplit(address)
-        host = parts.hostname
+        host, port = parts.hostname, parts.port  # a port is looked at when it is asked for
     except ValueError:
         return False
-    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and host in THIS_MACHINE))
+    return bool(host) and port != 0 and (parts.scheme == "https" or (parts.scheme == "http" and host in THIS_MACHINE))
 
 
 def _is_text(path: str) -> bool:

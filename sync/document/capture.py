@@ -27,6 +27,7 @@ RESTORED: Final = "document_restored"
 
 # A summary shows 100 characters at most; a secret that begins among them is recognised well before this.
 SUMMARY_WINDOW: Final = 8_000
+LARGEST_ENTRY: Final = EVENT_BYTES - 4096  # bytes of an entry as JSON; the rest of its event is ids and a section
 MESSAGE_PART: Final = 12_000  # characters of a stored original in one event: below 60 KiB in any script
 
 
@@ -200,6 +201,11 @@ def applied(snapshot: Snapshot, events: Sequence[Event]) -> Snapshot:
     return snapshot
 
 
+def is_large(text: str) -> bool:
+    """Whether a redacted text is too large for an event: such a line is this device's alone."""
+    return len(text) > LARGEST_ENTRY // 6 and len(msgspec.json.encode(text)) > LARGEST_ENTRY
+
+
 def operation_drafts(
     operations: Iterable[Operation], redactor: Redactor, origin: Origin
 ) -> tuple[list[Draft], list[str]]:
@@ -212,7 +218,7 @@ def operation_drafts(
     for operation in operations:
         kind, value = _described(operation, redactor)
         payload = redactor.payload(value)
-        if len(msgspec.json.encode(payload.value)) > EVENT_BYTES:
+        if is_large(str(payload.value.get("text", ""))) or len(msgspec.json.encode(payload.value)) > EVENT_BYTES:
             too_large.append(operation.entry_id)
         else:
             drafts.append(Draft(type=kind, payload=payload, origin=origin))

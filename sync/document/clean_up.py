@@ -50,6 +50,8 @@ class OldDay:
 
 def old_days(snapshot: Snapshot, today: date, keep_days: int, said: Said) -> list[OldDay]:
     """The days more than `keep_days` before today with something to fold, the oldest first; at most `MOST_DAYS`."""
+    if keep_days >= today.toordinal():
+        return []  # no day of any calendar is that old
     last = today - timedelta(days=keep_days)
     found: dict[date, list[Entry]] = {}
     entries = snapshot.entries

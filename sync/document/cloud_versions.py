@@ -61,7 +61,7 @@ class CloudVersions(Ledger):
         """
         document = await self._as_typed(text)
         if document.is_blank:
-            return Edited((), 0, "")  # nothing was written, so nothing is lost when ours takes its place
+            return Edited((), "")  # nothing was written, so nothing is lost when ours takes its place
         edited = await self._edited(lambda connection: self._taken_in(connection, document, meant=meant))
         self._asked_about = text if edited is None else ""
         return edited
@@ -91,12 +91,12 @@ class CloudVersions(Ledger):
         if base is not None and not meant and is_suspicious(ring[-1], document, base):
             return None
         planned = plan(base, current, document, self._new_id)
-        too_large = self._record(connection, planned, base, Origin.IMPORTED)
+        self._record(connection, planned, base, Origin.IMPORTED)
         if planned.operations:
             merged = folded(start(current, self._clock), planned.operations)
             self._append(connection, self._finished(connection, merged, current), "cloud")
         self._put(connection, planned.observed, "hand")
-        return Edited(planned.operations, too_large, sha256_of(document))
+        return Edited(planned.operations, sha256_of(document))
 
     async def _as_typed(self, text: str) -> Document:
         """The cloud's text with our values in the place of our placeholders: those last sent, then those of today."""

@@ -76,7 +76,7 @@ class Deed:
 
 
 class Said(msgspec.Struct):
-    """What an entry event of any writer may say; see `sync.document.shared_drafts` for what ours do."""
+    """What an entry event of any writer may say; see `sync.document.hand.shared_drafts` for what ours do."""
 
     entry_id: str = ""
     section: list[str] = []

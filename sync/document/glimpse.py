@@ -28,7 +28,7 @@ from sync.document.others import (
     digests,
     hidden_devices,
 )
-from sync.document.parse import parse
+from sync.document.parse import parse_own
 from sync.document.prompt import compose
 from sync.errors import XiaobaiError
 from sync.files import probe, sha256
@@ -83,7 +83,7 @@ class Glimpse:
             return None
         ids = tuple(msgspec.json.decode(row["entry_ids"], type=list[str]))
         pending = [event_of_row(found) for found in connection.execute(_PENDING, (self.device_id, EXCHANGE))]
-        document = applied(Snapshot(parse(zlib.decompress(row["bytes"])), ids), pending).document
+        document = applied(Snapshot(parse_own(zlib.decompress(row["bytes"])), ids), pending).document
         others = self._others(connection) if scope == "user" and self.other_devices else ()
         digest = render_digest(others) if others else ""
         content, omitted = compose(document.text, digest, max_chars)

@@ -12,12 +12,11 @@ from typing import Any
 import msgspec
 
 from sync.document.canonical import TEMPLATE
-from sync.document.capture import ADDED, EDITED, REMOVED
+from sync.document.capture import ADDED, EDITED, REMOVED, is_large
 from sync.document.deeds import MOVED, SECTION_ADDED, SECTION_REMOVED, hashed, sound_section
 from sync.document.entry_fold import Line
 from sync.document.labels import parse_day
 from sync.document.model import EntryAdded, EntryEdited, EntryRemoved, Kind, Operation, Plan, Section, Snapshot
-from sync.document.overlay import is_large
 from sync.document.shared import SharedFold
 from sync.document.template import QUESTION, RECORDS
 from sync.log.model import EVENT_BYTES, Draft, Origin
@@ -26,14 +25,13 @@ from sync.redaction import Redactor
 
 def shared_drafts(
     planned: Plan, base: Snapshot | None, fold: SharedFold, redactor: Redactor, origin: Origin
-) -> tuple[list[Draft], list[str]]:
-    """Drafts in document order, and the ids of entries too large for an event.
+) -> list[Draft]:
+    """Drafts in document order; what is too large for an event stays this device's alone.
 
     `base` is what the editor had loaded, None where nobody knows: then nothing was moved or taken away. Additions of an
     import do not say `shared`: whoever imports a copy of the document has not seen the shared one.
     """
     drafts: list[Draft] = []
-    too_large: list[str] = []
     stands = _Standing(planned.snapshot)
     for operation in planned.operations:
         kind, value = _told(operation, stands, fold.line(operation.entry_id), redactor)
@@ -41,7 +39,6 @@ def shared_drafts(
             value["shared"] = True
         payload = redactor.payload(value)
         if is_large(str(payload.value.get("text", ""))):
-            too_large.append(operation.entry_id)
             continue
         if len(msgspec.json.encode(payload.value)) > EVENT_BYTES:
             payload = redactor.payload({name: given for name, given in value.items() if name != "base"})
@@ -53,7 +50,7 @@ def shared_drafts(
     drafts += [
         Draft(type=kind, payload=redactor.payload({**value, "shared": True}), origin=origin) for kind, value in arranged
     ]
-    return drafts, too_large
+    return drafts
 
 
 class _Standing:

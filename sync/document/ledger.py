@@ -6,7 +6,7 @@ watermark stands in the newest version, as it was typed; what comes after it was
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import Final, TypeVar
@@ -49,15 +49,15 @@ RULES: Final = "redaction.rules"  # the rules of redaction that the whole log wa
 
 T = TypeVar("T")
 
+LAST: Final = ""  # behind which no entry stands
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """What an edit came to: its operations, how many entries were too large for an event, the hash of the result."""
+    """What an edit came to: its operations, and the hash of the result."""
 
     operations: tuple[Operation, ...]
-    too_large: int
     sha256: str
 
 
@@ -208,15 +208,14 @@ class Ledger:
             self._append(connection, plan(current, current, document, self._new_id).observed, "hand")
             self._append(connection, self._finished(connection, current.snapshot, current), "restored")
 
-    def _record(self, connection: Connection, planned: Plan, base: Version | None, origin: Origin) -> int:
-        """Record what can be an event; how many entries were too large to be one (they stay in the file)."""
+    def _record(self, connection: Connection, planned: Plan, base: Version | None, origin: Origin) -> None:
+        """Record what can be an event; an entry that is too large to be one stays in the file."""
         if self._sharing is not None:
-            drafts, too_large = self._sharing.drafts(connection, planned, base, origin)
+            drafts = self._sharing.drafts(connection, planned, base, origin)
         else:
-            drafts, too_large = operation_drafts(planned.operations, self._redactor, origin)
+            drafts, _ = operation_drafts(planned.operations, self._redactor, origin)
         if drafts:
             self._record_here(connection, drafts)
-        return len(too_large)
 
     def _record_here(self, connection: Connection, drafts: Sequence[Draft]) -> None:
         """Record what the next version says in its own words. The caller has followed the log in this transaction."""
@@ -247,6 +246,15 @@ def start(current: Version | None, clock: Clock) -> Snapshot:
     return current.snapshot if current else Snapshot(parse(template(time_label(clock.now()))))
 
 
+def _edited(snapshot: Snapshot, edit: EntryEdited) -> Snapshot:
+    """The entry with its new text; where it stands in another section now, as the last one there."""
+    (entry,) = (entry for entry in snapshot.entries if entry.entry_id == edit.entry_id)
+    if entry.section == edit.section:
+        return edit_entry(snapshot, edit.entry_id, edit.text)
+    there = replace(entry, text=edit.text, section=edit.section)
+    return insert_entry(remove_entry(snapshot, edit.entry_id), there, LAST)
+
+
 def folded(snapshot: Snapshot, operations: Sequence[Operation]) -> Snapshot:
     """Operations of another surface applied to this one; what is gone here and edited there comes back."""
     for operation in operations:
@@ -256,7 +264,7 @@ def folded(snapshot: Snapshot, operations: Sequence[Operation]) -> Snapshot:
                 entry = Entry(operation.entry_id, operation.text, operation.section)
                 snapshot = insert_entry(snapshot, entry, operation.after)
             case EntryEdited() if here:
-                snapshot = edit_entry(snapshot, operation.entry_id, operation.text)
+                snapshot = _edited(snapshot, operation)
             case EntryEdited():
                 snapshot = insert_entry(snapshot, Entry(operation.entry_id, operation.text, operation.section), None)
             case EntryRemoved() if here:

@@ -15,7 +15,7 @@ Decisions
 import asyncio
 import logging
 from dataclasses import dataclass
-from enum import Enum, StrEnum
+from enum import Enum
 from pathlib import Path
 from typing import Final, Literal
 
@@ -30,6 +30,7 @@ from sync.document.model import Document, Version, encode
 from sync.document.neighbours import Neighbour, Neighbours, park
 from sync.document.parse import parse
 from sync.document.past import Past
+from sync.document.remarks import ANSWERED, QUESTIONS, Notice, remarks
 from sync.document.sharing import Sharing
 from sync.document.surface import Sleep, stable_read
 from sync.document.versions import DocumentView, Versions
@@ -42,23 +43,6 @@ from sync.sections import DocumentSettings
 ATTEMPTS: Final = 5  # rounds against an editor that saves at the same moment; the next event starts over
 
 log = logging.getLogger(__name__)
-
-
-class Notice(StrEnum):
-    """What `status` says about the file."""
-
-    MASS_DELETE = "suspicious_mass_delete"
-    MISSING = "document_missing"
-    UNTOUCHABLE = "document_untouchable"
-    NOT_UTF8 = "document_not_utf8"
-    LARGE_ENTRY = "entry_too_large"
-    APP_CACHE = "app_cache_unreadable"
-    STRANGER = "document_of_another_account"
-    CLOUD_MASS_DELETE = "cloud_mass_delete"
-    CLOUD_UNREADABLE = "cloud_document_unreadable"
-
-
-QUESTIONS: Final = frozenset({Notice.MISSING, Notice.MASS_DELETE, Notice.UNTOUCHABLE})  # asked anew at each look
 
 
 class _May(Enum):
@@ -106,9 +90,13 @@ class MemoryFile:
         self._app_cache, self._write_back, self._neighbours = beside.app_cache, beside.write_back, beside.neighbours
         self.aside = Aside(path, beside.parked, self.versions, self._stranger)
         self._cached = CacheRing(events, clock=clock, keep=options.keep_versions)
-        self._keep_days, self._sleep = options.keep_days, sleep
+        self._keep_days, self._redactor, self._sleep = options.keep_days, redactor.for_leaving(), sleep
         self._turn = asyncio.Lock()
         self._looked: Stamp | None = None
+        self._remarked: tuple[str | None, frozenset[Notice]] = (
+            None,
+            frozenset(),
+        )  # of which version what is to be said
 
     @property
     def looked_at(self) -> bool:
@@ -119,16 +107,24 @@ class MemoryFile:
         """The newest known document, whether or not the file has it yet."""
         return await self.versions.view()
 
+    async def warnings(self) -> set[Notice]:
+        """What was noted of the file, and what is to be said of the newest version."""
+        current = await self.versions.newest()
+        if current is not None and self._remarked[0] != current.sha256:
+            self._remarked = current.sha256, await asyncio.to_thread(remarks, current, self._redactor)
+        return self.notices | (self._remarked[1] if current else frozenset())
+
     async def doubts(self) -> set[Notice]:
-        """What a person would be asked about the file as it stands, and what was noted; changes nothing."""
-        disk = await stable_read(self.path, self._sleep)
+        """What a person would be asked about the file as it stands, and the warnings; changes nothing."""
+        warnings = await self.warnings()
+        disk = await stable_read(self.path, self._sleep, known=self._remarked[0])
+        if disk is not None and disk.sha256 == self._remarked[0]:
+            return warnings
         try:
             lost = await self.versions.is_lost(parse(disk.data) if disk else None)
         except DocumentUntouchable:
-            return self.notices | {Notice.UNTOUCHABLE}
-        if not lost:
-            return set(self.notices)
-        return self.notices | {Notice.MISSING if disk is None else Notice.MASS_DELETE}
+            return warnings | {Notice.UNTOUCHABLE}
+        return warnings | ({Notice.MISSING if disk is None else Notice.MASS_DELETE} if lost else set())
 
     async def settle(self, *, only: str | None = None) -> None:
         """Bring file, versions and log together. Raises StorageError; an untouchable file is only noted.
@@ -156,7 +152,6 @@ class MemoryFile:
         async with self._turn:
             await self._settle()  # what is on disk comes first: the app's text is merged with it
             edited = await self.versions.save(document, base_sha256, meant=meant)
-            self._note_large(edited)
             await self._settle()
         return edited
 
@@ -173,7 +168,6 @@ class MemoryFile:
             if edited is None:
                 self.notices.add(Notice.CLOUD_MASS_DELETE)
                 return False
-            self._note_large(edited)
             await self._settle()
         return True
 
@@ -182,7 +176,6 @@ class MemoryFile:
         async with self._turn:
             await self._settle()
             edited = await self.versions.restore(digest)
-            self._note_large(edited)
             if Notice.MASS_DELETE in self.notices:  # this says what was meant: the older version
                 await self._put_back()
             await self._settle()
@@ -196,7 +189,7 @@ class MemoryFile:
         """
         async with self._turn:
             await self._settle()  # the file may have changed since the question: nothing else is answered
-            if not self.notices & {Notice.MASS_DELETE, Notice.MISSING, Notice.CLOUD_MASS_DELETE}:
+            if not self.notices & ANSWERED:
                 return None
             edited = None
             if Notice.CLOUD_MASS_DELETE in self.notices:
@@ -272,13 +265,8 @@ class MemoryFile:
             await asyncio.to_thread(park, stranger.parked, disk.data)
             self.notices.add(Notice.STRANGER)
             return _May.REPLACE, None
-        self.notices.discard(Notice.NOT_UTF8)
-        if document.encoding != "utf-8":
-            self.notices.add(Notice.NOT_UTF8)  # it is read, and written in its own encoding
-        edited = await self.versions.take_in(disk.sha256, document)
-        if edited is None:
+        if await self.versions.take_in(disk.sha256, document) is None:
             return await _may_with_a_loss(document, self.versions)
-        self._note_large(edited)
         return _May.WRITE, None
 
     async def _stranger(self, document: Document) -> Neighbour | None:
@@ -307,8 +295,7 @@ class MemoryFile:
             self.notices.add(Notice.STRANGER)
             return None
         file_first = not self.looked_at and self.path.exists()
-        edited = await self.versions.take_in_app_cache(sha256(content), document, file_first=file_first)
-        self._note_large(edited)
+        await self.versions.take_in_app_cache(sha256(content), document, file_first=file_first)
         return content
 
     async def _fill_app_cache(self, cached: bytes) -> None:
@@ -329,10 +316,6 @@ class MemoryFile:
         data, expected = encode(current.snapshot.document), disk.sha256 if disk else None
         self._looked = await self.aside.after(asyncio.to_thread(compare_and_swap, self.path, expected, data))
         await self.versions.seen_on_disk(current)
-
-    def _note_large(self, edited: Edited | None) -> None:
-        if edited is not None and edited.too_large:
-            self.notices.add(Notice.LARGE_ENTRY)
 
 
 async def _may_with_a_loss(document: Document, versions: Versions) -> tuple[_May, Notice | None]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync.document.model import Document
-from sync.document.parse import parse
+from sync.document.parse import parse_own
 from sync.document.strangers import Marks, is_of_either, named_by_marks, told_by_lines
 from sync.errors import XiaobaiError
 from sync.files import make_private_folder, sha256, write_private
@@ -61,7 +61,7 @@ class Neighbours:
 
     def _lines(self, database: Path) -> frozenset[str]:
         rows = self._select(database, "select bytes from written order by version desc limit ?", MOST_VERSIONS)
-        documents = (parse(zlib.decompress(data)) for (data,) in rows)
+        documents = (parse_own(zlib.decompress(data)) for (data,) in rows)
         return frozenset(entry.text for document in documents for entry in document.entries)
 
     def _select(self, database: Path, statement: str, *given: int) -> list[tuple[Any, ...]]:

@@ -77,8 +77,8 @@ def digests(said: Sequence[Event], by_hand: Sequence[Event], about: Mapping[str,
     lines: dict[str, list[DigestLine]] = {}
     edited: dict[WhoseEntry, str] = {}
     removed: set[WhoseEntry] = set()
-    newest_first = sorted((*said, *by_hand), key=lambda event: (event.hlc, event.replica_id, event.replica_seq))
-    for event in reversed(newest_first):
+    everything = sorted((*said, *by_hand), key=lambda event: (event.hlc, event.replica_id, event.replica_seq))
+    for event in reversed(everything):
         for entry_id, text, origin, weight in _entries(event, edited, removed):
             meant = ((event.device_id, entry_id), (SHARED, entry_id))
             if removed.isdisjoint(meant):

@@ -12,15 +12,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-import msgspec
-
+from sync.document.capture import is_large
 from sync.document.deeds import sound_section
 from sync.document.model import Block, Document, Encoding, Entry, Kind, Section, Snapshot
 from sync.document.shared import SharedFold
 from sync.document.template import TITLE
-from sync.log.model import EVENT_BYTES
 
-LARGEST_ENTRY: Final = EVENT_BYTES - 4096  # bytes of an entry as JSON; the rest of its event is ids and a section
 _PLACEHOLDER: Final = re.compile(r"\[[^\[\]]{1,20}\]")
 
 Clean = Callable[[str], str]
@@ -90,11 +87,6 @@ def as_typed(raw: str, said: str, clean: Clean) -> str:
     values = _hidden(raw, cleaned)
     restored = _PLACEHOLDER.sub(lambda match: values[match[0]].pop(0) if values.get(match[0]) else match[0], said)
     return restored if clean(restored) == said else said
-
-
-def is_large(text: str) -> bool:
-    """Whether a redacted text is too large for an event: such a line is this device's alone."""
-    return len(text) > LARGEST_ENTRY // 6 and len(msgspec.json.encode(text)) > LARGEST_ENTRY
 
 
 def _hidden(raw: str, cleaned: str) -> dict[str, list[str]]:

@@ -44,9 +44,30 @@ def parse(data: bytes) -> Document:
     return document
 
 
+def parse_own(data: bytes) -> Document:
+    """The document in bytes that `encode` made: of any size, for what was recorded must be read again whatever it is.
+
+    Refused, it could not even be made smaller. What is not UTF-8 is GB18030, by whichever way it may look damaged.
+    """
+    encoding: Encoding = "utf-8"
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError:
+        encoding = "gb18030"
+        text = data.decode(encoding)
+    return parse_text(text.removeprefix(BOM), encoding=encoding, bom=text.startswith(BOM))
+
+
 def parse_text(text: str, *, encoding: Encoding = "utf-8", bom: bool = False) -> Document:
     """The document in a text; any text is one."""
     return Document(outline(_blocks(lines_of(text))), encoding, bom)
+
+
+def in_form_of(document: Document, other: Document) -> Document:
+    """With another one's encoding, byte order mark and line endings: who shows a text in a window loses them."""
+    crlf = other.newline == "\r\n" and document.newline != other.newline
+    text = document.text.replace("\r\n", "\n").replace("\n", "\r\n") if crlf else document.text
+    return parse_text(text, encoding=other.encoding, bom=other.bom)
 
 
 def outline(blocks: Iterable[Block]) -> tuple[Block, ...]:

@@ -95,11 +95,11 @@ def is_suspicious(
     before, after = len(seen.ids), len(disk.entries)
     if before - after >= SHRUNK_ENTRIES and before - after > before * SHRUNK_SHARE:
         return True
-    return any(_is_cut_off(document, disk) for document in (seen.document, *(one.snapshot.document for one in written)))
+    return any(is_cut_off(document, disk) for document in (seen.document, *(one.snapshot.document for one in written)))
 
 
-def _is_cut_off(seen: Document, disk: Document) -> bool:
-    """Whether the file is the beginning of what was seen, and what is missing is more than the footer."""
+def is_cut_off(seen: Document, disk: Document) -> bool:
+    """Whether `disk` is the beginning of what was seen, and what is missing is more than the footer."""
     if seen.label is None or disk.label is not None or not seen.text.startswith(disk.text):
         return False
     whole = [entry.text for entry in seen.entries]

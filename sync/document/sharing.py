@@ -87,9 +87,7 @@ class Sharing:
             log_store.set_watermark(connection, ORDERED, self._order, self._clock)
             return self._shown(fold, local)
 
-    def drafts(
-        self, connection: Connection, planned: Plan, base: Version | None, origin: Origin
-    ) -> tuple[list[Draft], list[str]]:
+    def drafts(self, connection: Connection, planned: Plan, base: Version | None, origin: Origin) -> list[Draft]:
         """What a hand did, ready to record."""
         with self._guard:
             fold = self._level(connection)

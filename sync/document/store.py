@@ -12,7 +12,7 @@ from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, 
 from sync.clock import Clock, timestamp
 from sync.db.tables import captured, events, written
 from sync.document.model import Snapshot, Version, encode
-from sync.document.parse import parse
+from sync.document.parse import parse_own
 from sync.log.model import Event, Recorded
 
 FILE: Final = "file"  # the memory file
@@ -214,4 +214,4 @@ def _version(row: RowMapping) -> Version:
 @lru_cache(maxsize=4)
 def _snapshot(data: bytes, entry_ids: str) -> Snapshot:
     """A row's content, parsed. One settling asks for the newest version several times; the content is its own key."""
-    return Snapshot(parse(zlib.decompress(data)), tuple(msgspec.json.decode(entry_ids, type=list[str])))
+    return Snapshot(parse_own(zlib.decompress(data)), tuple(msgspec.json.decode(entry_ids, type=list[str])))

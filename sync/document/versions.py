@@ -24,7 +24,8 @@ from sync.document.model import (
     Version,
     encode,
 )
-from sync.document.plan import choose_base, is_suspicious, plan
+from sync.document.parse import in_form_of
+from sync.document.plan import choose_base, is_cut_off, is_suspicious, plan
 from sync.errors import InvalidInput
 from sync.files import sha256
 from sync.log import store as log_store
@@ -202,19 +203,19 @@ class Versions(Ledger):
         unknown = not ring or _older_than_all(document, ring)
         base = current if meant else None if unknown else choose_base(document, ring)
         if base is not None and base.sha256 == digest:
-            return Edited((), 0, digest)  # an older version of ours: nothing was typed
+            return Edited((), digest)  # an older version of ours: nothing was typed
         if current and not unknown and not meant and is_suspicious(current, document, base, written=written):
             return None
         planned = plan(base, current, document, self._new_id)
         origin = Origin.IMPORTED if known is None else Origin.USER
-        too_large = self._record(connection, planned, base, origin)
+        self._record(connection, planned, base, origin)
         seen = self._append(connection, planned.observed, "hand")
         self._seen_on_disk(connection, seen)
         if planned.must_write or self._sharing is not None:
             finished = self._finished(connection, planned.snapshot, current)
             if finished.document != planned.observed.document:
                 seen = self._append(connection, finished, "merged")
-        return Edited(planned.operations, too_large, seen.sha256)
+        return Edited(planned.operations, seen.sha256)
 
     def _record_save(
         self, connection: Connection, document: Document, base_sha256: str | None, meant: bool
@@ -223,10 +224,12 @@ class Versions(Ledger):
         base = self._base_of_save(connection, document, base_sha256)
         if current is not None and base is not None and not meant and is_suspicious(current, document, base):
             return None
+        if (known := base or current) is not None:
+            document = in_form_of(document, known.snapshot.document)
         planned = plan(base, current, document, self._new_id)
-        too_large = self._record(connection, planned, base, Origin.USER)
+        self._record(connection, planned, base, Origin.USER)
         version = self._append(connection, self._finished(connection, planned.snapshot, current), "saved")
-        return Edited(planned.operations, too_large, version.sha256)
+        return Edited(planned.operations, version.sha256)
 
     def _record_restore(self, connection: Connection, digest: str) -> Edited | None:
         wanted = store.find(connection, store.FILE, digest)
@@ -236,27 +239,33 @@ class Versions(Ledger):
         planned = plan(current, current, wanted.snapshot.document, self._new_id)
         told = self._redactor.payload({"sha256": digest, "operations": len(planned.operations)})
         self._log.record_in(connection, [Draft(type=RESTORED, payload=told, origin=Origin.USER)])
-        too_large = self._record(connection, planned, current, Origin.USER)
+        self._record(connection, planned, current, Origin.USER)
         version = self._append(connection, self._finished(connection, planned.snapshot, current), "restored")
-        return Edited(planned.operations, too_large, version.sha256)
+        return Edited(planned.operations, version.sha256)
 
     def _record_app(
         self, connection: Connection, digest: str, document: Document, *, file_first: bool
     ) -> Edited | None:
+        """A cache that has lost its lines deletes nothing; but what is new in it was said, and is the next base."""
         known = store.newest(connection, store.APP_CACHE)
-        if known is not None and (known.sha256 == digest or is_suspicious(known, document)):
+        if known is not None and known.sha256 == digest:
             return None
+        shrunk = known is not None and is_suspicious(known, document)
+        if known is not None and is_cut_off(known.snapshot.document, document):
+            return None  # its last line may be half a line
         if known is None and file_first and store.newest(connection, store.FILE) is None:
             return None  # the file comes first; the cache is compared with it by the next call
         current = self._followed(connection)
         ring = store.candidates(connection, store.APP_CACHE, digest, document.label)
-        planned = plan(choose_base(document, ring), current, document, self._new_id)
-        too_large = self._record(connection, planned, None, Origin.IMPORTED if known is None else Origin.USER)
+        planned = plan(None if shrunk else choose_base(document, ring), current, document, self._new_id)
+        if shrunk and not planned.operations:
+            return None
+        self._record(connection, planned, None, Origin.IMPORTED if known is None else Origin.USER)
         if planned.operations:
             merged = folded(start(current, self._clock), planned.operations)
             self._append(connection, self._finished(connection, merged, current), "app_cache")
         store.append(connection, store.APP_CACHE, planned.observed, "hand", self._clock, self._keep)
-        return Edited(planned.operations, too_large, digest)
+        return Edited(planned.operations, digest)
 
     # --- parts of them ---------------------------------------------------------------------------------------
 

@@ -29,8 +29,8 @@ Break = Callable[[Home], None]
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    """One with a memory in it."""
-    home = Home(tmp_path / "a")
+    """One with a memory in it, in a folder whose name a shell does not take as it is."""
+    home = Home(tmp_path / "小白 a")
     home.json("update", "旧的", "好的")
     home.json("status")
     assert home.file.exists()
@@ -223,6 +223,14 @@ def test_what_is_broken_is_named(home: Home, breaking: Break, named: set[str], w
     assert done.returncode == 1
     assert words in done.stdout
     assert "do_not_show_me" not in done.stdout + done.stderr
+
+
+def test_a_file_in_its_own_encoding_is_worth_a_word_and_no_fault(home: Home) -> None:
+    home.file.write_bytes(home.file.read_text("utf-8").encode("gb18030"))
+    home.json("status")
+    check = examined(home)["document"]
+    assert check["ok"] is None
+    assert check["found"] == "document_not_utf8"
 
 
 def test_a_legacy_anon_key_is_accepted_with_a_hint(home: Home) -> None:

@@ -163,7 +163,7 @@ def _edited() -> Edited:
         EntryEdited("ent_b", "- 茶", "- 绿茶", SECTION),
         EntryRemoved("ent_c", "- 咖啡", SECTION),
     )
-    return Edited(operations, 0, SHA)
+    return Edited(operations, SHA)
 
 
 def _loaded() -> Loaded:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from sync.document.memory_file import Notice
 from sync.document.model import Block, Document, Entry, Plan, Snapshot, Version
 from sync.document.parse import MAX_BYTES, parse
 from sync.document.plan import plan
+from sync.document.remarks import Notice
 from sync.document.render import render
 from sync.errors import DocumentUntouchable
 from tests.hostile.campaign import Campaign, Case, Cases

@@ -9,7 +9,7 @@ import pytest
 
 from sync.document import store
 from sync.document.capture import ADDED, EDITED, REMOVED
-from sync.document.memory_file import Notice
+from sync.document.remarks import Notice
 from sync.files import sha256
 from tests.integration.document_desk import AppCache, Desk, on_a_desk
 
@@ -93,6 +93,46 @@ async def test_a_file_that_holds_the_same_lines_already_gets_none_of_them_twice(
     await desk.memory.settle()
     assert desk.text.count("- 喜欢早起") == 1
     assert len(await desk.hand_events()) == 2
+
+
+async def test_what_is_written_into_one_that_lost_its_lines_is_taken_in_and_deletes_none(
+    desk: Desk, cache: AppCache
+) -> None:
+    cache.save(CACHED + "".join(f"- 第 {number} 条\n" for number in range(10)))
+    await desk.memory.settle()
+    cache.save("# AI 对话记忆\n\n## 用户偏好\n\n### 工作习惯\n- 清空之后写的\n")
+    await desk.memory.settle()
+    assert "- 清空之后写的\n" in desk.text
+    cache.save("# AI 对话记忆\n\n## 用户偏好\n\n### 工作习惯\n- 清空之后写的\n- 又一条\n")
+    await desk.memory.settle()
+    cache.save("# AI 对话记忆\n\n## 用户偏好\n\n### 工作习惯\n- 又一条\n")
+    await desk.memory.settle()
+    assert "- 又一条\n" in desk.text
+    assert "- 清空之后写的\n" not in desk.text
+    assert "- 喜欢早起\n" in desk.text
+    assert desk.text.count("- 第 ") == 10
+
+
+async def test_one_that_was_cut_off_is_left_until_it_is_whole(desk: Desk, cache: AppCache) -> None:
+    cache.save(CACHED)
+    await desk.memory.settle()
+    before = desk.text
+    cache.save(CACHED[: CACHED.index("喝咖啡")])
+    await desk.memory.settle()
+    assert desk.text == before
+    assert len(await desk.hand_events()) == 2
+
+
+async def test_a_line_moved_in_it_moves_in_the_file(desk: Desk, cache: AppCache) -> None:
+    there = CACHED.replace("- 不喝咖啡\n", "- 不喝咖啡\n\n### 沟通风格\n- 说中文\n")
+    cache.save(there)
+    await desk.memory.settle()
+    desk.replace("- 喜欢早起", "- 喜欢早起，六点")
+    await desk.memory.settle()
+    cache.save(there.replace("- 喜欢早起\n", "").replace("- 说中文\n", "- 说中文\n- 喜欢早起\n"))
+    await desk.memory.settle()
+    assert "### 工作习惯\n- 不喝咖啡\n" in desk.text
+    assert "### 沟通风格\n- 说中文\n- 喜欢早起，六点\n" in desk.text
 
 
 @pytest.mark.parametrize("content", ["", "  \n", None, "# AI 对话记忆\n"])

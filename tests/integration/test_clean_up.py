@@ -81,8 +81,9 @@ async def test_a_stale_buffer_brings_no_folded_line_back_and_keeps_its_own_words
     assert "- 用户问：第一件事" not in desk.text
 
 
-async def test_the_setting_keeps_every_day(tmp_path: Path) -> None:
-    async with on_a_desk(tmp_path / "a", keep_days=-1) as desk:
+@pytest.mark.parametrize("keep_days", [-1, 1_000_000])
+async def test_the_setting_keeps_every_day(tmp_path: Path, keep_days: int) -> None:
+    async with on_a_desk(tmp_path / "a", keep_days=keep_days) as desk:
         await desk.said("第一件事")
         await later(desk, 4_000)
         assert "- 用户问：第一件事\n" in desk.text

@@ -7,7 +7,8 @@ import pytest
 
 from sync.document.capture import ADDED, EDITED, REMOVED
 from sync.document.cloud_copy import CloudCopy
-from sync.document.memory_file import Beside, MemoryFile, Notice
+from sync.document.memory_file import Beside, MemoryFile
+from sync.document.remarks import Notice
 from sync.document.versions import DocumentView
 from tests.integration.document_desk import Desk, on_a_desk
 

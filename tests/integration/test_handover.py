@@ -9,8 +9,9 @@ import pytest
 
 from sync.document import forgetting
 from sync.document.handover import hand_over, replace_document
-from sync.document.memory_file import Beside, Notice
+from sync.document.memory_file import Beside
 from sync.document.neighbours import Neighbour, Neighbours
+from sync.document.remarks import Notice
 from sync.errors import InvalidInput, StorageBusy
 from sync.files import ASIDE, left_aside
 from sync.log.intake import Intake

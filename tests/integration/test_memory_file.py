@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from sync.document.capture import ADDED, EDITED, REMOVED
-from sync.document.memory_file import Notice
+from sync.document.parse import MAX_BYTES
+from sync.document.remarks import Notice
 from sync.files import sha256
 from tests.integration.document_desk import Desk, on_a_desk
 
@@ -208,11 +209,16 @@ class TestHandEdits:
         large = "- " + "很长的一行" * 8_000
         desk.type_under(HABITS, large)
         await desk.memory.settle()
-        assert Notice.LARGE_ENTRY in desk.memory.notices
+        assert await desk.memory.warnings() == {Notice.LARGE_ENTRY}
         assert await desk.hand_events() == []
         await desk.said("二")
         assert large in desk.text
         assert "用户问：二" in desk.text
+        desk.restart()
+        assert await desk.memory.doubts() == {Notice.LARGE_ENTRY}  # for as long as it stands there
+        desk.replace(large + "\n", "")
+        await desk.memory.settle()
+        assert await desk.memory.warnings() == set()
 
 
 class TestFirstContact:
@@ -322,7 +328,10 @@ class TestOddFiles:
     async def test_gb18030_is_read_flagged_and_written_in_its_own_encoding(self, desk: Desk) -> None:
         desk.file.write_bytes("# 我的记忆\n\n## 用户偏好\n\n- 喜欢喝茶，不喜欢咖啡\n".encode("gb18030"))
         await desk.memory.settle()
-        assert desk.memory.notices == {Notice.NOT_UTF8}
+        assert await desk.memory.warnings() == {Notice.NOT_UTF8}
+        desk.restart()
+        await desk.memory.settle()
+        assert await desk.memory.warnings() == {Notice.NOT_UTF8}
         assert [event.payload["text"] for event in await desk.hand_events()] == ["- 喜欢喝茶，不喜欢咖啡"]
         await desk.said("还记得吗")
         text = desk.file.read_bytes().decode("gb18030")
@@ -342,6 +351,26 @@ class TestOddFiles:
         assert desk.memory.notices == {Notice.UNTOUCHABLE}
         assert "用户问：二" in (await desk.memory.view()).text  # capture goes on
         assert await desk.hand_events() == []
+
+    async def test_a_memory_that_outgrew_the_limit_goes_on_and_can_be_made_smaller(self, desk: Desk) -> None:
+        await desk.said("一")
+        page = "\n".join(f"- 第 {number} 页 {'字' * 3_000}" for number in range(465))
+        desk.type_under(HABITS, page)
+        await desk.memory.settle()
+        assert await desk.memory.warnings() == set()
+        for number in range(40):
+            await desk.say(f"问题 {number} {'问' * 40}", "答" * 90)
+        await desk.memory.settle()
+        assert desk.file.stat().st_size > MAX_BYTES
+        assert "问题 39" in desk.text
+        desk.restart()
+        assert await desk.memory.doubts() == set()
+        desk.replace("\n".join(page.split("\n")[:50]) + "\n", "")
+        await desk.memory.settle()
+        await desk.said("还在吗")
+        assert "用户问：还在吗" in desk.text
+        assert "- 第 49 页" not in desk.text
+        assert "- 第 50 页" in desk.text
 
     async def test_an_untouchable_file_that_is_mended_gets_what_it_missed(self, desk: Desk) -> None:
         await desk.said("一")

@@ -12,7 +12,7 @@ from typing import NoReturn
 import pytest
 
 from sync import files
-from sync.document import memory_file, store
+from sync.document import memory_file, remarks, store
 from sync.document.capture import ADDED
 from sync.document.memory_file import ATTEMPTS
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
@@ -114,9 +114,9 @@ class TestCrashes:
                 await desk.memory.settle()
         desk.text = desk.text[: desk.text.index("make test")]
         desk.restart()
-        assert await desk.memory.doubts() == {memory_file.Notice.MASS_DELETE}
+        assert await desk.memory.doubts() == {remarks.Notice.MASS_DELETE}
         await desk.memory.settle()
-        assert desk.memory.notices == {memory_file.Notice.MASS_DELETE}
+        assert desk.memory.notices == {remarks.Notice.MASS_DELETE}
         assert len(await desk.hand_events()) == 1, "what was typed, and nothing else"
 
     async def test_with_a_hand_edit_recorded_and_its_merge_unwritten(
@@ -224,7 +224,7 @@ class TestOthersWriteMeanwhile:
         desk.text = desk.text[: desk.text.index("用户问：三")]
         await desk.memory.settle()
         assert await desk.hand_events() == []
-        assert desk.memory.notices == {memory_file.Notice.MASS_DELETE}
+        assert desk.memory.notices == {remarks.Notice.MASS_DELETE}
 
     async def test_a_file_cut_off_long_ago_is_still_asked_about(self, desk: Desk) -> None:
         """The document has changed by then in what the file still has, and more often than a base is looked for."""
@@ -237,7 +237,7 @@ class TestOthersWriteMeanwhile:
         await desk.memory.save(view.text.replace("- 早起\n", ""), view.sha256, meant=False)
         before = await desk.hand_events()
         await desk.said(*(f"问题 {number}" for number in range(store.RULE_RING + 1)))
-        assert desk.memory.notices == await desk.memory.doubts() == {memory_file.Notice.MASS_DELETE}
+        assert desk.memory.notices == await desk.memory.doubts() == {remarks.Notice.MASS_DELETE}
         assert await desk.hand_events() == before
         assert desk.text == left
 
@@ -245,12 +245,12 @@ class TestOthersWriteMeanwhile:
     async def test_who_finds_the_file_looked_at_finds_the_question(self, desk: Desk, left: str | None) -> None:
         """Also while it is looked at anew: a question that is still open does not flicker."""
         await desk.said("一", "二", "三")
-        question = memory_file.Notice.MISSING if left is None else memory_file.Notice.MASS_DELETE
+        question = remarks.Notice.MISSING if left is None else remarks.Notice.MASS_DELETE
         if left is None:
             desk.file.unlink()
         else:
             desk.text = left
-        looked: list[set[memory_file.Notice]] = []
+        looked: list[set[remarks.Notice]] = []
         for _ in range(2):
             look = asyncio.create_task(desk.memory.settle())
             while not look.done():

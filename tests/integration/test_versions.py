@@ -7,7 +7,7 @@ import pytest
 
 from sync.document import forgetting
 from sync.document.capture import ADDED, EDITED, REMOVED, RESTORED
-from sync.document.memory_file import Notice
+from sync.document.remarks import Notice
 from sync.errors import InvalidInput
 from sync.files import sha256
 from tests.integration.document_desk import Desk, on_a_desk
@@ -141,6 +141,17 @@ class TestSave:
         assert "用户问：后来的" in desk.text
         assert "- 手写的\n" in desk.text
         assert "- 第 3 条\n" not in desk.text
+
+    @pytest.mark.parametrize("encoding", ["utf-8-sig", "gb18030"])
+    async def test_the_file_keeps_its_encoding_and_line_endings(self, desk: Desk, encoding: str) -> None:
+        typed = "# 我的记忆\r\n\r\n## 用户偏好\r\n\r\n- 喜欢喝茶，不喜欢咖啡\r\n"
+        desk.file.write_bytes(typed.encode(encoding))
+        await desk.memory.settle()
+        view = await desk.memory.view()
+        shown = view.text.replace("\r\n", "\n")  # as a text field gives it back
+        edited = await desk.memory.save(shown.replace("喝茶", "喝绿茶"), view.sha256, meant=False)
+        assert len(edited.operations) == 1
+        assert desk.file.read_bytes().startswith(typed.replace("喝茶", "喝绿茶").encode(encoding))
 
     @pytest.mark.parametrize("settled", [True, False])
     async def test_the_base_may_be_an_answer_that_held_an_update_no_version_had(

@@ -119,7 +119,7 @@ class Peer:
         base = choose_base(disk, self.ring)
         planned = plan(base, current, disk, self.new_id)
         origin = Origin.USER if current else Origin.IMPORTED
-        drafts, _ = shared_drafts(planned, base.snapshot if base else None, self.fold, REDACTOR, origin)
+        drafts = shared_drafts(planned, base.snapshot if base else None, self.fold, REDACTOR, origin)
         for made in drafts:
             self.record_draft(made)
         self.ring.append(Version.of(len(self.ring), planned.observed))

@@ -11,7 +11,7 @@ from sync.app import App, Role, open_app
 from sync.cloud.contact import contact_of
 from sync.cloud.replicator import Replicator
 from sync.document.capture import Exchange
-from sync.document.memory_file import Notice
+from sync.document.remarks import Notice
 from sync.log.model import FORGOTTEN
 from tests.simulation import asking
 from tests.simulation.device import Device

@@ -191,6 +191,9 @@ def test_a_table_as_json_in_one_variable_is_checked_like_the_file(home: Path, mo
         "http://127.0.0.1@example.com",
         "http://localhost:pw@example.com",
         "https:///x",
+        "https://abc.supabase.co:99999",
+        "https://abc.supabase.co:abc",
+        "https://abc.supabase.co:0",
     ],
 )
 def test_the_address_is_https_unless_it_is_this_machine(home: Path, url: str) -> None:

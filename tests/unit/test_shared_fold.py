@@ -5,9 +5,10 @@ from typing import Any
 
 from sync.clock import hlc_text
 from sync.document.canonical import canonical
+from sync.document.capture import LARGEST_ENTRY
 from sync.document.deeds import SECTION_ADDED, SECTION_REMOVED, hashed
 from sync.document.model import Snapshot
-from sync.document.overlay import LARGEST_ENTRY, Overlay, as_typed, overlay
+from sync.document.overlay import Overlay, as_typed, overlay
 from sync.document.parse import parse
 from sync.document.shared import SharedFold
 from sync.document.template import WORK_HABITS

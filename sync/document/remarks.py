@@ -1,0 +1,58 @@
+"""What `status` says about the memory file.
+
+Some of it is noted when it is met and holds until the next look. The rest is what the newest version is like, which is
+asked of the version itself: an unchanged file is not read again, and a warning is not over because a process is.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+from sync.document.capture import operation_drafts
+from sync.document.model import Entry, EntryAdded, Version
+from sync.log.model import EVENT_BYTES, Origin
+from sync.redaction import Redactor
+
+SHORT: Final = EVENT_BYTES // 12  # characters: in JSON, redacted or not, no event gets too large by so many
+
+
+class Notice(StrEnum):
+    """A warning's name."""
+
+    MASS_DELETE = "suspicious_mass_delete"
+    MISSING = "document_missing"
+    UNTOUCHABLE = "document_untouchable"
+    NOT_UTF8 = "document_not_utf8"
+    LARGE_ENTRY = "entry_too_large"
+    APP_CACHE = "app_cache_unreadable"
+    STRANGER = "document_of_another_account"
+    CLOUD_MASS_DELETE = "cloud_mass_delete"
+    CLOUD_UNREADABLE = "cloud_document_unreadable"
+
+
+QUESTIONS: Final = frozenset({Notice.MISSING, Notice.MASS_DELETE, Notice.UNTOUCHABLE})  # asked anew at each look
+ANSWERED: Final = frozenset({Notice.MISSING, Notice.MASS_DELETE, Notice.CLOUD_MASS_DELETE})  # by `resolve`
+LASTING: Final = frozenset({Notice.NOT_UTF8, Notice.LARGE_ENTRY})  # of the newest version, while it is the newest
+
+
+def remarks(version: Version, redactor: Redactor) -> frozenset[Notice]:
+    """What is to be said of a version for as long as it is the newest."""
+    found = set[Notice]()
+    if version.snapshot.document.encoding != "utf-8":
+        found.add(Notice.NOT_UTF8)  # it is read, and written in its own encoding
+    if unsaid(version, redactor):
+        found.add(Notice.LARGE_ENTRY)
+    return frozenset(found)
+
+
+def unsaid(version: Version, redactor: Redactor) -> list[str]:
+    """The ids of entries that no event can hold: they stand in this file and nowhere else."""
+    long = [_added(entry) for entry in version.snapshot.entries if len(entry.text) + _length(entry) > SHORT]
+    return operation_drafts(long, redactor, Origin.USER)[1]
+
+
+def _length(entry: Entry) -> int:
+    return sum(len(title) for title in entry.section)
+
+
+def _added(entry: Entry) -> EntryAdded:
+    return EntryAdded(entry.entry_id, None, entry.section, entry.text)
