@@ -35,6 +35,7 @@ from sync.document.watcher import Watcher
 from sync.entrance import Entrance
 from sync.errors import AlreadyRunning, InvalidInput, StorageError, StorageReadOnly
 from sync.files import Stamp, make_private_folder, stamp
+from sync.insights.cache import INSIGHTS, Cache
 from sync.jobs import kept_up, running
 from sync.log.intake import Intake
 from sync.log.log import Log
@@ -102,6 +103,7 @@ class App:
     retention: "Callable[[], Retention]"
     clock: Clock
     is_sidecar: bool
+    insights_cache: Cache
     start_warnings: tuple[str, ...] = ()
     _watcher: Watcher | None = None
     _file_touched: Signal = field(default_factory=Signal)
@@ -120,6 +122,7 @@ class App:
     async def settle(self) -> None:
         """Bring file and log together. A file that cannot be read or written now is noted and tried again."""
         await self._tolerating(self.document.settle)
+        await self._tolerating(self.insights_cache.let_go)  # it may hold what was just forgotten
 
     async def keep_ended(self) -> None:
         """Keep the sessions that are over, where no sidecar is there to do it."""
@@ -350,8 +353,7 @@ async def _construct(
         installation = await switch.complete(rooms, installation, clock)
     if (cloud := cloud or parts.cloud(settings, clock)) is not None:
         stack.push_async_callback(cloud.close)
-    tokens = parts.token_store(settings, profile)
-    account = Account(replica.database, cloud, tokens, lock=profile.folder / "session.lock", clock=clock)
+    account = parts.account(replica, cloud, settings, profile, clock)
     replicator = None
     if is_sidecar:
         await account.recognise_owner()
@@ -381,5 +383,6 @@ async def _construct(
         retention=parts.retention(settings, profile, events, intake, clock),
         clock=clock,
         is_sidecar=is_sidecar,
+        insights_cache=Cache(events, profile.folder / INSIGHTS),
         start_warnings=replica.warnings,
     )

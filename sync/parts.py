@@ -24,6 +24,7 @@ from sync.devices import Devices
 from sync.document.memory_file import Beside, MemoryFile
 from sync.entrance import Entrance, Secrets
 from sync.errors import XiaobaiError
+from sync.insights.cache import INSIGHTS
 from sync.jobs import kept_up
 from sync.log.ending import Sessions
 from sync.log.intake import Intake
@@ -119,7 +120,7 @@ def insights(profile: Profile, events: Log, clock: Clock, *, writes: bool) -> "C
     def opened() -> "Insights":
         from sync.insights.room import Insights  # noqa: PLC0415 - see above
 
-        return Insights(events, profile.folder / "insights.json", clock=clock, writes=writes)
+        return Insights(events, profile.folder / INSIGHTS, clock=clock, writes=writes)
 
     return opened
 
@@ -365,6 +366,11 @@ def cloud(settings: Settings, clock: Clock) -> Cloud | None:
         return None
     key = settings.supabase_key.reveal()
     return LateCloud(settings.supabase_url, key, timeout=settings.sync.timeout_seconds, clock=clock)
+
+
+def account(replica: Replica, cloud: Cloud | None, settings: Settings, profile: Profile, clock: Clock) -> Account:
+    tokens = token_store(settings, profile)
+    return Account(replica.database, cloud, tokens, lock=profile.folder / "session.lock", clock=clock)
 
 
 def token_store(settings: Settings, profile: Profile) -> Callable[[], TokenStore]:

@@ -1,7 +1,8 @@
 """The views kept level with the log: read when asked, remembered in a file of their own, thrown away at will.
 
 Decisions
-    Nothing is followed in the background: whoever asks first after a while waits for the events in between.
+    Nothing is followed in the background: whoever asks first after a while waits for the events in between. Only what
+    was taken back is not waited for: a cache that may hold it goes at once (`cache.py`).
     The cache is `insights.json` in the profile's folder, with the position and the id of the last event in it. Where
     the log has another event there, or something in it was forgotten since, everything is read again.
     Nothing is ever written to the log from here (seed 002 §2.3). Only the sidecar, or a command that holds its role,
@@ -89,13 +90,15 @@ class Insights:
 
     async def _caught_up(self, found: State) -> State:
         """The state with everything that came since; read anew where something that is in it was forgotten."""
-        withdrawn, new = Withdrawn(), False
+        withdrawn, heard = Withdrawn(), 0
         async for event in self._taking_back():
             withdrawn.hear((event,))
-            new = new or event.position > found.source_watermark
-        if new and found.source_watermark:
+            heard = event.position
+        if heard > found.source_watermark:
             found = State()
         while page := (await self._log.read(Query(after=found.source_watermark, limit=PAGE))).events:
+            if any(event.position > heard and event.type in TAKING_BACK for event in page):
+                return await self._caught_up(State())  # somebody forgot something since
             for event in page:
                 found.take(withdrawn.left_of(event))
             await asyncio.sleep(0)  # whoever waits for the loop comes first

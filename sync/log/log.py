@@ -107,8 +107,11 @@ class Log:
         """What is wrong with the log; nothing where it is sound."""
         return await self.database.read(lambda connection: list(audit_store.problems(connection)))
 
-    async def newest_position(self) -> int:
-        return await self.database.read(store.newest_position)
+    async def newest_position(self, types: Sequence[str] = ()) -> int:
+        """Of all events, or of those of some types; 0 where there is none."""
+        if not types:
+            return await self.database.read(store.newest_position)
+        return await self.database.read(lambda connection: store.newest_of_types(connection, types))
 
     async def last_own_seq(self) -> int:
         """The number of this replica's newest event."""

@@ -1,11 +1,12 @@
 """The insights over JSON-RPC and the command line: the same answers, read-only, from a cache of their own."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from tests.sidecar import Home, Sidecar
+from tests.sidecar import Home, Sidecar, eventually
 
 FEEDBACK = {"type": "user_feedback", "payload": {"feedback_type": "correction", "content": "先写测试"}}
 
@@ -40,3 +41,15 @@ def test_both_doors_answer_the_same_and_nothing_is_written_into_the_log(home: Ho
     assert cache["source_watermark"] == head
     assert home.run("insights", "report").stdout.startswith("# 记忆分析报告\n")
     assert home.run("insights", "next", "--stage", "implement").stdout.count("implement → test") == 1
+
+
+@pytest.mark.parametrize("serves", [False, True])
+def test_what_was_forgotten_leaves_the_cache_before_anybody_asks_again(home: Home, *, serves: bool) -> None:
+    payload = {"role": "user", "content": "什么是 canary4711 呢"}
+    home.run("events", "append", json.dumps({"type": "message", "session_id": "s1", "payload": payload}))
+    home.run("insights", "report")
+    cache = home.database.parent / "insights.json"
+    assert "canary4711" in cache.read_text("utf-8")
+    with Sidecar(home) if serves else nullcontext():
+        home.run("forget", "--query", "canary4711", "--yes")
+        eventually(lambda: not cache.exists())

@@ -1,11 +1,13 @@
 """The insights' cache: level with the log, the same bytes when made anew, never written back."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sync.insights.cache import INSIGHTS, Cache
 from sync.insights.room import Insights
 from sync.insights.state import decode
 from sync.log import store as log_store
@@ -60,6 +62,36 @@ async def test_what_is_forgotten_leaves_the_cache(device: Device) -> None:
     await device.database.write(lambda connection: log_store.blank(connection, [secret]))
     await insights(device).rebuild()
     assert found.cache.read_bytes() == kept
+
+
+async def test_a_cache_goes_that_is_older_than_a_wish_to_forget_whoever_asks_for_insights_next(device: Device) -> None:
+    cache = Cache(device.log, device.folder / INSIGHTS)
+    await cache.let_go()
+    secret = await correct(device, "忘掉这句")
+    await insights(device).level()
+    await cache.let_go()
+    assert cache.path.exists(), "nothing was taken back"
+    await device.log.record([device.intake.forgotten([secret])])
+    await cache.let_go()
+    assert not cache.path.exists()
+    await insights(device).level()
+    await cache.let_go()
+    assert cache.path.exists(), "it is newer than the wish"
+    cache.path.write_bytes(b"junk")
+    await cache.let_go()
+    assert not cache.path.exists(), "it may hold anything"
+
+
+async def test_what_is_forgotten_while_the_log_is_read_is_in_no_view(device: Device) -> None:
+    for turns in range(12):  # of the loop: before, between and after what is read
+        secret = await correct(device, f"忘掉 {turns}")
+        found = insights(device, writes=False)
+        reading = asyncio.create_task(found.level())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await device.log.record([device.intake.forgotten([secret])])
+        await reading
+        assert await texts(found) == []
 
 
 @pytest.mark.parametrize("junk", [b"", b"junk", b'{"format":1,"source_watermark":2,"source_event_id":"evt_other"}'])
