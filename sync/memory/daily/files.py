@@ -16,6 +16,7 @@ Decisions
 """
 
 import logging
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -35,6 +36,7 @@ from sync.files import (
     remove_private,
     remove_unchanged,
     sha256,
+    told,
 )
 from sync.memory.daily.book import Book
 from sync.memory.daily.config import Config
@@ -44,7 +46,7 @@ from sync.memory.daily.noted import Noted, write_text
 from sync.memory.daily.numbering import days, numbered, page_of
 from sync.memory.daily.overview import Written, file_name, keywords_json, summary_md
 from sync.memory.daily.page import parts, render
-from sync.memory.daily.places import Place, Places
+from sync.memory.daily.places import Place, Places, is_folder
 from sync.memory.daily.whose import Owner
 
 LOCK: Final = ".xiaobai-memory.lock"
@@ -97,7 +99,7 @@ class Pages:
         self.notices, self._read = {}, {}
         found: list[Edit] = []
         for place, project_path in self._known(book):
-            if not place.root.is_dir() or self._foreign(place) or self.owner.is_anothers(place.root):
+            if not is_folder(place.root) or self._foreign(place) or self.owner.is_anothers(place.root):
                 continue
             left = self.owner.read(place.root).get("left", [])
             for name in _pages_in(place.root):
@@ -122,9 +124,8 @@ class Pages:
             (str(entry), found.st_mtime_ns, found.st_size)
             for place, _ in self._known(book)
             for folder in (place.root, place.root / "daily")
-            if folder.is_dir()
-            for entry in sorted(folder.iterdir())
-            if not entry.name.startswith(".") and (found := entry.lstat())
+            for entry in _entries(folder)
+            if not entry.name.startswith(".") and (found := _touched(entry))
         )
 
     def write(self, book: Book) -> int:
@@ -139,7 +140,7 @@ class Pages:
             if place is not None:
                 by_place.setdefault(place, []).append(record)
         for place, _ in self._known(book):
-            if place.root.is_dir():
+            if is_folder(place.root):
                 by_place.setdefault(place, [])
         return [self._shown(place, records, book) for place, records in by_place.items()]
 
@@ -337,7 +338,25 @@ def _base(file: Written, text: str) -> Base:
 
 def _pages_in(root: Path) -> list[str]:
     folder = root / "daily"
-    return sorted(entry.name for entry in folder.iterdir() if _PAGE.fullmatch(entry.name)) if folder.is_dir() else []
+    with told(folder):
+        found = sorted(folder.iterdir()) if is_folder(folder) else []
+    return [entry.name for entry in found if _PAGE.fullmatch(entry.name)]
+
+
+def _entries(folder: Path) -> list[Path]:
+    """What lies in a folder; nothing where it cannot be read, which whoever reads its pages is told."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _touched(entry: Path) -> os.stat_result | None:
+    """What `lstat` says; None where it went this moment, or nobody may know."""
+    try:
+        return entry.lstat()
+    except OSError:
+        return None
 
 
 def _project_of(records: Iterable[Record]) -> str | None:

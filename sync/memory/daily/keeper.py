@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sync.clock import Clock, milliseconds
-from sync.errors import InvalidInput, StorageError, XiaobaiError
+from sync.errors import InvalidInput, StorageError, XiaobaiError, place_of
 from sync.log import store as log_store
 from sync.log.envelope import event_ms
 from sync.log.log import Log
@@ -130,8 +130,7 @@ class Keeper:
         self._watch = watch
         over = watch.over(milliseconds(self._clock.now()), self._idle_ms)[:most]
         for session_id in over:
-            outcome = await self._deeds.keep(Conversation(session_id=session_id))
-            log.info("a session ended: %s", outcome.reason or "kept")
+            await self._keep(session_id)
             del watch.open[session_id]
         if watch.position != began or over:
             mark = watch.mark
@@ -139,6 +138,17 @@ class Keeper:
                 lambda connection: log_store.set_watermark(connection, store.FOLLOWER, mark, self._clock)
             )
         return over
+
+    async def _keep(self, session_id: str) -> None:
+        """Keep one session. Raises StorageError; what nobody expected costs this session its record and no other."""
+        try:
+            outcome = await self._deeds.keep(Conversation(session_id=session_id))
+        except StorageError:
+            raise  # to be tried again
+        except Exception as error:  # noqa: BLE001 - told where it happened, without its text
+            log.error("a session could not be kept: %s", place_of(error))  # noqa: TRY400 - no text of it
+        else:
+            log.info("a session ended: %s", outcome.reason or "kept")
 
     async def _begin(self) -> int:
         """Up to where sessions were kept before this process."""

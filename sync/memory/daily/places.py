@@ -4,6 +4,7 @@ Decisions
     A project's `config.json` holds for it where there is one, else the home's, else the defaults.
     A project's folder is used only where the project is a folder of this machine, and only if it really lies in it: a
     link that leads out of the project is not followed.
+    A path that is too long, or that this user may not look at, is no folder: what belongs to it lies in the home.
 """
 
 import os
@@ -48,7 +49,7 @@ class Places:
     def options(self, project_path: str | None) -> Options:
         """What holds for a project, or for what belongs to none."""
         own = self._project_root(project_path)
-        if own is not None and (own / CONFIG).is_file():
+        if own is not None and os.path.isfile(own / CONFIG):  # noqa: PTH113 - as `is_folder`
             return self._options(own / CONFIG)
         return self._options(self.home / FOLDER / CONFIG)
 
@@ -79,7 +80,7 @@ class Places:
         if not project_path or "\0" in project_path:
             return None
         project = Path(project_path)
-        if not project.is_absolute() or not project.is_dir():
+        if not project.is_absolute() or not is_folder(project):
             return None
         root = project / FOLDER
         if root == self.home / FOLDER:
@@ -97,6 +98,11 @@ class Places:
         if known is None or known[0] != sha:
             known = self._read[path] = (sha, _parsed(found.data if found else b"", path))
         return known[1]
+
+
+def is_folder(path: Path) -> bool:
+    """False as well where the system refuses to say, which `Path.is_dir` raises."""
+    return os.path.isdir(path)  # noqa: PTH112 - see above
 
 
 def _parsed(data: bytes, path: Path) -> Options:

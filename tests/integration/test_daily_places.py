@@ -1,0 +1,69 @@
+"""Places that are none, or cannot be looked at or written: each costs its own records a page, and nobody else."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sync.memory.daily.deeds import Conversation
+from sync.memory.daily.model import content
+from sync.memory.daily.page import parse
+from tests.integration.daily_desk import Desk, open_desk
+
+
+def topics_on(page: Path) -> list[str]:
+    return [note.content.topic for note in parse(page.read_text("utf-8")).notes]
+
+
+async def record(desk: Desk, topic: str, path: str) -> None:
+    await desk.room.deeds.keep(Conversation(summary=content(topic), project_path=path))
+
+
+class TestPathsThatAreNoFolder:
+    async def test_a_path_that_is_too_long_has_its_records_in_the_home(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.converse("s1", project_path="/home/" + "项目" * 50)
+            await desk.converse("s2")
+            await desk.device.log.record(
+                desk.device.intake.drafts(
+                    [{"type": "session_ended", "session_id": name, "payload": {}} for name in ("s1", "s2")]
+                )
+            )
+            assert await desk.room.keeper.keep_ended() == ["s1", "s2"]
+            await desk.room.settle()
+            assert topics_on(desk.page()) == ["设计记忆功能"] * 2
+
+    @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may look everywhere")
+    async def test_a_path_that_this_user_may_not_look_at_has_its_records_in_the_home(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            closed = tmp_path / "别人的"
+            (closed / "项目").mkdir(parents=True)
+            closed.chmod(0)
+            try:
+                await record(desk, "别处的", str(closed / "项目"))
+                await desk.room.settle()
+                assert topics_on(desk.page()) == ["别处的"]
+            finally:
+                closed.chmod(0o700)
+
+    async def test_a_session_that_cannot_be_kept_keeps_no_other_from_it(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        real = os.path.realpath
+
+        def realpath(path: str | os.PathLike[str], *, strict: bool = False) -> str:
+            if "项目" in os.fspath(path):
+                raise RuntimeError("a system that says what nobody expects of 项目")
+            return real(path, strict=strict)
+
+        async with open_desk(tmp_path) as desk:
+            await desk.room.keeper.keep_ended()
+            monkeypatch.setattr(os.path, "realpath", realpath)
+            await desk.converse("s1", project_path=str(desk.project))
+            await desk.converse("s2")
+            desk.device.clock.advance(31 * 60)
+            assert await desk.room.keeper.keep_ended() == ["s1", "s2"]
+            assert await desk.room.keeper.keep_ended() == []
+            assert [record.session_id for record in (await desk.room.shelf.book()).shown()] == ["s2"]
+            assert "RuntimeError" in caplog.text
+            assert "项目" not in caplog.text
