@@ -446,21 +446,6 @@ class TestSessions:
             done = await desk.room.deeds.keep(Conversation("s2", (*TALK, Turn("user", "don't save this"))))
             assert (done.record, done.reason) == (None, "skip")
 
-    async def test_a_sensitive_conversation_is_not_kept_and_what_was_is_forgotten(self, tmp_path: Path) -> None:
-        async with open_desk(tmp_path) as desk:
-            await desk.converse("s1")
-            done = await desk.room.deeds.keep(Conversation("s1"))
-            assert done.record is not None
-            await desk.room.deeds.forget(done.record.record_id)
-            await desk.room.settle()
-            assert await desk.topics() == []
-            assert (await desk.room.deeds.keep(Conversation("s1", TALK))).reason == "skip"
-            wishes = [event for event in await desk.device.events() if event.type == "payload_forgotten"]
-            named = {name for event in wishes for name in event.payload["event_ids"]}
-            kept = [event for event in await desk.device.events() if event.type in {"message", "session_recorded"}]
-            assert {event.event_id for event in kept} <= named
-            assert not desk.page().exists()
-
 
 class TestOptions:
     """Each option of seed 000 §8 does what it says."""

@@ -5,7 +5,8 @@ Decisions
     false, the words as they were said are kept in an event of their own that never leaves (`session_original`).
     What has the session's own id is not written by us: a record about a session is not a part of it, and must not open
     it again. The payload says which session it was.
-    A conversation marked as sensitive is forgotten, its messages and exchanges included; that cannot be undone.
+    A conversation marked as sensitive is forgotten, with all that was said in it, done or noted of it, however long it
+    is; that cannot be undone.
 """
 
 import asyncio
@@ -43,7 +44,7 @@ from sync.memory.daily.model import (
 from sync.memory.daily.places import Places
 from sync.memory.daily.shelf import Shelf
 from sync.memory.daily.summarise import Turn, quality, summarise
-from sync.memory.daily.talk import TALK, turns_of
+from sync.memory.daily.talk import TALK, is_of_conversation, turns_of
 from sync.redaction import Redactor
 
 FORGOTTEN_AT_ONCE: Final = 500  # ids in one event, which has a limit
@@ -203,13 +204,13 @@ class Deeds:
         """A sensitive conversation: nothing of it is kept, here or anywhere. The ids of the events that are emptied."""
         await self.skip(session_id)
         book = await self._shelf.book()
-        talk = await self._talk(session_id)
+        every = await self._log.database.read(lambda connection: store.all_of_session(connection, session_id))
         ids = {
             record.record_id
             for record in (*book.records.values(), *book.gone.values())
             if record.session_id == session_id
         }
-        return await self._forgotten(ids, [event.event_id for event in talk])
+        return await self._forgotten(ids, [event_id for event_id, kind in every if is_of_conversation(kind)])
 
     async def forget(self, record_id: str) -> list[str]:
         """A record that is sensitive goes for good, and with it the conversation it was about."""
@@ -234,9 +235,9 @@ class Deeds:
         return Outcome(known, None, done.event.event_id)
 
     async def _forgotten(self, record_ids: set[str], besides: list[str]) -> list[str]:
-        """Ask that everything ever said of these records goes; the ids of the events."""
-        deeds = await self._shelf.about(record_ids)
-        named = [*deeds, *besides]
+        """Ask that everything ever said of these records goes, and what corrected it; the ids of the events."""
+        named = [*await self._shelf.about(record_ids), *besides]
+        named += await self._shelf.corrections(set(named))
         for start in range(0, len(named), FORGOTTEN_AT_ONCE):
             await self._log.record([self._intake.forgotten(named[start : start + FORGOTTEN_AT_ONCE])])
         return named

@@ -5,7 +5,7 @@ from typing import Final
 
 from sync.log.log import Log
 from sync.log.model import FORGOTTEN, Event, Query
-from sync.log.withdrawn import REDACTED
+from sync.log.withdrawn import REDACTED, correction_of
 from sync.memory.daily.book import Book, book_of
 from sync.memory.daily.model import DEEDS, ORIGINAL
 
@@ -50,3 +50,9 @@ class Shelf:
         told = [event for event in self._events if event.payload.get("record_id") in record_ids]
         ids = {event.event_id for event in told}
         return [event.event_id for event in self._events if {event.event_id, event.payload.get("of")} & ids]
+
+    async def corrections(self, event_ids: set[str]) -> list[str]:
+        """The ids of the events that say what these say from now on."""
+        await self.book()
+        told = ((event.event_id, correction_of(event)) for event in self._events)
+        return [by for by, correction in told if correction is not None and correction[0] in event_ids]

@@ -27,6 +27,14 @@ def of_session(connection: Connection, session_id: str, types: Sequence[str]) ->
     return [event_of_row(row) for row in reversed(connection.execute(statement).mappings().all())]
 
 
+def all_of_session(connection: Connection, session_id: str) -> list[tuple[str, str]]:
+    """The id and the type of everything that has a session's id, oldest first."""
+    statement = (
+        select(events.c.event_id, events.c.type).where(events.c.session_id == session_id).order_by(events.c.position)
+    )
+    return [(row.event_id, row.type) for row in connection.execute(statement)]
+
+
 def begin(connection: Connection, device_id: str, since_ms: int, clock: Clock) -> int:
     """How far sessions have been kept. At the first call that is up to what this device recorded before `since_ms`."""
     if log_store.watermark(connection, BEGUN) == 0:

@@ -1,14 +1,25 @@
-"""Events of a session → who said what. Pure."""
+"""Events of a session → who said what, and which of them are of the conversation at all. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sync.log.model import Event
 from sync.log.payloads import MESSAGE
+from sync.log.withdrawn import TAKING_BACK
+from sync.memory.daily.model import DEEDS, ORIGINAL
 from sync.memory.daily.summarise import Turn
 
 EXCHANGE: Final = "exchange_recorded"
 TALK: Final = (MESSAGE, EXCHANGE)
+
+# What this program notes by itself has the session of its process: lines typed by hand, deeds, devices, wishes.
+_NOTED: Final = (*DEEDS, ORIGINAL, *TAKING_BACK)
+_NOTED_OF: Final = ("entry_", "section_", "document_", "day_", "device_")
+
+
+def is_of_conversation(kind: str) -> bool:
+    """Whether events of a type say something of the session whose id they have: its words, tools, facts, titles."""
+    return kind not in _NOTED and not kind.startswith(_NOTED_OF)
 
 
 def turns_of(events: Sequence[Event]) -> list[Turn]:
