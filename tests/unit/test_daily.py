@@ -250,6 +250,12 @@ class TestSummary:
         assert parse_page(render(page)) == page
         assert 0 <= quality(summarise(turns), turns) <= 1
 
+    def test_of_two_sentences_that_say_the_same_the_later_holds_unless_a_model_only_repeats_a_person(self) -> None:
+        red, blue = "前端页面的按钮统一使用红色主题的样式", "前端页面的按钮统一使用蓝色主题的样式"
+        begun = "我们来定一下前端页面的样式规范", "好的。", "好", "好的。", "行", "好的。"
+        assert summarise(talk(*begun, red, "好的。", blue, "好的。")).facts == (blue,)
+        assert summarise(talk(*begun, red, blue)).facts == (red,)
+
     def test_quality_tells_a_good_summary_from_a_poor_one(self) -> None:
         good = quality(summarise(self.english), self.english)
         poor = quality(content("对话记录"), self.english)
@@ -416,6 +422,26 @@ class TestTidying:
         assert (fold.into, fold.folded) == (one, (two,))
         assert fold.content.facts == ("选在西湖边", "预算 20 万", "开业在五月")
         assert folds([one, replace(two, project_id="proj_other")]) == [], "projects are apart"
+
+    @pytest.mark.parametrize(
+        ("one", "other"),
+        [
+            ("生产环境的数据库端口最后决定改成 5432", "生产环境的数据库端口最后决定改成 5433"),
+            ("前端跑在 3000，接口跑在 8080", "前端跑在 8080，接口跑在 3000"),
+            ("会议最后改到下周四下午三点开始", "会议最后改到下周四下午四点开始"),
+            ("新的服务以后部署在 Tokyo 机房", "新的服务以后部署在 Osaka 机房"),
+            ("以后所有的脚本都要使用空格缩进", "以后所有的脚本都不要使用空格缩进"),
+            ("we should always squash the commits here", "we should not always squash the commits here"),
+        ],
+    )
+    def test_what_differs_in_a_number_a_name_or_a_not_is_no_repeat(self, one: str, other: str) -> None:
+        assert likeness(one, other) >= 0.6, "else this shows nothing"
+        first, second = record(1, "约定", facts=["甲", one]), record(2, "约定", facts=["甲", other])
+        (fold,) = folds([first, second])
+        assert fold.content.facts == ("甲", one, other)
+        assert folds([record(1, one), record(2, other)]) == []
+        said = talk("我们来定一下项目的约定", "好的。", f"决定：{one}", "好的。", f"决定：{other}", "好的。")
+        assert summarise(said).facts[-2:] == (f"决定：{one}", f"决定：{other}")
 
     def test_what_is_due(self) -> None:
         old, new = record(1, day="2025-10-01"), record(1, day="2026-01-28")

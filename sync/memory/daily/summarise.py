@@ -3,7 +3,7 @@
 Decisions
     Nothing is written that nobody said: a topic and facts are sentences of the conversation, cut at most.
     A sentence is a fact when it decides, prefers, names a number, a path or a name of code. Questions are none.
-    What a person typed counts more than what a model wrote.
+    What a person typed counts more than what a model wrote. Of two sentences that say the same the later one holds.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from sync.memory.daily.model import Code, Content, content, one_line
-from sync.memory.daily.words import keywords, likeness, terms
+from sync.memory.daily.words import keywords, likeness, says_the_same, terms
 
 MOST_FACTS: Final = 8
 MOST_TAGS: Final = 6
@@ -130,14 +130,16 @@ def _facts(sentences: Sequence[_Sentence], weights: dict[str, float], topic: str
         for at, sentence in enumerate(sentences)
         if not sentence.asks and sentence.text != topic
     ]
-    chosen: list[tuple[int, str]] = []
+    chosen: list[tuple[int, _Sentence]] = []
     for worth, at, sentence in sorted(scored, key=lambda item: (-item[0], item[1])):
-        if worth < 1.0 or len(chosen) == MOST_FACTS:
+        if worth < 1.0:
             break
-        text = _cut(sentence.text, FACT_LENGTH)
-        if all(likeness(text, known) < SAME for _, known in chosen):
-            chosen.append((at, text))
-    return [text for _, text in sorted(chosen)]
+        twin = next((n for n, (_, old) in enumerate(chosen) if says_the_same(sentence.text, old.text, SAME)), None)
+        if twin is None:
+            chosen += [(at, sentence)] if len(chosen) < MOST_FACTS else []
+        elif at > chosen[twin][0] and (sentence.role == "user" or chosen[twin][1].role != "user"):
+            chosen[twin] = at, sentence
+    return [_cut(sentence.text, FACT_LENGTH) for at, sentence in sorted(chosen, key=lambda item: item[0])]
 
 
 def _worth(sentence: _Sentence, weights: dict[str, float]) -> float:
