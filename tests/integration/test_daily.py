@@ -673,5 +673,5 @@ async def test_records_of_two_devices_with_one_number_both_stand_on_the_page(tmp
         await desk.device.log.record(desk.device.intake.drafts([{"type": "session_recorded", "payload": payload}]))
         await desk.room.settle()
         notes = parse(desk.page().read_text("utf-8")).notes
-        assert {note.content.topic: note.number for note in notes} == {"一": 2, "别的设备的": 1}
+        assert {note.content.topic: note.number for note in notes} == {"一": 1, "别的设备的": 2}
         assert sorted(await desk.topics()) == ["一", "别的设备的"]

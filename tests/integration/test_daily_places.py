@@ -15,8 +15,47 @@ def topics_on(page: Path) -> list[str]:
     return [note.content.topic for note in parse(page.read_text("utf-8")).notes]
 
 
+def numbers_on(page: str) -> dict[str, int]:
+    return {note.content.topic: note.number for note in parse(page).notes}
+
+
 async def record(desk: Desk, topic: str, path: str) -> None:
     await desk.room.deeds.keep(Conversation(summary=content(topic), project_path=path))
+
+
+class TestASharedPage:
+    """Records of the home and of projects that are no folder here."""
+
+    async def test_a_number_is_that_of_the_page_whoever_asks_and_stays(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("聊火锅")
+            await record(desk, "修登录", "/gone/app")
+            gone = await desk.keep("买菜")
+            await record(desk, "改端口", "/gone/other")
+            assert gone.record is not None
+            await desk.room.deeds.remove(gone.record.record_id)
+            await desk.room.settle()
+            numbers = {"聊火锅": 1, "修登录": 2, "改端口": 4}
+            assert numbers_on(desk.page().read_text("utf-8")) == numbers
+            text, records = await desk.room.page("2026-02-02", None)
+            assert numbers_on(text) == numbers
+            assert {found.content.topic: found.number for found in records} == numbers
+            reply = await desk.say("删除记忆: 2026-02-02 #2")
+            assert reply.message == "已删除：修登录（可撤销）"
+            assert numbers_on(desk.page().read_text("utf-8")) == {"聊火锅": 1, "改端口": 4}
+
+    async def test_a_number_given_twice_by_two_devices_is_another_for_the_second_for_good(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            payload = {"record_id": "rec_other", "date": "2026-02-02", "time": "09:00:00", "session": 1, "topic": "二"}
+            await desk.device.log.record(desk.device.intake.drafts([{"type": "session_recorded", "payload": payload}]))
+            await desk.room.settle()
+            await desk.keep("三")
+            numbers = {"一": 1, "二": 2, "三": 3}
+            assert numbers_on(desk.page().read_text("utf-8")) == numbers
+            assert {found.content.topic: found.number for found in (await desk.room.book()).shown()} == numbers
+            reply = await desk.say("删除记忆: 2026-02-02 #2")
+            assert reply.message == "已删除：二（可撤销）"
 
 
 class TestPathsThatAreNoFolder:

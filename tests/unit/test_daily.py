@@ -13,7 +13,7 @@ from sync.memory.daily import config
 from sync.memory.daily.command import Kind, asked_for, confirms, parse, should_recall, should_save
 from sync.memory.daily.hand import Base, changes
 from sync.memory.daily.model import Code, Content, Record, content
-from sync.memory.daily.numbering import numbered
+from sync.memory.daily.numbering import next_number, numbers
 from sync.memory.daily.overview import Written, keywords_json, summary_md
 from sync.memory.daily.page import Note, Page, line_ranges, parts, render
 from sync.memory.daily.page import parse as parse_page
@@ -475,12 +475,35 @@ class TestTidying:
         assert meant(both, "黄山") == [two]
         assert meant(both, "没有") == meant(both, "") == []
 
-    def test_numbers_are_kept_and_never_given_twice(self) -> None:
-        one, same, gone = record(1, "一"), record(1, "二", record_id="rec_z"), record(2, "三")
-        assert {number: found.content.topic for number, found in numbered([one, same], [gone]).items()} == {
-            1: "一",
-            3: "二",
-        }
+
+class TestNumbers:
+    """On a page; places are named after their projects here, `None` for the home."""
+
+    def test_a_number_is_kept_and_the_next_goes_behind_all_that_were_given(self) -> None:
+        every = [record(1), record(2), record(7), record(3)]
+        assert list(numbers(every, str).values()) == [1, 2, 7, 3]
+        assert next_number(every, str, None, DAY) == 8
+        assert next_number(every, str, None, "2026-01-30") == 1
+        assert next_number(every, str, "/家", DAY) == 1
+
+    def test_of_two_with_one_number_the_first_keeps_it_and_nothing_made_later_moves_the_other(self) -> None:
+        every = [record(1), record(2), record(1, record_id="rec_late")]
+        assert numbers(every, str)["rec_late"] == 3
+        for _ in range(5):
+            made = next_number(every, str, None, DAY)
+            every.append(record(made, record_id=f"rec_made_{made}"))
+            assert numbers(every, str)["rec_late"] == 3
+        assert [*numbers(every, str).values()] == [1, 2, 3, 4, 5, 6, 7, 8]
+
+    def test_what_did_not_know_of_the_other_keeps_its_number_too(self) -> None:
+        """A third device went on from the second record, before it heard of the one that came between."""
+        every = [record(1), record(2), record(1, record_id="rec_late"), record(3)]
+        assert [*numbers(every, str).values()] == [1, 2, 4, 3]
+
+    def test_days_and_places_count_apart(self) -> None:
+        every = [record(1), record(1, day="2026-01-30"), record(1, record_id="rec_p", project_path="/家")]
+        assert [*numbers(every, str).values()] == [1, 1, 1]
+        assert numbers(every, lambda _: "the home")["rec_p"] == 2
 
 
 def test_the_index_and_the_summary_name_what_stands_in_the_pages() -> None:

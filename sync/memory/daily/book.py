@@ -4,7 +4,7 @@ Decisions
     The order is the log's own (HLC, then id), so every device tells the same story whatever arrived first.
     An undo takes one deed out of the story, and may itself be taken out. What is left is told from the beginning.
     An edit changes the parts that it names and no other: two devices that edit different parts lose nothing.
-    A number that a removed record had is not given to another; two records of one number get different ones on a page.
+    What a record's number is on a page is not decided here (`numbering.py`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -46,6 +46,7 @@ class Book:
     deeds: tuple[Event, ...] = ()  # those that hold, oldest first
     updated_at: str = ""
     said_at: dict[str, int] = field(default_factory=dict)
+    told: tuple[str, ...] = ()  # the ids of all records, in the order of the log
 
     def of_day(self, day: str) -> list[Record]:
         return [record for record in self.records.values() if record.date == day]
@@ -63,14 +64,9 @@ class Book:
             raise InvalidInput("no record has this id", field="id", hint="`daily list` shows the ids.")
         return found
 
-    def next_number(self, day: str, project_id: str) -> int:
-        """Among a day's records of a project, removed ones included."""
-        taken = [
-            record.number
-            for record in (*self.records.values(), *self.gone.values())
-            if (record.date, record.project_id) == (day, project_id)
-        ]
-        return max(taken, default=0) + 1
+    def every(self) -> list[Record]:
+        """All there are, removed ones included, in the order in which they were recorded."""
+        return [self.records.get(record_id) or self.gone[record_id] for record_id in self.told]
 
     def last_deed(self, device_id: str) -> Event | None:
         """The newest deed of a device that may be undone."""
@@ -100,6 +96,7 @@ def book_of(events: Iterable[Event]) -> Book:
         deeds=tuple(held),
         updated_at=max((event.ts for event in said), default=""),
         said_at=_said_at(ordered, story.records),
+        told=tuple(story.told),
     )
 
 
@@ -131,6 +128,7 @@ class _Story:
     def __init__(self) -> None:
         self.records: dict[str, Record] = {}
         self.gone: dict[str, Record] = {}
+        self.told: list[str] = []
         self.skipped: set[str] = set()
 
     def tell(self, event: Event, original: Event | None) -> None:
@@ -161,6 +159,7 @@ class _Story:
             found = replace(found, content=content_of(original.payload))
         if found.record_id not in self.records and found.record_id not in self.gone:
             self.records[found.record_id] = found
+            self.told.append(found.record_id)
 
     def _skip(self, session_id: Any, *, on: bool) -> None:
         if isinstance(session_id, str):

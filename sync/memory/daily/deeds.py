@@ -41,6 +41,7 @@ from sync.memory.daily.model import (
     marks_of,
     record_payload,
 )
+from sync.memory.daily.numbering import next_number
 from sync.memory.daily.places import Places
 from sync.memory.daily.shelf import Shelf
 from sync.memory.daily.summarise import Turn, quality, summarise
@@ -116,11 +117,11 @@ class Deeds:
             if known:
                 return await self._again(book, known[0], said, talk[-1].event_id if talk else None, by=author)
             judged = quality(said, turns) if author != "hand" else None
-            record = self._new(given, talk, said, path, book)
+            record = await asyncio.to_thread(self._new, given, talk, said, path, book)
             return await self._recorded(replace(record, author=author, quality=judged))
 
     def _new(self, given: Conversation, talk: Sequence[Event], said: Content, path: str | None, book: Book) -> Record:
-        """A record as it would be made, under the next number of its day."""
+        """A record as it would be made, under the next number of its day's page."""
         moment = given.moment or (_moment_of(talk[-1], self._clock) if talk else self._clock.now())
         until = talk[-1].event_id if talk else None
         day = moment.date().isoformat()
@@ -130,7 +131,7 @@ class Deeds:
             event_id="",
             date=day,
             time=f"{moment:%H:%M:%S}",
-            number=book.next_number(day, project_id),
+            number=next_number(book.every(), self._places.of, path, day),
             content=said,
             project_id=project_id,
             project_path=path,

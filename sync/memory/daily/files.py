@@ -43,7 +43,7 @@ from sync.memory.daily.config import Config
 from sync.memory.daily.hand import Base, Told, changes
 from sync.memory.daily.model import Record
 from sync.memory.daily.noted import Noted, write_text
-from sync.memory.daily.numbering import days, numbered, page_of
+from sync.memory.daily.numbering import days, numbers, page_of, sessions
 from sync.memory.daily.overview import Written, file_name, keywords_json, summary_md
 from sync.memory.daily.page import parts, render
 from sync.memory.daily.places import Place, Places, is_folder
@@ -142,7 +142,8 @@ class Pages:
         for place, _ in self._known(book):
             if is_folder(place.root):
                 by_place.setdefault(place, [])
-        return [self._shown(place, records, book) for place, records in by_place.items()]
+        number_of = numbers(book.every(), self._places.of)
+        return [self._shown(place, records, number_of) for place, records in by_place.items()]
 
     @contextmanager
     def alone(self, place: Place) -> Iterator[bool]:
@@ -204,16 +205,15 @@ class Pages:
 
     # --- writing ----------------------------------------------------------------------------------------------
 
-    def _shown(self, place: Place, records: Sequence[Record], book: Book) -> Shown:
+    def _shown(self, place: Place, records: Sequence[Record], number_of: Mapping[str, int]) -> Shown:
         options = self._places.options(_project_of(records)).value
         limit = int(options.storage.max_file_size_mb * MEGABYTE)
-        gone = days(record for record in book.gone.values() if self._places.of(record.project_path) == place)
         found: list[Written] = []
         for day, of_day in days(records).items():
-            sessions = numbered(of_day, gone.get(day, ()))
-            page = page_of(day, sessions, with_origin=place.shared)
+            noted = sessions(of_day, number_of)
+            page = page_of(day, noted.items(), with_origin=place.shared)
             for part, piece in enumerate(parts(page, limit), start=1):
-                held = {note.number: sessions[note.number] for note in piece.notes}
+                held = {note.number: noted[note.number] for note in piece.notes}
                 found.append(Written(part, piece, held))
         return Shown(place, tuple(records), tuple(found), options)
 

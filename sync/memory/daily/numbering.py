@@ -1,16 +1,22 @@
 """Which records stand on which page, under which number. Pure.
 
-A record keeps the number it was given where no other has it on the same page; else it gets the next free one. Numbers
-of removed records stay free on the page: what a person has noted as Session 2 does not become another.
+Decisions
+    A record gets the next number of its page: what another project has there counts, and what is gone or put away. It
+    keeps it for good: what a person has noted as Session 2 does not become another.
+    Two devices, or two places that became one, may have given a number twice. The record that was recorded first keeps
+    it, the other goes behind all that was recorded before it. That depends on nothing but the log, so all devices
+    show the same, and a record made later moves nothing: who makes it counts from what the page shows.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cache
+from itertools import count
 
 from sync.memory.daily.model import Record
 from sync.memory.daily.page import Page, note_of
 
-Numbers = Mapping[int, str]
-"""Session number → record id, of one day in one place."""
+PlaceOf = Callable[[str | None], Hashable]
+"""The place of a project's records."""
 
 
 def days(records: Iterable[Record]) -> dict[str, list[Record]]:
@@ -21,19 +27,43 @@ def days(records: Iterable[Record]) -> dict[str, list[Record]]:
     return found
 
 
-def numbered(shown: Iterable[Record], gone: Iterable[Record] = ()) -> dict[int, Record]:
+def numbers(every: Iterable[Record], place_of: PlaceOf) -> dict[str, int]:
+    """The number of each record on its page. `every`: `Book.every`."""
+    where = cache(place_of)
+    pages: dict[tuple[Hashable, str], list[Record]] = {}
+    for record in every:
+        pages.setdefault((where(record.project_path), record.date), []).append(record)
+    return {record_id: number for page in pages.values() for record_id, number in _numbered(page).items()}
+
+
+def next_number(every: Iterable[Record], place_of: PlaceOf, project_path: str | None, day: str) -> int:
+    """That of a project's next record on a day's page. `every`: `Book.every`."""
+    where = cache(place_of)
+    page = [record for record in every if record.date == day and where(record.project_path) == where(project_path)]
+    return max(_numbered(page).values(), default=0) + 1
+
+
+def sessions(of_day: Iterable[Record], number_of: Mapping[str, int]) -> dict[int, Record]:
     """A day's records by their number on the page, in its order."""
-    shown = sorted(shown, key=lambda record: (record.number, record.moment))
-    taken: dict[int, Record] = {}
-    reserved = {record.number for record in gone} | {record.number for record in shown}
-    for record in shown:
+    return dict(sorted(((number_of[record.record_id], record) for record in of_day), key=lambda found: found[0]))
+
+
+def page_of(day: str, shown: Iterable[tuple[int, Record]], *, with_origin: bool) -> Page:
+    return Page(day, tuple(note_of(record, number, with_origin=with_origin) for number, record in shown))
+
+
+def _numbered(page: Sequence[Record]) -> dict[str, int]:
+    """By record; `page`: those of one day in one place, in the order of the log."""
+    holders: dict[int, str] = {}
+    for record in page:
+        holders.setdefault(record.number, record.record_id)
+    found: dict[str, int] = {}
+    last = 0
+    for record in page:
         number = record.number
-        if number in taken:
-            number = max(reserved | set(taken)) + 1
-        taken[number] = record
-    return dict(sorted(taken.items()))
-
-
-def page_of(day: str, sessions: Mapping[int, Record], *, with_origin: bool) -> Page:
-    notes = (note_of(record, number, with_origin=with_origin) for number, record in sessions.items())
-    return Page(day, tuple(notes))
+        if holders[number] != record.record_id:
+            number = next(free for free in count(last + 1) if free not in holders)
+            holders[number] = record.record_id
+        found[record.record_id] = number
+        last = max(last, number)
+    return found

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sync.clock import Clock
@@ -13,7 +13,7 @@ from sync.memory.daily.book import Book
 from sync.memory.daily.deeds import Deeds, Outcome
 from sync.memory.daily.keeper import Keeper
 from sync.memory.daily.model import Record
-from sync.memory.daily.numbering import numbered, page_of
+from sync.memory.daily.numbering import numbers, page_of
 from sync.memory.daily.page import render
 from sync.memory.daily.places import Options, Places
 from sync.memory.daily.shelf import Shelf
@@ -47,16 +47,21 @@ class Daily:
             await self.keeper.settle()
 
     async def book(self) -> Book:
-        """All records, with what a hand has just saved."""
+        """All records under the numbers that their pages show, with what a hand has just saved."""
         await self.settle()
-        return await self.shelf.book()
+        return await asyncio.to_thread(self._as_shown, await self.shelf.book())
+
+    def _as_shown(self, book: Book) -> Book:
+        number_of = numbers(book.every(), self.places.of)
+        found = {name: replace(record, number=number_of[name]) for name, record in book.records.items()}
+        return replace(book, records=found)
 
     async def levelled(self, deed: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """A deed that goes on from what a hand has just saved, and that the pages show when it returns."""
         await self.settle()
         done = await deed()
-        await self.settle()
-        return done
+        book = await self.book()
+        return replace(done, record=done.record and book.records.get(done.record.record_id, done.record))
 
     @property
     def today(self) -> str:
@@ -66,12 +71,16 @@ class Daily:
         return await asyncio.to_thread(self.places.options, project_path)
 
     async def page(self, day: str, project_id: str | None) -> tuple[str, list[Record]]:
-        """A day as its page shows it, of one project or of all, and its records; an empty text where it has none."""
+        """A day as its page shows it, of one project or of all, and its records; an empty text where it has none.
+
+        Each has the number that it has on its own page: of all, two may have the same.
+        """
         book = await self.book()
         shown = [record for record in book.shown() if record.date == day and project_id in {None, record.project_id}]
-        sessions = numbered(shown)
-        text = render(page_of(day, sessions, with_origin=project_id is None)) if sessions else ""
-        return text, list(sessions.values())
+        shown.sort(key=lambda record: (record.number, record.moment))
+        noted = ((record.number, record) for record in shown)
+        text = render(page_of(day, noted, with_origin=project_id is None)) if shown else ""
+        return text, shown
 
     async def listed(
         self, project_id: str | None, *, since: str | None, until: str | None, mark: str | None, limit: int

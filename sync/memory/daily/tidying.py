@@ -119,7 +119,10 @@ def review_is_due(records: Iterable[Record], today: str) -> bool:
 
 
 def meant(records: Sequence[Record], text: str) -> list[Record]:
-    """The records that a person means: by id, by day and number (`2026-01-29 #1`), by day, or by words in them."""
+    """The records that a person means: by id, by day and number (`2026-01-29 #1`), by day, or by words in them.
+
+    `records`: under the numbers that their pages show.
+    """
     text = text.strip()
     by_id = [record for record in records if text in {record.record_id, record.event_id}]
     if by_id:
