@@ -31,6 +31,10 @@ class Clock(Protocol):
         """The current instant, timezone-aware, in the zone of the person (local date and offset derive from it)."""
         ...
 
+    def at(self, wall: datetime) -> datetime:
+        """A local time of any day, given without a zone, in the zone of the person: with the offset of its own day."""
+        ...
+
     def monotonic(self) -> float:
         """Seconds that never go back; for deadlines and intervals only."""
         ...
@@ -46,6 +50,14 @@ class SystemClock:
 
     def now(self) -> datetime:
         return datetime.now(UTC).astimezone(self.zone)
+
+    def at(self, wall: datetime) -> datetime:
+        if self.zone is not None:
+            return wall.replace(tzinfo=self.zone)
+        try:
+            return wall.astimezone()
+        except (OSError, OverflowError, ValueError):  # a day of which the machine knows nothing: as today
+            return wall.replace(tzinfo=self.now().tzinfo)
 
     def monotonic(self) -> float:
         return time.monotonic()

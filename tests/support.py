@@ -64,6 +64,9 @@ class FixedClock:
     def now(self) -> datetime:
         return self._now
 
+    def at(self, wall: datetime) -> datetime:
+        return wall.replace(tzinfo=self.now().tzinfo)
+
     def monotonic(self) -> float:
         return self._now.timestamp()
 

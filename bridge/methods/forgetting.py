@@ -32,9 +32,10 @@ async def forget_matching(context: Context[Door], params: ForgetMatching) -> For
     from sync.document import forgetting  # noqa: PLC0415 - as above
     from sync.document.choosing import Choice  # noqa: PLC0415 - as above
 
-    now = app.clock.now()
-    since, until = moment_ms(params.since, "since", now), moment_ms(params.until, "until", now)
+    since, until = moment_ms(params.since, "since", app.clock), moment_ms(params.until, "until", app.clock)
     choice = Choice(params.query, params.source, since, until)
+    if params.query is not None and not choice.words:  # else it would mean everything of that source or time
+        raise InvalidInput("query holds no words", field="query", hint="Leave it out, or say which words are meant.")
     if choice.is_empty:
         raise InvalidInput("say what to forget", field="query", hint="Give query, source, since or until.")
     here = await forgetting.chosen(app.log, choice)

@@ -2,17 +2,17 @@
 
 from datetime import datetime
 
-from sync.clock import milliseconds
+from sync.clock import Clock, milliseconds
 from sync.errors import InvalidInput
 from sync.log.envelope import instant
 
 
-def moment_ms(text: str | None, field: str, now: datetime) -> int | None:
+def moment_ms(text: str | None, field: str, clock: Clock) -> int | None:
     """A time with its zone, or a day: its beginning here; in Unix milliseconds. Raises InvalidInput."""
     if text is None:
         return None
     try:
-        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=now.tzinfo)
+        day = clock.at(datetime.strptime(text, "%Y-%m-%d"))  # noqa: DTZ007 - the zone is the clock's
     except ValueError:
         day = instant(text, field=field)
     try:

@@ -1,6 +1,5 @@
 """`recall/*`: ask the memory, or have it say what belongs to a message."""
 
-from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -8,6 +7,7 @@ import msgspec
 from bridge.methods.door import Door
 from bridge.methods.moments import moment_ms
 from bridge.methods.table import Context, Method, Params
+from sync.clock import Clock
 from sync.contract import recall as contract
 from sync.log.model import NAME_LENGTH, project_id_for
 from sync.published.recall import ContextJson, SearchJson
@@ -52,16 +52,16 @@ class ContextParams(Search, frozen=True):
 
 async def search(context: Context[Door], params: Search) -> SearchJson:
     app = await context.app.opened()
-    return contract.search(await app.recall().search(_ask(params, app.clock.now())))
+    return contract.search(await app.recall().search(_ask(params, app.clock)))
 
 
 async def recall_context(context: Context[Door], params: ContextParams) -> ContextJson:
     app = await context.app.opened()
-    ask = _ask(params, app.clock.now())
+    ask = _ask(params, app.clock)
     return contract.context(await app.recall().context(ask, max_chars=params.max_chars))
 
 
-def _ask(params: Search, now: datetime) -> Any:
+def _ask(params: Search, clock: Clock) -> Any:
     from sync.recall.fuse import PRESETS, Preset  # noqa: PLC0415 - a start need not load the room
     from sync.recall.model import Ask, Scope  # noqa: PLC0415
 
@@ -72,8 +72,8 @@ def _ask(params: Search, now: datetime) -> Any:
         limit=params.limit,
         scope=Scope(params.scope),
         project_id=_project_id(params.project),
-        since_ms=moment_ms(params.since, "since", now),
-        until_ms=moment_ms(params.until, "until", now),
+        since_ms=moment_ms(params.since, "since", clock),
+        until_ms=moment_ms(params.until, "until", clock),
         kinds=params.kinds,
         preset=Preset(given.keyword, given.semantic, decay=given.decay) if isinstance(given, Weights) else named,
         turns=params.turns,

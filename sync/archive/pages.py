@@ -78,7 +78,7 @@ def _draft(page: Page, note: Note, path: str | None, intake: Intake, clock: Cloc
         author="hand",
         marks=note.marks,
     )
-    moment = datetime.fromisoformat(f"{page.day}T{note.time}").replace(tzinfo=clock.now().tzinfo)
+    moment = clock.at(datetime.fromisoformat(f"{page.day}T{note.time}"))
     return Draft(
         type=RECORDED,
         payload=intake.redactor.payload(record_payload(record)),

@@ -89,7 +89,7 @@ class Imports(Ledger):
     def _dated(self, when: datetime | None) -> Mapping[str, Any]:
         """A local time as an event has it; nothing where there is none that is past."""
         now = self._clock.now()
-        moment = None if when is None else when.replace(tzinfo=now.tzinfo)
+        moment = None if when is None else self._clock.at(when)
         if moment is None or moment > now:
             return {}
         day, offset = moment.date().isoformat(), utc_offset_minutes(moment)

@@ -1,5 +1,6 @@
 """`forget`: what was said is gone from the log, the file, its versions, the server and the other devices."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -183,3 +184,26 @@ def test_words_are_forgotten_in_log_document_daily_page_files_and_cloud_and_a_dr
 def naming(home: Home, word: str) -> list[str]:
     """The files below a home in which a word stands."""
     return [path.name for path in holding(home.folder, word)]
+
+
+class HomeInBerlin(Home):
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**super().environment, "TZ": "CET-1CEST,M3.5.0,M10.5.0/3"}
+
+
+def test_a_day_begins_at_its_own_midnight_in_summer_and_in_winter(tmp_path: Path) -> None:
+    home = HomeInBerlin(tmp_path / "berlin")
+    times = ["2026-07-02T00:30:00+02:00", "2026-12-02T00:30:00+01:00"]
+    home.json("events", "append-batch", json.dumps([{"type": "x", "ts": ts, "payload": {"a": "b"}} for ts in times]))
+
+    for day, ts in zip(("2026-07-02", "2026-12-02"), times, strict=True):
+        assert ts in str(home.json("forget", "--since", day))
+        assert ts not in str(home.json("forget", "--until", day))
+
+
+def test_a_query_without_words_is_refused_whatever_stands_beside_it(home: Home) -> None:
+    home.json("events", "append", json.dumps({"type": "x", "payload": {"a": "b"}}))
+    refused = home.run("forget", "--query", "\u3000", "--since", "2020-01-01", check=False)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "query holds no words" in refused.stderr

@@ -37,6 +37,9 @@ class HandClock:
     def now(self) -> datetime:
         return self.time
 
+    def at(self, wall: datetime) -> datetime:
+        return wall.replace(tzinfo=self.time.tzinfo)
+
     def monotonic(self) -> float:
         return self.time.timestamp()
 

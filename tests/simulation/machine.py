@@ -78,6 +78,9 @@ class DeviceClock:
     def now(self) -> datetime:
         return START + timedelta(seconds=asyncio.get_running_loop().time() + self.skew)
 
+    def at(self, wall: datetime) -> datetime:
+        return wall.replace(tzinfo=START.tzinfo)
+
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()
 
