@@ -25,6 +25,7 @@ from sync.archive.sealed import MAGIC as SEALED
 from sync.archive.sealed import Sealing, Unsealing
 from sync.errors import InvalidInput
 from sync.files import told
+from sync.log.model import Event
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -43,7 +44,10 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class About(msgspec.Struct, frozen=True):
-    """What an archive says of itself. `device_id`: whose words are its own; `head`: the newest position in it."""
+    """What an archive says of itself. `device_id`: who wrote it; `head`: the newest position in it.
+
+    `device_ids`: all under which the exporter itself spoke, since the app may have named it later; not in older ones.
+    """
 
     format: str
     version: int
@@ -51,6 +55,13 @@ class About(msgspec.Struct, frozen=True):
     program: str
     device_id: str
     head: int
+    device_ids: tuple[str, ...] = ()
+
+    def is_own(self, event: Event) -> bool:
+        """Whether the exporter said it itself; in an older archive also what no server has, as where there is none."""
+        if event.device_id == self.device_id:
+            return True
+        return event.device_id in self.device_ids if self.device_ids else event.server_seq is None
 
 
 class Manifest(msgspec.Struct, frozen=True):

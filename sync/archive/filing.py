@@ -15,6 +15,7 @@ from sync.archive.container import FORMAT, VERSION, About, Reading, Writing
 from sync.clock import Clock, timestamp
 from sync.errors import InvalidInput
 from sync.files import sync_folder, told
+from sync.log import outbox_store
 from sync.log.envelope import to_json
 from sync.log.log import Log
 from sync.log.model import Event
@@ -62,10 +63,11 @@ async def write(
     return Filed(size, manifest.sha256)
 
 
-def about(events: Log, head: int, clock: Clock) -> bytes:
+async def about(events: Log, head: int, clock: Clock) -> bytes:
     """The part that says what the archive is."""
-    now = timestamp(clock.now())
-    return msgspec.json.encode(About(FORMAT, VERSION, now, __version__, events.device_id, head))
+    now, said_as = timestamp(clock.now()), await events.database.read(outbox_store.said_as)
+    device_ids = tuple(sorted({events.device_id, *said_as}))
+    return msgspec.json.encode(About(FORMAT, VERSION, now, __version__, events.device_id, head, device_ids))
 
 
 def events_part(number: int, found: Sequence[Event]) -> tuple[str, bytes]:

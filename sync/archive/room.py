@@ -3,10 +3,11 @@
 Decisions
     An event that is known by its id is left as it is, so the same file twice changes nothing and a broken import is
     gone on with by starting it again. Events are taken in batches; one batch is a transaction.
-    What the exporting device said itself is said by this device from now on, under its ids, times, days and origins:
-    it gets a place in this log, is delivered to this account's cloud and stands in this document. The device it came
-    from stays in it as `imported_device_id`. What the exporter had heard from other devices stays theirs, word for
-    word, as if it had been pulled: it is not sent for them, and a pull that brings it again knows it.
+    What the exporting device said itself, also before the app gave it the id that it has, is said by this device from
+    now on, under its ids, times, days and origins: it gets a place in this log, is delivered to this account's cloud
+    and stands in this document. The device it came from stays in it as `imported_device_id`. What the exporter had
+    heard from other devices stays theirs, word for word, as if it had been pulled: it is not sent for them, and a pull
+    that brings it again knows it.
     Everything is checked and redacted anew, whoever wrote the file. What was decided about an account's devices
     (`device_…`) stays behind. Document versions and settings are in the archive for people and other programs; the
     document here grows from the events, and no import changes a setting or puts a file in the place of another.
@@ -70,7 +71,7 @@ class Archive:
         counts = [0, 0]
 
         async def fill(writing: Writing) -> None:
-            await asyncio.to_thread(writing.add, ABOUT, about(self._log, head, self._clock))
+            await asyncio.to_thread(writing.add, ABOUT, await about(self._log, head, self._clock))
             counts[0] = await self._write_events(writing, head, heard)
             counts[1] = await self._write_document(writing, document)
             await asyncio.to_thread(writing.add, "settings.json", msgspec.json.encode(settings))
@@ -227,7 +228,7 @@ class Archive:
         origin = value["origin"] if value["origin"] in ORIGINS else str(Origin.IMPORTED)
         given = {name: item for name, item in value.items() if name != "session_id" or item}
         draft = self._intake.draft({**given, "origin": origin})
-        if event.device_id not in {about.device_id, self._log.device_id}:
+        if event.device_id != self._log.device_id and not about.is_own(event):
             extra = draft.extra.value if draft.extra else {}
             path = None if draft.project_path is None else str(draft.project_path)
             return replace(event, payload=draft.payload.value, project_path=path, extra=extra, server_seq=None)

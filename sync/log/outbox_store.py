@@ -26,6 +26,7 @@ _PENDING: Final = (
 _PENDING_OF: Final = _PENDING.join_from(deliveries, events, events.c.position == deliveries.c.position).where(
     events.c.device_id == bindparam("device")
 )
+_SAID_AS: Final = select(events.c.device_id).distinct().join(deliveries, deliveries.c.position == events.c.position)
 _RELEASE: Final = delete(quarantine).where(
     quarantine.c.destination == bindparam("to"), quarantine.c.position == bindparam("at")
 )
@@ -83,6 +84,11 @@ def note_delivered(connection: Connection, destination: str, event_ids: Sequence
         columns = [deliveries.c.destination, deliveries.c.position, deliveries.c.state]
         given_back = select(literal(destination), events.c.position, literal("acked"))
         connection.execute(insert(deliveries).from_select(columns, given_back.where(events.c.event_id.in_(event_ids))))
+
+
+def said_as(connection: Connection) -> list[str]:
+    """The ids of devices under which this log's own words were said: only those have deliveries."""
+    return list(connection.execute(_SAID_AS).scalars())
 
 
 def pending_positions(

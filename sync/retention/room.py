@@ -195,7 +195,7 @@ class Retention:
         return list(found.values())
 
     async def _fill(self, writing: Writing, *, positions: Sequence[int]) -> None:
-        await asyncio.to_thread(writing.add, ABOUT, about(self._log, positions[-1], self._clock))
+        await asyncio.to_thread(writing.add, ABOUT, await about(self._log, positions[-1], self._clock))
         for number, start in enumerate(range(0, len(positions), IN_A_PART), 1):
             reading = partial(store.at, positions=positions[start : start + IN_A_PART])
             found = [old.event for old in await self._log.database.read(reading)]

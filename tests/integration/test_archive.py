@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import tarfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sync.archive.container import Reading
+from sync.archive.container import ABOUT, Reading, Writing
 from sync.archive.model import Taken
 from sync.archive.room import Archive
 from sync.archive.sealed import CHUNK, MAGIC, SALT, TAG
@@ -18,9 +19,10 @@ from sync.document.imports import Imports
 from sync.document.ledger import Footing
 from sync.document.past import Past
 from sync.errors import InvalidInput
+from sync.log.log import Log
 from sync.log.model import Event, Origin
 from tests.archive_samples import CHATGPT, CLAUDE, claude
-from tests.support import REDACTOR, Device, event, new_server, open_device
+from tests.support import REDACTOR, Device, draft, event, new_server, open_device
 
 PASSPHRASE = "一个很长的口令 correct horse"
 CANARY = "sk-ant-" + "api03-" + "Zq9" * 31
@@ -130,6 +132,39 @@ async def test_what_others_said_stays_theirs_and_is_not_sent_for_them(
     (found,) = await other.events()
     assert (found.device_id, found.replica_id, found.replica_seq, found.hlc) == ("device-c", "rep_c", 7, theirs.hlc)
     assert (await other.log.outbox()).pending == 0
+
+
+@pytest.mark.parametrize("of_before", [False, True])
+async def test_what_a_device_said_before_the_app_named_it_comes_back_as_its_own(
+    device: Device, other: Device, tmp_path: Path, of_before: bool
+) -> None:
+    unnamed = Log(device.database, device.clock, device_id="before-the-app", session_id="sess_1")
+    await unnamed.record([draft("第一天的火锅")])
+    await device.note("第二天的爬山")
+    await archive(device).record([event(7, replica="rep_c", device="device-c", server_seq=7)], Taken("test"))
+    path = await export(device, tmp_path / "all.xbm")
+    if of_before:
+        path = without_ids(path, tmp_path / "before.xbm")
+
+    assert (await take(other, path)).recorded == 3
+
+    found = await other.events()
+    assert {found.device_id for found in found if found.replica_id != "rep_c"} == {"device-b"}
+    assert sorted(found.extra.get("imported_device_id", "") for found in found) == ["", "before-the-app", "device-a"]
+    assert (await other.log.outbox()).pending == 2
+
+
+def without_ids(path: Path, to: Path) -> Path:
+    """The archive as a program wrote it that knew one id of a device."""
+    reading = Reading.checked(path, None)
+    with to.open("wb") as file:
+        writing = Writing(file, None, os.urandom)
+        for name, data in reading.parts():
+            about = json.loads(data) if name == ABOUT else {}
+            about.pop("device_ids", None)
+            writing.add(name, json.dumps(about).encode() if about else data)
+        writing.finish()
+    return to
 
 
 async def test_a_wrong_passphrase_and_none_are_told(device: Device, other: Device, tmp_path: Path) -> None:
