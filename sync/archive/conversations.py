@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 Program = Literal["claude", "chatgpt"]
 
 DEEPEST: Final = 100_000  # nodes on one branch; a tree that leads in a circle ends here
+BETWEEN: Final = "\n\n"  # the messages of one side
 SIDES: Final = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
@@ -32,12 +33,36 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A question and what was answered to it; either may be empty. `turn_id`: that of its first message."""
+    """A question and what was answered to it, in one message at least; either may be empty."""
 
-    turn_id: str
-    question: str
-    answer: str
-    at: datetime | None
+    messages: tuple[Message, ...]
+
+    @property
+    def turn_id(self) -> str:
+        """That of its first message."""
+        return self.messages[0].message_id
+
+    @property
+    def question(self) -> str:
+        return BETWEEN.join(message.text for message in self.messages if message.side == "user")
+
+    @property
+    def answer(self) -> str:
+        return BETWEEN.join(message.text for message in self.messages if message.side == "assistant")
+
+    @property
+    def at(self) -> datetime | None:
+        return next((message.at for message in self.messages if message.at is not None), None)
+
+    def lengths(self) -> Iterator[tuple[int, int]]:
+        """Those of question and answer after each message."""
+        asked = answered = 0
+        for message in self.messages:
+            if message.side == "user":
+                asked += len(message.text) + (len(BETWEEN) if asked else 0)
+            else:
+                answered += len(message.text) + (len(BETWEEN) if answered else 0)
+            yield asked, answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +104,14 @@ def _talk(value: Mapping[str, Any]) -> Talk | None:
 
 def _turns(messages: Iterator[Message]) -> Iterator[Turn]:
     """Messages of one side in a row together, a question with the answers behind it."""
-    asked: list[Message] = []
-    answered: list[Message] = []
+    found: list[Message] = []
     for message in messages:
-        if message.side == "user" and answered:
-            yield _turn(asked, answered)
-            asked, answered = [], []
-        (asked if message.side == "user" else answered).append(message)
-    if asked or answered:
-        yield _turn(asked, answered)
-
-
-def _turn(asked: list[Message], answered: list[Message]) -> Turn:
-    first = (asked or answered)[0]
-    at = next((message.at for message in (*asked, *answered) if message.at is not None), None)
-    question, answer = ("\n\n".join(message.text for message in side) for side in (asked, answered))
-    return Turn(first.message_id, question, answer, at)
+        if found and message.side == "user" and found[-1].side == "assistant":
+            yield Turn(tuple(found))
+            found = []
+        found.append(message)
+    if found:
+        yield Turn(tuple(found))
 
 
 def _of_claude(value: Mapping[str, Any]) -> Iterator[Message]:

@@ -28,7 +28,7 @@ from sync.archive.container import ABOUT, About, Reading, Writing, is_archive
 from sync.archive.conversations import Talk, talks
 from sync.archive.filing import IN_A_PART, about, events_part, write
 from sync.archive.model import Exported, Heard, Taken
-from sync.archive.talking import said
+from sync.archive.talking import gone_on, said
 from sync.clock import Clock
 from sync.document import store as document_store
 from sync.document.app_cache import read_content
@@ -163,7 +163,8 @@ class Archive:
             raise InvalidInput("there is no conversation of Claude or ChatGPT in it", field="path", hint=KNOWN)
         taken = Taken(found[0].program, conversations=len(found), dry_run=dry_run)
         for number, talk in enumerate(found, 1):
-            await self.record(await asyncio.to_thread(self._drafts, talk, taken), taken)
+            divided = await self._log.database.read(partial(_gone_on, talk=talk))
+            await self.record(await asyncio.to_thread(self._drafts, divided, taken), taken)
             heard(number, len(found))
         return taken
 
@@ -236,3 +237,7 @@ class Archive:
             marked = {**(draft.extra.value if draft.extra else {}), "imported_device_id": event.device_id}
             draft = replace(draft, extra=self._intake.redactor.payload(marked))
         return replace(draft, local_date=event.local_date, utc_offset=event.utc_offset)
+
+
+def _gone_on(connection: Connection, *, talk: Talk) -> Talk:
+    return gone_on(talk, partial(store.find, connection))

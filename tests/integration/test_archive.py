@@ -19,6 +19,7 @@ from sync.document.imports import Imports
 from sync.document.ledger import Footing
 from sync.document.past import Past
 from sync.errors import InvalidInput
+from sync.log import store as log_store
 from sync.log.log import Log
 from sync.log.model import Event, Origin
 from tests.archive_samples import CHATGPT, CLAUDE, claude
@@ -289,8 +290,48 @@ async def test_a_later_export_that_holds_more_brings_only_what_is_new(device: De
 
     taken = await take(device, path)
 
-    assert (taken.recorded, taken.known) == (1, 4)
+    assert (taken.recorded, taken.known) == (2, 4)
     assert CANARY not in str(await device.events())
+    assert (await take(device, path)).recorded == 0
+
+
+async def test_each_answer_that_a_later_export_holds_is_recorded_whole_and_once(device: Device, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    said = CLAUDE[0]["chat_messages"]
+    more = [
+        claude("m-5", "assistant", "不用", 5),
+        claude("m-6", "assistant", "带一把也好", 6),
+        claude("m-7", "human", "好"),
+    ]
+    recorded = []
+    for count in range(2, len(said) + len(more) + 1):
+        path.write_text(json.dumps([{**CLAUDE[0], "chat_messages": [*said, *more][:count]}]), "utf-8")
+        counted = (await take(device, path, dry_run=True)).recorded
+        recorded.append((await take(device, path)).recorded)
+        assert counted == recorded[-1]
+
+    assert recorded == [3, 1, 1, 1, 1, 1]
+    exchanges = [e.payload for e in await device.events() if e.type == "exchange_recorded"]
+    assert [(said["question"], said["answer"]) for said in exchanges] == [
+        ("去哪里爬山", "香山"),
+        ("", "或者百望山"),
+        ("要带伞吗", ""),
+        ("", "不用"),
+        ("", "带一把也好"),
+        ("好", ""),
+    ]
+
+
+async def test_a_later_export_does_not_bring_back_a_forgotten_turn(device: Device, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(CLAUDE), "utf-8")
+    await take(device, path)
+    asked = next(e for e in await device.events() if e.payload.get("question") == "要带伞吗")
+    await device.database.write(lambda connection: log_store.blank(connection, [asked.event_id]))
+    grown = [{**CLAUDE[0], "chat_messages": [*CLAUDE[0]["chat_messages"], claude("m-5", "assistant", "不用", 5)]}]
+    path.write_text(json.dumps(grown), "utf-8")
+
+    assert (await take(device, path)).recorded == 0
 
 
 async def test_a_file_of_nothing_known_is_told(device: Device, tmp_path: Path) -> None:
