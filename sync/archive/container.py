@@ -25,6 +25,7 @@ from sync.archive.sealed import MAGIC as SEALED
 from sync.archive.sealed import Sealing, Unsealing
 from sync.errors import InvalidInput
 from sync.files import told
+from sync.log.envelope import UNDECODABLE
 from sync.log.model import Event
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -200,7 +201,7 @@ def _understood(data: bytes) -> About:
 def _decoded(data: bytes, shape: type[S]) -> S:
     try:
         return msgspec.json.decode(data, type=shape)
-    except msgspec.DecodeError as error:
+    except UNDECODABLE as error:
         raise _damaged("what it says of itself cannot be read") from error
 
 

@@ -116,16 +116,15 @@ def _turns(messages: Iterator[Message]) -> Iterator[Turn]:
 
 def _of_claude(value: Mapping[str, Any]) -> Iterator[Message]:
     for number, item in enumerate(value["chat_messages"]):
-        if not isinstance(item, dict) or item.get("sender") not in SIDES:
+        side = SIDES.get(_text(item.get("sender"))) if isinstance(item, dict) else None
+        if side is None:
             continue
         parts = item.get("content")
         blocks = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
         said = "\n\n".join(_text(part.get("text")) for part in blocks if part.get("type") == "text")
         text = said.strip() or _text(item.get("text"))
         if text:
-            yield Message(
-                _text(item.get("uuid")) or str(number), SIDES[item["sender"]], text, _instant(item.get("created_at"))
-            )
+            yield Message(_text(item.get("uuid")) or str(number), side, text, _instant(item.get("created_at")))
 
 
 def _of_chatgpt(value: Mapping[str, Any]) -> Iterator[Message]:
@@ -145,7 +144,7 @@ def _is_shown(message: Mapping[str, Any]) -> bool:
     """Not one that only the model saw, or that it sent to a tool."""
     told = message.get("metadata")
     hidden = isinstance(told, dict) and told.get("is_visually_hidden_from_conversation") is True
-    return not hidden and message.get("recipient") in {None, "all"}
+    return not hidden and message.get("recipient") in (None, "all")
 
 
 def _branch(mapping: Mapping[str, Any], leaf: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -178,8 +177,10 @@ def _seconds(value: object) -> datetime | None:
 
 
 def _instant(value: object) -> datetime | None:
-    try:
-        found = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
+    if not isinstance(value, str):
         return None
-    return found if found is None or found.tzinfo is not None else found.replace(tzinfo=UTC)
+    try:
+        found = datetime.fromisoformat(value)
+        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):  # the latter at either end of the calendar
+        return None

@@ -38,7 +38,7 @@ from sync.document.parse import parse
 from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed
 from sync.files import told
 from sync.log import store
-from sync.log.envelope import from_wire
+from sync.log.envelope import UNDECODABLE, from_wire
 from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import Draft, Event, Origin, Query, stays_behind
@@ -215,7 +215,11 @@ class Archive:
     def _items(self, lines: bytes, about: About, taken: Taken) -> list[Item]:
         found: list[Item] = []
         for line in lines.splitlines():
-            value = msgspec.json.decode(line)
+            try:
+                value = msgspec.json.decode(line)
+            except UNDECODABLE:
+                taken.refuse("an event", "its line is no JSON")
+                continue
             if not isinstance(value, dict) or stays_behind(value.get("type")):
                 continue
             try:

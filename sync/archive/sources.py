@@ -1,6 +1,8 @@
 """Files of other programs, read: what is in them stands in `sync.archive.conversations`."""
 
+import lzma
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Final
 
@@ -8,10 +10,15 @@ import msgspec
 
 from sync.errors import InvalidInput
 from sync.files import told
+from sync.log.envelope import UNDECODABLE
 
 LARGEST: Final = 1024 * 1024 * 1024  # bytes of JSON; it is decoded as a whole
 CONVERSATIONS: Final = "conversations.json"
 BEGINNING: Final = 64  # bytes that tell what a file is
+BOM: Final = b"\xef\xbb\xbf"
+LOCKED: Final = 0x1  # the flag of a member of a zip that takes a password
+# What unpacking raises beside OSError: damaged in one way or another, or packed in a way that is not known here.
+UNPACKABLE: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
 SQLITE: Final = b"SQLite format 3\0"
 LARGEST_TEXT: Final = 16 * 1024 * 1024  # bytes of a memory file or a page
 
@@ -25,7 +32,7 @@ def beginning(path: Path) -> bytes:
 
 def is_json(beginning: bytes) -> bool:
     """Whether it is JSON or a zip with it, as an export of conversations is; all else is read as text."""
-    return beginning.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in {b"[", b"{"} or beginning.startswith(b"PK")
+    return beginning.removeprefix(BOM).lstrip()[:1] in {b"[", b"{"} or beginning.startswith(b"PK")
 
 
 def text(path: Path) -> bytes:
@@ -40,8 +47,8 @@ def conversations(path: Path) -> object:
     """The JSON of an export, from the file itself or from the zip it came in. Raises InvalidInput, StorageError."""
     with told(path):
         try:
-            return msgspec.json.decode(_bytes(path))
-        except (msgspec.DecodeError, zipfile.BadZipFile, UnicodeDecodeError) as error:
+            return msgspec.json.decode(_bytes(path).removeprefix(BOM))
+        except (*UNDECODABLE, *UNPACKABLE) as error:
             raise InvalidInput(f"{path.name} is no export that is known here", field="path") from error
 
 
@@ -53,6 +60,12 @@ def _bytes(path: Path) -> bytes:
         found = next((info for info in packed.infolist() if info.filename.rpartition("/")[2] == CONVERSATIONS), None)
         if found is None:
             raise InvalidInput(f"there is no {CONVERSATIONS} in {path.name}", field="path")
+        if found.flag_bits & LOCKED:
+            raise InvalidInput(
+                f"{path.name} is locked with a password",
+                field="path",
+                hint=f"Unpack it, and import the {CONVERSATIONS} that is in it.",
+            )
         _check(found.file_size)
         return packed.read(found)
 

@@ -43,6 +43,8 @@ class Row(Protocol):
     def __getitem__(self, name: str, /) -> Any: ...
 
 
+# What decoding JSON of unknown origin raises: no JSON, no UTF-8, nested too deep.
+UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _DRIFT_MS: Final = DRIFT_LIMIT // timedelta(milliseconds=1)
 
 # What our own vocabulary covers; `forgotten_at` is the server's word for a payload it has blanked.

@@ -24,6 +24,7 @@ from filelock import FileLock, Timeout
 
 from sync.errors import StorageBusy, StorageError
 from sync.files import PRIVATE_FILE, make_private_folder, remove_leftovers, told, write_private
+from sync.log.envelope import UNDECODABLE
 from sync.log.model import Event
 from sync.tree.model import BLOCK, FileKey, Mark, is_month, mark_lines, marks
 
@@ -241,7 +242,7 @@ def _last_line(descriptor: int) -> tuple[int, bytes] | None:
 def _decoded(line: bytes, shape: type[T]) -> T | None:
     try:
         return msgspec.json.decode(line, type=shape)
-    except msgspec.MsgspecError:
+    except UNDECODABLE:
         return None
 
 

@@ -23,6 +23,7 @@ import msgspec
 
 from sync.errors import InvalidInput, RedactionFailed, StorageError
 from sync.files import probe, told, write_private
+from sync.log.envelope import UNDECODABLE
 from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import Draft, Origin, Recorded, stays_behind
@@ -166,7 +167,7 @@ def _decoded(lines: Sequence[tuple[int, bytes]], imported: Imported) -> Iterator
             continue
         try:
             value = msgspec.json.decode(line)
-        except msgspec.DecodeError:
+        except UNDECODABLE:
             imported.refuse(number, "this is no whole line of JSON")
             continue
         if not isinstance(value, dict):

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import tarfile
+import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -332,6 +333,67 @@ async def test_a_later_export_does_not_bring_back_a_forgotten_turn(device: Devic
     path.write_text(json.dumps(grown), "utf-8")
 
     assert (await take(device, path)).recorded == 0
+
+
+def packed(path: Path, *, how: int = zipfile.ZIP_DEFLATED) -> bytes:
+    with zipfile.ZipFile(path, "w", how) as zipped:
+        zipped.writestr("conversations.json", json.dumps(CLAUDE))
+    return path.read_bytes()
+
+
+def changed(data: bytes, *places: tuple[int, int, int]) -> bytes:
+    """Bytes of a zip with one changed in the header of its member and in the directory: at, at there, to."""
+    found = bytearray(data)
+    directory = data.index(b"PK\x01\x02")
+    for at, listed, to in places:
+        found[at] = found[directory + listed] = to
+    return bytes(found)
+
+
+async def test_an_export_that_begins_with_a_byte_order_mark_is_taken(device: Device, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    path.write_text(json.dumps(CLAUDE), "utf-8-sig")
+
+    assert (await take(device, path)).recorded == 4
+
+
+async def test_an_export_that_cannot_be_unpacked_or_decoded_is_told(device: Device, tmp_path: Path) -> None:
+    path = tmp_path / "export.zip"
+    whole = packed(path)
+    broken = bytearray(whole)
+    broken[50:60] = b"\xff" * 10
+    compressed_in_another_way = changed(whole, (8, 10, 99))
+    for data in (bytes(broken), compressed_in_another_way, b"[" * 200_000 + b"]" * 200_000, b'["\xc4\xe3"]'):
+        path.write_bytes(data)
+        with pytest.raises(InvalidInput, match="no export that is known"):
+            await take(device, path)
+    path.write_bytes(changed(whole, (6, 8, 1)))
+    with pytest.raises(InvalidInput, match="locked") as caught:
+        await take(device, path)
+    assert "conversations.json" in caught.value.hint
+
+
+async def test_one_event_of_an_archive_that_cannot_be_decoded_stops_no_other(
+    device: Device, other: Device, tmp_path: Path
+) -> None:
+    await device.note("一")
+    path, forged_at = await export(device, tmp_path / "all.xbm"), tmp_path / "forged.xbm"
+    with forged_at.open("wb") as file:
+        writing = Writing(file, None, os.urandom)
+        for name, data in Reading.checked(path, None).parts():
+            writing.add(name, b'"\xc4\xe3"\n' + data if name.startswith("events/") else data)
+        writing.finish()
+
+    taken = await archive(other).take(forged_at, passphrase=None, dry_run=False, heard=lambda _done, _total: None)
+
+    assert (taken.recorded, taken.refused) == (1, 1)
+
+
+async def test_a_part_that_is_not_utf_8_is_damage_that_is_told(device: Device, tmp_path: Path) -> None:
+    for about in (b'{"format": "\xff"}', b"[" * 200_000):
+        path = forged(tmp_path / "broken.xbm", ("about.json", about))
+        with pytest.raises(InvalidInput, match="damaged"):
+            await take(device, path)
 
 
 async def test_a_file_of_nothing_known_is_told(device: Device, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """What is old is archived and then forgotten here: never unread, never what somebody still shows, follows or awaits."""
 
+import gzip
 import sqlite3
 import zlib
 from collections.abc import AsyncIterator
@@ -410,12 +411,15 @@ async def test_the_messages_of_a_forgotten_exchange_leave_the_archive_with_it(de
     assert archived(done) == ""
 
 
-async def test_an_archive_that_cannot_be_read_is_left_alone_and_stops_no_other(desk: Desk) -> None:
+@pytest.mark.parametrize("how", ["no archive", "one byte of its first part is another"])
+async def test_an_archive_that_cannot_be_read_is_left_alone_and_stops_no_other(desk: Desk, how: str) -> None:
     room = retention(desk)
     going = await fact(desk, "去年的秘密")
     done = await apply(desk, room)
     damaged = Path(done.archive or "").with_name("0000.xbm")
-    damaged.write_bytes(b"no archive")
+    unpacked = gzip.decompress(Path(done.archive or "").read_bytes())
+    broken = b"no archive" if how == "no archive" else gzip.compress(unpacked.replace(b"xiaobai", b"xiao\xffai", 1))
+    damaged.write_bytes(broken)
     await forgetting.ask(desk.log, Intake(desk.redactor), [going])
     assert await room.withdraw() == 1
-    assert damaged.read_bytes() == b"no archive"
+    assert damaged.read_bytes() == broken

@@ -258,6 +258,19 @@ class TestImport:
             (file,) = await importer.take([path])
             assert (file.recorded, file.known) == (0, 3)
 
+    @pytest.mark.parametrize(
+        "line", ['{"type": "x", "payload": {"text": "你好"}}'.encode("gbk"), b'{"a":' * 200_000 + b"1" + b"}" * 200_000]
+    )
+    async def test_a_line_in_another_encoding_or_nested_too_deep_stops_no_other(
+        self, tmp_path: Path, line: bytes
+    ) -> None:
+        path = tmp_path / "events.jsonl"
+        path.write_bytes(line + b'\n{"type": "x", "payload": {"text": "behind it"}}\n')
+        async with open_device(tmp_path / "device", new_server(), inline=True) as device:
+            (file,) = await Importer(device.log, device.intake, data_dir=tmp_path).take([path])
+            assert [refused.line for refused in file.refusals] == [1]
+            assert [event.payload for event in await device.events()] == [{"text": "behind it"}]
+
 
 async def all_events(device: Device) -> list[Any]:
     return list((await device.log.read(Query(limit=100_000))).events)

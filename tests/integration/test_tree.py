@@ -214,12 +214,15 @@ class TestAfterAKill:
         await Tree(root, device.log, clock=device.clock).examine()
         assert everything(root) == whole
 
-    async def test_an_end_that_is_not_the_log_s_is_not_built_upon(self, device: Device, root: Path) -> None:
+    @pytest.mark.parametrize("garbage", [b"\0\0garbage\n", b'{"position": 3, "event_id": "\xff"}\n'])
+    async def test_an_end_that_is_not_the_log_s_is_not_built_upon(
+        self, device: Device, root: Path, garbage: bytes
+    ) -> None:
         await record(device, *some(8))
         await Tree(root, device.log, clock=device.clock).catch_up()
         foreign = json.dumps({"position": 3, "event_id": "evt_of_another_time"}).encode() + b"\n"
         for path in root.glob("events/*/*.jsonl"):
-            path.write_bytes(path.read_bytes() + (foreign if path.stat().st_size % 2 else b"\0\0garbage\n"))
+            path.write_bytes(path.read_bytes() + (foreign if path.stat().st_size % 2 else garbage))
         await record(device, *some(8))
         await Tree(root, device.log, clock=device.clock).catch_up()
         assert lines_of(root) == await from_the_log(device)

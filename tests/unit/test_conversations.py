@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sync.archive.conversations import talks
-from tests.archive_samples import CHATGPT, CLAUDE, node
+from tests.archive_samples import CHATGPT, CLAUDE, claude, node
 
 
 def test_a_conversation_of_claude_is_its_questions_and_answers_with_their_times() -> None:
@@ -18,6 +18,14 @@ def test_a_conversation_of_claude_is_its_questions_and_answers_with_their_times(
         ("m-4", "要带伞吗", ""),
     ]
     assert talk.turns[0].at == datetime(2024, 5, 1, 8, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("instant", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-12:00", "soon", 7, None])
+def test_a_time_that_is_in_no_calendar_is_none(instant: Any) -> None:
+    said = {**claude("m-1", "human", "?"), "created_at": instant}
+    (talk,) = talks([{"uuid": "c-1", "created_at": instant, "chat_messages": [said]}])
+
+    assert (talk.begun, talk.turns[0].at) == (None, None)
 
 
 def test_of_a_tree_of_chatgpt_the_branch_that_was_shown_last_counts() -> None:
@@ -37,6 +45,9 @@ def test_of_a_tree_of_chatgpt_the_branch_that_was_shown_last_counts() -> None:
         [{"uuid": "x", "chat_messages": [None, {"sender": "human"}, {"sender": "robot", "text": "?"}]}],
         [{"id": "x", "mapping": {"a": node("a", "b", None), "b": node("b", "a", None)}, "current_node": "a"}],
         [{"id": "x", "mapping": {"a": {"message": {"author": "user", "content": 7}}}, "create_time": float("inf")}],
+        [{"uuid": "x", "chat_messages": [{"sender": sender, "text": "?"} for sender in ({"x": 1}, ["human"], None)]}],
+        [{"id": "x", "mapping": {"a": node("a", None, ("user", "?"), recipient=["all"])}}],
+        [{"id": "x", "mapping": {"a": node("a", None, ("user", "?"), recipient={"x": 1})}}],
     ],
 )
 def test_what_has_another_shape_is_left_out(value: Any) -> None:
