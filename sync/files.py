@@ -33,6 +33,8 @@ PRIVATE_FILE: Final = 0o600
 REPLACE_PATIENCE: Final = 1.0  # seconds an antivirus or an editor may hold a file open on Windows
 REPLACE_PAUSE: Final = 0.02
 ASIDE: Final = ".aside"
+# What a file system without hard links answers; Windows says it as an invalid function.
+NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL})
 MOST_BYTES: Final = 64 * 1024 * 1024  # never read more than this of a file somebody else writes
 
 
@@ -54,6 +56,7 @@ class Rename(Protocol):
         """Raises FileNotFoundError, FileExistsError, OSError."""
 
 
+Link = Callable[[Path, Path], None]
 Stamp = tuple[int, int, int]  # size, mtime_ns, inode: cheap to ask, good enough to say "look again"
 
 
@@ -152,6 +155,26 @@ def compare_and_swap(path: Path, expected_sha256: str | None, data: bytes, *, re
                 temporary.unlink()
             raise
         return written
+
+
+def put_new(temporary: Path, path: Path, *, rename: Rename | None = None, link: Link | None = None) -> None:
+    """Put a file where none stands. Raises FileExistsError, OSError.
+
+    By a rename that takes nobody's place, or a hard link. Where a file system has neither (exFAT under some systems,
+    some network shares), the moment between the last look and the rename is left. Other `rename` and `link` than the
+    system's may be given.
+    """
+    if not (rename or _rename)(temporary, path, new=True):
+        try:
+            (link or os.link)(temporary, path)
+        except OSError as error:
+            if error.errno not in NO_LINKS:
+                raise
+            if os.path.lexists(path):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+            temporary.rename(path)  # which on Windows never takes a place either
+        else:
+            temporary.unlink()
 
 
 def remove_unchanged(path: Path, expected_sha256: str) -> None:

@@ -14,7 +14,7 @@ from sync import __version__
 from sync.archive.container import FORMAT, VERSION, About, Reading, Writing
 from sync.clock import Clock, timestamp
 from sync.errors import InvalidInput
-from sync.files import sync_folder, told
+from sync.files import put_new, sync_folder, told
 from sync.log import outbox_store
 from sync.log.envelope import to_json
 from sync.log.log import Log
@@ -39,7 +39,7 @@ async def write(
     `anew`: in the place of the one that is there.
     """
     if not anew and await asyncio.to_thread(path.exists):
-        raise InvalidInput(f"{path} exists already", field="path", hint="Name a file that is not there yet.")
+        raise _there(path)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     with told(path):
         file = await asyncio.to_thread(_new_file, temporary)
@@ -53,11 +53,7 @@ async def write(
             size = file.tell()
         await asyncio.to_thread(Reading.checked, temporary, passphrase)  # a backup that nobody can read is none
         with told(path):
-            put = os.replace if anew else os.link  # which, unlike a rename, never takes the place of another file
-            put(temporary, path)
-            await asyncio.to_thread(sync_folder, path.parent)
-    except FileExistsError:
-        raise InvalidInput(f"{path} exists already", field="path") from None
+            await asyncio.to_thread(_put, temporary, path, anew=anew)
     finally:
         temporary.unlink(missing_ok=True)
     return Filed(size, manifest.sha256)
@@ -74,6 +70,18 @@ def events_part(number: int, found: Sequence[Event]) -> tuple[str, bytes]:
     """Name and bytes of a part of events, a line each."""
     lines = b"".join(msgspec.json.encode(to_json(event)) + b"\n" for event in found)
     return f"events/{number:06}.jsonl", lines
+
+
+def _put(temporary: Path, path: Path, *, anew: bool) -> None:
+    try:
+        (os.replace if anew else put_new)(temporary, path)
+    except FileExistsError:  # by now
+        raise _there(path) from None
+    sync_folder(path.parent)
+
+
+def _there(path: Path) -> InvalidInput:
+    return InvalidInput(f"{path} exists already", field="path", hint="Name a file that is not there yet.")
 
 
 def _new_file(path: Path) -> BinaryIO:

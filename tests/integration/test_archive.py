@@ -1,5 +1,6 @@
 """Everything as one file, and back: whole, checked, sealed, twice the same, and nothing of it believed unread."""
 
+import errno
 import gzip
 import io
 import json
@@ -210,6 +211,23 @@ async def test_a_file_is_never_put_in_the_place_of_another(device: Device, tmp_p
     assert path.read_bytes() == before
     assert [found.name for found in tmp_path.iterdir() if found.suffix == ".part"] == []
     assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("appears_late", [False, True])
+async def test_on_a_file_system_without_hard_links_an_archive_is_written_and_still_takes_nobody_s_place(
+    device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, appears_late: bool
+) -> None:
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    await device.note("一")
+    path = await export(device, tmp_path / "all.xbm")
+    if appears_late:  # while it is being written
+        monkeypatch.setattr(Path, "exists", lambda _path: False)
+    with pytest.raises(InvalidInput, match="exists"):
+        await export(device, path)
+    assert [found.name for found in tmp_path.iterdir() if found.suffix == ".part"] == []
 
 
 async def test_any_tar_reads_an_archive(device: Device, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
 
@@ -17,6 +17,7 @@ from sync.files import (
     left_aside,
     make_private_folder,
     probe,
+    put_new,
     remove_leftovers,
     sha256,
     stamp,
@@ -229,6 +230,51 @@ def test_a_system_that_cannot_exchange_files_renames(
     compare_and_swap(path, None if before is None else sha256(before), b"ours")
     assert path.read_bytes() == b"ours"
     assert not leftovers(tmp_path)
+
+
+def unable(source: Path, target: Path, *, new: bool) -> bool:
+    """The rename of a system that knows no other than the one that takes any place."""
+    return False
+
+
+def refusing(number: int) -> Callable[[Path, Path], None]:
+    """A hard link on a file system that answers this."""
+
+    def link(source: Path, target: Path) -> None:
+        raise OSError(number, os.strerror(number), str(source), None, str(target))
+
+    return link
+
+
+@pytest.mark.parametrize(
+    "with_",
+    [
+        {},
+        {"rename": unable},
+        {"rename": unable, "link": refusing(errno.EPERM)},
+        {"rename": unable, "link": refusing(errno.ENOTSUP)},
+    ],
+)
+def test_a_new_file_is_put_where_none_stands_and_never_over_another_on_any_file_system(
+    tmp_path: Path, with_: dict[str, Any]
+) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).write_text(name)
+    put_new(tmp_path / "one", tmp_path / "there", **with_)
+    with pytest.raises(FileExistsError):
+        put_new(tmp_path / "two", tmp_path / "there", **with_)
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(FileExistsError):
+        put_new(tmp_path / "two", tmp_path / "dangling", **with_)
+    assert {path.name for path in tmp_path.iterdir()} == {"there", "two", "dangling"}
+    assert (tmp_path / "there").read_text() == "one"
+
+
+def test_a_new_file_that_may_not_be_put_there_is_told(tmp_path: Path) -> None:
+    (tmp_path / "one").write_text("one")
+    with pytest.raises(PermissionError):
+        put_new(tmp_path / "one", tmp_path / "there", rename=unable, link=refusing(errno.EACCES))
+    assert not (tmp_path / "there").exists()
 
 
 def test_a_link_stays_and_its_target_is_written(tmp_path: Path) -> None:
