@@ -191,5 +191,5 @@ def _read(path: Path) -> _Kept:
     found = probe(path)
     try:
         return _Kept() if found is None else msgspec.json.decode(found.data, type=_Kept)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return _Kept()  # a damaged copy is no copy; the next answer of the server replaces it

@@ -171,6 +171,6 @@ def _refusal(status: int) -> CloudError:
 
 def _decoded(data: str | bytes) -> Message | None:
     """None for what is no message of a channel."""
-    with suppress(msgspec.DecodeError, msgspec.ValidationError):
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return msgspec.json.decode(data, type=Message)
     return None

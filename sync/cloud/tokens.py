@@ -65,5 +65,5 @@ def open_token_store(path: Path, profile: str, *, prefer_file: bool) -> TokenSto
 def _decode(data: bytes) -> Session | None:
     try:
         return msgspec.json.decode(data, type=Session)
-    except (msgspec.DecodeError, msgspec.ValidationError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None  # a damaged session is no session: the user logs in again, nothing of the memory is touched

@@ -265,11 +265,16 @@ class TestExpiredSessions:
         assert json.loads(session_file(home_a).read_text())["refresh_token"] != used_up
         only_as_somebody(network, local_cloud)
 
-    def test_a_damaged_session_file_asks_for_a_login_and_keeps_the_memory(self, home_a: Home, user: User) -> None:
+    @pytest.mark.parametrize("left", [b'{"user_id": "half', b'{"user_id": "\xff"}'], ids=["cut off", "not UTF-8"])
+    def test_a_damaged_session_file_asks_for_a_login_and_keeps_the_memory(
+        self, home_a: Home, user: User, left: bytes
+    ) -> None:
         with logged_in(home_a, user) as first:
             first.update("之前")
             level(first)
-        session_file(home_a).write_bytes(b'{"user_id": "half')
+        session_file(home_a).write_bytes(left)
+        assert home_a.json("status")["account"]["state"] == "logged_out"
+        assert all(check["ok"] is not False for check in home_a.json("doctor")["checks"])
         with Sidecar(home_a) as sidecar:
             assert sidecar.call("auth/status")["account"]["state"] == "logged_out"
             assert questions(sidecar.load()["document"]) == {"之前": 1}

@@ -117,6 +117,13 @@ class TestList:
         assert (told["source"], told["asOf"]) == ("local", None)
         assert [(device["deviceId"], device["thisDevice"]) for device in told["devices"]] == [("device-p", True)]
 
+    @pytest.mark.parametrize("left", [b'{"as_of": "2026', b'{"as_of": "\xff"}'], ids=["cut off", "not UTF-8"])
+    def test_a_damaged_copy_of_the_list_is_no_copy(self, tmp_path: Path, left: bytes) -> None:
+        home = Home(tmp_path / "plain", device="device-p")
+        whole = home.json("devices", "list")
+        home.database.with_name("devices.json").write_bytes(left)
+        assert home.json("devices", "list") == whole
+
     def test_a_key_stays_over_restarts_and_lies_in_a_private_file_and_nowhere_else(
         self, macbook: Home, user: User, server: Server
     ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from sync.clock import SystemClock
@@ -22,6 +23,7 @@ from tests.cloud.fixtures import Cloud as LocalCloud
 from tests.cloud.fixtures import User
 from tests.cloud.local import LocalCloud as OwnCloud
 from tests.cloud.proxy import FaultProxy
+from tests.cloud.tools import LOOPBACK
 from tests.support import event
 
 WITHIN = 10.0  # seconds; a bound for a broken program
@@ -227,6 +229,25 @@ async def test_a_network_that_lies_is_no_channel(
             await proxy.answer(status, {"content-type": "text/html"}, b"<html>please log in</html>")
         with pytest.raises(Forbidden if mood == "401" else CloudUnavailable):
             await cloud.listen(session)
+        await cloud.close()
+
+
+@pytest.mark.parametrize("nonsense", ["no JSON", b"\xff", b'{"topic": "\xff"}', '{"payload":' + "[" * 9_999])
+async def test_what_is_no_message_is_passed_over(nonsense: str | bytes) -> None:
+    async def answer(server: ServerConnection) -> None:
+        joining = json.loads(await server.recv())
+        await server.send(nonsense)
+        await server.send(json.dumps({**joining, "event": "phx_reply", "payload": {"status": "ok"}}))
+        await server.send(nonsense)
+        await server.send(json.dumps({**joining, "event": "broadcast", "payload": {"payload": {"head": 7}}}))
+        await server.wait_closed()
+
+    async with serve(answer, LOOPBACK, 0) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        cloud = SupabaseCloud(f"http://{LOOPBACK}:{port}", "sb_publishable_x", timeout=WITHIN, clock=SystemClock())
+        channel = await cloud.listen(Session("user-1", "", "a.b.c", None, 0.0))
+        assert await hear(channel) == Heard(poke=True, head=7)
+        await channel.close()
         await cloud.close()
 
 

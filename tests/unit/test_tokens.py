@@ -101,7 +101,11 @@ def test_without_a_keychain_a_private_file_is_used_and_a_person_is_told(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"user_id": 5}', b"\xff", b"null"])
+NOT_UTF8 = b'{"user_id": "\xff"}'
+TOO_DEEP = b'{"more": ' + b"[" * 10_000
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"user_id": 5}', b"\xff", NOT_UTF8, TOO_DEEP, b"null"])
 def test_a_damaged_session_is_no_session(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "session.json"
     path.write_bytes(content)
