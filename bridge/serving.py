@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 LOG_BYTES: Final = 2 * 1024 * 1024
 LOG_FILES: Final = 3
+OWN_LOGGERS: Final = ("sync", "bridge", "xiaobai")  # `xiaobai.rpc` is the wire's
 CALLERS_PATIENCE: Final = 5.0  # seconds for calls that use an application which is about to be closed
 
 
@@ -166,7 +167,11 @@ def _glimpse(settings: "Settings") -> Glimpse | None:
 
 
 def log_to_stderr_and_file(settings: "Settings") -> None:
-    """Ids, counts, sizes and codes, never content; the file is private from birth and stays small."""
+    """Ids, counts, sizes and codes, never content; the file is private from birth and stays small.
+
+    LOG_LEVEL is that of our own loggers. Libraries log what they are given (aiosqlite each statement with the document
+    in it, watchdog every name in the folder of the file): of them only what they warn about is heard.
+    """
     folder = settings.data_dir / "logs"
     make_private_folder(settings.data_dir)
     make_private_folder(folder)
@@ -178,7 +183,9 @@ def log_to_stderr_and_file(settings: "Settings") -> None:
     os.umask(0o077)  # rotation makes new files, SQLite its own; none of them is anybody else's
     file = logging.handlers.RotatingFileHandler(path, maxBytes=LOG_BYTES, backupCount=LOG_FILES, encoding="utf-8")
     logging.basicConfig(
-        level=settings.log_level,
+        level=max(logging.WARNING, logging.getLevelName(settings.log_level)),
         format="%(asctime)s %(levelname)s %(name)s %(message)s",
         handlers=[logging.StreamHandler(), file],
     )
+    for name in OWN_LOGGERS:
+        logging.getLogger(name).setLevel(settings.log_level)

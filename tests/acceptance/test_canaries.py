@@ -14,6 +14,7 @@ import pytest
 from sync.redaction.checksums import is_identity
 from tests.acceptance.world import Server, hand_events, holding, in_file, level, reaching
 from tests.cloud.fixtures import Cloud, User
+from tests.integration.document_desk import AppCache
 from tests.sidecar import CallFailed, Home, Sidecar
 
 RAW: Final = frozenset({"written", "local_text"})  # tables that may hold what a person typed; they never replicate
@@ -56,7 +57,15 @@ def planted() -> dict[str, tuple[str, str]]:
 
 @pytest.fixture
 def home(tmp_path: Path, local_cloud: Cloud) -> Home:
-    return Home(tmp_path / "a", LOG_LEVEL=EVERYTHING, **reaching(local_cloud))
+    cache = tmp_path / "app.db"
+    AppCache(cache)  # outside the home: its document is written into it as a person typed it
+    return Home(
+        tmp_path / "a",
+        LOG_LEVEL=EVERYTHING,
+        APP_DB=str(cache),
+        APP_DB_WRITE_BACK="true",
+        **reaching(local_cloud),
+    )
 
 
 @pytest.fixture
