@@ -156,13 +156,15 @@ def _glimpse(settings: "Settings") -> Glimpse | None:
     installation = known_installation(settings.data_dir)
     if installation is None or installation.document_of is not None:  # then the file is another profile's still
         return None
+    device_id, earlier_ids = installation.speaks_as(settings.device_id)
     return Glimpse(
         database=Profile.of(settings.data_dir, installation).database,
         memory_file=settings.memory_file,
-        device_id=settings.device_id or installation.device_id,
+        device_id=device_id,
         other_devices=settings.load.other_devices == "digest",
         cloud=settings.supabase_url is not None,
         vault=Vault.of(settings),
+        earlier_ids=earlier_ids,
     )
 
 

@@ -11,7 +11,7 @@ import importlib
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -43,6 +43,7 @@ from sync.log.model import Cursor
 from sync.profiles import (
     INSTALLATION,
     Profile,
+    adopted,
     change_installation,
     note_sidecar_pid,
     open_installation,
@@ -149,8 +150,9 @@ class App:
                 "deviceId differs from XIAOBAI_DEVICE_ID", field="deviceId", hint="Give the same id in both places."
             )
         await self.document.settle()  # what was recorded under the old id goes into the document first
-        change_installation(self.settings.data_dir, lambda now: replace(now, device_id=device_id))
-        self.log.device_id = device_id
+        hardware = await asyncio.to_thread(hardware_id)
+        now = change_installation(self.settings.data_dir, lambda now: adopted(now, device_id, hardware))
+        self.log.device_id, self.log.earlier_ids = now.speaks_as(None)
         await self.devices.introduce()
 
     async def status(self) -> Status:

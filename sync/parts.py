@@ -61,8 +61,8 @@ _log = logging.getLogger(__name__)
 def log(replica: Replica, settings: Settings, installation: Installation, clock: Clock) -> Log:
     now = clock.now()
     session_id = f"sess_{now:%Y%m%d}_{uuid7(milliseconds(now), clock.random_bytes).hex[-8:]}"
-    device_id = settings.device_id or installation.device_id
-    return Log(replica.database, clock, device_id=device_id, session_id=session_id)
+    device_id, earlier = installation.speaks_as(settings.device_id)
+    return Log(replica.database, clock, device_id=device_id, session_id=session_id, earlier_ids=earlier)
 
 
 def memory_file(

@@ -42,6 +42,7 @@ class Installation:
 
     `removing`: a profile whose owner wanted no copy to stay; it goes as soon as nobody works in it.
     `former`: the replica id of one that went; whoever speaks for this device next takes over from it.
+    `earlier_ids`: as what it spoke before `device_id`; those words are in its document, so no other device's.
     """
 
     profile: str
@@ -49,6 +50,11 @@ class Installation:
     document_of: str | None = None
     removing: str | None = None
     former: str | None = None
+    earlier_ids: tuple[str, ...] = ()
+
+    def speaks_as(self, setting: str | None) -> tuple[str, tuple[str, ...]]:
+        """The device's id and its earlier ones. A setting that outranks it makes it another device, without a past."""
+        return (self.device_id, self.earlier_ids) if setting is None else (setting, ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +156,18 @@ def switched(installation: Installation, profile: str, *, removing: str | None =
     )
 
 
+def adopted(installation: Installation, device_id: str, hardware: str | None) -> Installation:
+    """It speaks as `device_id` from now on. What it was called before stays its own where this is the same machine.
+
+    Under the ids that came along with a copied home the machine it was copied from goes on speaking. That it is none
+    shows in an id made of this hardware, with which every installation begins; one without such an id cannot tell.
+    """
+    called = (*installation.earlier_ids, installation.device_id)
+    is_copied = hardware is not None and device_id_from(hardware) not in called
+    earlier = () if is_copied else tuple(name for name in dict.fromkeys(called) if name != device_id)
+    return replace(installation, device_id=device_id, earlier_ids=earlier)
+
+
 def new_profile_id() -> str:
     return secrets.token_hex(8)
 
@@ -227,7 +245,7 @@ def _alone(data_dir: Path) -> Iterator[None]:
 
 
 def _write(data_dir: Path, installation: Installation) -> None:
-    said = {name: value for name, value in asdict(installation).items() if value is not None}
+    said = {name: value for name, value in asdict(installation).items() if value not in (None, ())}
     write_private(data_dir / INSTALLATION, json.dumps(said, indent=2).encode() + b"\n")
 
 
@@ -236,7 +254,12 @@ def _read(path: Path) -> Installation:
     try:
         value = json.loads(found_file.data if found_file else b"")
         installation = Installation(
-            value["profile"], value["device_id"], value.get("document_of"), value.get("removing"), value.get("former")
+            value["profile"],
+            value["device_id"],
+            value.get("document_of"),
+            value.get("removing"),
+            value.get("former"),
+            tuple(value["earlier_ids"]) if isinstance(value.get("earlier_ids"), list) else (),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageCorrupt(f"{path} cannot be read", hint="Restore it from a backup, or move it aside.") from error
@@ -245,6 +268,8 @@ def _read(path: Path) -> Installation:
     for name, pattern in (("document_of", PROFILE_ID), ("removing", PROFILE_ID), ("former", DEVICE_ID)):
         if (found := getattr(installation, name)) is not None:
             _check(path, name, found, pattern)
+    for earlier in installation.earlier_ids:
+        _check(path, "earlier id", earlier, DEVICE_ID)
     return installation
 
 

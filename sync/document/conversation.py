@@ -158,7 +158,7 @@ class Conversation:
 
     async def _others(self) -> tuple[DeviceDigest, ...]:
         about = about_devices(await self._log.newest(ABOUT_DEVICES, MOST_EVENTS))
-        besides = {self._log.device_id, *hidden_devices(about)}
+        besides = {self._log.device_id, *self._log.earlier_ids, *hidden_devices(about)}
         said = await self._log.newest(SAID, MOST_EVENTS, besides=besides)
         return digests(said, await self._log.newest(BY_HAND, MOST_EVENTS, besides=besides), about)
 

@@ -62,6 +62,7 @@ class Glimpse:
     other_devices: bool
     cloud: bool
     vault: Vault = field(default_factory=Vault)
+    earlier_ids: tuple[str, ...] = ()
 
     def load(self, *, scope: Scope, max_chars: int | None) -> Loaded | None:
         """The same answer as `Conversation.load` gives without asking the cloud, or None where that is not certain."""
@@ -103,7 +104,7 @@ class Glimpse:
 
     def _others(self, connection: Connection) -> tuple[DeviceDigest, ...]:
         about = about_devices(_newest(connection, ABOUT_DEVICES, ()))
-        besides = (self.device_id, *hidden_devices(about))
+        besides = (self.device_id, *self.earlier_ids, *hidden_devices(about))
         return digests(_newest(connection, SAID, besides), _newest(connection, BY_HAND, besides), about)
 
 

@@ -28,11 +28,23 @@ class Outbox:
 
 
 class Log:
-    """One profile's log. `changed` is set after every commit of this process that added events."""
+    """One profile's log. `changed` is set after every commit of this process that added events.
 
-    def __init__(self, database: Database, clock: Clock, *, device_id: str, session_id: str) -> None:
+    `earlier_ids`: under which this device recorded before it was given the one it has.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        clock: Clock,
+        *,
+        device_id: str,
+        session_id: str,
+        earlier_ids: tuple[str, ...] = (),
+    ) -> None:
         self.database = database
         self.device_id = device_id
+        self.earlier_ids = earlier_ids
         self.changed = Signal()
         self.ended = False  # this memory is being taken off the device: nothing is recorded any more
         self.quarantine = Quarantine(database, self.changed)

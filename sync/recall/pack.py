@@ -9,7 +9,7 @@ Decisions
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -41,8 +41,10 @@ class Packed:
     hits: tuple[Hit, ...]
 
 
-def packed(hits: Sequence[Hit], asked: Mapping[str, float], *, fence: str, max_chars: int, here: str) -> Packed:
-    """What fits into `max_chars`, the best of it. `here`: this device, whose lines need no name of a device."""
+def packed(
+    hits: Sequence[Hit], asked: Mapping[str, float], *, fence: str, max_chars: int, here: Collection[str]
+) -> Packed:
+    """What fits into `max_chars`, the best of it. `here`: this device's ids; its lines need no name of a device."""
     frame = len(_framed([], fence))
     room = max_chars - frame
     chosen: list[tuple[Hit, str]] = []
@@ -71,9 +73,9 @@ def excerpt(text: str, asked: Mapping[str, float]) -> str:
     return said if len(said) <= LONGEST else said[: LONGEST - 1] + "…"
 
 
-def _line(hit: Hit, asked: Mapping[str, float], fence: str, here: str) -> str:
+def _line(hit: Hit, asked: Mapping[str, float], fence: str, here: Collection[str]) -> str:
     kept = hit.kept
-    elsewhere = "" if kept.device_id == here else "，其他设备"
+    elsewhere = "" if kept.device_id in here else "，其他设备"
     head = f"{OPEN}{kept.date} {SPEAKERS.get(kept.origin, SPEAKERS['peer'])}{elsewhere}】"
     said = " ".join(defuse(excerpt(kept.text, asked), fence).split())
     return f"- {head}{said}"

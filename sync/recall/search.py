@@ -155,7 +155,8 @@ class Recall:
         sought = wanted(ask.query, ask.turns, self._clock.now())
         relevant = folded((hit for hit in answer.hits if pack.is_relevant(hit)), strictly=True)[: ask.limit]
         fence = self._clock.random_bytes(FENCE_BYTES).hex()
-        return pack.packed(relevant, sought.terms, fence=fence, max_chars=max_chars, here=self._log.device_id)
+        here = {self._log.device_id, *self._log.earlier_ids}
+        return pack.packed(relevant, sought.terms, fence=fence, max_chars=max_chars, here=here)
 
     async def _answer(self, ask: Ask) -> Answer:
         now_ms = milliseconds(self._clock.now())

@@ -297,3 +297,17 @@ class TestCopies:
             keys = {row["device_id"]: row["public_key"] for row in server.devices}
             assert len(keys) == 2
             assert len(set(keys.values())) == 2
+
+    def test_what_was_said_before_the_app_named_it_is_still_its_own(self, tmp_path: Path) -> None:
+        home = Home(tmp_path / "app")
+        del home.settings["DEVICE_ID"]
+        home.run("update", "我的猫叫团子", "好")
+        with Sidecar(home) as sidecar:
+            sidecar.call("initialize", deviceId="electron-1")
+            told = sidecar.load()
+            assert (told["digest"], told["content"].count("团子")) == ("", 1)
+            assert "其他设备" not in sidecar.call("recall/context", query="团子")["context"]
+            in_file(home, "团子")
+        with Sidecar(home) as again:
+            first = again.load()
+            assert (first["digest"], first["content"].count("团子")) == ("", 1)

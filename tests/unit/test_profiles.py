@@ -17,6 +17,7 @@ from sync.device import device_id_from, hardware_id
 from sync.errors import AlreadyRunning, StorageCorrupt
 from sync.profiles import (
     Installation,
+    adopted,
     change_installation,
     open_installation,
     open_profile,
@@ -97,6 +98,30 @@ def test_another_device_id_is_remembered(tmp_path: Path) -> None:
     installation = open_installation(tmp_path, lambda: None)
     change_installation(tmp_path, lambda now: replace(now, device_id="named-by-the-app"))
     assert open_installation(tmp_path, lambda: None) == Installation(installation.profile, "named-by-the-app")
+
+
+def test_what_a_device_was_called_before_stays_its_own(tmp_path: Path) -> None:
+    first = open_installation(tmp_path, lambda: "4C4C4544-0042")
+    for name in ("electron-1", "electron-2", "electron-1"):
+        change_installation(tmp_path, lambda now, name=name: adopted(now, name, "4C4C4544-0042"))  # type: ignore[misc]
+    found = open_installation(tmp_path, lambda: None)
+    assert found.speaks_as(None) == ("electron-1", (first.device_id, "electron-2"))
+    assert found.speaks_as("by-a-setting") == ("by-a-setting", ())
+
+
+def test_what_came_with_a_copied_home_stays_the_other_machines() -> None:
+    original = adopted(Installation("a" * 16, device_id_from("machine A")), "electron-a", "machine A")
+    assert original.earlier_ids == (device_id_from("machine A"),)
+    assert adopted(original, "electron-b", "machine B").earlier_ids == ()
+    assert adopted(original, "electron-b", None).earlier_ids == (device_id_from("machine A"), "electron-a")
+
+
+@pytest.mark.parametrize("earlier", [["has a space"], [None], [["x"]]])
+def test_an_impossible_earlier_id_is_refused(tmp_path: Path, earlier: object) -> None:
+    said = {"profile": "0123456789abcdef", "device_id": "device-a", "earlier_ids": earlier}
+    (tmp_path / "installation.json").write_text(json.dumps(said))
+    with pytest.raises(StorageCorrupt):
+        open_installation(tmp_path, lambda: None)
 
 
 def test_whose_document_the_file_holds_is_remembered_over_any_number_of_switches(tmp_path: Path) -> None:

@@ -178,14 +178,14 @@ def test_an_excerpt_is_the_sentences_that_hold_the_most() -> None:
 def test_a_pack_is_newest_first_within_its_budget_and_empty_where_nothing_fits() -> None:
     hits = [hit(1, "第一件：火锅"), hit(3, "第三件：火锅"), hit(2, "第二件：火锅")]
     asked = weights(telling("火锅"))
-    whole = packed(hits, asked, fence="k3v9", max_chars=2_000, here="device-a")
+    whole = packed(hits, asked, fence="k3v9", max_chars=2_000, here={"device-a"})
     assert [one.kept.item_id for one in whole.hits] == [3, 2, 1]
     assert f"- {OPEN}2026-02-02 用户说】第三件：火锅" in whole.text
-    tight = packed(hits, asked, fence="k3v9", max_chars=len(whole.text) - 1, here="device-a")
+    tight = packed(hits, asked, fence="k3v9", max_chars=len(whole.text) - 1, here={"device-a"})
     assert len(tight.text) < len(whole.text)
     assert [one.kept.item_id for one in tight.hits] == [3, 1]  # the best ones, of those that fit
-    assert packed(hits, asked, fence="k3v9", max_chars=50, here="device-a").text == ""
-    assert packed([], asked, fence="k3v9", max_chars=2_000, here="device-a").text == ""
+    assert packed(hits, asked, fence="k3v9", max_chars=50, here={"device-a"}).text == ""
+    assert packed([], asked, fence="k3v9", max_chars=2_000, here={"device-a"}).text == ""
 
 
 def test_a_line_names_whose_words_it_is_and_loses_its_force() -> None:
@@ -197,7 +197,7 @@ def test_a_line_names_whose_words_it_is_and_loses_its_force() -> None:
             weights(telling("火锅")),
             fence="k3v9",
             max_chars=900,
-            here="device-a",
+            here={"device-a"},
         ).text.splitlines()
         if said.startswith("- ")
     )
