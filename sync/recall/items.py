@@ -7,19 +7,27 @@ another program records is found as well. An event whose payload was forgotten s
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any, Final
 
+from sync.clock import milliseconds
+from sync.log.envelope import event_ms
 from sync.log.model import Event
 from sync.recall.recalled import without_recalled
 
 PLACES: Final = 4  # items of one event have the numbers position * PLACES + 0, 1, 2, 3
 WHOLE, QUESTION, ANSWER = 0, 1, 2
 SENSITIVE: Final = "sensitive"
+MINUTE: Final = 60_000  # milliseconds
 ORDINARY: Final = 0.5  # the importance of what nobody has judged
 
 _MARK: Final = re.compile(r"^(?:[ \t]*[-*+>]+[ \t]+)*(?:用户问[:：][ \t]*|AI[ \t]*答[:：][ \t]*)?")
 _SPEAKER: Final = re.compile(r"^[^\W\d_][\w .'·-]{0,23}[:：]\s*\S")
 TURNS: Final = frozenset({"exchange", "message"})
+RECORD: Final = "daily"
+RECORDED: Final = "session_recorded"  # the first deed of a daily record, and the only one that says when it was
+MARKED: Final = "session_marked"
+UNDONE: Final = "daily_undone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,15 @@ def changes(event: Event) -> list[Change]:
 
 def item_id(position: int, place: int) -> int:
     return position * PLACES + place
+
+
+def record_ms(event: Event) -> int:
+    """When the record that an event began was, on the clock of that place; the event's own time where it tells none."""
+    day, time = _text(event.payload.get("date")), _text(event.payload.get("time"))
+    try:
+        return milliseconds(datetime.fromisoformat(f"{day}T{time}").replace(tzinfo=UTC))
+    except ValueError:
+        return event_ms(event) + event.utc_offset * MINUTE
 
 
 def is_turn(kind: str, text: str) -> bool:
@@ -101,7 +118,7 @@ def _daily(event: Event) -> Iterator[Change]:
     parts = [_text(payload.get("topic")), *_names(payload.get("facts")), _text(payload.get("code"))]
     tags = " ".join(f"#{tag}" for tag in _names(payload.get("tags")))
     text = "\n".join(part for part in (*parts, tags) if part)
-    yield Item("daily", text, entry_id=record_id, importance=_importance(payload), marks=_marks(payload))
+    yield Item(RECORD, text, entry_id=record_id, importance=_importance(payload), marks=_marks(payload))
 
 
 def _said(kind: str) -> Callable[[Event], Iterator[Change]]:
@@ -130,11 +147,11 @@ READERS: Final[Mapping[str, Callable[[Event], Iterable[Change]]]] = {
     "memory_fact": _said("fact"),
     "message": _said("message"),
     "user_feedback": _said("feedback"),
-    "session_recorded": _daily,
+    RECORDED: _daily,
     "session_edited": _daily,
     "session_removed": _daily,
-    "session_marked": _daily,
-    "daily_undone": _daily,
+    MARKED: _daily,
+    UNDONE: _daily,
     # They move or frame what other events have said.
     "entry_moved": _nothing,
     "section_added": _nothing,

@@ -27,8 +27,9 @@ from sync.recall.segment import words
 
 _TABLES: Final = (
     """create table recall_items (
-      id integer primary key, born integer not null, entry_id text, kind text not null, project_id text not null,
-      ts_ms integer not null, length integer not null, importance real not null, marks text not null, text text not null
+      id integer primary key, born integer not null, said integer not null, entry_id text, kind text not null,
+      project_id text not null, ts_ms integer not null, length integer not null, importance real not null,
+      marks text not null, text text not null
     )""",
     "create unique index recall_by_entry on recall_items (entry_id) where entry_id is not null",
     "create index recall_by_birth on recall_items (born) where born <> id",
@@ -41,18 +42,18 @@ _TABLES: Final = (
 )
 _UNMERGED: Final = "recall_unmerged"
 _NAMES: Final = ("recall_words", "recall_items", "recall_totals", _UNMERGED)
-_INSERT: Final = "insert into recall_items values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_INSERT: Final = "insert into recall_items values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INDEX: Final = "insert into recall_words (rowid, words) values (?, ?)"
 _UNINDEX: Final = "insert into recall_words (recall_words, rowid, words) values ('delete', ?, ?)"
 _MERGE: Final = "insert into recall_words (recall_words, rank) values ('merge', ?)"
 MERGED: Final = 64  # pages of the word index that are written in one step
 _DID_SOMETHING: Final = 2  # rows that a merge changes at least where there was something to merge, as SQLite says
 _COUNT: Final = "update recall_totals set items = items + ?, length = length + ?"
-_COLUMNS: Final = "id, born, entry_id, kind, project_id, ts_ms, length, importance, marks, text"
+_COLUMNS: Final = "id, born, said, entry_id, kind, project_id, ts_ms, length, importance, marks, text"
 _WITH_EVENT: Final = f"""
     select i.id, i.entry_id, i.kind, i.text, i.importance, i.marks, i.project_id, i.ts_ms,
       e.event_id, e.ts, e.utc_offset, e.project_path, e.session_id, e.device_id, e.origin
-    from recall_items i join events e on e.position = i.id / {PLACES} where i.id in """
+    from recall_items i join events e on e.position = i.said / {PLACES} where i.id in """
 
 _HEAD: Final = "select id, kind, substr(text, 1, 40) from recall_items where id in "
 _BESIDE: Final = """
@@ -65,10 +66,11 @@ _TURN: Final = f"""
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of `recall_items`. `born`: the id under which the line first came in."""
+    """A row of `recall_items`. `born`: the id under which the line first came in; `said`: that of its present words."""
 
     item_id: int
     born: int
+    said: int
     entry_id: str | None
     kind: str
     project_id: str
@@ -126,6 +128,7 @@ def put(connection: Connection, rows: Sequence[Row]) -> None:
         (
             row.item_id,
             row.born,
+            row.said,
             row.entry_id,
             row.kind,
             row.project_id,
@@ -297,6 +300,7 @@ def _rows(connection: Connection, where: str, given: Iterable[Any]) -> list[Row]
         Row(
             row.id,
             row.born,
+            row.said,
             row.entry_id,
             row.kind,
             row.project_id,

@@ -1,5 +1,8 @@
 """The index as a view of the log: what was said comes in, what was edited is replaced, what is forgotten leaves.
 
+A daily record is of its own day, whichever deed changed it last; a mark and an undo say nothing new, so the words stay
+those of whoever said them.
+
 What a correction has changed (`sync.log.withdrawn`) says its new words in its old place. It gets no new vector, since
 those are made in the order of the places: words find it.
 """
@@ -15,10 +18,24 @@ from sync.log.envelope import event_ms
 from sync.log.model import EXPIRED, Event, forgotten_by
 from sync.log.withdrawn import REDACTED, TAKING_BACK, Withdrawn, correction_of
 from sync.recall import store
-from sync.recall.items import ANSWER, PLACES, QUESTION, Gone, Item, changes, item_id
+from sync.recall.items import (
+    ANSWER,
+    MARKED,
+    MINUTE,
+    PLACES,
+    QUESTION,
+    RECORD,
+    RECORDED,
+    UNDONE,
+    Gone,
+    Item,
+    changes,
+    item_id,
+    record_ms,
+)
 from sync.recall.store import Row
 
-RULES: Final = 4  # raised whenever terms, items or tables change
+RULES: Final = 5  # raised whenever terms, items or tables change
 _LINES: Final = {".q": QUESTION, ".a": ANSWER}  # the ends of the ids of an exchange's two lines
 
 
@@ -57,24 +74,49 @@ class RecallView:
 def _row(connection: Connection, event: Event, change: Item | Gone) -> Row | None:
     """The row to add; whatever stood for the same line is gone then."""
     place = change.place if isinstance(change, Item) else 0
-    born = new_id = item_id(event.position, place)
+    born = said = new_id = item_id(event.position, place)
+    ts_ms, former = event_ms(event), list[Row]()
     if change.entry_id is not None:
         former = _standing(connection, change.entry_id)
         store.remove(connection, former)
         born = min((row.born for row in former), default=new_id)
     if isinstance(change, Gone):
         return None
+    if change.kind == RECORD and change.entry_id is not None:
+        born, said, ts_ms = _of_record(connection, event, change, former)
     return Row(
         new_id,
         born,
+        said,
         change.entry_id,
         change.kind,
         event.project_id,
-        event_ms(event),
+        ts_ms,
         change.importance,
         change.marks,
         change.text,
     )
+
+
+def _of_record(connection: Connection, event: Event, item: Item, former: Sequence[Row]) -> tuple[int, int, int]:
+    """The id under which a daily record came in, that of its present words, and when it was."""
+    first = _first(connection, event, item, former)
+    born, new_id = item_id(first.position, item.place), item_id(event.position, item.place)
+    if event.type == MARKED and former:
+        return born, former[0].said, former[0].ts_ms
+    speaker = first if event.type in {MARKED, UNDONE} else event
+    said = new_id if speaker is event else born
+    return born, said, record_ms(first) - speaker.utc_offset * MINUTE
+
+
+def _first(connection: Connection, event: Event, item: Item, former: Sequence[Row]) -> Event:
+    """The event that began a daily record; this one where no other is known."""
+    if event.type == RECORDED:
+        return event
+    if former:
+        return next(iter(log_store.at_positions(connection, [former[0].born // PLACES])), event)
+    recorded = log_store.of_types(connection, (RECORDED,), after=0)  # all of them: only after a removal was undone
+    return next((one for one in recorded if one.payload.get("record_id") == item.entry_id), event)
 
 
 def _standing(connection: Connection, entry_id: str) -> list[Row]:

@@ -92,6 +92,36 @@ async def test_an_edited_line_is_found_by_its_new_words_only_and_a_removed_one_b
         assert await desk.found("绿茶") == []
 
 
+async def test_a_daily_record_keeps_its_day_and_a_mark_its_origin(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        record: dict[str, Any] = {"record_id": "rec_a", "topic": "周末吃火锅", "facts": [], "code": [], "tags": []}
+        payload = {**record, "date": "2025-12-15", "time": "00:30:00", "session": 1}
+        draft = desk.device.intake.draft({"type": "session_recorded", "payload": payload, "origin": "imported"})
+        (recorded,) = await desk.device.log.record([draft])
+        first = recorded.event.event_id
+
+        async def hit() -> tuple[str, ...]:
+            (kept,) = [found.kept for found in (await desk.ask("火锅 2025年12月15日")).hits]
+            return kept.event_id, kept.date, kept.origin, *kept.marks
+
+        assert await hit() == (first, "2025-12-15", "imported")
+        mark = await desk.event("session_marked", **record, mark="important", on=True, marks=["important"])
+        assert await hit() == (first, "2025-12-15", "imported", "important")
+        await desk.event("daily_undone", undoes=mark, **record)
+        assert await hit() == (first, "2025-12-15", "imported")
+        edited = await desk.event(
+            "session_edited", **record | {"topic": "周末在家吃火锅"}, changed=["topic"], by="hand"
+        )
+        assert (await hit())[:2] == (edited, "2025-12-15")
+        gone = await desk.event("session_removed", record_id="rec_a", gone=True, reason="asked")
+        assert await desk.found("火锅") == []
+        await desk.event("daily_undone", undoes=gone, **record)
+        assert await hit() == (first, "2025-12-15", "imported")
+        shown = await desk.device.database.read(_picture)
+        await desk.recall.follower.rebuild()
+        assert await desk.device.database.read(_picture) == shown
+
+
 async def test_the_edited_half_of_an_exchange_replaces_it(tmp_path: Path) -> None:
     async with open_desk(tmp_path) as desk:
         said = await desk.event("exchange_recorded", question="周会几点", answer="下午三点")
