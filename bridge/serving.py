@@ -153,6 +153,8 @@ async def _late_app(settings: "Settings", notify: Notify) -> AsyncIterator[LateA
 def _glimpse(settings: "Settings") -> Glimpse | None:
     if not settings.redaction.enabled:  # then what was said and is not in the file yet lies in a table of its own
         return None
+    if settings.document.sharing == "user":  # what was pulled belongs into the document, and may not be in it yet
+        return None
     installation = known_installation(settings.data_dir)
     if installation is None or installation.document_of is not None:  # then the file is another profile's still
         return None

@@ -114,3 +114,17 @@ def test_a_phone_number_stays_on_the_device_it_was_typed_on(homes: Callable[...,
         replace(home_b, "晚上打", "早上打")
         in_file(home_a, "- 电话 13812345678，早上打")
         eventually(lambda: read(home_a).replace("13812345678", "[手机号]") == read(home_b))
+
+
+def test_the_first_load_after_a_start_says_everything_once(homes: Callable[..., Home], user: User) -> None:
+    home_a, home_b = homes("a"), homes("b")
+    word = unique("自动更新")
+    with logged_in(home_a, user) as a, logged_in(home_b, user) as b:
+        a.update(word)
+        level(a)
+        b.until("memory/load", lambda told: word in told["document"], waitMs=1000)
+        in_file(home_b, word)
+        settled(b)
+    with Sidecar(home_b) as again:
+        told = again.load()
+        assert (told["digest"], told["devices"], told["content"].count(word)) == ("", [], 1)
