@@ -255,6 +255,11 @@ def test_a_file_in_another_encoding_is_named(home: Path) -> None:
     assert "config.toml" in refusal().message
 
 
+def test_a_file_that_begins_with_a_byte_order_mark_is_read(home: Path) -> None:
+    write_config(home, '\ufeffdevice_name = "书房"\n')
+    assert Settings.gather().device_name == "书房"
+
+
 def test_settings_cannot_be_changed_afterwards(home: Path) -> None:
     settings = Settings.gather()
     with pytest.raises(AttributeError, match="immutable"):
