@@ -78,20 +78,32 @@ function registerMemoryIpc({ ipcMain, supervisor, getWindows, allowedOrigins = [
 }
 
 /**
- * End the sidecar before the app quits: the first 'will-quit' is held back until the sidecar has left (at most about
- * four seconds), then the app quits as it wanted to.
+ * End the sidecar before the app quits: every 'will-quit' is held back until the updates that wait are sent (at most
+ * `flushMs`) and the sidecar has left (at most about four seconds), then the app quits as it wanted to.
  */
-function stopBeforeQuit({ app, supervisor, memory }) {
-  let stopped = false;
+function stopBeforeQuit({ app, supervisor, memory, flushMs = 2_000 }) {
+  let stopping = false;
+  let done = false;
   app.on('will-quit', (event) => {
-    if (stopped) return;
-    event.preventDefault();
-    stopped = true;
-    Promise.resolve(memory?.queued ? memory.flush() : undefined)
+    if (done) return;
+    event.preventDefault(); // also the second one, of somebody who is impatient
+    if (stopping) return;
+    stopping = true;
+    Promise.resolve(memory?.queued ? atMost(flushMs, memory.flush()) : undefined)
       .then(() => supervisor.stop())
       .catch(() => {})
-      .then(() => app.quit());
+      .then(() => {
+        done = true;
+        app.quit();
+      });
   });
+}
+
+/** Wait for a promise, but no longer than `ms`. */
+function atMost(ms, promise) {
+  let timer;
+  const limit = new Promise((resolve) => (timer = setTimeout(resolve, ms)));
+  return Promise.race([promise, limit]).finally(() => clearTimeout(timer));
 }
 
 function answer(call, supervisor, params) {

@@ -149,3 +149,30 @@ test('quitting waits for the sidecar once, and goes on even if stopping fails', 
     assert.deepEqual(quits, ['held', 'quit']);
   }
 });
+
+test('quitting again while the sidecar leaves does not cut it short', async () => {
+  const quits = [];
+  const electronApp = Object.assign(new EventEmitter(), { quit: () => quits.push('quit') });
+  const event = { preventDefault: () => quits.push('held') };
+  let leave;
+  const supervisor = { stop: () => new Promise((resolve) => (leave = resolve)) };
+  ipc.stopBeforeQuit({ app: electronApp, supervisor, memory: { queued: 1, flush: async () => quits.push('sent') } });
+  electronApp.emit('will-quit', event);
+  electronApp.emit('will-quit', event);
+  await new Promise(setImmediate);
+  electronApp.emit('will-quit', event);
+  leave();
+  await new Promise(setImmediate);
+  electronApp.emit('will-quit', event);
+  assert.deepEqual(quits, ['held', 'sent', 'held', 'held', 'quit']);
+});
+
+test('updates that cannot be sent do not hold up quitting', async () => {
+  const quit = new Promise((resolve) => {
+    const electronApp = Object.assign(new EventEmitter(), { quit: () => resolve('quit') });
+    const memory = { queued: 1, flush: () => new Promise(() => {}) };
+    ipc.stopBeforeQuit({ app: electronApp, supervisor: { stop: async () => {} }, memory, flushMs: 1 });
+    electronApp.emit('will-quit', { preventDefault: () => {} });
+  });
+  assert.equal(await quit, 'quit');
+});
