@@ -2,6 +2,8 @@
 
 The pattern finds the name with its operator; the value is then cut out and judged in Python, because what counts as
 one depends on all three: `password: hunter2` is a secret, `password: required` is a schema, 密码是必填项 is talk.
+
+A value is judged by its first `_LONGEST` characters and goes as a whole, however long it is.
 """
 
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ from sync.redaction.engine import Pattern
 from sync.redaction.judgement import Claim, is_secret
 from sync.redaction.model import CODE, KEY, PASSWORD, TOKEN, Span
 from sync.redaction.names import CHINESE, LATIN, OTHER_OWNER, OTHER_THING, SHORT, WEAK, words
+from sync.redaction.runs import Runs, untrailed
 from sync.redaction.values import has_digit
 
 _CLOSING: Final = r"(?:\\?[\"'`”’」』】\])）]|[*_]{2})"
@@ -46,8 +49,7 @@ _KINDS: Final = dict(enumerate((kind for kind, _ in (*CHINESE, *LATIN)), 1))
 _FIRST_LATIN, _WEAK, _SUFFIX, _CLOSED, _SYMBOLS, _IS, _LISTS = 5, 9, 10, 11, 12, 13, 14
 
 _QUOTES: Final = {'"': '"', "'": "'", "`": "`", "“": "”", "‘": "’", "「": "」", "『": "』", "《": "》", "【": "】"}
-_LONGEST: Final = 1_000  # characters of a value that are looked at
-_TRAILING: Final = ".,;:)]}>*|'\"`\\"
+_LONGEST: Final = 1_000  # characters of a value that are judged
 # abc123是我的密码, "abc123" is my password; groups: the value, then the names as above.
 _BACKWARDS: Final = Pattern(
     r"(?i)([!-~]{6,200})[\"'`”’」]?[ \t]*(?:(?:就)?是|is|was)[ \t]*"
@@ -68,17 +70,22 @@ class _Value(NamedTuple):
 
 def assignments(text: str) -> Iterator[Span]:
     """Values of named secrets, in prose, configuration and code."""
+    runs, done = Runs(text), 0
     for groups in _NAMED.every(text):
-        value = _value(text, groups[0][1])
+        if groups[0][1] < done:  # a name inside a value that has been found
+            continue
+        value = _value(text, groups[0][1], runs)
         claim = _claim(text, groups) if value else None
         if claim is None or value is None:
             continue
         if claim.operator == "list" and not value.quoted:
             continue
-        written, after = text[value.start : value.end], text[value.end : value.end + 12]
+        written = text[value.start : min(value.end, value.start + _LONGEST)]
+        after = text[value.end : value.end + 12]
         if "\n" in text[groups[_SYMBOLS][0] : groups[_SYMBOLS][1]] and not _fills_line(written, after):
             continue
         if is_secret(claim, written, quoted=value.quoted, after=after):
+            done = value.end
             yield Span(value.start, value.end, claim.kind)
 
 
@@ -87,12 +94,21 @@ def backwards(text: str) -> Iterator[Span]:
     for groups in _BACKWARDS.every(text):
         if not closes(text, groups[0][1]):
             continue
-        start, end = _untrailed(text, *groups[1])
+        start, end = untrailed(text, *groups[1])
         kind = next(kind for group, kind in enumerate(_BACK_KINDS, 2) if groups[group][0] >= 0)
         if is_secret(Claim(kind, "backwards"), text[start:end], quoted=False, after=""):
+            if start == groups[1][0]:  # the pattern looks 200 characters back, and a value may be longer
+                start = _begun(text, start)
             yield Span(start, end, kind)
     for _, (start, end) in _CODE_FIRST.every(text):
         yield Span(start, end, CODE)
+
+
+def _begun(text: str, at: int) -> int:
+    """Where the visible ASCII before `at` begins, as far as an opening quote."""
+    while at > 0 and "!" <= text[at - 1] <= "~" and text[at - 1] not in "\"'`":
+        at -= 1
+    return at
 
 
 _BACK_KINDS: Final = tuple(_KINDS.values())
@@ -167,7 +183,7 @@ def _is_name(text: str, start: int, name: str, suffix: str, *, short: bool) -> b
     return not owner or owner[0] not in OTHER_OWNER
 
 
-def _value(text: str, at: int) -> _Value | None:
+def _value(text: str, at: int, runs: Runs) -> _Value | None:
     """The value that begins at `at`: what its quotes hold, or the run of visible ASCII."""
     limit = min(len(text), at + _LONGEST)
     while at < limit and text[at] in "*\\@" and text[at + 1 : at + 2] in ("*", '"', "'", "`"):
@@ -181,34 +197,13 @@ def _value(text: str, at: int) -> _Value | None:
             end -= text[end - 1] == "\\"
             return _Value(at + 1, end, quoted=True)
         at += 1
-    end = at
-    while end < limit and "!" <= text[end] <= "~" and not _ends(text, end):
-        end += 1
-    start, end = _untrailed(text, at, end)
+    start, end = runs.value(at)
+    if closing and end - start >= _LONGEST:
+        end = max(end, _closed(text, end, closing))
     return _Value(start, end, quoted=False) if end > start else None
 
 
-def _ends(text: str, at: int) -> bool:
-    """Does a new piece of syntax begin at this character of an unquoted value?"""
-    char, rest = text[at], text[at + 1 : at + 40]
-    if char in "\"'`<":
-        return True
-    if char == "\\":
-        return rest[:1] in ("n", "r", "t", '"')
-    if char in ",;&":
-        key = rest.lstrip(" \"'").partition("=")[0].partition(":")[0]
-        return (
-            not rest
-            or rest[0] in " \n"
-            or (key != rest.lstrip(" \"'") and key.replace("_", "").rstrip("\"' ").isalnum())
-        )
-    return False
-
-
-def _untrailed(text: str, start: int, end: int) -> tuple[int, int]:
-    """Without the punctuation of the sentence or table around it."""
-    while end > start and text[end - 1] in _TRAILING and not (text[end - 1] == ")" and "(" in text[start:end]):
-        end -= 1
-    while end > start and text[start] in "([|'\"`":
-        start += 1
-    return start, end
+def _closed(text: str, at: int, closing: str) -> int:
+    """Where on this line the quotes are closed; `at` where they are not."""
+    end = text.find(closing, at)
+    return end if end >= 0 and "\n" not in text[at:end] else at

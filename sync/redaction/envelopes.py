@@ -22,17 +22,17 @@ _BLOCK: Final = Pattern(
 _PUTTY: Final = Pattern(r"(?i)Private-Lines: ?[0-9]{1,3}((?:\s|[A-Za-z0-9+/=]|\\[nr])+)")
 
 _USERINFO: Final = Pattern(r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://([^\s/@:\"'<>?#]*):([^\s/\"'<>?#]+)@[^\s@/]")
-_USER_TOKEN: Final = Pattern(r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://([A-Za-z0-9_\-]{16,300})@[^\s@/]")
+_USER_TOKEN: Final = Pattern(r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://([A-Za-z0-9_\-]{16,})@[^\s@/]")
 _BEARER: Final = Pattern(r"(?i)\bbearer[\s:=\"']{1,4}([A-Za-z0-9._~+/\-]{6,}={0,2})")
 _AUTHORIZATION: Final = Pattern(
     r"(?i)authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?"
     r"(?:(?:bearer|basic|token|apikey|api-key|digest|negotiate|aws4-hmac-sha256)\s{1,3})?([^\s\"'`,;<>${}]{6,})"
 )
-_BASIC: Final = Pattern(r"(?i)\bbasic\s{1,3}([A-Za-z0-9+/]{8,400}={0,2})")
+_BASIC: Final = Pattern(r"(?i)\bbasic\s{1,3}([A-Za-z0-9+/]{8,}={0,2})")
 _COMMANDS: Final = Pattern(
     r"(?:\bcurl\b[^\n]*?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:"
     r"|\bmysql(?:dump|admin)?\b[^\n]*?\s-p|\bsshpass\s+-p\s{0,3}[\"']?|\bredis-cli\b[^\n]*?\s-a\s+[\"']?"
-    r"|\bdocker\s+login\b[^\n]*?\s-p\s+[\"']?)([^\s\"']{4,200})"
+    r"|\bdocker\s+login\b[^\n]*?\s-p\s+[\"']?)([^\s\"']{4,})"
 )
 
 
@@ -82,7 +82,7 @@ def headers(text: str) -> Iterator[Span]:
                 yield Span(start, start + len(value), TOKEN)
     for groups in _BASIC.every(text):
         start, end = groups[1]
-        if _is_user_and_password(text[start:end]):
+        if _is_user_and_password(text[start : min(end, start + _LONGEST_BASIC)]):
             yield Span(start, end, TOKEN)
 
 
@@ -93,6 +93,7 @@ def command_lines(text: str) -> Iterator[Span]:
             yield Span(start, end, PASSWORD)
 
 
+_LONGEST_BASIC: Final = 400  # characters that are decoded: whole groups of four
 _SHORTEST_BODY: Final = 16  # characters; fewer is talk about key files
 
 

@@ -1,5 +1,8 @@
 """An assignment keeps its name and loses its value, in Chinese and English."""
 
+import random
+import string
+
 import pytest
 
 from sync.redaction import Redactor
@@ -75,3 +78,37 @@ def test_chinese_assignments(text: str, expected: str) -> None:
 )
 def test_english_assignments(text: str, expected: str) -> None:
     assert REDACTOR.clean(text) == expected
+
+
+@pytest.mark.parametrize("length", [999, 1_000, 1_001, 1_999, 2_001, 8_000, 60_000])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("token={}", "token=[令牌]"),
+        ("token={}\nnext=1", "token=[令牌]\nnext=1"),
+        ('password: "{}" # x', 'password: "[密码]" # x'),
+        ("密码为“{}”。", "密码为“[密码]”。"),
+        ("我的密钥是{}，记住", "我的密钥是[密钥]，记住"),
+        ("?access_token={}&x=1", "?access_token=[令牌]&x=1"),
+        ('{{"api_key": "{}", "user": "li"}}', '{{"api_key": "[密钥]", "user": "li"}}'),
+    ],
+)
+def test_a_value_goes_to_its_last_character_however_long_it_is(text: str, expected: str, length: int) -> None:
+    value = "".join(random.Random(length).choices(string.ascii_letters + string.digits + "+/", k=length - 1)) + "7"
+
+    assert REDACTOR.clean(text.format(value)) == expected.format()
+
+
+def test_a_long_value_in_quotes_goes_as_far_as_they_do_and_not_beyond_its_line() -> None:
+    value = "a1B2" * 300
+
+    assert REDACTOR.clean(f'password: "{value}&x=1 <tail9>" ok') == 'password: "[密码]" ok'
+    assert REDACTOR.clean(f'password: "{value}\nnothing" ok') == 'password: "[密码]\nnothing" ok'
+
+
+def test_a_value_before_its_name_goes_from_its_first_character() -> None:
+    assert REDACTOR.clean(f"“{'a1B2' * 200}”是我的密码") == "“[密码]”是我的密码"
+
+
+def test_many_names_before_one_value_are_one_find() -> None:
+    assert REDACTOR.clean("token=" * 50_000 + "a1B2c3D4") == "token=[令牌]"

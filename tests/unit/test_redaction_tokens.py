@@ -2,6 +2,7 @@
 
 import random
 import string
+from base64 import b64encode
 
 import pytest
 
@@ -111,6 +112,43 @@ def test_a_token_is_found_whole(issuer: str) -> None:
     assert (span.start, span.end) == (3, len(text) - 3)
 
 
+def token_of(characters: int, header: int = 40) -> str:
+    """A JSON web token of so many characters, of which the header has `header`."""
+    rng = random.Random(characters)
+    pieces = (header, characters - header - 345, 343)
+    first, second, third = ("".join(rng.choices(URLSAFE, k=length - 2)) for length in pieces)
+    return f"ey{first}.ey{second}.{third}99"
+
+
+@pytest.mark.parametrize("characters", [1_999, 2_000, 2_001, 2_340, 2_345, 8_000, 60_000])
+@pytest.mark.parametrize("header", [40, 1_500])
+@pytest.mark.parametrize("around", ["令牌 {} 记一下", "{}", '{{"access_token": "{}"}}', "Bearer {}\n好"])
+def test_a_token_goes_to_its_last_character_however_long_it_is(characters: int, header: int, around: str) -> None:
+    token = token_of(characters, header)
+
+    assert len(token) == characters
+    assert REDACTOR.clean(around.format(token)) == around.format("[令牌]")
+    assert REDACTOR.payload({"said": around.format(token)}).value == {"said": around.format("[令牌]")}
+
+
+def test_a_header_of_many_certificates_does_not_hide_a_token() -> None:
+    assert REDACTOR.clean(f"令牌 {token_of(9_000, header=6_000)}。") == "令牌 [令牌]。"
+
+
+@pytest.mark.parametrize("characters", [1_999, 2_001, 8_000])
+def test_a_token_behind_another_in_one_run_goes_too(characters: int) -> None:
+    text = "我的 " + "/".join(["sk-proj-" + token_of(characters), "sk-ant-" + token_of(characters)]) + "，两个"
+
+    assert "99" not in REDACTOR.clean(text)
+    assert REDACTOR.clean(text).endswith("]，两个")
+
+
+def test_a_token_inside_a_long_run_is_found_wherever_it_stands() -> None:
+    for before in (1_950, 1_980, 2_500):
+        cleaned = REDACTOR.clean("路径 " + "a/" * (before // 2) + made("Zhipu") + " 完")
+        assert cleaned == "路径 " + "a/" * (before // 2) + "[密钥] 完"
+
+
 def test_full_width_and_invisible_characters_do_not_hide_a_token() -> None:
     token = made("GitHub classic")
     wide = token.translate({code: code + 0xFEE0 for code in range(0x21, 0x7F)})
@@ -168,6 +206,18 @@ def test_a_public_key_and_a_certificate_stay() -> None:
 )
 def test_credentials_in_urls_headers_and_command_lines(text: str, expected: str) -> None:
     assert REDACTOR.clean(text) == expected
+
+
+@pytest.mark.parametrize("length", [180, 200, 201, 300, 400, 404, 2_000])
+@pytest.mark.parametrize(
+    "text",
+    ["curl -u admin:{} https://x.example", "https://{}@git.example/x", "Authorization: Basic {}\n", "mysql -p{} -h"],
+)
+def test_a_credential_in_a_wrapping_goes_to_its_last_character(text: str, length: int) -> None:
+    secret = b64encode(b"user:" + random.Random(length).randbytes(length)).decode().rstrip("=").replace("/", "A")
+    secret = secret.replace("+", "B")
+
+    assert secret[-8:] not in REDACTOR.clean(text.format(secret))
 
 
 def test_random_strings_without_a_name_go_and_sums_of_files_stay() -> None:
