@@ -157,7 +157,10 @@ async def _take_over(rooms: Rooms, former: Profile, clock: Clock, *, goes: bool)
 
 
 async def _carry_over(guest: Log, rooms: Rooms) -> None:
-    """Record everything of a guest in the active profile, under the same ids; what is there already stays as it is."""
+    """Record everything of a guest in the active profile, under the same ids and on the days it was on.
+
+    What is there already stays as it is.
+    """
     page = await guest.read(Query(limit=CARRIED_AT_ONCE))
     while page.events:
         await rooms.events.record([_drafted(event, rooms.redactor) for event in page.events])
@@ -176,6 +179,8 @@ def _drafted(event: Event, redactor: Redactor) -> Draft:
         ts=event.ts,
         origin=Origin(event.origin),
         extra=redactor.payload(event.extra),
+        local_date=event.local_date,
+        utc_offset=event.utc_offset,
     )
 
 
