@@ -5,7 +5,7 @@ means for the memory file is made up for by whoever next holds the sidecar role,
 a program killed at any moment leaves nothing of one user with another.
 
 A guest who turns out to be somebody with a profile here already takes his words along: they are recorded in that
-profile under their own ids, and the guest's profile goes.
+profile under their own ids, his document is parked there where it says more than they do, and the guest's profile goes.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from sync.cloud import store as cloud_store
 from sync.cloud.logins import Session
 from sync.db.engine import Database
 from sync.db.tables import UNKNOWN_OWNER
-from sync.document.handover import hand_over, replace_document
+from sync.document.handover import hand_over, keep_unsaid, replace_document
 from sync.document.memory_file import MemoryFile
 from sync.document.neighbours import Neighbour, Neighbours
 from sync.errors import SettingsError, StorageError
@@ -149,9 +149,11 @@ async def _take_over(rooms: Rooms, former: Profile, clock: Clock, *, goes: bool)
         return
     try:
         events = Log(database, clock, device_id=rooms.events.device_id, session_id="")
-        await hand_over(rooms.document_of(events, former), _neighbour(heir), rooms.document, between)
+        document = rooms.document_of(events, former)
+        await hand_over(document, _neighbour(heir), rooms.document, between)
         if goes:
             await _carry_over(events, rooms)
+            await keep_unsaid(document, _neighbour(former), rooms.document, _neighbour(heir))
     finally:
         await database.close()
 

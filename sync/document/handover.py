@@ -7,6 +7,9 @@ arriving profile's newest version; where it has none the file goes. Killed anywh
 file that bears a version of the arriving profile by then is his, and so is what a hand has made of it since; nothing in
 it is taken for the leaving one's. An editor may save his document in any moment of this: whatever is taken in or parked
 is the bytes whose owner was asked for, and bytes that came since are asked about anew.
+
+A guest's profile goes once its events are in another's log. They are redacted, and some lines are none: one too large
+for an event, a heading without lines. Where the arriving document lacks anything of the guest's, his is parked whole.
 """
 
 import asyncio
@@ -16,12 +19,13 @@ from functools import partial
 from typing import Final
 
 from sync.document.memory_file import MemoryFile
-from sync.document.model import encode
+from sync.document.model import Document, Kind, Section, encode
 from sync.document.neighbours import Neighbour, Neighbours, park
 from sync.document.parse import parse
 from sync.document.surface import Sleep, stable_read
+from sync.document.template import template
 from sync.errors import DocumentChanged, DocumentUntouchable, StorageBusy, StorageError
-from sync.files import Probe, compare_and_swap, remove_unchanged
+from sync.files import Probe, compare_and_swap, probe, remove_unchanged
 
 ATTEMPTS: Final = 5  # rounds against an editor that saves at the same moment
 
@@ -68,6 +72,31 @@ async def _keep(
     if judged is None or judged.sha256 != disk.sha256:
         raise DocumentChanged(f"{arriving.path.name} was saved again")
     log.info("a document was parked: %s", park(home.parked, disk.data).name)
+
+
+async def keep_unsaid(leaving: MemoryFile, home: Neighbour, arriving: MemoryFile, heir: Neighbour) -> None:
+    """Park for the arriving profile what the leaving one's events did not bring along; what was parked there too.
+
+    Only for one that goes, and once its events are in the arriving one's log. Raises StorageError.
+    """
+    last, current = await leaving.versions.newest(), await arriving.versions.follow()
+    if last is not None:
+        there = _said(parse(template(""))) | (_said(current.snapshot.document) if current else frozenset())
+        if not _said(last.snapshot.document) <= there:
+            kept = await asyncio.to_thread(park, heir.parked, encode(last.snapshot.document))
+            log.info("a document was parked, since its events do not say all of it: %s", kept.name)
+    for path in sorted(home.parked.glob("*.md")):
+        if (found := await asyncio.to_thread(probe, path)) is not None:
+            await asyncio.to_thread(park, heir.parked, found.data)
+
+
+def _said(document: Document) -> frozenset[tuple[Section, str]]:
+    """What of a document is somebody's words: its lines, wherever they stand, and its headings, where they do."""
+    return frozenset(
+        (block.section, block.title) if block.kind is Kind.HEADING else ((), block.text)
+        for block in document.blocks
+        if block.kind in {Kind.FRONT_MATTER, Kind.HEADING, Kind.ENTRY}
+    )
 
 
 async def replace_document(arriving: MemoryFile, *, sleep: Sleep = asyncio.sleep) -> None:
