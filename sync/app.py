@@ -125,6 +125,18 @@ class App:
         await self._tolerating(self.document.settle)
         await self._tolerating(self.insights_cache.let_go)  # it may hold what was just forgotten
 
+    async def let_go(self, *, whole: bool = False) -> None:
+        """Carry out now what was just asked to be forgotten or corrected, wherever it stands; a sidecar does it else.
+
+        `whole`: nothing of it is left in freed pages of the database either. Raises StorageError.
+        """
+        if self.is_sidecar:
+            await self.settle()
+            await self._tolerating(self.daily().settle)
+            await self.recall().let_go()
+            await self.retention().withdraw()
+        await self.log.database.purge(whole=whole and self.is_sidecar)
+
     async def keep_ended(self) -> None:
         """Keep the sessions that are over, where no sidecar is there to do it."""
 

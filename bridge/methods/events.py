@@ -71,9 +71,7 @@ async def forget(context: Context[Door], params: Forget) -> published.ForgottenJ
 
     again = await app.retention().repeating(params.event_ids)
     held = await forgetting.ask(app.log, app.intake, [*params.event_ids, *again])
-    if app.is_sidecar:
-        await app.settle()  # else the running one carries it out
-        await app.retention().withdraw()
+    await app.let_go()
     return contract.forgotten(held)
 
 

@@ -46,11 +46,8 @@ async def forget_matching(context: Context[Door], params: ForgetMatching) -> For
     named = [event.event_id for event in found]
     again = await app.retention().repeating(frozenset(named))
     held = await forgetting.ask(app.log, app.intake, [*named, *again])
-    if app.is_sidecar and held:
-        await app.settle()  # else the running one carries it out
-        await app.daily().settle()
-        await app.retention().withdraw()
-        await app.log.database.purge()
+    if held:
+        await app.let_go()
     return contract.forgetting(found, held)
 
 

@@ -35,9 +35,7 @@ async def rescan(context: Context[Door], params: Rescan) -> RescanJson:
         app.log, app.intake.redactor, app.clock, local=local, apply=params.apply, archives=app.retention()
     )
     if found.applied and found.corrected:
-        if app.is_sidecar:
-            await app.settle()  # else the running one carries it out
-        await app.log.database.purge(whole=app.is_sidecar)
+        await app.let_go(whole=True)
     return redaction.rescanned(found)
 
 

@@ -36,9 +36,8 @@ async def apply(context: Context[Door], params: Bounds) -> RetentionJson:
 
     room = app.retention()
     done = await room.apply(room.rules(params.days, params.megabytes), heard)
-    if done.forgotten and app.is_sidecar:
-        await app.settle()  # else the running one carries it out
-        await app.log.database.purge(whole=True)
+    if done.forgotten:
+        await app.let_go(whole=True)
     return retention.retention(done, applied=True)
 
 

@@ -102,6 +102,11 @@ class Recall:
             await wait_for_any(EMBED_AGAIN if self.meaning.has_failed else None, (self._log.changed, seen))
             await asyncio.sleep(CALM)
 
+    async def let_go(self) -> None:
+        """Take out of the index, if there is one, what was forgotten or corrected; without one nothing is begun."""
+        if await self._log.watermark(self.follower.view.name):
+            await self.follow()
+
     async def follow(self) -> None:
         """Take in what the log has. Of what that forgets nothing stays, in the write-ahead log either."""
         await self.follower.catch_up()
@@ -109,12 +114,12 @@ class Recall:
             self._view.forgot = False
             try:
                 if await self._log.database.read(store.is_unmerged):
-                    await self._let_go()
+                    await self._merge()
             except BaseException:
                 self._view.forgot = True
                 raise
 
-    async def _let_go(self) -> None:
+    async def _merge(self) -> None:
         """Merge the word index, anew where something came in between: that may leave a term behind."""
         database, is_done = self._log.database, False
         while not is_done:

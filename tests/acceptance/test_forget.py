@@ -133,9 +133,21 @@ def test_the_command_line_forgets_with_and_without_a_sidecar(home: Home) -> None
         assert home.json("forget", ids[0]) == {"forgotten": [ids[0]]}
         eventually(lambda: first not in on_disk(home))
         assert payload_of(sidecar, ids[0]) == {}
+    assert home.json("search", second)["hits"]  # it stands in the index now, and in what insights keep
+    home.run("insights", "report")
     assert f"forgotten {ids[1]}" in home.run("forget", ids[1]).stdout
-    assert second not in on_disk(home)
+    assert naming(home, second) == []
     assert "nothing to forget" in home.run("forget", ids[1]).stdout
+
+
+def test_the_command_line_corrects_everything_that_a_new_rule_finds_without_a_sidecar(home: Home) -> None:
+    secret = "BLUEWHALE-77"
+    home.json("update", f"{secret} 很急", "好的")
+    assert home.json("search", secret)["hits"]
+    home.run("insights", "report")
+    home.settings["REDACTION__PATTERNS"] = '["BLUEWHALE-[0-9]+"]'
+    assert home.json("redact", "--log", "--apply")["applied"] is True
+    assert naming(home, secret) == []
 
 
 def test_an_update_that_is_sent_again_does_not_bring_it_back(home: Home) -> None:
