@@ -300,7 +300,9 @@ async def _address(settings: Settings) -> Check:
     secure = parts.scheme == "https"
     from urllib.request import getproxies  # noqa: PLC0415 - 20 ms that a start need not spend
 
-    if secure and "https" in getproxies():
+    from sync.cloud.proxy import proxy_of  # noqa: PLC0415 - imports the same
+
+    if proxy_of(settings.supabase_url, getproxies()) is not None:
         return Check("address", ok=None, found="a proxy is set for this system; the next sync tells")
     host, port = parts.hostname or "", parts.port or (443 if secure else 80)
     try:
@@ -320,7 +322,10 @@ def _unreached(error: OSError) -> tuple[str, str]:
     if isinstance(error, socket.gaierror):
         return "is not a known name", "Check XIAOBAI_SUPABASE_URL and the network's name service."
     if isinstance(error, ssl.SSLError):
-        return "shows a certificate this machine does not trust", "Check the clock and for a captive portal or proxy."
+        hint = "Check the clock, SSL_CERT_FILE, and for a captive portal or proxy."
+        return "shows a certificate this machine does not trust", hint
+    if error.filename is not None:  # no connection has one
+        return "cannot be asked over TLS: a file for it is not usable", "Check SSLKEYLOGFILE and SSL_CERT_FILE."
     if isinstance(error, TimeoutError):
         return f"did not answer within {REACHED_WITHIN:.0f} s", online
     return "refuses the connection", "Check XIAOBAI_SUPABASE_URL, and that the project is not paused."

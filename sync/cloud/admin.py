@@ -51,7 +51,7 @@ class Admin:
     """A project under its secret key. `url` without a trailing slash."""
 
     def __init__(self, url: str, key: str) -> None:
-        self._wire = Wire(STEP_SECONDS)
+        self._wire = Wire(url, STEP_SECONDS)
         headers = {"apikey": key, "Authorization": f"Bearer {key}"}
         self._rest = AsyncPostgrestClient(
             f"{url}/rest/v1", headers=headers, http_client=self._wire.client, retry_enabled=False

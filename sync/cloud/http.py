@@ -20,9 +20,12 @@ from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from functools import cache
 from typing import Final, TypeVar
+from urllib.request import getproxies
 
 import httpx
+from socksio import SOCKSError
 
+from sync.cloud.proxy import proxy_of
 from sync.errors import CloudUnavailable, CloudUnreachable, Forbidden, LoginRequired, RateLimited, Rejected
 
 T = TypeVar("T")
@@ -30,6 +33,13 @@ T = TypeVar("T")
 ANSWER_BYTES: Final = 16 * 1024 * 1024  # the server answers 1 MiB of events at most; more is not our server
 NO_CONNECTION: Final = (httpx.ConnectError, httpx.ConnectTimeout)  # nothing was sent
 GZIP: Final = 16 + zlib.MAX_WBITS  # zlib's way to ask for gzip's header and check
+# What a client cannot be built with: a proxy of an unknown kind or without its package, an address that is none, a file
+# of certificates that is not there or not one, a file for session keys that cannot be written.
+UNUSABLE: Final = (httpx.InvalidURL, ValueError, ImportError, OSError)
+OF_THE_MACHINE: Final = (
+    "Check ALL_PROXY, HTTPS_PROXY, SSL_CERT_FILE and SSLKEYLOGFILE where this program is started, and the system's"
+    " proxy; everything is kept on this device meanwhile."
+)
 WAIT_NAMED: Final = re.compile(rb"request this after (\d{1,6}) seconds")  # GoTrue names the wait in its sentence alone
 
 logging.getLogger("httpx").setLevel(logging.WARNING)  # its INFO lines hold addresses
@@ -42,20 +52,29 @@ def trust() -> ssl.SSLContext:
 
 
 class Wire:
-    """`timeout`: seconds that one call may take as a whole."""
+    """To the server of `url`. `timeout`: seconds that one call may take as a whole.
 
-    def __init__(self, timeout: float) -> None:
+    Raises CloudUnavailable where the machine's proxy or certificates cannot be used: somebody may mend them meanwhile.
+    """
+
+    def __init__(self, url: str, timeout: float) -> None:
         self._timeout = timeout
-        self.tls = trust()
-        self.client = httpx.AsyncClient(
-            verify=self.tls,
-            timeout=timeout,
-            http2=False,
-            headers={"Accept-Encoding": "gzip"},
-            follow_redirects=False,
-            event_hooks={"response": [_inspect]},
-            limits=httpx.Limits(max_connections=2),  # one request at a time, and room for a login beside it
-        )
+        try:
+            self.tls = trust()
+            self.client = httpx.AsyncClient(
+                verify=self.tls,
+                timeout=timeout,
+                http2=False,
+                headers={"Accept-Encoding": "gzip"},
+                follow_redirects=False,
+                event_hooks={"response": [_inspect]},
+                limits=httpx.Limits(max_connections=2),  # one request at a time, and room for a login beside it
+                proxy=proxy_of(url, getproxies()),
+                trust_env=False,
+            )
+        except UNUSABLE as error:
+            told = f"the proxy or certificate settings of this machine cannot be used ({type(error).__name__})"
+            raise CloudUnavailable(told, hint=OF_THE_MACHINE) from error
 
     async def told(self, call: Awaitable[T]) -> T:
         """Within the deadline as a whole (the client's own counts each read); what breaks on the way as our error."""
@@ -66,7 +85,7 @@ class Wire:
             raise CloudUnavailable(f"no answer within {self._timeout:g} s") from error
         except NO_CONNECTION as error:
             raise CloudUnreachable(f"no connection ({type(error).__name__})") from error
-        except (httpx.HTTPError, httpx.InvalidURL, json.JSONDecodeError, RecursionError) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, SOCKSError, json.JSONDecodeError, RecursionError) as error:
             raise CloudUnavailable(f"no usable answer ({type(error).__name__})") from error
         except (
             ValueError,

@@ -110,8 +110,9 @@ async def join(url: str, key: str, session: Session, *, timeout: float, tls: SSL
             connection.transport.abort()
         if isinstance(error, InvalidStatus):
             raise _refusal(error.response.status_code) from error
-        # ImportError: a SOCKS proxy is set, and the package that speaks to it is not there
-        if isinstance(error, TimeoutError | OSError | WebSocketException | ImportError):
+        # ImportError: a SOCKS proxy is set, and the package that speaks to it is not there; ValueError: an address of a
+        # proxy that is none
+        if isinstance(error, TimeoutError | OSError | WebSocketException | ImportError | ValueError):
             raise CloudUnavailable(f"no channel ({type(error).__name__})") from error
         raise
 

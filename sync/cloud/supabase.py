@@ -73,7 +73,7 @@ class SupabaseCloud:
         self._rest = f"{url}/rest/v1"
         self._key = key
         self._timeout = timeout
-        self._wire = Wire(timeout)
+        self._wire = Wire(url, timeout)
         self.logins = SupabaseLogins(f"{url}/auth/v1", key, self._wire, clock=clock)
 
     async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:

@@ -75,7 +75,7 @@ class ApiEmbedder:
                 http: Any = await asyncio.to_thread(importlib.import_module, "sync.cloud.http")  # with httpx
                 key = await asyncio.to_thread(self._key)
                 self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-                self._wire = http.Wire(self._timeout)
+                self._wire = http.Wire(self._url, self._timeout)
             assert self._wire is not None
             return self._wire
 

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import socket
 import sqlite3
 import sys
 from collections.abc import Callable
@@ -233,6 +234,19 @@ def test_a_file_in_its_own_encoding_is_worth_a_word_and_no_fault(home: Home) -> 
     assert check["found"] == "document_not_utf8"
 
 
+def test_a_file_that_tls_cannot_use_is_not_taken_for_a_server_that_refuses(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SSLKEYLOGFILE", str(home.folder / "nowhere" / "keys"))
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        url = f"https://127.0.0.1:{listening.getsockname()[1]}"
+        home.settings |= {"SUPABASE_URL": url, "SUPABASE_KEY": "sb_publishable_x"}
+        check = examined(home)["address"]
+    assert (check["ok"], "refuses" in check["found"], "SSLKEYLOGFILE" in check["hint"]) == (False, False, True)
+
+
 def test_a_legacy_anon_key_is_accepted_with_a_hint(home: Home) -> None:
     claims = base64.urlsafe_b64encode(b'{"role": "anon"}').decode().rstrip("=")
     home.settings |= {"SUPABASE_URL": NOWHERE, "SUPABASE_KEY": f"h.{claims}.s"}
@@ -275,6 +289,24 @@ class TestWithACloud:
         assert found["cloud"]["ok"] is found["clock"]["ok"] is found["address"]["ok"] is True
         assert found["login"]["found"] == user.email
         assert "file" in found["session store"]["found"]
+
+    def test_a_proxy_that_cannot_be_used_is_named_and_what_is_here_is_served(
+        self, signed_in: tuple[Home, User], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        home, _ = signed_in
+        for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv("ALL_PROXY", "socks4://127.0.0.1:1")
+        found = examined(home)
+        assert {name for name, check in found.items() if check["ok"] is False} == {"cloud"}
+        assert "ALL_PROXY" in found["cloud"]["hint"]
+        assert found["address"]["ok"] is None
+        with Sidecar(home) as sidecar:
+            loaded = sidecar.call("memory/load", waitMs=5000)
+            assert (loaded["source"], loaded["stale"]) == ("local", True)
+            assert "云" in loaded["document"]
+            told = sidecar.until("sync/status", lambda told: told["cloud"]["state"] == "offline")
+            assert "ALL_PROXY" in told["cloud"]["lastError"]["hint"]
 
     def test_logged_out_is_no_fault_and_says_how_to_log_in(self, signed_in: tuple[Home, User]) -> None:
         home, _ = signed_in

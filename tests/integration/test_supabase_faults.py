@@ -3,8 +3,9 @@
 import asyncio
 import gzip
 import json
+import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 from sync.clock import SystemClock
 from sync.cloud.contact import Contact, contact_of
+from sync.cloud.http import trust
 from sync.cloud.late import LateCloud
 from sync.cloud.logins import Session
 from sync.cloud.port import Cloud, DeviceFacts, SyncRequest
@@ -32,6 +34,7 @@ from tests.cloud.fixtures import Cloud as LocalCloud
 from tests.cloud.fixtures import User
 from tests.cloud.local import LocalCloud as OwnCloud
 from tests.cloud.proxy import FaultProxy
+from tests.cloud.socks import SocksProxy
 from tests.cloud.tools import LOOPBACK
 from tests.cloud.web import Door, Request, Response, speaking_http
 from tests.support import BROKEN_AFTER, FixedClock, event
@@ -415,6 +418,94 @@ async def test_the_late_port_survives_an_outage_at_its_first_call(
     await proxy.restore()
     assert (await late.logins.sign_in(contact, user.password)).user_id == user.user_id
     await late.close()
+
+
+PROXIES = ("all_proxy", "http_proxy", "https_proxy", "no_proxy", "ws_proxy")
+PROXIES_OR_FILES = (*PROXIES, *map(str.upper, PROXIES), "SSL_CERT_FILE", "SSLKEYLOGFILE")
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
+    """Without a word about proxies and certificates; what is set in it is read anew."""
+    with monkeypatch.context() as own:
+        for name in PROXIES_OR_FILES:
+            own.delenv(name, raising=False)
+        trust.cache_clear()
+        yield own
+    trust.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("ALL_PROXY", "socks4://127.0.0.1:1"),
+        ("http_proxy", "http://[::1"),
+        ("SSL_CERT_FILE", "/nowhere/cert.pem"),
+        ("SSL_CERT_FILE", os.devnull),
+        ("SSLKEYLOGFILE", "/nowhere/keys"),
+    ],
+)
+async def test_what_the_machine_sets_and_nobody_can_use_is_an_outage_with_its_name_until_it_is_mended(
+    environment: pytest.MonkeyPatch, local_cloud: LocalCloud, user: User, name: str, value: str
+) -> None:
+    environment.setenv(name, value)
+    late = LateCloud(local_cloud.url, local_cloud.publishable_key, timeout=5.0, clock=SystemClock())
+    contact = contact_of(email=user.email)
+    with pytest.raises(CloudUnavailable) as told:
+        await late.logins.sign_in(contact, user.password)
+    assert name.upper().replace("HTTP_", "HTTPS_") in told.value.hint
+    assert value not in told.value.message + told.value.hint
+    environment.delenv(name)
+    assert (await late.logins.sign_in(contact, user.password)).user_id == user.user_id
+    await late.close()
+
+
+@pytest.mark.parametrize("scheme", ["socks5://{}", "socks5h://{}", "socks://{}/"])
+async def test_a_socks_proxy_is_used_by_whichever_name(
+    environment: pytest.MonkeyPatch, local_cloud: LocalCloud, user: User, scheme: str
+) -> None:
+    async with SocksProxy() as between:
+        environment.setenv("all_proxy", scheme.format(between.address))
+        cloud = SupabaseCloud(local_cloud.url, local_cloud.publishable_key, timeout=20.0, clock=SystemClock())
+        session = await cloud.logins.sign_in(contact_of(email=user.email), user.password)
+        await cloud.register_device(session, "device-a", FACTS)
+        assert (await cloud.sync(session, ONE)).acked == ((ONE.events[0].event_id, 1),)
+        assert set(between.asked_for) == {local_cloud.port}
+        await cloud.close()
+
+
+async def test_a_server_that_no_proxy_is_for_is_asked_directly(
+    environment: pytest.MonkeyPatch, local_cloud: LocalCloud, user: User, unused_port: int
+) -> None:
+    environment.setenv("all_proxy", f"socks5://127.0.0.1:{unused_port}")
+    environment.setenv("no_proxy", "localhost,127.0.0.1,[::1]")
+    cloud = SupabaseCloud(local_cloud.url, local_cloud.publishable_key, timeout=20.0, clock=SystemClock())
+    assert (await cloud.logins.sign_in(contact_of(email=user.email), user.password)).user_id == user.user_id
+    await cloud.close()
+
+
+async def test_an_address_of_a_proxy_that_is_none_costs_the_channel_alone(
+    environment: pytest.MonkeyPatch, cloud: Cloud, session: Session
+) -> None:
+    environment.setenv("ws_proxy", "http://127.0.0.1:port")  # a name that the channel's library alone looks for
+    with pytest.raises(CloudUnavailable):
+        await cloud.listen(session)
+    assert await head(cloud, session) == 0
+
+
+async def test_what_speaks_no_socks_is_an_outage(environment: pytest.MonkeyPatch, session: Session) -> None:
+    async def speak_http(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    door = Door(speak_http)
+    await door.open()
+    environment.setenv("all_proxy", door.url.replace("http:", "socks5:"))
+    cloud = SupabaseCloud("http://127.0.0.1:9", "sb_publishable_x", timeout=5.0, clock=SystemClock())
+    for outcome in await outcomes(cloud, session):
+        assert type(outcome) is CloudUnavailable
+    await cloud.close()
+    await door.close()
 
 
 async def test_a_late_port_that_was_never_used_closes() -> None:
