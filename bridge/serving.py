@@ -27,6 +27,7 @@ from sync.errors import XiaobaiError
 from sync.files import make_private_folder, told
 from sync.jobs import kept_up
 from sync.profiles import Profile, known_installation
+from sync.role import sidecar_role
 from sync.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class LateApp:
         """Open the application, keep it until `over`, close it; another one each time the account changes."""
         app_module = await asyncio.to_thread(importlib.import_module, "sync.app")
         try:
-            with app_module.sidecar_role(settings) as role:
+            with sidecar_role(settings) as role:
                 before: App | None = None
                 while not over.is_set():
                     async with app_module.open_app(

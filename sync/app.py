@@ -9,14 +9,14 @@ for whoever recorded something meanwhile and found the role taken.
 import asyncio
 import importlib
 import logging
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from sync import __version__, health, leftovers, parts, switch
 from sync.clock import Clock, SystemClock
@@ -33,8 +33,8 @@ from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
 from sync.document.watcher import Watcher
 from sync.entrance import Entrance
-from sync.errors import AlreadyRunning, InvalidInput, StorageError, StorageReadOnly
-from sync.files import Stamp, make_private_folder, stamp
+from sync.errors import AlreadyRunning, InvalidInput, StorageError
+from sync.files import Stamp, stamp
 from sync.insights.cache import INSIGHTS, Cache
 from sync.jobs import kept_up, running
 from sync.log.intake import Intake
@@ -45,13 +45,12 @@ from sync.profiles import (
     Profile,
     adopted,
     change_installation,
-    note_sidecar_pid,
     open_installation,
     open_profile,
-    take_sidecar_role,
 )
 from sync.redaction import Redactor
 from sync.replica import open_replica
+from sync.role import is_ours, role_if_free
 from sync.settings import Settings
 from sync.signals import Signal, wait_for_any
 from sync.tree.room import EventStore
@@ -68,7 +67,6 @@ OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process ha
 BETWEEN_WRITES: Final = 0.6  # seconds at least between two renderings of the file caused by new events
 KEPT_BY_A_COMMAND: Final = 20  # sessions; whoever gave it waits for them
 AFTER_THE_START: Final = 1.0  # seconds that the first answers have before the word index is looked at
-FOR_A_HELPER: Final = 2.0  # seconds a starting sidecar waits for a command that does its work just now
 
 log = logging.getLogger(__name__)
 
@@ -267,18 +265,6 @@ class App:
                 seen = token
 
 
-@contextmanager
-def sidecar_role(settings: Settings, *, patience: float = FOR_A_HELPER) -> Iterator[FileLock]:
-    """The role of the sidecar, for one that opens several applications after each other. AlreadyRunning."""
-    make_private_folder(settings.data_dir)
-    role = take_sidecar_role(settings.data_dir, patience=patience)
-    note_sidecar_pid(settings.data_dir)
-    try:
-        yield role
-    finally:
-        role.release()
-
-
 @asynccontextmanager
 async def open_app(
     settings: Settings,
@@ -297,7 +283,7 @@ async def open_app(
     async with AsyncExitStack() as stack:
         taken = None
         if held is None and role is not Role.GUEST:
-            held = taken = stack.enter_context(_role_if_free(settings, needed=role is Role.SIDECAR))
+            held = taken = stack.enter_context(role_if_free(settings, needed=role is Role.SIDECAR))
         app = await _construct(settings, role, clock or SystemClock(), cloud, stack, is_sidecar=held is not None)
         if handed is not None:
             await app.account.enter(handed)
@@ -322,32 +308,13 @@ async def _leave_level(app: App, role: FileLock) -> None:
     Whoever says something after the last look finds the role free.
     """
     seen = -1
-    while (newest := await app.log.newest_position()) > seen and _is_ours(role):
+    while (newest := await app.log.newest_position()) > seen and is_ours(role):
         if seen >= 0:
             await app.settle()
             await app.events.settle()
         seen = newest
         await app.keep_ended()
         role.release()
-
-
-def _is_ours(role: FileLock) -> bool:
-    with suppress(Timeout):
-        if not role.is_locked:
-            role.acquire(timeout=0)
-    return role.is_locked
-
-
-@contextmanager
-def _role_if_free(settings: Settings, *, needed: bool) -> Iterator[FileLock | None]:
-    with ExitStack() as stack:
-        try:
-            held = stack.enter_context(sidecar_role(settings, patience=FOR_A_HELPER if needed else 0.0))
-        except (AlreadyRunning, StorageReadOnly):
-            if needed:
-                raise
-            held = None
-        yield held
 
 
 async def _construct(

@@ -16,10 +16,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from sync.app import App, Role, open_app, sidecar_role
+from sync.app import App, Role, open_app
 from sync.document.capture import Exchange
 from sync.errors import XiaobaiError
 from sync.jobs import kept_up, running
+from sync.role import sidecar_role
 from sync.sections import Address, Bound, DailySettings, DocumentSettings, RecallSettings, SyncSettings
 from sync.settings import Secret, Settings
 from tests.simulation.home import Home

@@ -1,0 +1,47 @@
+"""The role of the sidecar, which one process of a data directory has at a time."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Final
+
+from filelock import FileLock, Timeout
+
+from sync.errors import AlreadyRunning, StorageReadOnly
+from sync.files import make_private_folder
+from sync.profiles import note_sidecar_pid, take_sidecar_role
+from sync.settings import Settings
+
+FOR_A_HELPER: Final = 2.0  # seconds a starting sidecar waits for a command that does its work just now
+
+
+@contextmanager
+def sidecar_role(settings: Settings, *, patience: float = FOR_A_HELPER) -> Iterator[FileLock]:
+    """The role of the sidecar, for one that opens several applications after each other. AlreadyRunning."""
+    make_private_folder(settings.data_dir)
+    role = take_sidecar_role(settings.data_dir, patience=patience)
+    note_sidecar_pid(settings.data_dir)
+    try:
+        yield role
+    finally:
+        role.release()
+
+
+@contextmanager
+def role_if_free(settings: Settings, *, needed: bool) -> Iterator[FileLock | None]:
+    """The role, or None where another process has it; `needed`: AlreadyRunning, StorageReadOnly then."""
+    with ExitStack() as stack:
+        try:
+            held = stack.enter_context(sidecar_role(settings, patience=FOR_A_HELPER if needed else 0.0))
+        except (AlreadyRunning, StorageReadOnly):
+            if needed:
+                raise
+            held = None
+        yield held
+
+
+def is_ours(role: FileLock) -> bool:
+    """Whether we have the role, taken again just now if it is free."""
+    with suppress(Timeout):
+        if not role.is_locked:
+            role.acquire(timeout=0)
+    return role.is_locked
