@@ -32,7 +32,7 @@ from sync.document.cloud_copy import CloudCopy
 from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
 from sync.document.watcher import Watcher
-from sync.entrance import Entrance
+from sync.entrance import Entrance, Owned
 from sync.errors import AlreadyRunning, InvalidInput, StorageError
 from sync.files import Stamp, stamp
 from sync.insights.cache import INSIGHTS, Cache
@@ -353,7 +353,7 @@ async def _construct(
         document=document,
         conversation=Conversation(events, document, replicator, redactor, clock=clock, settings=settings),
         account=account,
-        entrance=parts.entrance(settings, profile, vault, account, events, devices, replicator, clock),
+        entrance=parts.entrance(settings, Owned(profile, events, document), vault, account, devices, replicator, clock),
         replicator=replicator,
         devices=devices,
         events=parts.event_store(settings, profile, events, intake, redactor, clock),

@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 from sync import switch
 from sync.clock import Clock
@@ -19,12 +20,29 @@ from sync.cloud.account import LOCK_PATIENCE, Account, AccountState
 from sync.cloud.contact import Contact
 from sync.cloud.logins import Session
 from sync.cloud.tokens import TokenStore
+from sync.document.handover import only_here
+from sync.document.memory_file import MemoryFile
+from sync.document.neighbours import Neighbour
 from sync.errors import DifferentUser, LoginRequired, NotSynced, StorageBusy
 from sync.log.log import Log
 from sync.profiles import Profile, change_installation, new_profile_id, switched
 from sync.secret_store import SecretStore
 from sync.turns import Turns
 from sync.vault.vault import Vault
+
+UNREAD: Final = (
+    "Try again in a moment; what stays so, `xiaobai-memory status` names. Keep a copy of it elsewhere, and say that it"
+    " may be lost: `--even-unsent` (`evenUnsent`)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """What is his who is logged in here: it goes where he takes his memory off this machine."""
+
+    profile: Profile
+    events: Log
+    document: MemoryFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +59,8 @@ class Entrance:
     def __init__(
         self,
         data_dir: Path,
-        profile: Profile,
+        owned: Owned,
         account: Account,
-        events: Log,
         *,
         clock: Clock,
         secrets: Secrets,
@@ -52,9 +69,10 @@ class Entrance:
     ) -> None:
         """`entered` is called when somebody has logged in here, or out."""
         self._data_dir = data_dir
-        self._profile = profile
+        self._profile = owned.profile
+        self._log = owned.events
+        self._document = owned.document
         self._account = account
-        self._log = events
         self._clock = clock
         self._secrets = secrets
         self._vault = vault
@@ -78,8 +96,9 @@ class Entrance:
     async def log_out(self, *, remove: bool = False, even_unsent: bool = False) -> AccountState:
         """End the session. `remove`: take the memory off this machine too; it stays in the cloud.
 
-        Raises NotSynced where something has not reached the cloud yet, unless `even_unsent`; if it was said only
-        now, the session has ended. LoginRequired where the memory is nobody's, so that a removal would be its end.
+        Raises NotSynced where something has not reached the cloud yet, or stands in a document only, unless
+        `even_unsent`; if it was said only now, the session has ended. LoginRequired where the memory is nobody's, so
+        that a removal would be its end.
         """
         owner = await self._account.owner_id()
         if remove:
@@ -133,8 +152,13 @@ class Entrance:
     async def _check_removable(self, owner: str | None, *, even_unsent: bool) -> None:
         if not owner:
             raise LoginRequired("this memory belongs to no account, so no cloud holds it", hint="Log in first.")
-        waiting = await self._log.outbox(behind_writes=True)
-        if (unsent := waiting.pending + waiting.quarantined) and not even_unsent:
+        if even_unsent:
+            return
+        home = Neighbour(self._profile.database, self._profile.parked)
+        if (unread := await only_here(self._document, home)) is not None:
+            raise NotSynced(unread, hint=UNREAD)
+        waiting = await self._log.outbox(behind_writes=True)  # of what was taken in meanwhile too
+        if unsent := waiting.pending + waiting.quarantined:
             raise NotSynced(f"{unsent} events are on this device only")
 
 

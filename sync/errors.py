@@ -232,7 +232,7 @@ class NotSynced(CloudError):
     """Something would be thrown away that exists on this device only."""
 
     kind = "not_synced"
-    default_hint = "Sync first (`xiaobai-memory sync`), or say that it may be lost."
+    default_hint = "Sync first (`xiaobai-memory sync`), or say that it may be lost: `--even-unsent` (`evenUnsent`)."
 
 
 class Forbidden(CloudError):

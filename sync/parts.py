@@ -22,7 +22,7 @@ from sync.cloud.replicator import Replicator
 from sync.cloud.tokens import TokenStore, open_token_store
 from sync.devices import Devices
 from sync.document.memory_file import Beside, MemoryFile
-from sync.entrance import Entrance, Secrets
+from sync.entrance import Entrance, Owned, Secrets
 from sync.errors import XiaobaiError
 from sync.insights.cache import INSIGHTS
 from sync.jobs import kept_up
@@ -339,10 +339,9 @@ def replicator(
 
 def entrance(
     settings: Settings,
-    profile: Profile,
+    owned: Owned,
     vault: Vault,
     account: Account,
-    events: Log,
     devices: Devices,
     replicates: Replicator | None,
     clock: Clock,
@@ -355,9 +354,7 @@ def entrance(
     secrets = Secrets(
         session=lambda other: token_store(settings, other)(), device_key=lambda other: key_store(settings, other)()
     )
-    return Entrance(
-        settings.data_dir, profile, account, events, clock=clock, secrets=secrets, vault=vault, entered=entered
-    )
+    return Entrance(settings.data_dir, owned, account, clock=clock, secrets=secrets, vault=vault, entered=entered)
 
 
 def cloud(settings: Settings, clock: Clock) -> Cloud | None:

@@ -82,7 +82,9 @@ async def status(context: Context[Door], params: NoParams) -> published.AuthJson
 
 async def logout(context: Context[Door], params: Logout) -> published.AuthJson:
     app = await context.app.opened()
-    state = await app.entrance.log_out(remove=params.local_copy == "remove", even_unsent=params.even_unsent)
+    if remove := params.local_copy == "remove":
+        await app.look_at_file()  # what was just saved is an event before it is asked what the cloud lacks
+    state = await app.entrance.log_out(remove=remove, even_unsent=params.even_unsent)
     return {"account": contract.account(state)}
 
 

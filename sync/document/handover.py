@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
+from sync.document.capture import is_large
 from sync.document.memory_file import MemoryFile
 from sync.document.model import Document, Kind, Section, encode
 from sync.document.neighbours import Neighbour, Neighbours, park
@@ -99,6 +100,21 @@ def _said(document: Document) -> frozenset[tuple[Section, str]]:
     )
 
 
+async def only_here(memory: MemoryFile, home: Neighbour, *, sleep: Sleep = asyncio.sleep) -> str | None:
+    """What of a profile's documents is in no event, for a person who wants the profile gone; None where nothing is.
+
+    What was redacted is not meant. Looks at the bytes of the file and changes nothing. Raises StorageError.
+    """
+    disk, newest = await stable_read(memory.path, sleep), await memory.versions.newest()
+    if disk is not None and not _is_blank(disk) and not await memory.versions.has_written(disk.sha256):
+        return "the memory file holds what was not taken in"
+    if large := sum(is_large(entry.text) for entry in newest.snapshot.document.entries) if newest else 0:
+        return f"{large} lines of the memory file are too large for the cloud"
+    if parked := sum(1 for _ in home.parked.glob("*.md")):
+        return f"{parked} documents are parked on this device only"
+    return None
+
+
 async def replace_document(arriving: MemoryFile, *, sleep: Sleep = asyncio.sleep) -> None:
     """Replace what stands in the file, whoever's it is, without keeping it: its owner wanted no copy to stay."""
 
@@ -126,6 +142,13 @@ async def _replace(disk: Probe | None, arriving: MemoryFile, keep: Callable[[Pro
 async def _is_known(leaving: MemoryFile | None, disk: Probe) -> bool:
     newest = None if leaving is None else await leaving.versions.newest()
     return newest is not None and newest.sha256 == disk.sha256
+
+
+def _is_blank(disk: Probe) -> bool:
+    try:
+        return parse(disk.data).is_blank
+    except DocumentUntouchable:
+        return False
 
 
 def _has_owner(neighbours: Neighbours, disk: Probe) -> bool:

@@ -1,14 +1,20 @@
-"""Several logins at once, in one program and beside it: each user has one profile on this machine."""
+"""Who comes in, also several at once, has one profile on this machine; who leaves loses nothing he did not give up."""
 
 import asyncio
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from sync.app import Role, open_app
+from bridge.methods.door import Door, OpenDoor
+from bridge.methods.registry import TABLE
+from bridge.methods.table import Context
+from sync.app import App, Role, open_app
 from sync.cloud.contact import contact_of
 from sync.cloud.memory import MemoryCloud
 from sync.document.capture import Exchange
+from sync.document.neighbours import park
 from sync.errors import NotSynced, StorageBusy
 from sync.profiles import Profile, open_installation
 from sync.settings import Settings
@@ -87,3 +93,89 @@ async def test_of_a_guest_s_two_at_once_the_second_leaves_for_a_profile_of_his_o
         assert {state.user_id for state in states} == {"user-1", "user-2"}
         (other,) = app.profile.others()
     assert active(settings) == other
+
+
+async def logged_in(app: App) -> None:
+    """With one exchange that the cloud has, and the file too."""
+    await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+    await app.conversation.update(Exchange("云端有的一句", "好"))
+    await synced(app)
+
+
+async def synced(app: App) -> None:
+    await app.settle()
+    assert app.replicator is not None
+    await app.replicator.sync_now()
+
+
+def typed(text: str, line: str) -> bytes:
+    return text.replace("### 工作习惯\n", f"### 工作习惯\n{line}\n", 1).encode()
+
+
+@pytest.mark.parametrize(
+    ("saved", "looked"),
+    [
+        (lambda text: typed(text, "- 刚刚打的一行"), False),
+        (lambda text: typed(text, f"- {'很长的一行' * 5_000}"), True),
+        (lambda text: typed(text, "- 打坏了的一行\0"), True),
+        (lambda text: typed(re.sub("- (用户问|AI 答).*\n", "", text), "- 只剩这一行"), True),
+    ],
+    ids=["not taken in yet", "too large for an event", "not understood", "looks lost"],
+)
+async def test_a_removal_is_refused_while_the_file_holds_what_no_event_does(
+    tmp_path: Path, saved: Callable[[str], bytes], *, looked: bool
+) -> None:
+    settings = at(tmp_path)
+    async with open_app(settings, Role.HELPER, cloud=of_two()) as app:
+        await logged_in(app)
+        for number in range(8):
+            await app.conversation.update(Exchange(f"第 {number} 句", "好"))
+        await synced(app)
+        settings.memory_file.write_bytes(saved(settings.memory_file.read_text("utf-8")))
+        if looked:
+            await synced(app)
+        before = settings.memory_file.read_bytes()
+        with pytest.raises(NotSynced) as refused:
+            await app.entrance.log_out(remove=True)
+        assert "--even-unsent" in refused.value.hint
+        assert (await app.account.state()).state == "logged_in"
+        assert settings.memory_file.read_bytes() == before
+        assert (await app.entrance.log_out(remove=True, even_unsent=True)).state == "guest"
+
+
+async def test_nor_is_what_was_parked_for_him_removed_unasked(tmp_path: Path) -> None:
+    async with open_app(at(tmp_path), Role.HELPER, cloud=of_two()) as app:
+        await logged_in(app)
+        park(app.profile.parked, "- 替他收好的一行\n".encode())
+        with pytest.raises(NotSynced, match="parked"):
+            await app.entrance.log_out(remove=True)
+
+
+@pytest.mark.parametrize(
+    "saved", [lambda text: typed(text, "- 手机 13812345678"), lambda _: b"\n"], ids=["redacted in the cloud", "emptied"]
+)
+async def test_what_the_cloud_has_as_far_as_it_may_goes_without_a_question(
+    tmp_path: Path, saved: Callable[[str], bytes]
+) -> None:
+    settings = at(tmp_path)
+    async with open_app(settings, Role.HELPER, cloud=of_two()) as app:
+        await logged_in(app)
+        settings.memory_file.write_bytes(saved(settings.memory_file.read_text("utf-8")))
+        await synced(app)
+        assert (await app.entrance.log_out(remove=True)).state == "guest"
+
+
+async def test_a_line_that_was_saved_just_before_the_call_is_taken_in_by_it_and_waits_for_the_cloud(
+    tmp_path: Path,
+) -> None:
+    settings, cloud = at(tmp_path), of_two()
+    async with open_app(settings, Role.HELPER, cloud=cloud) as app:
+        await logged_in(app)
+        settings.memory_file.write_bytes(typed(settings.memory_file.read_text("utf-8"), "- 刚刚打的一行"))
+        door = Context[Door](OpenDoor(app))
+        with pytest.raises(NotSynced, match="1 events"):
+            await TABLE.call("auth/logout", door, {"localCopy": "remove"})
+        await synced(app)
+        await TABLE.call("auth/logout", door, {"localCopy": "remove"})
+    async with open_app(settings, Role.HELPER, cloud=cloud):
+        assert not settings.memory_file.exists()

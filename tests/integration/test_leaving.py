@@ -44,6 +44,26 @@ async def test_what_is_said_while_a_logout_is_under_way_keeps_the_memory_here(tm
         assert said.event.event_id in {event.event_id for event in held.events}
 
 
+async def test_so_does_what_an_editor_saves_meanwhile(tmp_path: Path) -> None:
+    settings = Settings(
+        data_dir=tmp_path / "data", memory_file=tmp_path / "memory.md", device_id="device-a", token_store="file"
+    )
+    cloud = WatchedCloud(MemoryCloud(new_server()))
+    async with open_app(settings, Role.HELPER, cloud=cloud) as app:
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        assert app.replicator is not None
+        await app.replicator.sync_now()
+        cloud.hold()
+        leaving = asyncio.create_task(app.entrance.log_out(remove=True))
+        await cloud.arrival()
+        settings.memory_file.write_text("- 还没写完\n", "utf-8")
+        cloud.open.set()
+        with pytest.raises(NotSynced):
+            await leaving
+        assert not app.entrance.left.is_set()
+    assert "- 还没写完\n" in settings.memory_file.read_text("utf-8")
+
+
 async def test_a_failure_after_its_caller_was_cancelled_twice_is_nobody_s_traceback() -> None:
     told: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
