@@ -343,7 +343,7 @@ async def _construct(
         facts = parts.device_facts(replica, installation, settings)
         replicator = parts.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
     devices = Devices(events, account, redactor, kept=profile.folder / "devices.json", clock=clock, settings=settings)
-    intake = Intake(redactor.for_leaving(), settings.privacy.store_messages, local=redactor)
+    intake = Intake(redactor.for_leaving(), settings.privacy.store_messages, local=redactor, clock=clock)
     return App(
         settings=settings,
         replica_id=replica.replica_id,

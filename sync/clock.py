@@ -31,8 +31,11 @@ class Clock(Protocol):
         """The current instant, timezone-aware, in the zone of the person (local date and offset derive from it)."""
         ...
 
-    def at(self, wall: datetime) -> datetime:
-        """A local time of any day, given without a zone, in the zone of the person: with the offset of its own day."""
+    def local(self, moment: datetime) -> datetime:
+        """A moment in the zone of the person, with the offset of its own day; without a zone it is one of his wall.
+
+        Raises OverflowError at either end of the calendar.
+        """
         ...
 
     def monotonic(self) -> float:
@@ -51,19 +54,27 @@ class SystemClock:
     def now(self) -> datetime:
         return datetime.now(UTC).astimezone(self.zone)
 
-    def at(self, wall: datetime) -> datetime:
-        if self.zone is not None:
-            return wall.replace(tzinfo=self.zone)
-        try:
-            return wall.astimezone()
-        except (OSError, OverflowError, ValueError):  # a day of which the machine knows nothing: as today
-            return wall.replace(tzinfo=self.now().tzinfo)
+    def local(self, moment: datetime) -> datetime:
+        return in_zone(moment, self.zone)
 
     def monotonic(self) -> float:
         return time.monotonic()
 
     def random_bytes(self, count: int) -> bytes:
         return os.urandom(count)
+
+
+GREENWICH: Final = SystemClock(UTC)
+
+
+def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
+    """What `Clock.local` says, for a zone; None is the system's."""
+    if moment.tzinfo is None and zone is not None:
+        return moment.replace(tzinfo=zone)
+    try:
+        return moment.astimezone(zone)
+    except (ValueError, OSError) as error:  # the system's own functions have calendars of their own
+        raise OverflowError(f"{moment} is out of the calendar") from error
 
 
 def milliseconds(instant: datetime) -> int:

@@ -25,6 +25,7 @@ from uuid import uuid4
 
 from sqlalchemy import text
 
+from sync.clock import in_zone
 from sync.cloud.account import Account
 from sync.cloud.contact import Contact, contact_of
 from sync.cloud.device_key import DeviceKey
@@ -64,8 +65,8 @@ class FixedClock:
     def now(self) -> datetime:
         return self._now
 
-    def at(self, wall: datetime) -> datetime:
-        return wall.replace(tzinfo=self.now().tzinfo)
+    def local(self, moment: datetime) -> datetime:
+        return in_zone(moment, self._now.tzinfo)
 
     def monotonic(self) -> float:
         return self._now.timestamp()
@@ -308,7 +309,7 @@ async def open_device(
             clock=clock,
             database=database,
             log=log,
-            intake=Intake(REDACTOR),
+            intake=Intake(REDACTOR, clock=clock),
             tokens=tokens,
             cloud=cloud,
             account=account,

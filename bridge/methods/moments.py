@@ -12,10 +12,10 @@ def moment_ms(text: str | None, field: str, clock: Clock) -> int | None:
     if text is None:
         return None
     try:
-        day = clock.at(datetime.strptime(text, "%Y-%m-%d"))  # noqa: DTZ007 - the zone is the clock's
-    except ValueError:
-        day = instant(text, field=field)
-    try:
+        try:
+            day = clock.local(datetime.strptime(text, "%Y-%m-%d"))  # noqa: DTZ007 - the zone is the clock's
+        except ValueError:
+            day = instant(text, field=field)
         return milliseconds(day)
     except OverflowError as error:
         raise InvalidInput(f"{field} is out of the calendar", field=field) from error

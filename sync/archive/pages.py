@@ -59,6 +59,8 @@ def drafts(
             yield (page.day, note.time, note.content.topic), _draft(page, note, note.origin or project, intake, clock)
         except (InvalidInput, RedactionFailed) as error:
             refuse(f"{page.day} Session {note.number}", error.message)
+        except OverflowError:
+            refuse(f"{page.day} Session {note.number}", "its time is out of the calendar")
 
 
 def _draft(page: Page, note: Note, path: str | None, intake: Intake, clock: Clock) -> Draft:
@@ -78,7 +80,7 @@ def _draft(page: Page, note: Note, path: str | None, intake: Intake, clock: Cloc
         author="hand",
         marks=note.marks,
     )
-    moment = clock.at(datetime.fromisoformat(f"{page.day}T{note.time}"))
+    moment = clock.local(datetime.fromisoformat(f"{page.day}T{note.time}"))
     return Draft(
         type=RECORDED,
         payload=intake.redactor.payload(record_payload(record)),

@@ -240,7 +240,7 @@ class Archive:
         if event.device_id != self._log.device_id:
             marked = {**(draft.extra.value if draft.extra else {}), "imported_device_id": event.device_id}
             draft = replace(draft, extra=self._intake.redactor.payload(marked))
-        return replace(draft, local_date=event.local_date, utc_offset=event.utc_offset)
+        return draft
 
 
 def _gone_on(connection: Connection, *, talk: Talk) -> Talk:

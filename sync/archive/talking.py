@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from sync.archive.conversations import Talk, Turn
-from sync.clock import timestamp, utc_offset_minutes
+from sync.clock import Clock, timestamp, utc_offset_minutes
 from sync.document.capture import Exchange, exchange_drafts, keyed_event_id
 from sync.log.intake import Intake
 from sync.log.model import Draft, Event, Origin
@@ -71,20 +71,23 @@ def _turn(talk: Talk, turn: Turn, at: datetime | None, intake: Intake) -> Iterat
     drafts = exchange_drafts(
         exchange, intake.redactor, device_id=talk.program, store_messages=intake.store_messages, decided=decided
     )
-    return (_then(draft, at) for draft in drafts)
+    return (_then(draft, at, intake.clock) for draft in drafts)
 
 
 def _frame(talk: Talk, intake: Intake, kind: str, at: datetime | None, payload: dict[str, Any]) -> Draft:
     digest = hashlib.sha256(f"{talk.program}\n{talk.talk_id}\n{kind}".encode()).hexdigest()[:32]
     value = {"type": kind, "payload": payload, "session_id": _session(talk), "event_id": f"evt_{digest}"}
-    return _then(intake.draft(value), at)
+    return _then(intake.draft(value), at, intake.clock)
 
 
-def _then(draft: Draft, at: datetime | None) -> Draft:
-    """As imported, on the day it was, where that is known: as this machine's zone had it."""
-    if at is None:
+def _then(draft: Draft, at: datetime | None, clock: Clock) -> Draft:
+    """As imported, on the day it was, where that is known and is one in the zone of the person."""
+    try:
+        local = None if at is None else clock.local(at)
+    except OverflowError:
+        local = None
+    if at is None or local is None:
         return replace(draft, origin=Origin.IMPORTED)
-    local = at.astimezone()
     when = {"local_date": local.date().isoformat(), "utc_offset": utc_offset_minutes(local)}
     return replace(draft, origin=Origin.IMPORTED, ts=timestamp(at), **when)  # type: ignore[arg-type]  # names as above
 

@@ -87,13 +87,15 @@ class Imports(Ledger):
         return draft
 
     def _dated(self, when: datetime | None) -> Mapping[str, Any]:
-        """A local time as an event has it; nothing where there is none that is past."""
-        now = self._clock.now()
-        moment = None if when is None else self._clock.at(when)
-        if moment is None or moment > now:
+        """A local time as an event has it; nothing where there is none that is past and in the calendar."""
+        try:
+            moment = None if when is None else self._clock.local(when)
+            if moment is None or moment > self._clock.now():
+                return {}
+            day, offset = moment.date().isoformat(), utc_offset_minutes(moment)
+            return {"ts": timestamp(moment), "local_date": day, "utc_offset": offset}
+        except OverflowError:
             return {}
-        day, offset = moment.date().isoformat(), utc_offset_minutes(moment)
-        return {"ts": timestamp(moment), "local_date": day, "utc_offset": offset}
 
 
 def _stands(piece: Piece) -> tuple[tuple[str, ...], str]:

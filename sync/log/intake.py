@@ -3,10 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from datetime import date
+from typing import Any, Final, TypeGuard, TypeVar
 
 import msgspec
 
+from sync.clock import GREENWICH, Clock, utc_offset_minutes
 from sync.errors import InvalidInput, TooLarge
 from sync.log.envelope import check_name, instant, instant_ms, server_bytes
 from sync.log.model import (
@@ -36,7 +38,9 @@ TIME_LENGTH: Final = 64  # what the server takes
 TYPE_LENGTH: Final = 128  # likewise
 SUMMARY_LENGTH: Final = 100  # what is kept of a message's text when originals are not stored
 
-# Fields that this replica sets itself; a caller's value for them would be a lie.
+FURTHEST: Final = 1440  # minutes from Greenwich that the server takes
+
+# Fields that this replica sets itself; a caller's value for them would be a lie, but for the day of a time he names.
 OURS: Final = frozenset(
     {"device_id", "replica_id", "replica_seq", "hlc", "local_date", "utc_offset", "reach", "position"}
     | {"seq", "server_ts"}  # and these belong to the server
@@ -70,12 +74,13 @@ class Intake:
     """Turns foreign JSON into drafts. `store_messages`: keep the text of `message` events whole (redacted).
 
     `redactor` is one for what leaves. `local` is that of events whose type stays on this device, where the user has
-    turned redaction of those off.
+    turned redaction of those off. `clock`: in whose zone a given time has its day, where the caller does not name it.
     """
 
     redactor: Redactor
     store_messages: bool = False
     local: Redactor | None = None
+    clock: Clock = GREENWICH
 
     def draft(self, value: object) -> Draft:
         """One event object. Raises InvalidInput naming the field, TooLarge, RedactionFailed."""
@@ -90,6 +95,8 @@ class Intake:
         payload = foreign.payload if foreign.type != MESSAGE else self._message(foreign.payload)
         redactor = self._redactor_for(foreign.type)
         path = _name(foreign.project_path, "project_path", PATH_LENGTH)
+        ts = None if foreign.ts is None else _checked_time(foreign.ts)
+        local_date, utc_offset = (None, None) if ts is None else self._day(ts, value)
         return _bounded(
             Draft(
                 type=foreign.type,
@@ -99,9 +106,11 @@ class Intake:
                 project_path=None if path is None else redactor.clean(path),
                 session_id=_name(foreign.session_id, "session_id"),
                 event_id=_name(foreign.event_id, "event_id", EVENT_ID_LENGTH),
-                ts=None if foreign.ts is None else _checked_time(foreign.ts),
+                ts=ts,
                 origin=foreign.origin,
                 extra=redactor.payload(extra) if extra else None,
+                local_date=local_date,
+                utc_offset=utc_offset,
             )
         )
 
@@ -132,6 +141,17 @@ class Intake:
         known = self.redactor.payload({"event_ids": list(event_ids)}).value["event_ids"]
         same = [event_id for event_id, kept in zip(event_ids, known, strict=True) if event_id == kept]
         return _bounded(Draft(type=EXPIRED, payload=self.redactor.payload({"event_ids": same}), origin=Origin.TOOL))
+
+    def _day(self, ts: str, value: Mapping[str, Any]) -> tuple[str | None, int | None]:
+        """The day of a time and the minutes east of Greenwich there: the caller's, or else those of this zone."""
+        day, offset = value.get("local_date"), value.get("utc_offset")
+        if _is_day(day) and type(offset) is int and abs(offset) <= FURTHEST:
+            return day, offset
+        try:
+            local = self.clock.local(instant(ts))
+        except OverflowError:  # at an end of the calendar: no day here
+            return None, None
+        return local.date().isoformat(), utc_offset_minutes(local)
 
     def _redactor_for(self, kind: str) -> Redactor:
         return self.local if self.local is not None and reach_of(kind) is Reach.LOCAL else self.redactor
@@ -188,6 +208,13 @@ def _quoted(message: str) -> str | None:
 def _name(value: str | None, field: str, limit: int = NAME_LENGTH) -> str | None:
     """A given name, checked. An empty one is an error: minting another in its place would lose the caller's."""
     return None if value is None else check_name(value, field=field, limit=limit)
+
+
+def _is_day(value: object) -> TypeGuard[str]:
+    try:
+        return isinstance(value, str) and date.fromisoformat(value).isoformat() == value
+    except ValueError:
+        return False
 
 
 def _checked_time(text: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection
 
+from sync.clock import in_zone
 from sync.db.engine import Database
 from sync.document import store as document_store
 from sync.document.capture import EXCHANGE, Exchange, exchange_drafts
@@ -37,8 +38,8 @@ class HandClock:
     def now(self) -> datetime:
         return self.time
 
-    def at(self, wall: datetime) -> datetime:
-        return wall.replace(tzinfo=self.time.tzinfo)
+    def local(self, moment: datetime) -> datetime:
+        return in_zone(moment, self.time.tzinfo)
 
     def monotonic(self) -> float:
         return self.time.timestamp()

@@ -368,6 +368,16 @@ def changed(data: bytes, *places: tuple[int, int, int]) -> bytes:
     return bytes(found)
 
 
+async def test_a_conversation_out_of_the_calendar_is_taken_without_its_day(device: Device, tmp_path: Path) -> None:
+    path = tmp_path / "conversations.json"
+    late = "9999-12-31T23:59:59Z"
+    said = [{**claude("m-1", "human", "?"), "created_at": late}]
+    path.write_text(json.dumps([{"uuid": "c-2", "created_at": late, "chat_messages": said}, *CLAUDE]), "utf-8")
+
+    assert (await take(device, path)).recorded == 3 + 4
+    assert sorted({event.local_date for event in await device.events()}) == ["2024-05-01", "2026-02-02"]
+
+
 async def test_an_export_that_begins_with_a_byte_order_mark_is_taken(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps(CLAUDE), "utf-8-sig")

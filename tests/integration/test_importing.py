@@ -1,5 +1,6 @@
 """What people have today comes in: another memory file, the app's own database, a folder of daily pages. Once."""
 
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from sync.archive.model import Taken
 from sync.archive.room import Archive
+from sync.clock import SystemClock
 from sync.errors import InvalidInput, StorageError
 from sync.log.intake import Intake
 from sync.log.model import Event, Query
@@ -215,6 +217,38 @@ async def test_a_folder_of_daily_pages_becomes_records_once(desk: Desk, tmp_path
     elsewhere = tmp_path / "elsewhere"
     (folder / "daily").rename(elsewhere)
     assert (await take(desk, elsewhere)).recorded == 0
+
+
+async def test_a_time_on_a_page_is_of_the_zone_as_it_was_on_that_day(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in ("2025-01-29", "2025-07-29"):
+        (tmp_path / f"{day}.md").write_text(PAGE.replace("2026-01-29", day), "utf-8")
+    with monkeypatch.context() as there:
+        there.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        room = Archive(desk.log, Intake(desk.redactor), desk.memory.imports, clock=SystemClock())
+        await room.take(tmp_path, passphrase=None, dry_run=False, heard=silent)
+    time.tzset()
+
+    found = [(event.ts, event.utc_offset) for event in await events(desk) if "10:30" in str(event.payload)]
+    assert found == [("2025-01-29T09:30:45.000Z", 60), ("2025-07-29T08:30:45.000Z", 120)]
+
+
+async def test_a_page_out_of_the_calendar_is_told_and_stops_no_other(desk: Desk, tmp_path: Path) -> None:
+    for day in ("0001-01-01", "2026-01-29"):
+        (tmp_path / f"{day}.md").write_text(PAGE.replace("2026-01-29", day).replace("14:20", "07:20"), "utf-8")
+
+    taken = await take(desk, tmp_path)
+
+    assert (taken.recorded, taken.refused) == (3, 1)
+    assert taken.refusals == [("0001-01-01 Session 2", "its time is out of the calendar")]
+
+
+async def test_a_line_out_of_the_calendar_is_taken_without_its_day(desk: Desk, tmp_path: Path) -> None:
+    (path := tmp_path / "theirs.md").write_text(MEMORY.replace("2026/1/7 15:49:12", "0001/1/1 00:00:00"), "utf-8")
+
+    assert (await take(desk, path)).recorded == 8
 
 
 async def test_one_page_alone_is_taken_as_that(desk: Desk, tmp_path: Path) -> None:

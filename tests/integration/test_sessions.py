@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from tests.support import (
     REDACTOR,
     START,
     Device,
+    FixedClock,
     LoopClock,
     in_virtual_time,
     new_server,
@@ -215,7 +217,8 @@ class TestAnEarlierInstallation:
 class TestImport:
     async def test_the_files_of_another_installation_come_in_once(self, tmp_path: Path) -> None:
         made: list[dict[str, Any]] = []
-        async with open_device(tmp_path / "there", new_server(), name="there", inline=True) as there:
+        before = FixedClock(START - timedelta(days=40))
+        async with open_device(tmp_path / "there", new_server(), name="there", clock=before, inline=True) as there:
             await record(there, *(said("memory_fact", payload={"content": f"第 {n} 件"}) for n in range(900)))
             await Tree(tmp_path / "tree", there.log, clock=there.clock).catch_up()
             made = [{"event_id": event.event_id, **event.payload} for event in await all_events(there)]
@@ -227,6 +230,7 @@ class TestImport:
             found = await all_events(here)
             assert [{"event_id": event.event_id, **event.payload} for event in found] == made
             assert {event.device_id for event in found} == {"here"}
+            assert {(event.local_date, event.utc_offset) for event in found} == {("2025-12-24", 480)}
             assert [done for done, _ in told] == sorted({done for done, _ in told})
             assert told[-1][0] == told[-1][1]
             (file,) = await importer.take([tmp_path / "tree"])

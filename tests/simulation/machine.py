@@ -38,6 +38,7 @@ import sync.app
 import sync.db.engine
 import sync.document.store
 import sync.files
+from sync.clock import in_zone
 from sync.redaction import Redactor
 from sync.vault.access import Access
 from tests.support import START, InlineExecutor
@@ -78,8 +79,8 @@ class DeviceClock:
     def now(self) -> datetime:
         return START + timedelta(seconds=asyncio.get_running_loop().time() + self.skew)
 
-    def at(self, wall: datetime) -> datetime:
-        return wall.replace(tzinfo=START.tzinfo)
+    def local(self, moment: datetime) -> datetime:
+        return in_zone(moment, START.tzinfo)
 
     def monotonic(self) -> float:
         return asyncio.get_running_loop().time()

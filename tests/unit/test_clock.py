@@ -133,13 +133,12 @@ def test_the_system_clock_is_aware_and_follows_the_zone_it_was_given() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="the zone of a Windows machine is no matter of a variable")
 def test_a_local_time_has_the_offset_of_its_own_day(monkeypatch: pytest.MonkeyPatch) -> None:
     summer, winter = datetime(2026, 7, 2), datetime(2026, 12, 2)  # noqa: DTZ001 - as a person writes them
-    assert SystemClock(CHINA).at(summer).isoformat() == "2026-07-02T00:00:00+08:00"
-    assert SystemClock().at(datetime(1, 1, 1)).tzinfo is not None  # noqa: DTZ001 - as above
+    assert SystemClock(CHINA).local(summer).isoformat() == "2026-07-02T00:00:00+08:00"
     monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")  # Berlin's rules
     time.tzset()
     try:
-        assert SystemClock().at(summer).isoformat() == "2026-07-02T00:00:00+02:00"
-        assert SystemClock().at(winter).isoformat() == "2026-12-02T00:00:00+01:00"
+        assert SystemClock().local(summer).isoformat() == "2026-07-02T00:00:00+02:00"
+        assert SystemClock().local(winter).isoformat() == "2026-12-02T00:00:00+01:00"
     finally:
         monkeypatch.undo()
         time.tzset()

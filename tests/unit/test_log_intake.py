@@ -2,20 +2,22 @@
 
 import json
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from sync.clock import utc_offset_minutes
+from sync.clock import GREENWICH, Clock, SystemClock, utc_offset_minutes
 from sync.errors import InvalidInput, TooLarge
 from sync.log.envelope import to_wire
 from sync.log.intake import BATCH_LIMIT, SUMMARY_LENGTH, Intake
 from sync.log.model import EVENT_BYTES, GLOBAL_PROJECT, Draft, Origin, project_id_for
-from tests.support import REDACTOR, START, event
+from tests.support import REDACTOR, START, FixedClock, event
 
 INTAKE = Intake(REDACTOR)
 WORDS = "这是谁也不该在错误里看到的一句话"
 SERVER_BYTES = 65_536
+BERLIN: Final = ZoneInfo("Europe/Berlin")
 
 
 def as_postgresql_writes_it(draft: Draft) -> int:
@@ -74,6 +76,36 @@ def test_unknown_fields_are_kept_and_fields_of_ours_are_not_believed() -> None:
     draft = INTAKE.draft({"type": "x", "future": {"a": [1, None, 2**62]}, "_private": "y", **ours, "reach": "local"})
     assert draft.extra is not None
     assert draft.extra.value == {"future": {"a": [1, None, 2**62]}, "_private": "y"}
+
+
+def day_of(clock: Clock = GREENWICH, **given: Any) -> tuple[str | None, int | None]:
+    draft = Intake(REDACTOR, clock=clock).draft({"type": "x", **given})
+    return draft.local_date, draft.utc_offset
+
+
+def test_an_event_that_says_when_it_was_has_the_day_that_it_names() -> None:
+    given: dict[str, Any] = {"ts": "2026-02-02T20:00:00.000Z", "local_date": "2026-02-03", "utc_offset": 480}
+    assert day_of(**given) == ("2026-02-03", 480)
+    assert day_of(**{**given, "ts": None}) == (None, None), "it is of the day on which it is recorded"
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {},
+        {"local_date": "2026-02-30", "utc_offset": 0},
+        {"local_date": "20260203", "utc_offset": 0},
+        {"local_date": 7, "utc_offset": 0},
+        {"local_date": "2026-02-05"},
+        {"local_date": "2026-02-05", "utc_offset": 1441},
+        {"local_date": "2026-02-05", "utc_offset": True},
+    ],
+)
+def test_a_day_that_is_none_is_that_of_the_time_where_the_person_is(named: dict[str, Any]) -> None:
+    assert day_of(FixedClock(), ts="2026-01-31T20:00:00Z", **named) == ("2026-02-01", 480)
+    assert day_of(SystemClock(BERLIN), ts="2025-07-31T22:30:00Z", **named) == ("2025-08-01", 120)
+    assert day_of(SystemClock(BERLIN), ts="2025-12-31T22:30:00Z", **named) == ("2025-12-31", 60)
+    assert day_of(FixedClock(), ts="9999-12-31T23:59:59Z", **named) == (None, None)
 
 
 @pytest.mark.parametrize("length", [1, 128])
