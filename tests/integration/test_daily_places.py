@@ -8,6 +8,7 @@ import pytest
 from sync.memory.daily.deeds import Conversation
 from sync.memory.daily.model import content
 from sync.memory.daily.page import parse
+from sync.memory.daily.places import FOLDER
 from tests.integration.daily_desk import Desk, open_desk
 
 
@@ -106,3 +107,35 @@ class TestPathsThatAreNoFolder:
             assert [record.session_id for record in (await desk.room.shelf.book()).shown()] == ["s2"]
             assert "RuntimeError" in caplog.text
             assert "项目" not in caplog.text
+
+
+class TestAPlaceThatFails:
+    async def test_what_cannot_be_written_is_named_and_keeps_no_other_place_from_its_pages(
+        self, tmp_path: Path
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            (desk.project / ".cursor").write_text("a file where a folder should be", "utf-8")
+            (desk.device.folder / "p2").mkdir()
+            await record(desk, "写不下的", str(desk.project))
+            await record(desk, "第二个项目的", str(desk.device.folder / "p2"))
+            await desk.keep("家里的")
+            assert topics_on(desk.page(desk.device.folder / "p2" / FOLDER)) == ["第二个项目的"]
+            assert topics_on(desk.page()) == ["家里的"]
+            assert list(desk.pages.notices) == [str(desk.own_root)]
+            (desk.project / ".cursor").unlink()
+            await desk.room.settle()
+            assert topics_on(desk.page(desk.own_root)) == ["写不下的"]
+            assert desk.pages.notices == {}
+
+    async def test_what_cannot_be_read_is_named_and_every_other_hand_is_heard(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("项目里的", project=True)
+            await desk.keep("家里的")
+            (desk.own_root / "daily" / "2026-02-03.md").mkdir()
+            desk.page().write_text(desk.page().read_text("utf-8").replace("家里的", "改过的"), "utf-8")
+            await desk.room.settle()
+            assert await desk.topics() == ["项目里的", "改过的"]
+            assert list(desk.pages.notices) == [str(desk.own_root)]
+            (desk.own_root / "daily" / "2026-02-03.md").rmdir()
+            await desk.room.settle()
+            assert desk.pages.notices == {}

@@ -10,6 +10,7 @@ Decisions
     Before a page is written, what it will say is noted in the profile's folder beside what it said; so a kill between
     the two is no hand edit afterwards. What killed writers left half written goes at the next write, and with a page
     what was noted of it: either may hold what is forgotten since.
+    What fails in one place keeps no other from its turn: it is named in `notices` (and `failing`), and tried again.
     One installation keeps a folder (`.xiaobai-memory.json` in it says which, and for which account). What another
     account of this machine left there is taken away where it stands as it was written, and left alone where not.
     Only the sidecar, or a command that holds its role, reads and writes here.
@@ -26,9 +27,8 @@ from typing import Any, Final
 
 from filelock import FileLock, Timeout
 
-from sync.errors import DocumentChanged, InvalidInput
+from sync.errors import DocumentChanged, InvalidInput, StorageError
 from sync.files import (
-    Probe,
     compare_and_swap,
     make_private_folder,
     probe,
@@ -92,21 +92,16 @@ class Pages:
         self._noted = Noted(kept)
         self.owner = Owner(installation, profile)
         self.notices: dict[str, str] = {}
+        self.failing: set[Path] = set()  # the places that could not be read or written in this round
         self._read: dict[Path, str] = {}  # the hash of each page as `edits` read it
 
     def edits(self, book: Book) -> list[Edit]:
-        """What a person changed since the pages were written, also where that is no deed. Raises StorageError."""
-        self.notices, self._read = {}, {}
+        """What a person changed since the pages were written, also where that is no deed; begins a round."""
+        self.notices, self.failing, self._read = {}, set(), {}
         found: list[Edit] = []
         for place, project_path in self._known(book):
-            if not is_folder(place.root) or self._foreign(place) or self.owner.is_anothers(place.root):
-                continue
-            left = self.owner.read(place.root).get("left", [])
-            for name in _pages_in(place.root):
-                if name in left:
-                    self._notice(place, name, LEFT)
-                elif (edit := self._edit(place, name, None if place.shared else project_path, book)) is not None:
-                    found.append(edit)
+            with self.by_itself(place):
+                found += self._edits_of(place, None if place.shared else project_path, book)
         return found
 
     def begin(self, edit: Edit, added: Mapping[int, str]) -> None:
@@ -129,8 +124,13 @@ class Pages:
         )
 
     def write(self, book: Book) -> int:
-        """Make every page what the book says, as `edits` has read them; how many files changed. Raises StorageError."""
-        return sum(self._write_place(shown, book) for shown in self.shown(book))
+        """Make every page what the book says, as `edits` has read them; how many files changed."""
+        written = 0
+        for shown in self.shown(book):
+            if shown.place.root not in self.failing:
+                with self.by_itself(shown.place):
+                    written += self._write_place(shown, book)
+        return written
 
     def shown(self, book: Book) -> list[Shown]:
         """What each place is to show, those included that have nothing to show any more."""
@@ -155,6 +155,17 @@ class Pages:
             log.info("another process writes the pages of this place just now")
             yield False
 
+    @contextmanager
+    def by_itself(self, place: Place) -> Iterator[None]:
+        """What cannot be read or written in a place now is told, and stops nothing else."""
+        try:
+            with told(place.root):
+                yield
+        except StorageError as error:
+            log.warning("the daily pages of a place could not be settled: %s", error.kind)
+            self.notices[str(place.root)] = error.message
+            self.failing.add(place.root)
+
     # --- reading ----------------------------------------------------------------------------------------------
 
     def _known(self, book: Book) -> list[tuple[Place, str | None]]:
@@ -170,6 +181,17 @@ class Pages:
             found.setdefault(root, (Place(root, shared=path is None), path))
         return list(found.values())
 
+    def _edits_of(self, place: Place, project_path: str | None, book: Book) -> list[Edit]:
+        if not is_folder(place.root) or self._foreign(place) or self.owner.is_anothers(place.root):
+            return []
+        left = self.owner.read(place.root).get("left", [])
+        names = _pages_in(place.root)
+        for name in names:
+            if name in left:
+                self._notice(place, name, LEFT)
+        edits = (self._edit(place, name, project_path, book) for name in names if name not in left)
+        return [edit for edit in edits if edit is not None]
+
     def _edit(self, place: Place, name: str, project_path: str | None, book: Book) -> Edit | None:
         match = _PAGE.fullmatch(name)
         assert match is not None  # _pages_in lets no other name through
@@ -177,7 +199,8 @@ class Pages:
         if found is None:
             return None
         self._read[place.root / "daily" / name] = found.sha256
-        bases, begun = self._noted.bases(place.root, name), self._begun(place.root, name, book)
+        bases = self._noted.bases(place.root, name)
+        begun = self._noted.begun(place.root, name, book.told)
         try:
             text = found.data.decode("utf-8")
             if begun is None and any(text == base.text for base in bases):
@@ -191,14 +214,6 @@ class Pages:
             return None
         noted = bases or begun is not None  # else it is a page of a hand that says nothing yet
         return Edit(place, name, match.group(1), project_path, text, told) if told.changes or noted else None
-
-    def _begun(self, root: Path, name: str, book: Book) -> Base | None:
-        """A page that a killed process began to take in, with those of its sessions of which there are records."""
-        found = self._noted.begun(root, name)
-        if found is None:
-            return None
-        held = {number: told for number, told in found.records.items() if told in book.records or told in book.gone}
-        return Base(found.text, held) if held else None
 
     def _notice(self, place: Place, name: str, what: str) -> None:
         self.notices[str(place.root / "daily" / name)] = what
@@ -243,7 +258,7 @@ class Pages:
         found = probe(path)
         if found is not None and found.data == text.encode():
             if found.sha256 not in self.owner.read(place.root).get("pages", {}).get(name, []):
-                self._mark(place, name, text, found)  # a hand wrote it, and as we would: it is ours from now on
+                self.owner.mark_page(place.root, name, text, found)  # a hand wrote it as we would: it is ours now
             if self._noted.bases(place.root, name) != [_base(file, text)]:
                 self._noted.note(place.root, name, _base(file, text), sure=True)
             return 0
@@ -251,20 +266,13 @@ class Pages:
             return 0  # a person saved since it was read, or it never was; the next round takes it in
         stands = None if found is None else found.data.decode("utf-8", "replace")
         self._noted.note(place.root, name, _base(file, text), stands=stands)
-        self._mark(place, name, text, found)
+        self.owner.mark_page(place.root, name, text, found)
         try:
             compare_and_swap(path, None if found is None else found.sha256, text.encode())
         except DocumentChanged:  # a person saved this moment; the next round takes it in
             return 0
         self._noted.note(place.root, name, _base(file, text), sure=True)
         return 1
-
-    def _mark(self, place: Place, name: str, text: str, found: Probe | None) -> None:
-        """Say in the folder what this page holds, or held: as such another account may take it away."""
-        pages = self.owner.read(place.root).get("pages", {})
-        held = pages.get(name, [])
-        before = [found.sha256] if found is not None and found.sha256 in held else held[:1]
-        self.owner.mark(place.root, pages={**pages, name: [sha256(text.encode()), *before]})
 
     def _remove_others(self, place: Place, names: set[str]) -> int:
         """Take away the pages that have nothing to show any more, and what was noted of them.
@@ -274,13 +282,12 @@ class Pages:
         removed = 0
         for name in sorted({*_pages_in(place.root), *self._noted.names(place.root)} - names):
             path = place.root / "daily" / name
-            bases = self._noted.bases(place.root, name)
             found = probe(path)
             if str(path) in self.notices:
                 continue
             if found is None:
                 self._noted.remove(place.root, name)
-            elif any(found.data == base.text.encode() for base in bases):
+            elif self._noted.is_known(place.root, name, found.data):
                 with suppress(DocumentChanged):  # a person saved this moment; the next round takes it in
                     remove_unchanged(path, found.sha256)
                     self._noted.remove(place.root, name)
@@ -317,19 +324,14 @@ class Pages:
             remove_private(place.root / KEYWORDS)
             _remove_theirs(place.root / SUMMARY, marker.get("summary"))
             _remove_theirs(place.root / EMBEDDINGS, marker.get("vectors"))
-            left = [name for name in _pages_in(place.root) if not self._is_ours(place, name)]
+            found = {name: probe(place.root / "daily" / name) for name in _pages_in(place.root)}
+            known = self._noted.is_known
+            left = [name for name, page in found.items() if page and not known(place.root, name, page.data)]
             self.owner.mark(place.root, pages={}, summary=[], vectors=[], left=left)
         for name in self.owner.read(place.root).get("left", []):
             self._notice(place, name, LEFT)
         if records:
             self._noted.note_place(place.root, None if place.shared else _project_of(records))
-
-    def _is_ours(self, place: Place, name: str) -> bool:
-        """Whether a page stands as we had written it or taken it in: it stayed when the account went."""
-        found = probe(place.root / "daily" / name)
-        return found is not None and any(
-            found.data == base.text.encode() for base in self._noted.bases(place.root, name)
-        )
 
 
 def _base(file: Written, text: str) -> Base:

@@ -180,7 +180,7 @@ class Keeper:
     async def _settle(self) -> None:
         book = await self._shelf.book()
         stamps = await asyncio.to_thread(self.pages.stamps, book)
-        if self._seen is None or self._seen[0] != stamps or self._seen[1] is not book:
+        if self.pages.failing or self._seen is None or self._seen[0] != stamps or self._seen[1] is not book:
             book = await self._settle_pages(book, stamps)
         await self._settle_export(book)
 
@@ -210,7 +210,10 @@ class Keeper:
         for due in await asyncio.to_thread(self._export.due, book, model, numbers):
             wanted = [entry.number for entry in due.entries]
             vectors = await self._vectors.read(wanted) if self._vectors is not None and wanted else {}
-            stands = await asyncio.to_thread(self._export.write, due, vectors) and stands
+            written = False
+            with self.pages.by_itself(due.place):
+                written = await asyncio.to_thread(self._export.write, due, vectors)
+            stands = stands and written
         return stands
 
     async def _take_in(self, edit: Edit) -> None:

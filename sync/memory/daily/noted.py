@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,9 +24,18 @@ class Noted:
         written = read_json(self._path(root, name)).get("written", [])
         return [base for told in written if (base := _base(told)) is not None]
 
-    def begun(self, root: Path, name: str) -> Base | None:
-        """The page of a hand as it was begun to be taken in, where it is not noted that it was taken in."""
-        return _base(read_json(self._path(root, name)).get("begun") or {})
+    def is_known(self, root: Path, name: str, data: bytes) -> bool:
+        """Whether a page stands as we had written it or taken it in."""
+        return any(data == base.text.encode() for base in self.bases(root, name))
+
+    def begun(self, root: Path, name: str, known: Container[str]) -> Base | None:
+        """The page of a hand as it was begun to be taken in, where it is not noted that it was taken in.
+
+        With those of its sessions of which there are records (`known`); None without any.
+        """
+        found = _base(read_json(self._path(root, name)).get("begun") or {})
+        held = {number: told for number, told in found.records.items() if told in known} if found else {}
+        return Base(found.text, held) if found and held else None
 
     def begin(self, root: Path, name: str, base: Base) -> None:
         """Say which records the sessions of a hand's page are, or become, before there are."""

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+from sync.files import Probe, sha256
 from sync.memory.daily.noted import read_json, write_text
 
 MARKER: Final = ".xiaobai-memory.json"
@@ -25,6 +26,13 @@ class Owner:
     def is_anothers(self, root: Path) -> bool:
         """Whether another account of this machine wrote here last."""
         return self.read(root).get("profile") not in {None, self._told["profile"]}
+
+    def mark_page(self, root: Path, name: str, text: str, found: Probe | None) -> None:
+        """Say what a page holds, or held: as such another account may take it away."""
+        pages = self.read(root).get("pages", {})
+        held = pages.get(name, [])
+        before = [found.sha256] if found is not None and found.sha256 in held else held[:1]
+        self.mark(root, pages={**pages, name: [sha256(text.encode()), *before]})
 
     def mark(self, root: Path, **told: Any) -> None:
         text = json.dumps({**self.read(root), **self._told, **told}, ensure_ascii=False)
