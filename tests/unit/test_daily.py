@@ -12,7 +12,7 @@ from sync.errors import InvalidInput, TooLarge
 from sync.memory.daily import config
 from sync.memory.daily.command import Kind, asked_for, confirms, parse, should_recall, should_save
 from sync.memory.daily.hand import Base, changes
-from sync.memory.daily.model import Code, Content, Record, content
+from sync.memory.daily.model import Code, Content, Record, checked_time, content
 from sync.memory.daily.numbering import next_number, numbers
 from sync.memory.daily.overview import Written, keywords_json, summary_md
 from sync.memory.daily.page import Note, Page, line_ranges, parts, render
@@ -123,6 +123,9 @@ class TestPage:
             SEED.replace("### 标签", "### 备注"),
             SEED.replace("Session 2", "Session 1"),
             SEED.replace("14:20:00", "25:00:00"),
+            SEED.replace("14:20:00", "1４:20:00"),
+            SEED.replace("Session 2", "Session 2２"),
+            SEED.replace("2026", "２０２６"),
             SEED.replace("}\n```", "}"),
             SEED.replace("#skill", "skill"),
             SEED.replace("### 主题\n重构", "### 关键信息\n- 无题"),
@@ -131,6 +134,12 @@ class TestPage:
     def test_what_no_record_can_hold_is_not_understood(self, wrong: str) -> None:
         with pytest.raises(InvalidInput):
             parse_page(wrong)
+
+    @pytest.mark.parametrize("wrong", ["1０:30:45", "10:30:45\n", "24:00:00", "10:30"])
+    def test_a_time_is_written_in_digits_that_everybody_reads(self, wrong: str) -> None:
+        assert checked_time("10:30:45") == "10:30:45"
+        with pytest.raises(InvalidInput):
+            checked_time(wrong)
 
     def test_a_page_beyond_its_size_goes_on_in_another_and_no_session_is_divided(self) -> None:
         notes = tuple(Note(at, "10:00:00", content(f"题目 {at}", ["长" * 300])) for at in range(1, 8))

@@ -56,7 +56,7 @@ KEYWORDS: Final = "index/keywords.json"
 EMBEDDINGS: Final = "index/embeddings.json"
 MEGABYTE: Final = 1024 * 1024
 LEFT: Final = "was changed by hand while another account was active, and is left as it is"
-_PAGE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:\.([2-9]|[1-9]\d{1,2}))?\.md")
+_PAGE: Final = re.compile(r"(\d{4}-\d{2}-\d{2})(?:\.([2-9]|[1-9]\d{1,2}))?\.md", re.ASCII)
 
 log = logging.getLogger(__name__)
 

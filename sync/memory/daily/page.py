@@ -25,8 +25,8 @@ ORIGIN: Final = "来源"
 _MARK_WORDS: Final[dict[Mark, str]] = {"important": "重要", "outdated": "过时"}
 _WORD_MARKS: Final = {word: mark for mark, word in _MARK_WORDS.items()}
 
-_TITLE: Final = re.compile(r"# (\d{4}-\d{2}-\d{2}) 对话记忆")
-_SESSION: Final = re.compile(r"## Session ([1-9]\d{0,5}) - (\d{2}:\d{2}:\d{2})")
+_TITLE: Final = re.compile(r"# (\d{4}-\d{2}-\d{2}) 对话记忆", re.ASCII)
+_SESSION: Final = re.compile(r"## Session ([1-9]\d{0,5}) - (\d{2}:\d{2}:\d{2})", re.ASCII)
 _SECTION: Final = re.compile(r"### (.+)")
 _FENCE: Final = re.compile(r"(`{3,})([^`]*)")
 
