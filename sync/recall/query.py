@@ -18,7 +18,7 @@ from typing import Final
 from sync.clock import milliseconds
 from sync.recall.score import weights
 from sync.recall.segment import fold, telling, terms
-from sync.recall.times import named_span
+from sync.recall.times import Span, named_span
 
 LONGEST_QUERY: Final = 8_000  # characters that are looked at, the last ones: a dialogue ends with what it is about
 MOST_TERMS: Final = 192  # different terms of one query, those that weigh most
@@ -70,7 +70,7 @@ def wanted(query: str, turns: Sequence[str], now: datetime) -> Wanted:
     if span is None:
         return Wanted(text, kept, phrases)
     filters = not span.is_written and "\n" not in text.strip() and len(kept) <= SHORT
-    return Wanted(text, kept, phrases, _midnight(span.first, now), _midnight(span.last, now, 1), not filters)
+    return Wanted(text, kept, phrases, *_bounds(span, now), not filters)
 
 
 def points(text: str) -> bool:
@@ -96,5 +96,11 @@ def _phrases(text: str) -> tuple[str, ...]:
     return tuple(fold(phrase).lower().strip() for phrase in found if phrase.strip())
 
 
-def _midnight(day: date, now: datetime, later: int = 0) -> int:
-    return milliseconds(datetime.combine(day + timedelta(later), time(), now.tzinfo))
+def _bounds(span: Span, now: datetime) -> tuple[int, int | None]:
+    """From the first midnight up to the one behind the last day; without an end where the calendar has no such day."""
+    after = None if span.last == date.max else _midnight(span.last + timedelta(1), now)
+    return _midnight(span.first, now), after
+
+
+def _midnight(day: date, now: datetime) -> int:
+    return milliseconds(datetime.combine(day, time(), now.tzinfo))

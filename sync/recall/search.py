@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection
@@ -309,8 +310,7 @@ def _hit(item: Fused, kept: Kept, sought: Wanted, preset: Preset, now_ms: int) -
     preferred = (
         sought.prefers
         and sought.since_ms is not None
-        and sought.until_ms is not None
-        and sought.since_ms <= kept.ts_ms < sought.until_ms
+        and sought.since_ms <= kept.ts_ms < (inf if sought.until_ms is None else sought.until_ms)
     )
     times = factor(
         importance=kept.importance,

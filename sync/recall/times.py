@@ -15,7 +15,8 @@ _DAYS: Final = {"一": 0, "二": 1, "三": 2, "四": 3, "五": 4, "六": 5, "日
 _WEEKDAYS: Final = [name.lower() for name in calendar.day_name]
 _MONTHS: Final = [name.lower() for name in calendar.month_name]
 _MONTH: Final = "|".join([*_MONTHS[1:], *(name[:3] for name in _MONTHS[1:] if len(name) > 3)])
-_NUMBERS: Final = {name: at for at, name in enumerate("零一二三四五六七八九十")} | {"两": 2, "几": 3}
+_NUMBERS: Final = {name: at for at, name in enumerate("零一二三四五六七八九")} | {"两": 2, "几": 3}
+_TENS: Final = re.compile("([一二三四五六七八九]?)十([一二三四五六七八九]?)")
 _ENGLISH_NUMBERS: Final = {
     name: at
     for at, name in enumerate(
@@ -90,7 +91,16 @@ def _whole_month(year: int, month: int) -> Days:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else _NUMBERS.get(text) or _ENGLISH_NUMBERS[text.lower()]
+    """Up to 99 in Chinese characters. ValueError where it is none: 三五天前, 几十天前 name no certain day."""
+    said = text.lower()
+    if said.isdecimal():
+        return int(said)
+    if (tens := _TENS.fullmatch(said)) is not None:
+        return 10 * _NUMBERS.get(tens[1], 1) + _NUMBERS.get(tens[2], 0)
+    found = _NUMBERS.get(said, _ENGLISH_NUMBERS.get(said))
+    if found is None:
+        raise ValueError(f"no number: {text}")
+    return found
 
 
 def _some_ago(match: re.Match[str], today: date) -> Days:

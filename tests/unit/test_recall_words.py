@@ -78,6 +78,13 @@ def test_function_words_drop_out_unless_there_is_nothing_else() -> None:
         ("上周", date(2026, 1, 26), date(2026, 2, 1)),
         ("三天前", date(2026, 2, 1), date(2026, 2, 1)),
         ("最近三天", date(2026, 2, 1), TODAY),
+        ("十天前", date(2026, 1, 25), date(2026, 1, 25)),
+        ("十五天前说的火锅", date(2026, 1, 20), date(2026, 1, 20)),
+        ("二十天前我们讨论过什么", date(2026, 1, 15), date(2026, 1, 15)),
+        ("九十九天前", date(2025, 10, 28), date(2025, 10, 28)),
+        ("最近十五天", date(2026, 1, 20), TODAY),
+        ("１５天前", date(2026, 1, 20), date(2026, 1, 20)),
+        ("到 9999-12-31 为止", date.max, date.max),
         ("上个月", date(2026, 1, 1), date(2026, 1, 31)),
         ("去年", date(2025, 1, 1), date(2025, 12, 31)),
         ("2026年1月8日", date(2026, 1, 8), date(2026, 1, 8)),
@@ -94,7 +101,22 @@ def test_days_in_words_are_spans(text: str, first: date, last: date) -> None:
     assert (span.first, span.last) == (first, last)
 
 
-@pytest.mark.parametrize("text", ["2月30日", "a may be", "最近怎么样", "12:30", "二月", "the march of time"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2月30日",
+        "三五天前",
+        "最近两三天",
+        "几十天前",
+        "十几年前",
+        "3十天前",
+        "a may be",
+        "最近怎么样",
+        "12:30",
+        "二月",
+        "the march of time",
+    ],
+)
 def test_what_names_no_day_is_no_span(text: str) -> None:
     assert named_span(text, TODAY) is None
 
@@ -108,6 +130,19 @@ def test_a_day_filters_a_short_question_and_is_preferred_in_a_story() -> None:
     written_out = wanted("what happened on 7 May 2023", (), NOW)
     assert written_out.prefers  # the text may say so itself, whenever it was recorded
     assert {"7", "may", "2023"} <= set(written_out.terms)
+
+
+@pytest.mark.parametrize("text", ["9999-12-31 到期", "9999年12月", "证书在 9999-12-31 到期\n还早"])
+def test_a_span_behind_which_there_is_no_day_has_no_end(text: str) -> None:
+    asked = wanted(text, (), NOW)
+    assert asked.since_ms is not None
+    assert asked.until_ms is None
+
+
+@given(st.text("零一二三四五六七八九十两几0123456789 个最近过去天日周星期礼拜月年前之以-/", max_size=16))
+def test_whatever_a_message_counts_it_is_read(text: str) -> None:
+    wanted(text, (), NOW)
+    named_span(f"{text}天前", TODAY)
 
 
 def test_quotation_marks_name_a_phrase_but_not_in_speech() -> None:
