@@ -107,9 +107,9 @@ def outcome_of(event: Event) -> bool | None:
         if said.get("error"):
             return False
         status = said.get("status")
-        if status in {"error", "failed", "failure"}:
+        if status in ("error", "failed", "failure"):  # no sets: others put what cannot be hashed there
             return False
-        if status in {"ok", "success", "completed"}:
+        if status in ("ok", "success", "completed"):
             return True
     return None
 
@@ -136,7 +136,7 @@ def normal(text: str) -> str:
 
 
 def terms_of(text: str) -> Iterator[str]:
-    """What a text may be about: its uncommon Latin words, and pairs and triples of Chinese characters."""
+    """What a text may be about: its uncommon Latin words, and two to four Chinese characters in a row."""
     for word in _LATIN.findall(text):
         if len(word) > 2 and word.casefold() not in _COMMON:
             yield word.casefold()

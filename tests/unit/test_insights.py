@@ -12,6 +12,7 @@ from sync.insights.reading import action_of, normal, outcome_of, stage_of, terms
 from sync.insights.report import report_of
 from sync.insights.state import DAY_MS, MOST_SESSIONS, State, decode, encode, instinct_id
 from sync.log.model import Event
+from sync.log.payloads import FEEDBACK, TAGGED
 from sync.log.withdrawn import Withdrawn
 from tests.support import START, event
 
@@ -53,6 +54,19 @@ def story() -> Story:
 
 
 class TestReading:
+    @pytest.mark.parametrize("kind", ["tool_call", "message", "exchange_recorded", *TAGGED, FEEDBACK])
+    def test_whatever_stands_in_any_field_stops_nothing(self, story: Story, kind: str) -> None:
+        told = ("tool", "stage", "details", "exit_code", "success", "error", "status", "file_path", "command")
+        said = ("role", "content", "question", "answer", "title", "summary", "tags", "fact_type", "feedback_type")
+        anything: list[Any] = [None, True, 0, -1, 10**400, 1.5, "", "字", [], [{}], {}, {"a": [1]}]
+        for name in (*told, *said):
+            for value in anything:
+                story.tell(kind, **{name: value})
+                story.tell(kind, details={name: value})
+                among: dict[str, Any] = {"tool": "Edit", "content": "字", "tags": ["一"], name: [value]}
+                story.tell(kind, **among)
+        assert decode(encode(story.state)) == story.state
+
     @pytest.mark.parametrize(
         ("payload", "stage"),
         [
