@@ -1,8 +1,14 @@
-"""JSON objects: every string redacted, what JSON or PostgreSQL cannot hold refused with the path to it."""
+"""JSON objects: every string redacted, what JSON or PostgreSQL cannot hold refused with the path to it.
+
+A string is redacted under the name that says what it is: its key; that of the object around it, where its own key
+says no more than "value"; the name beside it in {"name": …, "value": …} and in lists of pairs. The strings of a list
+are read once more together, because a command and a block of lines say only as a whole what is secret in them. An
+object is not written as JSON and read so: what merely stands side by side in it would become name and value.
+"""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from sync.errors import InvalidInput
 
@@ -11,8 +17,22 @@ _LEAST, _GREATEST = -(2**63), 2**64 - 1  # what every JSON reader on the way kee
 _SHORTEST: Final = 4  # digits of a number that may be a secret
 _TELLING: Final = ("phone", "mobile", "tel", "card", "pass", "pwd", "pin", "code", "otp", "secret", "token", "key")
 
-Cleaner = Callable[[str, str], str]
-"""(name of the field, its text) -> clean text; the name is empty for a key itself."""
+# Keys that say nothing but that this is it, and those beside them that say what it is; case does not matter.
+_VALUES: Final = frozenset({"value", "val", "raw", "plain", "plaintext", "current", "new", "old"})
+_NAMES: Final = ("name", "key", "header", "variable", "field", "option")
+_LONGEST_NAME: Final = 200  # characters; what is longer is no name
+
+
+class Cleaner(Protocol):
+    """What makes strings clean."""
+
+    def under(self, name: str, text: str, /) -> str:
+        """`text`, the value of `name`, cleaned; the name is empty for a key itself."""
+        ...
+
+    def together(self, name: str, texts: Sequence[str], /) -> Sequence[str]:
+        """`texts`, the strings of one list that is the value of `name`, each clean by itself, cleaned as a whole."""
+        ...
 
 
 def cleaned_object(value: Mapping[str, Any], clean: Cleaner) -> dict[str, Any]:
@@ -24,23 +44,51 @@ def cleaned_object(value: Mapping[str, Any], clean: Cleaner) -> dict[str, Any]:
     """
     if not isinstance(value, Mapping):
         raise InvalidInput("a payload is a JSON object", field="payload")
-    return _object(value, clean, ())
+    return _object("", value, clean, ())
 
 
-def _object(value: Mapping[Any, Any], clean: Cleaner, path: tuple[str, ...]) -> dict[str, Any]:
+def _object(outer: str, value: Mapping[Any, Any], clean: Cleaner, path: tuple[str, ...]) -> dict[str, Any]:
     _check_depth(path)
+    said = _said(value, clean, path) or outer
     cleaned: dict[str, Any] = {}
     for key, inner in value.items():
         if not isinstance(key, str):
             raise _invalid(path, f"has a key of type {type(key).__name__}; JSON keys are strings")
         name = _free(_string("", key, clean, path), cleaned)
-        cleaned[name] = _value(name, inner, clean, (*path, name))
+        meant = said if said and name.lower() in _VALUES else name
+        cleaned[name] = _value(meant, inner, clean, (*path, name))
     return cleaned
 
 
-def _array(name: str, value: Sequence[Any], clean: Cleaner, path: tuple[str, ...]) -> list[Any]:
+def _said(value: Mapping[Any, Any], clean: Cleaner, path: tuple[str, ...]) -> str:
+    """What {"name": "DB_PASSWORD", "value": …} says that its value is; nothing where it is no such object."""
+    keys = {key.lower(): key for key in value if isinstance(key, str)}
+    if _VALUES.isdisjoint(keys):
+        return ""
+    names = (value[keys[name]] for name in _NAMES if name in keys)
+    name = next((name for name in names if isinstance(name, str)), "")
+    return _string("", name, clean, path) if len(name) <= _LONGEST_NAME else ""
+
+
+def _array(name: str, value: Sequence[Any], clean: Cleaner, path: tuple[str, ...], *, pair: bool = False) -> list[Any]:
+    """`pair`: of a name and its value, as programs keep headers."""
     _check_depth(path)
-    return [_value(name, inner, clean, (*path, str(index))) for index, inner in enumerate(value)]
+    pairs = all(_is_pair(inner) for inner in value)
+    cleaned: list[Any] = []
+    for index, inner in enumerate(value):
+        meant = cleaned[0] if pair and index and len(cleaned[0]) <= _LONGEST_NAME else name
+        below = (*path, str(index))
+        cleaned.append(_array(meant, inner, clean, below, pair=True) if pairs else _value(meant, inner, clean, below))
+    places = [place for place, inner in enumerate(value) if isinstance(inner, str)]
+    if len(places) > 1:
+        together = clean.together(name, [cleaned[place] for place in places])
+        for place, text in zip(places, together, strict=True):
+            cleaned[place] = text
+    return cleaned
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2 and isinstance(value[0], str)
 
 
 def _value(name: str, value: Any, clean: Cleaner, path: tuple[str, ...]) -> Any:
@@ -51,7 +99,7 @@ def _value(name: str, value: Any, clean: Cleaner, path: tuple[str, ...]) -> Any:
     if isinstance(value, int | float):
         return _number(name, value, clean, path)
     if isinstance(value, Mapping):
-        return _object(value, clean, path)
+        return _object(name, value, clean, path)
     if isinstance(value, list | tuple):
         return _array(name, value, clean, path)
     raise _invalid(path, f"is a {type(value).__name__}, which JSON does not know")
@@ -60,7 +108,7 @@ def _value(name: str, value: Any, clean: Cleaner, path: tuple[str, ...]) -> Any:
 def _string(name: str, text: str, clean: Cleaner, path: tuple[str, ...]) -> str:
     if any("\ud800" <= char <= "\udfff" for char in text):
         raise _invalid(path, "holds half of a surrogate pair, which is no character")
-    return str(clean(name, text.replace("\x00", "")))
+    return str(clean.under(name, text.replace("\x00", "")))
 
 
 def _number(name: str, value: Any, clean: Cleaner, path: tuple[str, ...]) -> Any:
@@ -71,7 +119,7 @@ def _number(name: str, value: Any, clean: Cleaner, path: tuple[str, ...]) -> Any
     written = str(value)
     if len(written) < _SHORTEST or (name.isascii() and not any(word in name.lower() for word in _TELLING)):
         return value
-    cleaned = clean(name, written)
+    cleaned = clean.under(name, written)
     return value if cleaned == written else cleaned
 
 

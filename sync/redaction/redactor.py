@@ -30,6 +30,7 @@ from sync.redaction.model import (
 from sync.redaction.numbers import numbers
 from sync.redaction.payload import cleaned_object
 from sync.redaction.personal import company_codes, emails, introduced
+from sync.redaction.together import together
 from sync.redaction.tokens import issued, marked
 from sync.redaction.view import BARRIER, View, view_of
 
@@ -95,15 +96,7 @@ class Redactor:
 
         Raises InvalidInput with the path of what JSON cannot hold, RedactionFailed as `clean` does.
         """
-        return sealed_payload(cleaned_object(value, self._under if self.enabled else lambda _, text: text))
-
-    def _under(self, name: str, text: str) -> str:
-        """`text` cleaned, given that it is the value of `name`: {"password": "swordfish"} says what it is."""
-        try:
-            kind = secret_kind(name, text) if name else None
-        except Exception as error:  # noqa: BLE001 - as in find
-            raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
-        return placeholder(kind) if kind else self._replaced(text)
+        return sealed_payload(cleaned_object(value, _Cleaner(self) if self.enabled else _AsItIs()))
 
     def examine(self, text: str) -> Examined:
         """What the rules make of `text`, whatever the setting for local capture. Raises RedactionFailed."""
@@ -147,6 +140,56 @@ class Redactor:
         hits += [(-1, hit) for pattern in self._extra for hit in _custom(pattern, view.text)]
         trimmed = ((rank, _trimmed(view.text, hit)) for rank, hit in hits)
         return [(rank, view.whole(hit)) for rank, hit in trimmed if hit]
+
+
+class _AsItIs:
+    """What leaves every string of an object as it is."""
+
+    def under(self, _name: str, text: str) -> str:
+        return text
+
+    def together(self, _name: str, texts: Sequence[str]) -> Sequence[str]:
+        return texts
+
+
+class _Cleaner:
+    """What cleans the strings of an object, given what they are called and what stands beside them."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def under(self, name: str, text: str) -> str:
+        """`text` cleaned, given that it is the value of `name`: {"password": "swordfish"} says what it is."""
+        try:
+            kind = secret_kind(name, text) if name else None
+        except Exception as error:  # noqa: BLE001 - as in find
+            raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
+        if kind:
+            return placeholder(kind)
+        return self._header(name, text) if name.lower().endswith(_AUTHORIZATION) else self._redactor.clean(text)
+
+    def together(self, name: str, texts: Sequence[str]) -> Sequence[str]:
+        for _ in range(_ROUNDS):
+            read = together(texts, self._redactor.find)
+            if read == texts:
+                return texts
+            texts = [self.under(name, text) for text in read]
+        raise RedactionFailed(f"redaction did not settle in {_ROUNDS} rounds")
+
+    def _header(self, name: str, text: str) -> str:
+        """`text` cleaned as what stands behind the colon of this header."""
+        before = f"{name}: "
+        for _ in range(_ROUNDS):
+            found = [span for span in self._redactor.find(before + text) if span.start >= len(before)]
+            moved = [Span(span.start - len(before), span.end - len(before), span.kind) for span in found]
+            cleaned = self._redactor.clean(_put(moved, text))
+            if cleaned == text:
+                return text
+            text = cleaned
+        raise RedactionFailed(f"redaction did not settle in {_ROUNDS} rounds")
+
+
+_AUTHORIZATION: Final = "authorization"  # also Proxy-Authorization
 
 
 def _put(spans: Sequence[Span], text: str) -> str:

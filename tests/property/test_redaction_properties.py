@@ -130,6 +130,24 @@ def test_a_clean_payload_is_json_and_stays_as_it_is(value: dict[str, Any]) -> No
     assert REDACTOR.payload(payload.value) == payload
 
 
+NAMES = st.sampled_from(["name", "Value", "value", "key", "password", "令牌", "Authorization", "new", "x"])
+ARGUMENTS = st.one_of(
+    TEXTS, st.sampled_from(["--password", "-p", "mysql", "curl", "-u", "a:b1c2d3", "--token", "Bearer"])
+)
+SHAPED = st.recursive(
+    st.one_of(ARGUMENTS, st.integers(0, 10**12)),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(NAMES, inner, max_size=3)),
+    max_leaves=8,
+)
+
+
+@given(st.dictionaries(NAMES, SHAPED, max_size=3))
+def test_a_clean_payload_stays_as_it_is_whatever_its_strings_say_together(value: dict[str, Any]) -> None:
+    payload = REDACTOR.payload(value)
+
+    assert REDACTOR.payload(payload.value) == payload
+
+
 @given(TEXTS)
 def test_the_view_maps_every_character_back(text: str) -> None:
     view = view_of(text)

@@ -95,6 +95,75 @@ def test_the_key_of_a_value_tells_what_it_is() -> None:
     assert payload.value == {"api_key": "[密钥]", "phone": "[手机号]", "pin": "[密码]", "size": 13812345678}
 
 
+PEM = ["-----BEGIN RSA PRIVATE KEY-----", "MIIEpAIBAAKCAQEA1234567890abcdefghij", "-----END RSA PRIVATE KEY-----"]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"args": ["--password", "Hunter2!xyz"]}, {"args": ["--password", "[密码]"]}),
+        ({"args": ["-v", 1, "--token", "abc123def456"]}, {"args": ["-v", 1, "--token", "[令牌]"]}),
+        ({"argv": ["mysql", "-u", "root", "-pHunter2!xyz"]}, {"argv": ["mysql", "-u", "root", "-p[密码]"]}),
+        ({"argv": [["mysql", "-pHunter2!xyz"]]}, {"argv": [["mysql", "-p[密码]"]]}),
+        ({"argv": ["curl", "-u", "bob:Hunter2!xyz", "x.cn"]}, {"argv": ["curl", "-u", "bob:[密码]", "x.cn"]}),
+        (
+            {"env": [{"name": "DB_PASSWORD", "value": "Hunter2!xyz"}]},
+            {"env": [{"name": "DB_PASSWORD", "value": "[密码]"}]},
+        ),
+        (
+            {"env": [{"value": "Hunter2!xyz", "key": "DB_PASSWORD"}]},
+            {"env": [{"value": "[密码]", "key": "DB_PASSWORD"}]},
+        ),
+        ({"Env": [{"Name": "PIN", "Value": 4321}]}, {"Env": [{"Name": "PIN", "Value": "[密码]"}]}),
+        ({"password": {"value": "Hunter2!xyz"}}, {"password": {"value": "[密码]"}}),
+        ({"密码": {"old": "abc12345", "new": ["def67890"]}}, {"密码": {"old": "[密码]", "new": ["[密码]"]}}),
+        ({"headers": {"Authorization": "abcdef123456xyz"}}, {"headers": {"Authorization": "[令牌]"}}),
+        (
+            {"headers": {"proxy-authorization": "Token abc123def456"}},
+            {"headers": {"proxy-authorization": "Token [令牌]"}},
+        ),
+        ({"headers": [["X-Api-Key", "abcdef123456xyz"]]}, {"headers": [["X-Api-Key", "[密钥]"]]}),
+        (
+            {"headers": [["Host", "x"], ("Authorization", "abcdef123456xyz")]},
+            {"headers": [["Host", "x"], ["Authorization", "[令牌]"]]},
+        ),
+        ({"lines": ["这是私钥", *PEM, "收好"]}, {"lines": ["这是私钥", "[密钥]", "[密钥]", "[密钥]", "收好"]}),
+    ],
+)
+def test_what_stands_around_a_string_tells_what_it_is(value: dict[str, Any], expected: dict[str, Any]) -> None:
+    payload = REDACTOR.payload(value)
+
+    assert payload.value == expected
+    assert REDACTOR.payload(payload.value) == payload
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"args": ["--password-file", "x"]},
+        {"args": ["--password-file", "run/secrets/db1"], "n": ["--retry", "138", "1234", "5678"]},
+        {"args": ["-v", "密码忘了怎么办", "长度至少 12 位"]},
+        {"tags": ["token", "sha256-hash", "password", "gpt-4o-mini", "api_key"]},
+        {"facts": ["- 用户忘了密码", "- abc12345 是订单号", "项目用 private 仓库", "v1.2.3"]},
+        {"token_count": {"value": 12345678}, "size": {"value": 13812345678}, "tokens": {"value": 123456789}},
+        {"metrics": [{"name": "tokens", "value": 12345678}, {"name": "cache_key", "value": "abc12345"}]},
+        {"password": {"type": "string", "minLength": 12, "description": "at least 12 characters", "value": "required"}},
+        {"next_page_token": {"value": "abc123def456"}, "page": [{"name": "nextPageToken", "value": "abc123def456"}]},
+        {"points": [["a", 1], ["b", 2]], "words": [["密码", "忘了"], ["token", "是什么"]]},
+        {"headers": {"Authorization": "Bearer <token>", "X-Authorization": "none"}},
+        {"lines": ["什么是 -----BEGIN PRIVATE KEY----- 这一行？", "它是私钥的开头"]},
+    ],
+)
+def test_what_only_stands_beside_the_name_of_a_secret_stays(value: dict[str, Any]) -> None:
+    assert REDACTOR.payload(value).value == value
+
+
+def test_a_long_list_is_read_once_more_and_no_more() -> None:
+    arguments = [*(f"--option{number}" for number in range(20_000)), "--password", "Hunter2!xyz"]
+
+    assert REDACTOR.payload({"args": arguments}).value["args"] == [*arguments[:-1], "[密码]"]
+
+
 def test_numbers_that_count_stay() -> None:
     value = {"max_tokens": 128000, "created_at": 1_700_000_000_000, "status_code": 40411, "x": -1.5, "ok": True}
 
