@@ -53,7 +53,7 @@ if TYPE_CHECKING:  # only named here; importing them would delay the first answe
     from sync.document.answers import Loaded, Updated
     from sync.document.digest import DeviceDigest
     from sync.document.ledger import Edited
-    from sync.document.store import Past
+    from sync.document.store import HistoryRow
     from sync.errors import XiaobaiError
     from sync.health import Check
     from sync.log.audit_store import Problem
@@ -140,7 +140,7 @@ def edited(value: Edited) -> EditedJson:
     return {"operations": operations, "sha256": value.sha256}
 
 
-def history(versions: Iterable[Past]) -> HistoryJson:
+def history(versions: Iterable[HistoryRow]) -> HistoryJson:
     found: list[VersionJson] = [
         {
             "sha256": version.sha256,

@@ -36,7 +36,7 @@ TOPIC_LENGTH: Final = 16
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _TOTAL: Final = re.compile(r"（(\d{1,6}) 次对话）\Z")
 
-Said = Callable[[str], tuple[str, str] | None]
+LinesOf = Callable[[str], tuple[str, str] | None]
 """An event's id -> the two lines its exchange was written as; None where it is none, or was forgotten."""
 
 
@@ -48,7 +48,7 @@ class OldDay:
     entries: tuple[Entry, ...]
 
 
-def old_days(snapshot: Snapshot, today: date, keep_days: int, said: Said) -> list[OldDay]:
+def old_days(snapshot: Snapshot, today: date, keep_days: int, said: LinesOf) -> list[OldDay]:
     """The days more than `keep_days` before today with something to fold, the oldest first; at most `MOST_DAYS`."""
     if keep_days >= today.toordinal():
         return []  # no day of any calendar is that old

@@ -44,7 +44,7 @@ class Imports(Ledger):
         taking = partial(self._bring_in, given=given, label=document.label, dry_run=dry_run)
         if dry_run:
             return await self._log.database.read(taking)
-        done = await self._written(taking)
+        done = await self._in_transaction(taking)
         self._log.changed.set()
         return done
 

@@ -90,12 +90,12 @@ class Ledger:
         return await self._log.database.read(lambda connection: store.find(connection, store.FILE, digest) is not None)
 
     async def _edited(self, work: Callable[[Connection], Edited | None]) -> Edited | None:
-        edited = await self._written(work)
+        edited = await self._in_transaction(work)
         if edited is not None and edited.operations:
             self._log.changed.set()
         return edited
 
-    async def _written(self, work: Callable[[Connection], T]) -> T:
+    async def _in_transaction(self, work: Callable[[Connection], T]) -> T:
         try:
             return await self._log.database.write(work)
         except BaseException:

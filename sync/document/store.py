@@ -112,7 +112,7 @@ def find(connection: Connection, surface: str, sha256: str) -> Version | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class HistoryRow:
     """One line of the history.
 
     `cause`: hand, log, merged, app_cache, cloud, saved, restored, forgotten, redacted, folded.
@@ -184,7 +184,7 @@ def drop_as_said(connection: Connection, position: int) -> None:
     connection.execute(_DROP_AS_SAID, {"position": position})
 
 
-def history(connection: Connection, surface: str, limit: int) -> list[Past]:
+def history(connection: Connection, surface: str, limit: int) -> list[HistoryRow]:
     """The newest versions, newest first."""
     columns = (
         written.c.sha256,
@@ -194,7 +194,7 @@ def history(connection: Connection, surface: str, limit: int) -> list[Past]:
         func.json_array_length(written.c.entry_ids),
     )
     newest_first = select(*columns).where(written.c.surface == surface).order_by(written.c.version.desc()).limit(limit)
-    return [Past(*row) for row in connection.execute(newest_first)]
+    return [HistoryRow(*row) for row in connection.execute(newest_first)]
 
 
 def kept(connection: Connection, *, after: int, limit: int) -> list[dict[str, Any]]:

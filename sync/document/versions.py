@@ -113,7 +113,7 @@ class Versions(Ledger):
             del self._handed_out[next(iter(self._handed_out))]
         return view
 
-    async def history(self, limit: int) -> list[store.Past]:
+    async def history(self, limit: int) -> list[store.HistoryRow]:
         """The newest versions, newest first."""
         return await self._log.database.read(lambda connection: store.history(connection, store.FILE, limit))
 
@@ -124,7 +124,7 @@ class Versions(Ledger):
             current = store.newest(connection, store.FILE)
             if current is None or document is None:
                 return current is not None and not current.snapshot.document.is_blank
-            written = _written(connection, document_sha256, document)
+            written = _possible_bases(connection, document_sha256, document)
             ring = _loadable(connection, written, document_sha256, document)
             unknown = not ring or _older_than_all(document, ring)
             return not unknown and is_suspicious(current, document, choose_base(document, ring), written=written)
@@ -142,14 +142,14 @@ class Versions(Ledger):
         """
         if await self._log.database.read(forgetting.is_asked):
             while await self._log.database.read(forgetting.is_asked):
-                if (asked := await self._written(self._forget)) is not None:
+                if (asked := await self._in_transaction(self._forget)) is not None:
                     self._handed_out = {digest: asked.cleared(shown) for digest, shown in self._handed_out.items()}
             await self._log.database.purge()
         if await self._log.database.read(self._is_behind):
-            await self._written(self._followed)
+            await self._in_transaction(self._followed)
         today = self._clock.now().date()
         if keep_days >= 0 and today != self._cleaned:
-            if await self._written(lambda connection: self._fold_days(connection, today, keep_days)):
+            if await self._in_transaction(lambda connection: self._fold_days(connection, today, keep_days)):
                 self._log.changed.set()
             else:
                 self._cleaned = today
@@ -183,7 +183,7 @@ class Versions(Ledger):
         """
         if to_forget and not await self._log.database.read(forgetting.is_wished):
             return False
-        await self._written(lambda connection: self._record_aside(connection, document))
+        await self._in_transaction(lambda connection: self._record_aside(connection, document))
         return True
 
     async def restore(self, digest: str) -> Edited:
@@ -198,7 +198,7 @@ class Versions(Ledger):
     def _record_hand(self, connection: Connection, digest: str, document: Document, *, meant: bool) -> Edited | None:
         known = store.newest(connection, store.FILE)
         current = self._followed(connection)
-        written = _written(connection, digest, document)
+        written = _possible_bases(connection, digest, document)
         ring = _loadable(connection, written, digest, document)
         unknown = not ring or _older_than_all(document, ring)
         base = current if meant else None if unknown else choose_base(document, ring)
@@ -281,7 +281,7 @@ class Versions(Ledger):
             log_store.set_watermark(connection, ON_DISK, version.number, self._clock)
 
 
-def _written(connection: Connection, digest: str, document: Document) -> Sequence[Version]:
+def _possible_bases(connection: Connection, digest: str, document: Document) -> Sequence[Version]:
     """The versions that the file may have been, oldest first.
 
     One without a label may be the beginning of any that was on disk: somebody may have been asked about it for long.

@@ -24,7 +24,7 @@ from sync.document.ledger import Edited
 from sync.document.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.document.prompt import Omission
 from sync.document.rescan import Rescan
-from sync.document.store import Past
+from sync.document.store import HistoryRow
 from sync.errors import LoginRequired, RateLimited
 from sync.health import Check
 from sync.log.audit_store import Problem
@@ -113,7 +113,7 @@ def samples() -> dict[str, list[Any]]:
         "health": [
             contract.health([Check("key", True, "a publishable key"), Check("file", False, "gone", "Make it.")])
         ],
-        "history": [contract.history([Past(SHA, "2026/1/8 15:49:12", "hand", "2026-01-08T07:49:12.000Z", 3)])],
+        "history": [contract.history([HistoryRow(SHA, "2026/1/8 15:49:12", "hand", "2026-01-08T07:49:12.000Z", 3)])],
         "loaded": [contract.loaded(_loaded())],
         "progress": [contract.progress(Progress(1, "report", 2_000, 5_000))],
         "quarantine": [
