@@ -503,6 +503,7 @@ export interface TakenJson {
   recorded: number;
   refusals: Array<sync.published.archive.RefusalJson>;
   refused: number;
+  shortened: number;
   source: string;
 }
 

@@ -83,6 +83,8 @@ def _show_taken(result: dict[str, Any]) -> None:
     if result["conversations"]:
         typer.echo(f"{result['source']}: {result['conversations']} conversations")
     typer.echo(f"{result['found']} events: {result['recorded']} {done}, {result['known']} known already")
+    if result["shortened"]:
+        typer.echo(f"{result['shortened']} messages in short; PRIVACY__STORE_MESSAGES=true keeps whole ones")
     if result["refused"]:
         typer.echo(f"{result['refused']} refused")
     for refused in result["refusals"]:

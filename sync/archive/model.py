@@ -23,7 +23,10 @@ class Exported:
 
 @dataclass(slots=True)
 class Taken:
-    """What became of a source. `found`: events it comes to; `recorded` in a dry run: those that would be."""
+    """What became of a source. `found`: events it comes to; `recorded` in a dry run: those that would be.
+
+    `shortened`: messages among the recorded of which only the beginning is kept, as the settings have it.
+    """
 
     source: str
     conversations: int = 0
@@ -31,6 +34,7 @@ class Taken:
     recorded: int = 0
     known: int = 0
     refused: int = 0
+    shortened: int = 0
     dry_run: bool = False
     refusals: list[tuple[str, str]] = field(default_factory=list)  # of which event or item, and why
 

@@ -6,15 +6,16 @@ Decisions
     What the exporting device said itself, also before the app gave it the id that it has, is said by this device from
     now on, under its ids, times, days and origins: it gets a place in this log, is delivered to this account's cloud
     and stands in this document. The device it came from stays in it as `imported_device_id`. What the exporter had
-    heard from other devices stays theirs, word for word, as if it had been pulled: it is not sent for them, and a pull
-    that brings it again knows it.
-    Everything is checked and redacted anew, whoever wrote the file. What was decided about an account's devices
+    heard from other devices stays theirs, in its place and with whole messages, as if it had been pulled: it is not
+    sent for them, and a pull that brings it again knows it. Where another event has that place here, it is refused.
+    Everything is checked and redacted anew, whoever wrote the file. Of own messages only the beginning is kept, as of
+    what is said here, unless the user has them stored. What was decided about an account's devices
     (`device_…`) stays behind. Document versions and settings are in the archive for people and other programs; the
     document here grows from the events, and no import changes a setting or puts a file in the place of another.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -51,7 +52,7 @@ KNOWN: Final = (
 )
 ORIGINS: Final = frozenset(Origin)
 
-Item = Draft | Event  # to be said by this device, or another's word for word
+Item = Draft | Event  # to be said by this device, or another's
 
 
 class Archive:
@@ -183,37 +184,54 @@ class Archive:
         while (part := await asyncio.to_thread(next, parts, None)) is not None:
             name, data = part
             if name.startswith("events/"):
-                items = await asyncio.to_thread(self._items, data, reading.about, taken)
+                items, cut = await asyncio.to_thread(self._items, data, reading.about, taken)
                 done += data.count(b"\n")
-                await self.record(items, taken)
+                await self.record(items, taken, cut)
                 heard(done, reading.about.head)
         return taken
 
-    async def record(self, items: Sequence[Item], taken: Taken) -> None:
-        """Take items in, batch after batch; in a dry run count what would be."""
+    async def record(self, items: Sequence[Item], taken: Taken, cut: Collection[str] = ()) -> None:
+        """Take items in, batch after batch; in a dry run count what would be. `cut`: the ids of shortened messages."""
         for start in range(0, len(items), AT_ONCE):
             batch = items[start : start + AT_ONCE]
             taking = partial(self._take, items=batch, dry_run=taken.dry_run)
-            new = await (self._log.database.read(taking) if taken.dry_run else self._log.database.write(taking))
+            new, displaced = await (
+                self._log.database.read(taking) if taken.dry_run else self._log.database.write(taking)
+            )
             taken.found += len(batch)
-            taken.recorded += new
-            taken.known += len(batch) - new
+            taken.recorded += len(new)
+            taken.known += len(batch) - len(new) - len(displaced)
+            taken.shortened += len(new.intersection(cut))
+            for event_id in displaced:
+                taken.refuse(event_id, "its place is another event's here")
             if new and not taken.dry_run:
                 self._log.changed.set()
 
-    def _take(self, connection: Connection, *, items: Sequence[Item], dry_run: bool) -> int:
+    def _take(
+        self, connection: Connection, *, items: Sequence[Item], dry_run: bool
+    ) -> tuple[set[str | None], list[str]]:
+        """The ids of what is new, and of others' events whose numbers other events have here.
+
+        What others said comes first: among their numbers may be some of a replica that this one was, or is.
+        """
         known = store.known_ids(connection, [item.event_id for item in items if item.event_id is not None])
         new = list({item.event_id: item for item in items if item.event_id not in known}.values())
         theirs = [item for item in new if isinstance(item, Event)]
-        free = [event for event in theirs if not store.any_taken(connection, [event])]
+        free: dict[tuple[str, int], Event] = {}
+        for event in theirs:
+            if not store.any_taken(connection, [event]):
+                free.setdefault(event.number, event)
+        displaced = [event.event_id for event in theirs if free.get(event.number) is not event]
         if not dry_run:
+            store.add_all(connection, list(free.values()))
+            store.witness(connection, list(free.values()), self._clock)
             self._log.record_in(connection, [item for item in new if isinstance(item, Draft)])
-            store.add_all(connection, free)
-            store.witness(connection, free, self._clock)
-        return len(new) - len(theirs) + len(free)
+        return {item.event_id for item in new}.difference(displaced), displaced
 
-    def _items(self, lines: bytes, about: About, taken: Taken) -> list[Item]:
+    def _items(self, lines: bytes, about: About, taken: Taken) -> tuple[list[Item], set[str]]:
+        """What the lines say, and the ids of the messages of which only the beginning is kept here."""
         found: list[Item] = []
+        cut: set[str] = set()
         for line in lines.splitlines():
             try:
                 value = msgspec.json.decode(line)
@@ -223,17 +241,22 @@ class Archive:
             if not isinstance(value, dict) or stays_behind(value.get("type")):
                 continue
             try:
-                found.append(self._item(value, about))
+                event = from_wire(value)
+                item = self._item(value, event, about)
+                found.append(item)
+                if isinstance(item, Draft) and self._intake.shortens(event.type, event.payload):
+                    cut.add(str(item.event_id))
             except (InvalidInput, RedactionFailed) as error:
                 taken.refuse(str(value.get("event_id")), error.message)
-        return found
+        return found, cut
 
-    def _item(self, value: dict[str, Any], about: About) -> Item:
-        event = from_wire(value)
+    def _item(self, value: dict[str, Any], event: Event, about: About) -> Item:
+        is_ours = event.device_id == self._log.device_id or about.is_own(event)
+        intake = self._intake if is_ours else replace(self._intake, store_messages=True)
         origin = value["origin"] if value["origin"] in ORIGINS else str(Origin.IMPORTED)
         given = {name: item for name, item in value.items() if name != "session_id" or item}
-        draft = self._intake.draft({**given, "origin": origin})
-        if event.device_id != self._log.device_id and not about.is_own(event):
+        draft = intake.draft({**given, "origin": origin})
+        if not is_ours:
             extra = draft.extra.value if draft.extra else {}
             path = None if draft.project_path is None else str(draft.project_path)
             return replace(event, payload=draft.payload.value, project_path=path, extra=extra, server_seq=None)

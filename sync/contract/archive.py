@@ -29,6 +29,7 @@ def taken(value: Taken) -> TakenJson:
         "recorded": value.recorded,
         "known": value.known,
         "refused": value.refused,
+        "shortened": value.shortened,
         "refusals": [{"item": item, "problem": problem} for item, problem in value.refusals],
         "dryRun": value.dry_run,
     }

@@ -40,6 +40,8 @@ SUMMARY_LENGTH: Final = 100  # what is kept of a message's text when originals a
 
 FURTHEST: Final = 1440  # minutes from Greenwich that the server takes
 
+CUT: Final = "..."  # what follows it
+
 # Fields that this replica sets itself; a caller's value for them would be a lie, but for the day of a time he names.
 OURS: Final = frozenset(
     {"device_id", "replica_id", "replica_seq", "hlc", "local_date", "utc_offset", "reach", "position"}
@@ -92,7 +94,8 @@ class Intake:
         extra = {key: item for key, item in value.items() if key not in _Foreign.__struct_fields__ and key not in OURS}
         check_name(foreign.type, field="type", limit=TYPE_LENGTH)
         check_payload(foreign.type, foreign.payload)
-        payload = foreign.payload if foreign.type != MESSAGE else self._message(foreign.payload)
+        shortened = self.shortens(foreign.type, foreign.payload)
+        payload = self._short(foreign.payload) if shortened else foreign.payload
         redactor = self._redactor_for(foreign.type)
         path = _name(foreign.project_path, "project_path", PATH_LENGTH)
         ts = None if foreign.ts is None else _checked_time(foreign.ts)
@@ -156,17 +159,31 @@ class Intake:
     def _redactor_for(self, kind: str) -> Redactor:
         return self.local if self.local is not None and reach_of(kind) is Reach.LOCAL else self.redactor
 
-    def _message(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """A message's text is stored only where the user asked for it; otherwise its beginning and its length."""
-        content = payload.get("content", "")
-        if self.store_messages:
-            return payload
-        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)  # a message in parts
-        if len(text) <= SUMMARY_LENGTH:
-            return payload
-        # Redacted before it is cut: half a token would no longer be recognised as one.
-        summary = self.redactor.clean(text.replace("\0", ""))[:SUMMARY_LENGTH] + "..."
-        return {**payload, "content": summary, "content_length": len(text)}
+    def shortens(self, kind: str, payload: Mapping[str, Any]) -> bool:
+        """Whether it is a message of which only the beginning is kept: its text, only where the user asked for it."""
+        if kind != MESSAGE or self.store_messages or _is_short(payload):
+            return False
+        return len(_said(payload)) > SUMMARY_LENGTH
+
+    def _short(self, message: Mapping[str, Any]) -> dict[str, Any]:
+        """The beginning and the length of a message, redacted before it is cut: half a token is not known as one."""
+        text = _said(message)
+        summary = self.redactor.clean(text.replace("\0", ""))[:SUMMARY_LENGTH] + CUT
+        return {**message, "content": summary, "content_length": len(text)}
+
+
+def _said(message: Mapping[str, Any]) -> str:
+    """The text of a message; of one in parts its JSON."""
+    content = message.get("content", "")
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def _is_short(message: Mapping[str, Any]) -> bool:
+    """Whether it has been cut as here before, on another device or by a reader who gives it back."""
+    content, length = message.get("content"), message.get("content_length")
+    if not isinstance(content, str) or type(length) is not int:
+        return False
+    return content.endswith(CUT) and len(content) <= SUMMARY_LENGTH + len(CUT) and len(content) < length
 
 
 def query(value: object) -> Query:

@@ -20,7 +20,10 @@ class RefusalJson(TypedDict):
 
 
 class TakenJson(TypedDict):
-    """`found`: events the source comes to; `recorded`: those that are new, or would be in a dry run."""
+    """`found`: events the source comes to; `recorded`: those that are new, or would be in a dry run.
+
+    `shortened`: messages among those of which only the beginning is kept, unless whole ones are stored.
+    """
 
     source: str
     conversations: int
@@ -28,5 +31,6 @@ class TakenJson(TypedDict):
     recorded: int
     known: int
     refused: int
+    shortened: int
     refusals: list[RefusalJson]
     dryRun: bool

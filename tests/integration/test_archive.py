@@ -22,10 +22,11 @@ from sync.document.ledger import Footing
 from sync.document.past import Past
 from sync.errors import InvalidInput
 from sync.log import store as log_store
+from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import Event, Origin
 from tests.archive_samples import CHATGPT, CLAUDE, claude
-from tests.support import REDACTOR, Device, draft, event, new_server, open_device
+from tests.support import REDACTOR, Device, FixedClock, draft, event, new_server, open_device
 
 PASSPHRASE = "一个很长的口令 correct horse"
 CANARY = "sk-ant-" + "api03-" + "Zq9" * 31
@@ -118,7 +119,8 @@ async def _items(archived: Archive, path: Path) -> AsyncIterator[Any]:
     reading = Reading.checked(path, None)
     for name, data in reading.parts():
         if name.startswith("events/"):
-            for item in archived._items(data, reading.about, Taken("archive")):
+            items, _ = archived._items(data, reading.about, Taken("archive"))
+            for item in items:
                 yield item
 
 
@@ -168,6 +170,63 @@ def without_ids(path: Path, to: Path) -> Path:
             writing.add(name, json.dumps(about).encode() if about else data)
         writing.finish()
     return to
+
+
+async def test_a_long_message_of_another_device_comes_in_whole_and_an_own_one_in_short_which_is_told(
+    device: Device, other: Device, tmp_path: Path
+) -> None:
+    own, theirs = ({"role": "user", "content": who * 300} for who in "我他")
+    (recorded,) = Intake(REDACTOR, store_messages=True).drafts([{"type": "message", "payload": own}])
+    await device.log.record([recorded])
+    await archive(device).record(
+        [event(7, replica="rep_c", device="device-c", type="message", payload=theirs)], Taken("test")
+    )
+    path = await export(device, tmp_path / "all.xbm")
+
+    counted = await take(other, path, dry_run=True)
+    taken = await take(other, path)
+
+    assert (taken.recorded, taken.shortened, counted.shortened) == (2, 1, 1)
+    found = {found.device_id: found.payload for found in await other.events()}
+    assert found["device-c"] == theirs
+    assert found["device-b"]["content_length"] == 300
+    again = await take(other, path)
+    assert (again.known, again.shortened) == (2, 0)
+    assert (await take(device, await export(other, tmp_path / "back.xbm"))).refused == 0
+
+
+async def test_an_event_whose_place_is_another_s_here_is_refused_and_not_called_known(
+    device: Device, other: Device, tmp_path: Path
+) -> None:
+    await device.note("一")
+    kept = event(7, replica="rep_c", device="device-c")
+    displaced = event(7, replica="rep_c", device="device-c")
+    await archive(device).record([displaced], Taken("test"))
+    await archive(other).record([kept], Taken("test"))
+    path = await export(device, tmp_path / "all.xbm")
+
+    counted = await take(other, path, dry_run=True)
+    taken = await take(other, path)
+
+    for told in (counted, taken):
+        assert (told.found, told.recorded, told.known, told.refused) == (2, 1, 0, 1)
+        assert told.refusals == [(displaced.event_id, "its place is another event's here")]
+    assert await other.log.verify() == []
+
+
+async def test_numbers_of_this_replica_that_come_in_are_taken_before_it_counts_on(
+    other: Device, tmp_path: Path
+) -> None:
+    async with open_device(tmp_path / "c", new_server(), name="device-c", clock=FixedClock(seed=5), inline=True) as one:
+        await one.note("一")
+        ours = event(1, replica=other.replica_id, device="before-it-was-restored")
+        await archive(one).record([ours], Taken("test"))
+        path = await export(one, tmp_path / "all.xbm")
+
+    assert (await take(other, path)).recorded == 2
+
+    found = {found.event_id: found.replica_seq for found in await other.events()}
+    assert (found[ours.event_id], sorted(found.values())) == (1, [1, 2])
 
 
 async def test_a_wrong_passphrase_and_none_are_told(device: Device, other: Device, tmp_path: Path) -> None:

@@ -227,6 +227,19 @@ def test_a_long_message_is_cut_unless_originals_are_wanted() -> None:
     assert INTAKE.draft(short).payload.value == short["payload"]
 
 
+def test_a_message_that_was_cut_before_stays_as_it_is() -> None:
+    given = {"type": "message", "payload": {"role": "user", "content": "这是一条很长的消息。" * 50}}
+    once = INTAKE.draft(given).payload.value
+    assert INTAKE.draft({"type": "message", "payload": once}).payload.value == once
+
+
+@pytest.mark.parametrize("length", [None, 7, True, "10000"])
+@pytest.mark.parametrize("content", [WORDS * 20 + "...", "好" * 99 + "....."])
+def test_a_long_message_that_says_it_was_cut_is_cut(content: str, length: object) -> None:
+    kept = INTAKE.draft({"type": "message", "payload": {"content": content, "content_length": length}}).payload.value
+    assert (kept["content"], kept["content_length"]) == (content[:SUMMARY_LENGTH] + "...", len(content))
+
+
 @pytest.mark.parametrize("content", [[{"type": "text", "text": WORDS * 20}], {"text": WORDS * 20}])
 def test_a_message_in_parts_is_cut_as_well(content: object) -> None:
     kept = INTAKE.draft({"type": "message", "payload": {"role": "user", "content": content}}).payload.value
