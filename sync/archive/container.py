@@ -79,7 +79,7 @@ class Writing:
     """An archive being written to an open file."""
 
     def __init__(self, file: BinaryIO, passphrase: str | None, random_bytes: Callable[[int], bytes]) -> None:
-        self._sealing = None if passphrase is None else Sealing(file, checked(passphrase), random_bytes)
+        self._sealing = None if passphrase is None else Sealing(file, long_enough(passphrase), random_bytes)
         beneath: Any = self._sealing or file
         self._gzip = gzip.GzipFile(fileobj=beneath, mode="wb", compresslevel=6, filename="", mtime=0)
         self._tar = tarfile.open(fileobj=self._gzip, mode="w|", format=tarfile.PAX_FORMAT)  # noqa: SIM115 - see finish
@@ -113,7 +113,7 @@ class Reading:
         self._path, self._passphrase = path, passphrase
 
     @classmethod
-    def checked(cls, path: Path, passphrase: str | None, heard: Callable[[int], None] | None = None) -> Self:
+    def read_through(cls, path: Path, passphrase: str | None, heard: Callable[[int], None] | None = None) -> Self:
         """Read all of it and compare; InvalidInput says what is wrong. `heard`: bytes of the file read so far."""
         found: list[Part] = []
         about: About | None = None
@@ -148,7 +148,7 @@ def is_archive(beginning: bytes) -> bool:
     return beginning.startswith((SEALED, b"\x1f\x8b"))
 
 
-def checked(passphrase: str) -> str:
+def long_enough(passphrase: str) -> str:
     if len(passphrase) < PASSPHRASE:
         raise InvalidInput(f"a passphrase has at least {PASSPHRASE} characters", field="passphrase")
     return passphrase

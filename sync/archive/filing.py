@@ -51,7 +51,7 @@ async def write(
             file.flush()
             await asyncio.to_thread(os.fsync, file.fileno())
             size = file.tell()
-        await asyncio.to_thread(Reading.checked, temporary, passphrase)  # a backup that nobody can read is none
+        await asyncio.to_thread(Reading.read_through, temporary, passphrase)  # a backup that nobody can read is none
         with told(path):
             await asyncio.to_thread(_put, temporary, path, anew=anew)
     finally:

@@ -178,7 +178,7 @@ class Archive:
 
     async def _take_archive(self, path: Path, *, passphrase: str | None, dry_run: bool, heard: Heard) -> Taken:
         """Bring an archive in. Raises InvalidInput, before anything is recorded, where it is not whole."""
-        reading = await asyncio.to_thread(Reading.checked, path, passphrase)
+        reading = await asyncio.to_thread(Reading.read_through, path, passphrase)
         taken, done = Taken("archive", dry_run=dry_run), 0
         parts = reading.parts()
         while (part := await asyncio.to_thread(next, parts, None)) is not None:

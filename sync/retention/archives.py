@@ -39,7 +39,7 @@ def archives(folder: Path) -> list[Path]:
 def events_of(path: Path, unread: list[str] | None = None) -> Iterator[Event]:
     """Every event in an archive; none of one that cannot be read, whose name is put into `unread`."""
     try:
-        for name, data in Reading.checked(path, None).parts():
+        for name, data in Reading.read_through(path, None).parts():
             yield from (event for _, event in _lines(name, data))
     except InvalidInput as error:
         log.warning("the archive %s is left as it is: %s", path.name, error.message)
@@ -54,7 +54,7 @@ async def rewrite(path: Path, left_of: LeftOf) -> int:
     """
     changing = await asyncio.to_thread(lambda: sum(left_of(event) != event for event in events_of(path)))
     if changing:
-        reading = await asyncio.to_thread(Reading.checked, path, None)
+        reading = await asyncio.to_thread(Reading.read_through, path, None)
         await write(path, None, partial(_fill, reading=reading, left_of=left_of), anew=True)
     return changing
 

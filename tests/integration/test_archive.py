@@ -116,7 +116,7 @@ async def test_the_same_file_again_changes_nothing_and_a_broken_import_is_gone_o
 
 
 async def _items(archived: Archive, path: Path) -> AsyncIterator[Any]:
-    reading = Reading.checked(path, None)
+    reading = Reading.read_through(path, None)
     for name, data in reading.parts():
         if name.startswith("events/"):
             items, _ = archived._items(data, reading.about, Taken("archive"))
@@ -161,7 +161,7 @@ async def test_what_a_device_said_before_the_app_named_it_comes_back_as_its_own(
 
 def without_ids(path: Path, to: Path) -> Path:
     """The archive as a program wrote it that knew one id of a device."""
-    reading = Reading.checked(path, None)
+    reading = Reading.read_through(path, None)
     with to.open("wb") as file:
         writing = Writing(file, None, os.urandom)
         for name, data in reading.parts():
@@ -467,7 +467,7 @@ async def test_one_event_of_an_archive_that_cannot_be_decoded_stops_no_other(
     path, forged_at = await export(device, tmp_path / "all.xbm"), tmp_path / "forged.xbm"
     with forged_at.open("wb") as file:
         writing = Writing(file, None, os.urandom)
-        for name, data in Reading.checked(path, None).parts():
+        for name, data in Reading.read_through(path, None).parts():
             writing.add(name, b'"\xc4\xe3"\n' + data if name.startswith("events/") else data)
         writing.finish()
 

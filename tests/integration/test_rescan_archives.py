@@ -70,7 +70,7 @@ async def read_again(
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    parts = Reading.checked(path, None).parts()
+    parts = Reading.read_through(path, None).parts()
     return [json.loads(line) for name, data in parts if name.startswith("events/") for line in data.splitlines()]
 
 
