@@ -27,6 +27,7 @@ from sync.errors import SettingsError, StorageError
 from sync.files import make_private_folder
 from sync.log.log import Log
 from sync.log.model import Draft, Event, Origin, Query, Reach
+from sync.log.withdrawn import cleaned
 from sync.profiles import (
     Installation,
     Profile,
@@ -173,7 +174,7 @@ def _drafted(event: Event, redactor: Redactor) -> Draft:
     redactor = redactor if event.reach is Reach.LOCAL else redactor.for_leaving()
     return Draft(
         type=event.type,
-        payload=redactor.payload(event.payload),
+        payload=cleaned(event, redactor),
         project_id=event.project_id,
         project_path=None if event.project_path is None else redactor.clean(event.project_path),
         session_id=event.session_id,

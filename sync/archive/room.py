@@ -43,6 +43,7 @@ from sync.log.envelope import UNDECODABLE, from_wire
 from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import Draft, Event, Origin, Query, stays_behind
+from sync.log.withdrawn import TAKING_BACK, cleaned
 from sync.memory.daily.shelf import Shelf
 
 AT_ONCE: Final = 500  # events in one transaction
@@ -255,7 +256,8 @@ class Archive:
         intake = self._intake if is_ours else replace(self._intake, store_messages=True)
         origin = value["origin"] if value["origin"] in ORIGINS else str(Origin.IMPORTED)
         given = {name: item for name, item in value.items() if name != "session_id" or item}
-        draft = intake.draft({**given, "origin": origin})
+        draft = intake.draft({**given, "origin": origin}, known=True)
+        draft = replace(draft, payload=cleaned(event, intake.redactor)) if event.type in TAKING_BACK else draft
         if not is_ours:
             extra = draft.extra.value if draft.extra else {}
             path = None if draft.project_path is None else str(draft.project_path)

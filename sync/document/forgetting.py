@@ -124,7 +124,7 @@ def _quotes(
 def wishes(event_ids: Sequence[str], redactor: Redactor) -> list[Draft]:
     """The wish that the payloads of these events go, which are our own."""
     parts = (list(event_ids[start : start + NAMED]) for start in range(0, len(event_ids), NAMED))
-    return [Draft(FORGOTTEN, redactor.payload({"event_ids": part}), origin=Origin.TOOL) for part in parts]
+    return [Draft(FORGOTTEN, redactor.naming("event_ids", part, {}), origin=Origin.TOOL) for part in parts]
 
 
 def _corrections(connection: Connection, named: frozenset[str], mark: int) -> dict[str, Mapping[str, Any]]:

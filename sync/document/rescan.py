@@ -32,7 +32,7 @@ from sync.document.ledger import RULES
 from sync.log import store as log_store
 from sync.log.log import Log
 from sync.log.model import EVENT_BYTES, FORGOTTEN, TAKING_AWAY, Draft, Event, Origin, Query, Reach
-from sync.log.withdrawn import REDACTED, correction_of
+from sync.log.withdrawn import REDACTED, cleaned, correction_of
 from sync.redaction import KINDS, Redactor, placeholder
 
 PAGE: Final = 500  # events read at a time
@@ -132,7 +132,7 @@ def _read(reading: _Reading, page: Sequence[Event], redactor: Redactor, local: b
         reading.events += 1
         if event.type in TAKING_AWAY or (event.reach is Reach.LOCAL and not local):
             continue
-        payload = redactor.payload(event.payload).value
+        payload = cleaned(event, redactor).value
         if payload != dict(event.payload):
             reading.found[event.event_id] = Correction(event, payload)
         if "base_hash" in event.payload or "entries" in event.payload:
@@ -172,26 +172,32 @@ def _record(
         if correction.event.reach is Reach.LOCAL:
             log_store.replace_payload(connection, correction.event.event_id, correction.payload)
     drafts = [
-        Draft(REDACTED, redactor.payload(told), event.project_id, session_id=event.session_id, origin=Origin.TOOL)
-        for event, told in map(_told, leaving)
-        if len(msgspec.json.encode(told)) <= EVENT_BYTES + WRAPPING
+        Draft(
+            REDACTED,
+            redactor.naming("event_id", named, {"payload": payload}),
+            event.project_id,
+            session_id=event.session_id,
+            origin=Origin.TOOL,
+        )
+        for event, named, payload in map(_told, leaving)
+        if len(msgspec.json.encode({"event_id": named, "payload": payload})) <= EVENT_BYTES + WRAPPING
     ]
     names = [correction.event.event_id for correction in leaving]
     wishes = [
-        Draft(FORGOTTEN, redactor.payload({"event_ids": names[start : start + WISHES]}), origin=Origin.TOOL)
+        Draft(FORGOTTEN, redactor.naming("event_ids", names[start : start + WISHES], {}), origin=Origin.TOOL)
         for start in range(0, len(names), WISHES)
     ]
     if names:
         events.record_in(connection, [*drafts, *wishes])
 
 
-def _told(correction: Correction) -> tuple[Event, dict[str, Any]]:
-    """What the event of a correction says; the correction of a correction speaks of the event behind it."""
+def _told(correction: Correction) -> tuple[Event, str, dict[str, Any]]:
+    """Whose payload a correction gives, and the payload; the correction of a correction speaks of the one behind it."""
     event, payload = correction.event, correction.payload
     behind = correction_of(event)
     if behind is not None and isinstance(payload.get("payload"), dict):
-        return event, {"event_id": behind[0], "payload": payload["payload"]}
-    return event, {"event_id": event.event_id, "payload": payload}
+        return event, behind[0], payload["payload"]
+    return event, event.event_id, payload
 
 
 def _counts(found: Iterable[Correction]) -> dict[str, int]:

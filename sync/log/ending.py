@@ -82,7 +82,8 @@ class Sessions:
         if not place and known is not None:
             place = {"project_id": known.span.project_id, "project_path": known.span.project_path}
         said = {name: item for name, item in value.items() if name not in OURS}
-        draft = self._intake.draft({"type": SESSION_META, "session_id": session_id, "payload": said, **place})
+        given = {"type": SESSION_META, "session_id": session_id, "payload": said, **place}
+        draft = self._intake.draft(given, known=known is not None)
         told = {name: item for name, item in draft.payload.value.items() if item is not None}
         if known is not None and {**known.meta, **told} == known.meta:
             return Upserted(known, None, recorded=False)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from hashlib import sha256
 from typing import Any, Final, TypeGuard, TypeVar
 
 import msgspec
@@ -28,6 +29,7 @@ from sync.log.model import (
 )
 from sync.log.payloads import MESSAGE, check_payload
 from sync.redaction import Redactor
+from sync.redaction.model import BANK_CARD
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -47,6 +49,10 @@ OURS: Final = frozenset(
     {"device_id", "replica_id", "replica_seq", "hlc", "local_date", "utc_offset", "reach", "position"}
     | {"seq", "server_ts"}  # and these belong to the server
 )
+
+
+# Ids that others choose, and how a digest in the place of one begins.
+_IDS: Final = {"event_id": "evt_", "session_id": "sess_", "project_id": "proj_"}
 
 
 class _Foreign(msgspec.Struct):
@@ -84,8 +90,11 @@ class Intake:
     local: Redactor | None = None
     clock: Clock = GREENWICH
 
-    def draft(self, value: object) -> Draft:
-        """One event object. Raises InvalidInput naming the field, TooLarge, RedactionFailed."""
+    def draft(self, value: object, *, known: bool = False) -> Draft:
+        """One event object. Raises InvalidInput naming the field, TooLarge, RedactionFailed.
+
+        `known`: its ids stand in a log already, so they are taken whatever they look like.
+        """
         if not isinstance(value, Mapping):
             raise InvalidInput("an event is a JSON object", field="event")
         foreign = _convert(value, _Foreign)
@@ -98,17 +107,22 @@ class Intake:
         payload = self._short(foreign.payload) if shortened else foreign.payload
         redactor = self._redactor_for(foreign.type)
         path = _name(foreign.project_path, "project_path", PATH_LENGTH)
+        project_id = _name(foreign.project_id, "project_id")
+        session_id = _name(foreign.session_id, "session_id")
+        event_id = _name(foreign.event_id, "event_id", EVENT_ID_LENGTH)
+        if not known:
+            self._check_ids(foreign)
         ts = None if foreign.ts is None else _checked_time(foreign.ts)
         local_date, utc_offset = (None, None) if ts is None else self._day(ts, value)
         return _bounded(
             Draft(
                 type=foreign.type,
                 payload=redactor.payload(payload),
-                project_id=_name(foreign.project_id, "project_id") or project_id_for(path),
+                project_id=project_id or project_id_for(path),
                 # A folder can be named after anything, so it is redacted as text is; the id is of the real one.
                 project_path=None if path is None else redactor.clean(path),
-                session_id=_name(foreign.session_id, "session_id"),
-                event_id=_name(foreign.event_id, "event_id", EVENT_ID_LENGTH),
+                session_id=session_id,
+                event_id=event_id,
                 ts=ts,
                 origin=foreign.origin,
                 extra=redactor.payload(extra) if extra else None,
@@ -134,16 +148,39 @@ class Intake:
 
     def forgotten(self, event_ids: Sequence[str]) -> Draft:
         """The wish that the payloads of these events go, here and everywhere (see `document.forgetting`)."""
-        payload = self.redactor.payload({"event_ids": list(event_ids)})
-        if payload.value["event_ids"] != list(event_ids):  # another program's id that looks like a secret
-            raise InvalidInput("an event id cannot leave this device as it is", field="event_ids")
-        return _bounded(Draft(type=FORGOTTEN, payload=payload))
+        return _bounded(Draft(type=FORGOTTEN, payload=self.redactor.naming("event_ids", event_ids, {})))
 
     def expired(self, event_ids: Sequence[str]) -> Draft:
-        """That the payloads of these events go on this device alone; without ids that redaction would change."""
-        known = self.redactor.payload({"event_ids": list(event_ids)}).value["event_ids"]
-        same = [event_id for event_id, kept in zip(event_ids, known, strict=True) if event_id == kept]
-        return _bounded(Draft(type=EXPIRED, payload=self.redactor.payload({"event_ids": same}), origin=Origin.TOOL))
+        """That the payloads of these events go on this device alone."""
+        payload = self.redactor.naming("event_ids", event_ids, {})
+        return _bounded(Draft(type=EXPIRED, payload=payload, origin=Origin.TOOL))
+
+    def renamed(self, value: Mapping[str, Any]) -> dict[str, Any]:
+        """An event of another installation under ids that `draft` takes: a digest for each that it would refuse.
+
+        The same id has the same digest, so that what belonged together still does and nothing comes in twice.
+        """
+        given = dict(value)
+        for field, beginning in _IDS.items():
+            name = given.get(field)
+            if isinstance(name, str) and name.isprintable() and self._is_telling(name):
+                given[field] = beginning + sha256(name.encode()).hexdigest()[:32]
+        return given
+
+    def _check_ids(self, given: _Foreign) -> None:
+        """Ids are kept and sent as they are, so none may be what redaction would take out of a text."""
+        for field in ("type", *_IDS):
+            name = getattr(given, field)
+            if name is not None and self._is_telling(name):
+                raise InvalidInput(
+                    f"{field} looks like a secret or like somebody's number, and ids are sent as they are",
+                    field=field,
+                    hint="Send another id: a UUID, or the SHA-256 of this one in hexadecimal.",
+                )
+
+    def _is_telling(self, name: str) -> bool:
+        """Whether redaction would take something out. By chance one in ten long numbers is a card's: none is here."""
+        return any(span.kind != BANK_CARD for span in self.redactor.find(name))
 
     def _day(self, ts: str, value: Mapping[str, Any]) -> tuple[str | None, int | None]:
         """The day of a time and the minutes east of Greenwich there: the caller's, or else those of this zone."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sync.log.model import TAKING_AWAY, Event, forgotten_by
+from sync.redaction import CleanPayload, Redactor
 
 REDACTED: Final = "payload_redacted"  # holds the payload that an event has from now on; a wish to forget follows it
 TAKING_BACK: Final = (*TAKING_AWAY, REDACTED)
@@ -19,6 +20,16 @@ def correction_of(event: Event) -> tuple[str, Mapping[str, Any]] | None:
     if event.type != REDACTED or not isinstance(named, str) or not isinstance(payload, dict):
         return None
     return named, payload
+
+
+def cleaned(event: Event, redactor: Redactor) -> CleanPayload:
+    """An event's payload under the rules of today; the events that it takes back are named as they are."""
+    field, ids = ("event_ids", forgotten_by(event)) if event.type in TAKING_AWAY else ("event_id", ())
+    told = correction_of(event)
+    named = told[0] if told is not None else ids
+    if not named:
+        return redactor.payload(event.payload)
+    return redactor.naming(field, named, {name: item for name, item in event.payload.items() if name != field})
 
 
 @dataclass(slots=True)

@@ -98,6 +98,15 @@ class Redactor:
         """
         return sealed_payload(cleaned_object(value, _Cleaner(self) if self.enabled else _AsItIs()))
 
+    def naming(self, field: str, ids: str | Sequence[str], value: Mapping[str, Any]) -> CleanPayload:
+        """`payload(value)` with ids of recorded events under `field`, as they are.
+
+        They stand in the envelopes of those events wherever these are. An id that the rules would change, whatever it
+        looks like, has to name its event all the same: else that one could be neither corrected nor forgotten.
+        """
+        named = ids if isinstance(ids, str) else list(ids)
+        return sealed_payload({field: named, **self.payload(value).value})
+
     def examine(self, text: str) -> Examined:
         """What the rules make of `text`, whatever the setting for local capture. Raises RedactionFailed."""
         spans = self.find(text)

@@ -2,7 +2,8 @@
 
 Decisions
     Every line comes in through the same door as an event of another program: checked, redacted, bounded. What another
-    installation says about its device, its replica and its order is its own and is not believed.
+    installation says about its device, its replica and its order is its own and is not believed. An id that the door
+    would refuse comes in as its digest: the line is no less an event for it.
     A line without an id gets one from its bytes, so that the same file imported twice records nothing new.
     A line that cannot be taken is told with its number and does not stop the others. What a person decided about the
     devices of another account (`device_…`) stays there.
@@ -115,7 +116,7 @@ class Importer:
         drafts: list[tuple[int, Draft]] = []
         for number, value in values:
             try:
-                drafts.append((number, self._intake.draft(value)))
+                drafts.append((number, self._intake.draft(self._intake.renamed(value))))
             except (InvalidInput, RedactionFailed) as error:
                 imported.refuse(number, error.message)
         try:

@@ -96,6 +96,22 @@ async def test_what_is_exported_comes_back_on_another_machine_event_for_event(
     assert await other.log.verify() == []
 
 
+async def test_events_whose_ids_look_like_secrets_come_back_too_and_so_does_what_names_them(
+    device: Device, other: Device, tmp_path: Path
+) -> None:
+    name = "a4ayc_80_OGda4BO" + "_1o_V0etpOqiLx1JwB5S3beHW0s"
+    value = {"type": "memory_fact", "event_id": name, "session_id": "13800138000", "payload": {"content": "爬山"}}
+    await device.log.record([device.intake.draft(value, known=True)])
+    await device.log.record([device.intake.forgotten([name])])
+
+    taken = await take(other, await export(device, tmp_path / "all.xbm"))
+
+    assert (taken.recorded, taken.refused) == (2, 0)
+    first, second = await other.events()
+    assert (first.event_id, first.session_id) == (name, "13800138000")
+    assert second.payload == {"event_ids": [name]}
+
+
 async def test_the_same_file_again_changes_nothing_and_a_broken_import_is_gone_on_with(
     device: Device, other: Device, tmp_path: Path
 ) -> None:

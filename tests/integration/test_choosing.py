@@ -55,6 +55,18 @@ async def test_all_words_have_to_be_there_however_wide_or_large_they_are_written
     assert Choice(query="  ").is_empty
 
 
+async def test_an_event_whose_id_looks_like_a_secret_is_forgotten_with_the_others(desk: Desk) -> None:
+    name = "a4ayc_80_OGda4BO" + "_1o_V0etpOqiLx1JwB5S3beHW0s"
+    value = {"type": "memory_fact", "event_id": name, "payload": {"content": "周末去香山"}}
+    await desk.log.record([Intake(desk.redactor).draft(value, known=True)])
+    other = await fact(desk, "周末吃火锅")
+
+    assert set(await forget(desk, query="周末")) == {name, other}
+
+    left = await events(desk)
+    assert (left[name].payload, left[other].payload) == ({}, {})
+
+
 async def test_ids_are_no_words(desk: Desk) -> None:
     await desk.said("一")
     desk.type_under("# 用户偏好", "- 手写的")

@@ -131,6 +131,21 @@ async def test_the_server_is_asked_to_blank_what_is_sent_the_correction_first(de
     assert CANARY not in json.dumps([dict(event.payload) for event in told], ensure_ascii=False)
 
 
+async def test_an_event_whose_id_looks_like_a_secret_is_corrected_under_its_id_once(desk: Desk) -> None:
+    name = "a4ayc_80_OGda4BO" + "_1o_V0etpOqiLx1JwB5S3beHW0s"
+    value = {"type": "memory_fact", "event_id": name, "payload": {"content": f"事实 {CANARY}"}}
+    await desk.log.record([Intake(desk.redactor).draft(value, known=True)])
+
+    found = await read_again(desk)
+
+    assert found.corrected == (name,)
+    said = {event.event_id: event for event in await events(desk)}
+    assert said[name].payload == {"content": "事实 [自定义]"}
+    told = [event.payload for event in said.values() if event.type != "memory_fact"]
+    assert told == [{"event_id": name, "payload": {"content": "事实 [自定义]"}}, {"event_ids": [name]}]
+    assert (await read_again(desk)).corrected == ()
+
+
 async def test_stricter_rules_twice_correct_the_correction(desk: Desk) -> None:
     await desk.said(f"记住{CANARY}和红狗22")
     await read_again(desk)

@@ -236,6 +236,20 @@ class TestImport:
             (file,) = await importer.take([tmp_path / "tree"])
             assert (file.recorded, file.known) == (0, 900)
 
+    async def test_a_line_whose_ids_look_like_secrets_comes_in_once_under_their_digests(self, tmp_path: Path) -> None:
+        name = "a4ayc_80_OGda4BO" + "_1o_V0etpOqiLx1JwB5S3beHW0s"
+        line = {"type": "x", "event_id": name, "session_id": "13800138000", "payload": {"a": 1}}
+        path = tmp_path / "events.jsonl"
+        path.write_text(json.dumps(line) + "\n", "utf-8")
+        async with open_device(tmp_path / "device", new_server(), inline=True) as device:
+            importer = Importer(device.log, device.intake, data_dir=tmp_path)
+            (file,) = await importer.take([path])
+            assert (file.recorded, file.refused) == (1, 0)
+            (found,) = await device.events()
+            assert (found.event_id[:4], found.session_id[:5], found.payload) == ("evt_", "sess_", {"a": 1})
+            (file,) = await importer.take([path])
+            assert (file.recorded, file.known) == (0, 1)
+
     @pytest.mark.parametrize("cut", [1, 30])
     async def test_a_line_that_cannot_be_taken_is_told_and_stops_no_other(self, tmp_path: Path, cut: int) -> None:
         lines: list[Callable[[], str]] = [

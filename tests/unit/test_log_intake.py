@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from hashlib import sha256
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -12,6 +13,7 @@ from sync.errors import InvalidInput, TooLarge
 from sync.log.envelope import to_wire
 from sync.log.intake import BATCH_LIMIT, SUMMARY_LENGTH, Intake
 from sync.log.model import EVENT_BYTES, GLOBAL_PROJECT, Draft, Origin, project_id_for
+from sync.log.withdrawn import cleaned
 from tests.support import REDACTOR, START, FixedClock, event
 
 INTAKE = Intake(REDACTOR)
@@ -162,6 +164,69 @@ def test_what_cannot_be_accepted_is_refused_under_the_name_of_its_field(wrong: d
 def test_an_event_is_an_object(wrong: object) -> None:
     with pytest.raises(InvalidInput):
         INTAKE.draft(wrong)
+
+
+RANDOM = "a4ayc_80_OGda4BO" + "_1o_V0etpOqiLx1JwB5S3beHW0s"  # a SHA-256 in base64url
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("event_id", RANDOM), ("session_id", "13800138000"), ("project_id", "sk-ant-" + "a1B2" * 8), ("type", RANDOM)],
+)
+def test_an_id_that_looks_like_a_secret_is_refused_by_its_field_and_not_repeated(field: str, value: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        INTAKE.draft({"type": "x", field: value})
+    assert caught.value.field == field
+    assert "SHA-256" in caught.value.hint
+    assert value not in caught.value.message + caught.value.hint
+    assert getattr(INTAKE.draft({"type": "x", field: value}, known=True), field) == value
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "evt_20260202_000001",
+        "6a1f0c2e-8d1b-4c59-9f5e-0b7f3f1d2a4c",
+        "01J9ZQ3V7T8M5N2K4P6R8S0W2Y",
+        "V1StGXR8_Z5jdHi6B-myT",
+        sha256(b"x").hexdigest(),
+        "1760000000000",
+        "msg_4539578763621486",  # with the check digit of a card, by chance
+        "会话-1",
+    ],
+)
+def test_ids_as_programs_make_them_are_taken(name: str) -> None:
+    draft = INTAKE.draft({"type": "x", "event_id": name, "session_id": name, "project_id": name})
+    assert (draft.event_id, draft.session_id, draft.project_id) == (name, name, name)
+    assert INTAKE.renamed({"type": "x", "event_id": name, "session_id": name}) == {
+        "type": "x",
+        "event_id": name,
+        "session_id": name,
+    }
+
+
+def test_an_event_of_another_installation_gets_the_digest_of_an_id_that_is_refused() -> None:
+    given = {"type": "x", "event_id": RANDOM, "session_id": "13800138000", "project_id": "proj_abcd1234"}
+    renamed = INTAKE.renamed(given)
+    draft = INTAKE.draft(renamed)
+    assert INTAKE.renamed(given) == INTAKE.renamed(renamed) == renamed
+    assert (draft.event_id or "").startswith("evt_")
+    assert (draft.session_id or "").startswith("sess_")
+    assert draft.project_id == "proj_abcd1234"
+
+
+def test_a_wish_names_events_as_they_are_called() -> None:
+    for wish in (INTAKE.forgotten([RANDOM, "evt_1"]), INTAKE.expired([RANDOM, "evt_1"])):
+        assert wish.payload.value == {"event_ids": [RANDOM, "evt_1"]}
+
+
+def test_what_takes_back_keeps_its_names_under_new_rules_and_nothing_else() -> None:
+    forgotten = event(1, type="payload_forgotten", payload={"event_ids": [RANDOM], "why": "13812345678"})
+    redacted = event(2, type="payload_redacted", payload={"event_id": RANDOM, "payload": {"a": "13812345678"}})
+    plain = event(3, type="x", payload={"event_id": RANDOM})
+    assert cleaned(forgotten, REDACTOR).value == {"event_ids": [RANDOM], "why": "[手机号]"}
+    assert cleaned(redacted, REDACTOR).value == {"event_id": RANDOM, "payload": {"a": "[手机号]"}}
+    assert cleaned(plain, REDACTOR).value == {"event_id": "[密钥]"}
 
 
 def test_an_event_up_to_60_kib_is_taken_and_a_larger_one_is_not() -> None:
