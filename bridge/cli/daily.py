@@ -5,12 +5,15 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from bridge.cli.running import JsonFlag, call, json_argument, text_argument
+from bridge.cli.running import JsonFlag, call, folder_option, json_argument, project_option, text_argument
 from sync.app import Role
 
 app = typer.Typer(help="What is kept of each session, by day.", no_args_is_help=True)
 
-Project = Annotated[str | None, typer.Option("--project", help="The project's folder.")]
+Project = Annotated[str | None, typer.Option("--project", help="The project's folder.", callback=folder_option)]
+OfProject = Annotated[
+    str | None, typer.Option("--project", help="The project's folder, or its id.", callback=project_option)
+]
 Id = Annotated[str, typer.Argument(help="The record, as `daily list --json` names it.")]
 
 
@@ -19,7 +22,7 @@ def show(
     context: typer.Context,
     day: Annotated[str | None, typer.Argument(help="2026-01-29; today where it is missing.")] = None,
     *,
-    project: Project = None,
+    project: OfProject = None,
     json: JsonFlag = False,
 ) -> None:
     """A day as its page shows it."""
@@ -30,7 +33,7 @@ def show(
 def listed(
     context: typer.Context,
     *,
-    project: Project = None,
+    project: OfProject = None,
     since: Annotated[str | None, typer.Option(help="From this day on.")] = None,
     until: Annotated[str | None, typer.Option(help="Up to this day.")] = None,
     mark: Annotated[str | None, typer.Option(help="important, outdated, reviewed or expired.")] = None,

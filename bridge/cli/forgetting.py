@@ -17,7 +17,7 @@ def forget(
         str | None, typer.Option(help="What came from a device, session, project, origin or program.")
     ] = None,
     since: Annotated[str | None, typer.Option(help="From this day or time on.")] = None,
-    until: Annotated[str | None, typer.Option(help="Before this day or time.")] = None,
+    until: Annotated[str | None, typer.Option(help="Up to this day, or before this time.")] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only said what would go.")] = False,
     json: JsonFlag = False,
 ) -> None:

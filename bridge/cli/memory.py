@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.cli.running import JsonFlag, call, text_argument
+from bridge.cli.running import JsonFlag, call, folder_option, text_argument
 from sync.app import Role
 
 
@@ -33,7 +33,9 @@ def update(
     *,
     importance: Annotated[float | None, typer.Option(help="0 to 1.")] = None,
     key: Annotated[str | None, typer.Option(help="Idempotency key: the same call again records nothing new.")] = None,
-    project: Annotated[str | None, typer.Option(help="Path of the project this was about.")] = None,
+    project: Annotated[
+        str | None, typer.Option(help="Path of the project this was about.", callback=folder_option)
+    ] = None,
     json: JsonFlag = False,
 ) -> None:
     """Record one exchange."""

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.cli.running import JsonFlag, call, text_argument
+from bridge.cli.running import JsonFlag, call, project_option, text_argument
 from sync.app import Role
 
 TEXT_WIDTH = 160  # characters of a hit in the list
@@ -18,7 +18,7 @@ def search(
     scope: Annotated[
         str, typer.Option(help="all, or recent: older ones only where the recent say too little.")
     ] = "all",
-    project: Annotated[str | None, typer.Option(help="Id or path of a project.")] = None,
+    project: Annotated[str | None, typer.Option(help="Id or path of a project.", callback=project_option)] = None,
     since: Annotated[str | None, typer.Option(help="A day or time; what is older is left out.")] = None,
     until: Annotated[str | None, typer.Option(help="A day or time; what is later is left out.")] = None,
     kind: Annotated[list[str] | None, typer.Option(help="Only this kind; may be given again.")] = None,

@@ -5,6 +5,7 @@ Results go to stdout (one JSON object with `--json`), errors to stderr with a hi
 """
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -93,6 +94,17 @@ def print_json(value: object) -> None:
 def text_argument(value: str) -> str:
     """An argument, or standard input for `-`."""
     return sys.stdin.read() if value == STDIN else value
+
+
+def folder_option(value: str | None) -> str | None:
+    """A project's folder as every program names it, wherever this one was started: `.` is no name."""
+    return None if value is None else os.path.abspath(value)  # noqa: PTH100 - folds `..`, and follows no link
+
+
+def project_option(value: str | None) -> str | None:
+    """A project's folder likewise, or its id as it is."""
+    is_folder = value in {".", ".."} or any(mark in (value or "") for mark in ("/", os.sep))
+    return folder_option(value) if is_folder else value
 
 
 def json_argument(value: str, *, name: str) -> Any:

@@ -5,9 +5,10 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from bridge.methods.door import Door
+from bridge.methods.moments import project_id
 from bridge.methods.table import Context, Method, NoParams, Params
 from sync.errors import InvalidInput
-from sync.log.model import NAME_LENGTH, project_id_for
+from sync.log.model import NAME_LENGTH
 from sync.published.daily import (
     DailyCleanedJson,
     DailyConfigJson,
@@ -154,12 +155,6 @@ def turns_of(given: Turns) -> Any:
     from sync.memory.daily.summarise import Turn  # noqa: PLC0415 - as above
 
     return tuple(Turn(turn.role, turn.content) for turn in given)
-
-
-def project_id(project: str | None) -> str | None:
-    """An id as it is, a path as the id it stands for."""
-    is_path = project is not None and ("/" in project or "\\" in project)
-    return project_id_for(project) if is_path else project
 
 
 async def record(context: Context[Door], params: Recording) -> DailyOutcomeJson:

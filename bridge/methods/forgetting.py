@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from bridge.methods.door import Door
-from bridge.methods.moments import moment_ms
+from bridge.methods.moments import since_ms, until_ms
 from bridge.methods.table import Context, Method, Params
 from sync.errors import InvalidInput
 from sync.published.forgetting import ForgettingJson
@@ -14,7 +14,9 @@ Words = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
 
 
 class ForgetMatching(Params, frozen=True):
-    """`query`: words, all of them; `source`: a device, session, project, origin or program; `until` is not included.
+    """`query`: words, all of them; `source`: a device, session, project, origin or program.
+
+    `since`, `until`: from the beginning of a day, to its end; or a time, which `until` does not include.
 
     `dryRun`: say what would go, forget nothing.
     """
@@ -32,7 +34,7 @@ async def forget_matching(context: Context[Door], params: ForgetMatching) -> For
     from sync.document import forgetting  # noqa: PLC0415 - as above
     from sync.document.choosing import Choice  # noqa: PLC0415 - as above
 
-    since, until = moment_ms(params.since, "since", app.clock), moment_ms(params.until, "until", app.clock)
+    since, until = since_ms(params.since, app.clock), until_ms(params.until, app.clock)
     choice = Choice(params.query, params.source, since, until)
     if params.query is not None and not choice.words:  # else it would mean everything of that source or time
         raise InvalidInput("query holds no words", field="query", hint="Leave it out, or say which words are meant.")

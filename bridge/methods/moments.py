@@ -1,21 +1,40 @@
-"""Times as a caller may write them."""
+"""Times and projects as a caller may write them."""
 
-from datetime import datetime
+from datetime import date, datetime, timedelta
+from typing import Final
 
 from sync.clock import Clock, milliseconds
 from sync.errors import InvalidInput
 from sync.log.envelope import instant
+from sync.log.model import project_id_for
+
+LAST_DAY: Final = date.max.isoformat()  # nothing follows it
 
 
-def moment_ms(text: str | None, field: str, clock: Clock) -> int | None:
-    """A time with its zone, or a day: its beginning here; in Unix milliseconds. Raises InvalidInput."""
+def since_ms(text: str | None, clock: Clock) -> int | None:
+    """A time with its zone, or the beginning of a day here; in Unix milliseconds. Raises InvalidInput."""
+    return _moment_ms(text, "since", clock, timedelta(0))
+
+
+def until_ms(text: str | None, clock: Clock) -> int | None:
+    """The first millisecond that is too late: that of a time with its zone, or of what follows a day here."""
+    return None if text == LAST_DAY else _moment_ms(text, "until", clock, timedelta(1))
+
+
+def _moment_ms(text: str | None, field: str, clock: Clock, of_a_day: timedelta) -> int | None:
     if text is None:
         return None
     try:
         try:
-            day = clock.local(datetime.strptime(text, "%Y-%m-%d"))  # noqa: DTZ007 - the zone is the clock's
+            moment = clock.local(datetime.strptime(text, "%Y-%m-%d") + of_a_day)  # noqa: DTZ007 - the zone is the clock's
         except ValueError:
-            day = instant(text, field=field)
-        return milliseconds(day)
+            moment = instant(text, field=field)
+        return milliseconds(moment)
     except OverflowError as error:
         raise InvalidInput(f"{field} is out of the calendar", field=field) from error
+
+
+def project_id(project: str | None) -> str | None:
+    """An id as it is, a path as the id it stands for."""
+    is_path = project is not None and ("/" in project or "\\" in project)
+    return project_id_for(project) if is_path else project

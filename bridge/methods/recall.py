@@ -5,11 +5,11 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from bridge.methods.door import Door
-from bridge.methods.moments import moment_ms
+from bridge.methods.moments import project_id, since_ms, until_ms
 from bridge.methods.table import Context, Method, Params
 from sync.clock import Clock
 from sync.contract import recall as contract
-from sync.log.model import NAME_LENGTH, project_id_for
+from sync.log.model import NAME_LENGTH
 from sync.published.recall import ContextJson, SearchJson
 
 LONGEST_QUERY: Final = 100_000  # a whole dialogue; what is looked at is bounded further inside
@@ -32,7 +32,10 @@ class Weights(Params, frozen=True):
 
 
 class Search(Params, frozen=True):
-    """`project`: its id or its path. `since`, `until`: a day or a time. `turns`: what was said before, oldest first."""
+    """`project`: its id or its path. `since`, `until`: a day, which is included, or a time.
+
+    `turns`: what was said before, oldest first.
+    """
 
     query: Query
     limit: Limit = 10
@@ -71,19 +74,13 @@ def _ask(params: Search, clock: Clock) -> Any:
         query=params.query,
         limit=params.limit,
         scope=Scope(params.scope),
-        project_id=_project_id(params.project),
-        since_ms=moment_ms(params.since, "since", clock),
-        until_ms=moment_ms(params.until, "until", clock),
+        project_id=project_id(params.project),
+        since_ms=since_ms(params.since, clock),
+        until_ms=until_ms(params.until, clock),
         kinds=params.kinds,
         preset=Preset(given.keyword, given.semantic, decay=given.decay) if isinstance(given, Weights) else named,
         turns=params.turns,
     )
-
-
-def _project_id(project: str | None) -> str | None:
-    """An id as it is, a path as the id it stands for."""
-    is_path = project is not None and ("/" in project or "\\" in project)
-    return project_id_for(project) if is_path else project
 
 
 METHODS: Final[list[Method[Door, Any]]] = [

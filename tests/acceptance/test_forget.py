@@ -209,9 +209,10 @@ def test_a_day_begins_at_its_own_midnight_in_summer_and_in_winter(tmp_path: Path
     times = ["2026-07-02T00:30:00+02:00", "2026-12-02T00:30:00+01:00"]
     home.json("events", "append-batch", json.dumps([{"type": "x", "ts": ts, "payload": {"a": "b"}} for ts in times]))
 
-    for day, ts in zip(("2026-07-02", "2026-12-02"), times, strict=True):
+    for before, day, ts in zip(("2026-07-01", "2026-12-01"), ("2026-07-02", "2026-12-02"), times, strict=True):
         assert ts in str(home.json("forget", "--since", day))
-        assert ts not in str(home.json("forget", "--until", day))
+        assert ts in str(home.json("forget", "--until", day))
+        assert ts not in str(home.json("forget", "--until", before))
 
 
 def test_a_query_without_words_is_refused_whatever_stands_beside_it(home: Home) -> None:

@@ -1,11 +1,12 @@
 """Recall through the real program: found at once, from either door; silent where nothing belongs to a message."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
-from tests.sidecar import CallFailed, Home, Sidecar, eventually
+from tests.sidecar import REPOSITORY, CallFailed, Home, Sidecar, eventually
 
 FACTS = ("支付接口失败后重试三次", "周末和小李去吃了重庆火锅", "国庆节去黄山爬山", "Deploys happen on Fridays")
 
@@ -33,6 +34,16 @@ def test_what_was_just_appended_is_found_by_the_sidecar_and_by_a_command(home: H
         assert app.call("recall/search", query="榴莲")["hits"] == []
     assert home.json("search", "火锅", "--limit", "1")["hits"][0]["text"] == FACTS[1]
     assert FACTS[1] in home.run("search", "火锅").stdout
+
+
+def test_a_day_holds_what_was_said_on_it_and_a_folder_what_was_said_of_it_whatever_it_is_called(home: Home) -> None:
+    project = home.folder / "app"
+    home.run("update", "买了榴莲", "好的", "--project", os.path.relpath(project, REPOSITORY))
+    (hit,) = home.json("search", "榴莲", "--kind", "exchange", "--project", str(project), "--limit", "1")["hits"]
+    for bound in ("--since", "--until"):
+        assert home.json("search", "榴莲", bound, hit["date"])["hits"]
+    found = home.json("forget", "--query", "榴莲", "--since", hit["date"], "--until", hit["date"])["found"]
+    assert found == home.json("forget", "--query", "榴莲")["found"] > 0
 
 
 def test_a_command_indexes_where_no_sidecar_runs(home: Home) -> None:
