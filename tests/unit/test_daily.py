@@ -249,8 +249,10 @@ class TestSummary:
             said = " ".join(" ".join(turn.text.split()) for turn in turns)
             assert all(fact.rstrip("…") in said for fact in (found.topic, *found.facts))
 
-    def test_code_is_left_out_where_it_is_not_wanted(self) -> None:
-        assert summarise(self.chinese, with_code=False).code == ()
+    def test_code_is_found_whatever_ends_its_lines(self) -> None:
+        for end in ("\r\n", "\r"):
+            typed = [Turn(turn.role, turn.text.replace("\n", end)) for turn in self.chinese]
+            assert summarise(typed) == summarise(self.chinese)
 
     @settings(deadline=None)
     @given(st.lists(st.builds(Turn, st.sampled_from(["user", "assistant"]), st.text(max_size=80)), max_size=6))
@@ -367,9 +369,8 @@ class TestCommands:
     def test_when_to_recall(self, message: str, *, is_first: bool, expected: bool) -> None:
         assert should_recall(message, is_first=is_first) is expected
 
-    def saving(self, turns: list[Turn], **more: Any) -> str:
-        asked = {"ended": True, "idle_seconds": 0, "idle_limit": 1800, "least_rounds": 3, **more}
-        found = should_save(turns, **asked)
+    def saving(self, turns: list[Turn], *, auto: bool = True) -> str:
+        found = should_save(turns, least_rounds=3, auto=auto)
         return found.reason if found.save else f"not: {found.reason}"
 
     def test_when_to_save(self) -> None:
@@ -377,8 +378,6 @@ class TestCommands:
         assert rounds(three) == 3
         assert self.saving(three) == "ended"
         assert self.saving(three[:4]) == "not: too_short"
-        assert self.saving(three, ended=False) == "not: goes_on"
-        assert self.saving(three, ended=False, idle_seconds=1800) == "idle"
         assert self.saving(three, auto=False) == "not: auto_save_off"
         assert self.saving([*three, Turn("user", "不要保存")]) == "not: skip"
         assert self.saving([*three, Turn("assistant", "不要保存")]) == "ended", "a model decides nothing"

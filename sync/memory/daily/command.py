@@ -113,10 +113,8 @@ class Saving:
     reason: str
 
 
-def should_save(
-    turns: Sequence[Turn], *, ended: bool, idle_seconds: float, idle_limit: float, least_rounds: int, auto: bool = True
-) -> Saving:
-    """Seed 000 §10: when a conversation ended, said so or fell silent, and is long enough; or when a person asks."""
+def should_save(turns: Sequence[Turn], *, least_rounds: int, auto: bool = True) -> Saving:
+    """Seed 000 §10, of a conversation that is over: when it is long enough, or when a person asks."""
     asked = asked_for(turns)
     if asked in {Kind.SKIP, Kind.SENSITIVE}:
         return Saving(save=False, reason=str(asked))
@@ -124,11 +122,9 @@ def should_save(
         return Saving(save=True, reason="asked")
     if not auto:
         return Saving(save=False, reason="auto_save_off")
-    if not ended and idle_seconds < idle_limit:
-        return Saving(save=False, reason="goes_on")
     if rounds(turns) < least_rounds:
         return Saving(save=False, reason="too_short")
-    return Saving(save=True, reason="ended" if ended else "idle")
+    return Saving(save=True, reason="ended")
 
 
 def asked_for(turns: Sequence[Turn]) -> Kind | None:

@@ -266,14 +266,7 @@ class Deeds:
         if given.summary is not None:  # the caller has judged that it is worth it
             asked = asked_for(turns)
             return str(asked) if asked in {Kind.SKIP, Kind.SENSITIVE} else None
-        saving = should_save(
-            turns,
-            ended=True,
-            idle_seconds=0,
-            idle_limit=0,
-            least_rounds=recording.min_conversation_length,
-            auto=recording.auto_save,
-        )
+        saving = should_save(turns, least_rounds=recording.min_conversation_length, auto=recording.auto_save)
         return None if saving.save else saving.reason
 
     async def _talk(self, session_id: str | None) -> list[Event]:

@@ -44,7 +44,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A day in one file. `lines` of each note, first and last, counted from 1."""
+    """A day in one file."""
 
     day: str
     notes: tuple[Note, ...]

@@ -48,10 +48,13 @@ _HASHTAG: Final = re.compile(r"(?:^|\s)#([^\s#]{1,40})")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one side said."""
+    """What one side said, in lines that end with a line feed alone, whatever system it was typed on."""
 
     role: Literal["user", "assistant"]
     text: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", self.text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +65,8 @@ class _Sentence:
     asks: bool
 
 
-def summarise(turns: Sequence[Turn], *, with_code: bool = True) -> Content:
-    """What is worth keeping of a conversation; without code where that is not wanted."""
+def summarise(turns: Sequence[Turn]) -> Content:
+    """What is worth keeping of a conversation."""
     prose = [Turn(turn.role, _BLOCK.sub("\n", turn.text)) for turn in turns]
     sentences = list(_sentences(prose))
     weights = dict.fromkeys(keywords([turn.text for turn in prose], 20), 1.0)
@@ -71,7 +74,7 @@ def summarise(turns: Sequence[Turn], *, with_code: bool = True) -> Content:
     return content(
         topic,
         _facts(sentences, weights, topic),
-        _blocks(turns) if with_code else (),
+        _blocks(turns),
         _tags(prose),
     )
 
