@@ -194,6 +194,9 @@ def main() -> None:
     os.environ.update(request["env"])
     time.tzset()
     os.chdir(request["cwd"])
+    # As a start makes them: those of before have asked files that are not there any more whether they can seek.
+    sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115 - descriptors
+    sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115 - as above
     name, *arguments = request["argv"]
     module: Any = importlib.import_module(name)
     sys.argv = [module.__file__, *arguments]

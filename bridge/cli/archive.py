@@ -1,15 +1,14 @@
 """`export` and `import`: everything as one file, and back; conversations of other programs."""
 
 import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bridge.cli.event_files import with_bar
-from bridge.cli.running import STDIN, Invocation, JsonFlag, fail
-from sync.errors import InvalidInput, XiaobaiError
+from bridge.cli.running import STDIN, JsonFlag, line_of_stdin
+from sync.errors import InvalidInput
 
 PassphraseFile = Annotated[
     str | None, typer.Option(help="A file whose first line is the passphrase; - reads standard input.")
@@ -25,7 +24,7 @@ def export(
     json: JsonFlag = False,
 ) -> None:
     """Write everything that is remembered into one file: events, document, versions, settings without secrets."""
-    passphrase = _passphrase(context, passphrase_file, ask=encrypt, twice=True, as_json=json)
+    passphrase = _passphrase(passphrase_file, ask=encrypt, twice=True)
     params = {"path": _absolute(path), "passphrase": passphrase}
     with_bar(context, "archive/export", params, _show_exported, as_json=json)
 
@@ -45,7 +44,7 @@ def take(
     json: JsonFlag = False,
 ) -> None:
     """Take in what an export or another program wrote. Again, it records nothing new."""
-    passphrase = _passphrase(context, passphrase_file, ask=encrypted, twice=False, as_json=json)
+    passphrase = _passphrase(passphrase_file, ask=encrypted, twice=False)
     params = {"path": _absolute(path), "passphrase": passphrase, "dryRun": dry_run}
     with_bar(context, "archive/import", params, _show_taken, as_json=json)
 
@@ -54,22 +53,17 @@ def _absolute(path: str) -> str:
     return os.path.abspath(Path(path).expanduser())  # noqa: PTH100 - as the shell means it
 
 
-def _passphrase(context: typer.Context, source: str | None, *, ask: bool, twice: bool, as_json: bool) -> str | None:
+def _passphrase(source: str | None, *, ask: bool, twice: bool) -> str | None:
     """Never an argument: those stand in the list of processes and in the shell's history."""
     if source is None:
         return str(typer.prompt("passphrase", hide_input=True, confirmation_prompt=twice, err=True)) if ask else None
     try:
-        text = sys.stdin.readline() if source == STDIN else Path(source).expanduser().read_text("utf-8")
-        return text.splitlines()[0] if text.strip() else _empty(source)
-    except (OSError, UnicodeDecodeError, XiaobaiError) as error:
-        told = (
-            error if isinstance(error, XiaobaiError) else InvalidInput(f"{source} cannot be read", field="passphrase")
-        )
-        fail(told, as_json=as_json or context.ensure_object(Invocation).json)
-
-
-def _empty(source: str) -> str:
-    raise InvalidInput(f"{source} holds no passphrase", field="passphrase")
+        text = line_of_stdin() if source == STDIN else Path(source).expanduser().read_text("utf-8-sig")
+    except (OSError, RuntimeError, UnicodeDecodeError):  # the last one's text would repeat the passphrase
+        raise InvalidInput(f"{source} cannot be read", field="passphrase") from None
+    if not text.strip():
+        raise InvalidInput(f"{source} holds no passphrase", field="passphrase")
+    return text.splitlines()[0]
 
 
 def _show_exported(result: dict[str, Any]) -> None:

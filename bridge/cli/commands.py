@@ -26,10 +26,11 @@ from bridge.cli import (
     serve,
     watermarks,
 )
-from bridge.cli.running import Invocation
+from bridge.cli.running import Commands, Invocation
 
 app = typer.Typer(
     name="xiaobai-memory",
+    cls=Commands,
     help="The long-term memory of a desktop AI: a Markdown file you own, an event log, your own Supabase.",
     no_args_is_help=True,
     add_completion=False,

@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.cli.events import Json, app, parsed
-from bridge.cli.running import JsonFlag, call, run
+from bridge.cli.events import Json, app
+from bridge.cli.running import JsonFlag, call, json_argument, run
 from bridge.methods.door import Door, OpenDoor
 from bridge.methods.registry import TABLE
 from bridge.methods.table import Context, Notify, nobody
@@ -46,14 +46,14 @@ def take(
 @session_meta.command("upsert")
 def upsert(context: typer.Context, meta: Json, *, json: JsonFlag = False) -> None:
     """Say something of a session: '{"session_id", "title", "tags", …}'. The same again records nothing new."""
-    value = parsed(context, meta, "meta", as_json=json)
+    value = json_argument(meta, name="meta")
     call(context, "sessionMeta/upsert", {"meta": value}, _show_session, as_json=json, role=Role.HELPER)
 
 
 @session_meta.command("list")
 def listed(context: typer.Context, query: Json = "{}", *, json: JsonFlag = False) -> None:
     """Sessions, newest first: '{"project_id", "days", "limit"}'."""
-    value = parsed(context, query, "filter", as_json=json)
+    value = json_argument(query, name="filter")
     call(context, "sessionMeta/list", value, _show_sessions, as_json=json)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from bridge.cli.running import Invocation, JsonFlag, call, fail, json_argument, run
+from bridge.cli.running import Invocation, JsonFlag, call, json_argument, run
 from sync.app import App, Role
 from sync.errors import InvalidInput
 from sync.log.envelope import to_json
@@ -25,21 +25,21 @@ Json = Annotated[str, typer.Argument(help="JSON; - reads standard input.")]
 @app.command("append")
 def append(context: typer.Context, event: Json, *, json: JsonFlag = False) -> None:
     """Record one event. The same event_id again records nothing new."""
-    value = parsed(context, event, "event", as_json=json)
+    value = json_argument(event, name="event")
     call(context, "events/append", {"event": value}, _show_recorded, as_json=json, role=Role.HELPER)
 
 
 @app.command("append-batch")
 def append_batch(context: typer.Context, events: Json, *, json: JsonFlag = False) -> None:
     """Record all events of a JSON array, or none."""
-    value = parsed(context, events, "events", as_json=json)
+    value = json_argument(events, name="events")
     call(context, "events/appendBatch", {"events": value}, _show_recorded, as_json=json, role=Role.HELPER)
 
 
 @app.command("read")
 def read(context: typer.Context, query: Json = "{}", *, json: JsonFlag = False) -> None:
     """Events after a position, oldest first: '{"project_id", "since_ts", "after", "types", "limit"}'."""
-    call(context, "events/read", _filter(context, query, as_json=json), _show_events, as_json=json)
+    call(context, "events/read", _filter(query), _show_events, as_json=json)
 
 
 @app.command("tail")
@@ -51,7 +51,7 @@ def tail(
     json: JsonFlag = False,
 ) -> None:
     """The newest events: '{"project_id", "limit"}'."""
-    value = _filter(context, query, as_json=json)
+    value = _filter(query)
     if not follow:
         call(context, "events/tail", value, _show_events, as_json=json)
         return
@@ -78,20 +78,11 @@ def verify(context: typer.Context, *, json: JsonFlag = False) -> None:
     raise SystemExit(0 if result["ok"] else 1)
 
 
-def _filter(context: typer.Context, text: str, *, as_json: bool) -> dict[str, Any]:
-    value = parsed(context, text, "filter", as_json=as_json)
+def _filter(text: str) -> dict[str, Any]:
+    value = json_argument(text, name="filter")
     if not isinstance(value, dict):
-        error = InvalidInput("a filter is a JSON object", field="filter")
-        fail(error, as_json=as_json or context.ensure_object(Invocation).json)
+        raise InvalidInput("a filter is a JSON object", field="filter")
     return value
-
-
-def parsed(context: typer.Context, text: str, name: str, *, as_json: bool) -> Any:
-    """A JSON argument; where it is none, the command ends with what is wrong."""
-    try:
-        return json_argument(text, name=name)
-    except InvalidInput as error:
-        fail(error, as_json=as_json or context.ensure_object(Invocation).json)
 
 
 def _show_recorded(result: dict[str, Any]) -> None:

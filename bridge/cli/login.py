@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import typer
 
-from bridge.cli.running import STDIN, Invocation, JsonFlag, call, fail, run
+from bridge.cli.running import STDIN, Invocation, JsonFlag, call, fail, line_of_stdin, run
 from bridge.methods.door import Door, OpenDoor
 from bridge.methods.failures import lines_for_people
 from bridge.methods.registry import TABLE
@@ -47,7 +47,7 @@ def login(
         params = {**contact, "password": _password(), "accept": accept}
         call(context, "auth/password", params, _show_account, as_json=json)
     elif code is not None:
-        params = {**contact, "code": sys.stdin.readline(), "accept": accept}
+        params = {**contact, "code": line_of_stdin(), "accept": accept}
         call(context, "auth/verify", params, _show_account, as_json=json)
     elif not sys.stdin.isatty():
         call(context, "auth/start", contact, _show_sent, as_json=json)
@@ -114,7 +114,7 @@ def _password() -> str:
     """From a person at a terminal, else one line of standard input."""
     if sys.stdin.isatty():
         return str(typer.prompt("Password", hide_input=True, err=True))
-    return sys.stdin.readline().rstrip("\r\n")
+    return line_of_stdin()
 
 
 def _show_sent(result: dict[str, Any]) -> None:

@@ -1,10 +1,17 @@
-"""The console script. `serve` alone takes the short way: what the command line imports would delay its answer."""
+"""The console script. `serve` alone takes the short way: what the command line imports would delay its answer.
 
+Pipes and files carry UTF-8, whatever the locale says (cp936 on a Chinese Windows): what is piped comes from programs,
+and is kept for years. A terminal keeps its own encoding and shows `?` for what that does not have, so that no command
+fails after it has recorded something.
+"""
+
+import io
 import sys
 
 
 def main() -> None:
     """`xiaobai-memory …`"""
+    speak_utf8()
     if sys.argv[1:] == ["serve"]:
         from bridge.serving import main as serve  # noqa: PLC0415 - only this way needs it
 
@@ -12,6 +19,15 @@ def main() -> None:
     from bridge.cli.commands import app  # noqa: PLC0415
 
     app()
+
+
+def speak_utf8() -> None:
+    """Before anything is read or written. What is read may begin with a byte order mark, and has to be UTF-8."""
+    if isinstance(sys.stdin, io.TextIOWrapper) and not sys.stdin.isatty():
+        sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict")
+    for told in (sys.stdout, sys.stderr):
+        if isinstance(told, io.TextIOWrapper):
+            told.reconfigure(encoding=told.encoding if told.isatty() else "utf-8", errors="replace")
 
 
 if __name__ == "__main__":

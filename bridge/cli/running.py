@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, NoReturn, TypeVar
 
 import msgspec
 import typer
+from typer.core import TyperGroup
 
 from bridge.methods.door import Door, OpenDoor
 from bridge.methods.failures import exit_code, failure_of, lines_for_people
@@ -26,15 +27,31 @@ T = TypeVar("T")
 
 STDIN: Final = "-"  # as an argument: read it from standard input
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
-
 
 @dataclass
 class Invocation:
-    """What stood before the verb."""
+    """What stood before the verb; `json` may stand behind it too."""
 
     json: bool = False
     flags: dict[str, Any] = field(default_factory=dict)
+
+
+def _heard(context: typer.Context, value: bool) -> bool:
+    context.ensure_object(Invocation).json |= value
+    return value
+
+
+JsonFlag = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.", callback=_heard)]
+
+
+class Commands(TyperGroup):
+    """All commands: an error that one raises before or after its work is told as those of the work are."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except XiaobaiError as error:
+            fail(error, as_json=ctx.ensure_object(Invocation).json)
 
 
 def call(
@@ -92,8 +109,13 @@ def print_json(value: object) -> None:
 
 
 def text_argument(value: str) -> str:
-    """An argument, or standard input for `-`."""
-    return sys.stdin.read() if value == STDIN else value
+    """An argument, or standard input for `-`. Raises InvalidInput."""
+    return _read(sys.stdin.read) if value == STDIN else value
+
+
+def line_of_stdin() -> str:
+    """One line of standard input, without its end. Raises InvalidInput."""
+    return _read(sys.stdin.readline).rstrip("\r\n")
 
 
 def folder_option(value: str | None) -> str | None:
@@ -113,6 +135,13 @@ def json_argument(value: str, *, name: str) -> Any:
         return msgspec.json.decode(text_argument(value))
     except msgspec.DecodeError as error:
         raise InvalidInput(f"{name} is not valid JSON: {error}", field=name) from error
+
+
+def _read(read: Callable[[], str]) -> str:
+    try:
+        return read()
+    except UnicodeDecodeError:  # whose text would repeat what was said
+        raise InvalidInput("standard input is not text in UTF-8", field="stdin", hint="Write it as UTF-8.") from None
 
 
 async def _opened(invocation: Invocation, work: Callable[[App], Awaitable[T]], role: Role) -> T:

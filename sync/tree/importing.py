@@ -14,6 +14,7 @@ Decisions
 import asyncio
 import hashlib
 import json
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -164,6 +165,7 @@ def _next_lines(file: BinaryIO) -> list[bytes]:
 
 def _decoded(lines: Sequence[tuple[int, bytes]], imported: Imported) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in lines:
+        line = line.removeprefix(BOM_UTF8) if number == 1 else line  # noqa: PLW2901 - which editors on Windows write
         if not line.strip():
             continue
         try:

@@ -64,6 +64,17 @@ def test_a_memory_moves_to_another_machine_in_one_sealed_file(home: Home, tmp_pa
     assert there.json("import", str(path), "--passphrase-file", str(secret))["recorded"] == 0
 
 
+def test_a_passphrase_is_what_is_typed_whatever_mark_its_file_begins_with(home: Home, tmp_path: Path) -> None:
+    path, secret = tmp_path / "all.xbm", tmp_path / "passphrase"
+    secret.write_text("correct horse\n", "utf-8-sig")
+    home.run("export", str(path), "--passphrase-file", str(secret))
+    assert home.json("import", str(path), "--passphrase-file", "-", stdin="correct horse\n")["refused"] == 0
+
+    secret.write_bytes("口令".encode("gbk"))
+    refused = home.run("import", str(path), "--passphrase-file", str(secret), check=False)
+    assert (refused.returncode, "cannot be read" in refused.stderr) == (2, True)
+
+
 def test_another_memory_file_and_daily_pages_come_in_beside_a_running_sidecar(home: Home, tmp_path: Path) -> None:
     memory, pages = tmp_path / "theirs.md", tmp_path / "pages"
     memory.write_text(MEMORY, "utf-8")

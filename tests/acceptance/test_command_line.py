@@ -2,8 +2,10 @@
 
 import base64
 import json
+import os
 import secrets
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,15 @@ def events(count: int) -> list[dict[str, Any]]:
         {**STARTED, "event_id": f"evt_20260202_{number:06}", "type": kind, "payload": payload}
         for number, (kind, payload) in enumerate((KINDS * count)[:count], start=2)
     ]
+
+
+def abroad(home: Home, *arguments: str, stdin: bytes = b"", stdout: int = subprocess.PIPE) -> Any:
+    """A command where the locale's encoding is that of a Chinese Windows."""
+    environment = {**home.environment, "PYTHONIOENCODING": "cp936"}
+    command = [*COMMAND, "--json", *arguments]
+    return subprocess.run(
+        command, env=environment, cwd=REPOSITORY, input=stdin, stdout=stdout, stderr=subprocess.PIPE, check=False
+    )
 
 
 def text(value: object) -> str:
@@ -178,6 +189,28 @@ class TestForm:
             printed = home.run(*arguments).stdout
             assert isinstance(json.loads(printed), dict)
             assert printed.count("\n") == 1
+
+    def test_pipes_carry_utf_8_whatever_the_locale_says(self, home: Home) -> None:
+        said = {"type": "x", "payload": {"content": "小白记忆😀"}}
+        for given in (text(said).encode(), b"\xef\xbb\xbf" + text(said).encode()):
+            assert abroad(home, "events", "append", "-", stdin=given).returncode == 0
+        shown = abroad(home, "events", "read").stdout.decode()
+        assert [event["payload"] for event in json.loads(shown)["events"]] == [said["payload"]] * 2
+
+        refused = abroad(home, "events", "append", "-", stdin=text(said).encode("gbk", "ignore"))
+        assert (refused.returncode, refused.stdout) == (2, b"")
+        assert json.loads(refused.stderr)["error"]["message"] == "standard input is not text in UTF-8"
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="there is no terminal to open")
+    def test_what_a_terminal_cannot_show_fails_no_command(self, home: Home) -> None:
+        screen, terminal = os.openpty()
+        try:
+            said = text({"type": "x", "payload": {"content": "记忆😀"}})
+            assert abroad(home, "events", "append", said, stdout=terminal).returncode == 0
+            assert "记忆?".encode("cp936") in os.read(screen, 65_536)
+        finally:
+            os.close(screen)
+            os.close(terminal)
 
     def test_an_error_is_one_json_object_on_stderr_with_a_hint(self, home: Home) -> None:
         failed = home.run("--json", "sync", check=False)

@@ -250,6 +250,17 @@ class TestImport:
             (file,) = await importer.take([path])
             assert (file.recorded, file.known) == (0, 1)
 
+    async def test_a_byte_order_mark_belongs_to_no_line(self, tmp_path: Path) -> None:
+        path, line = tmp_path / "events.jsonl", json.dumps({"type": "x", "payload": {"a": 1}})
+        async with open_device(tmp_path / "device", new_server(), inline=True) as device:
+            importer = Importer(device.log, device.intake, data_dir=tmp_path)
+            counts = []
+            for encoding in ("utf-8-sig", "utf-8"):
+                path.write_text(line, encoding)
+                (file,) = await importer.take([path])
+                counts.append((file.recorded, file.known, file.refused))
+            assert counts == [(1, 0, 0), (0, 1, 0)]
+
     @pytest.mark.parametrize("cut", [1, 30])
     async def test_a_line_that_cannot_be_taken_is_told_and_stops_no_other(self, tmp_path: Path, cut: int) -> None:
         lines: list[Callable[[], str]] = [
