@@ -21,6 +21,8 @@ from typing import Final, Protocol
 COUNTER_LIMIT: Final = 0xFFFF  # four hex digits; a burst beyond it borrows the next millisecond
 HLC: Final = re.compile("[0-9a-f]{12}-[0-9a-f]{4}")  # as the server checks it: any other spelling would sort wrongly
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+FIRST: Final = datetime.min.replace(tzinfo=UTC)  # moment of the calendar
+LAST: Final = datetime.max.replace(tzinfo=UTC)  # likewise
 DRIFT_LIMIT: Final = timedelta(hours=24)  # how far ahead of the server's time a clock may order its events
 
 
@@ -80,6 +82,14 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
 def milliseconds(instant: datetime) -> int:
     """Unix milliseconds of an aware datetime, cut as `timestamp` cuts them; a float would lose some."""
     return (instant - EPOCH) // timedelta(milliseconds=1)
+
+
+def moment(unix_ms: int) -> datetime:
+    """Unix milliseconds as a time in UTC; the calendar's first or last one where another program's clock was beyond."""
+    try:
+        return EPOCH + timedelta(milliseconds=unix_ms)
+    except OverflowError:
+        return FIRST if unix_ms < 0 else LAST
 
 
 def timestamp(instant: datetime) -> str:

@@ -1,9 +1,8 @@
 """The files of the event store and its sessions, as JSON."""
 
-from datetime import timedelta
 from typing import Any
 
-from sync.clock import EPOCH, timestamp
+from sync.clock import moment, timestamp
 from sync.log.ending import Upserted
 from sync.log.sessions import Session, to_json
 from sync.published.event_files import EventFilesJson, ImportedJson, RebuiltJson, SessionMetaJson, SessionsJson
@@ -52,5 +51,5 @@ def sessions(values: list[Session]) -> SessionsJson:
 
 
 def _listed(value: Session) -> dict[str, Any]:
-    last_at = timestamp(EPOCH + timedelta(milliseconds=value.span.last_ms))
+    last_at = timestamp(moment(value.span.last_ms))
     return {**to_json(value), "events": value.span.events, "last_at": last_at}

@@ -1,10 +1,9 @@
 """The insights as JSON."""
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
 from typing import Literal, cast
 
-from sync.clock import EPOCH, timestamp
+from sync.clock import moment, timestamp
 from sync.insights import paper
 from sync.insights.report import Report
 from sync.insights.views import Judged, Next, Profile, Step
@@ -66,7 +65,7 @@ def _instinct(value: Judged) -> InstinctJson:
         "status": cast("Literal['promoted', 'candidate', 'retired']", value.status),
         "confidence": value.confidence,
         "count": value.count,
-        "lastAt": timestamp(EPOCH + timedelta(milliseconds=value.last_at_ms)),
+        "lastAt": timestamp(moment(value.last_at_ms)),
         "evidence": list(reversed(value.speak_for)),
         "against": list(reversed(value.speak_against)),
     }

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date
 from hashlib import sha256
 from typing import Any, Final, TypeGuard, TypeVar
 
@@ -272,7 +272,10 @@ def _is_day(value: object) -> TypeGuard[str]:
 
 
 def _checked_time(text: str) -> str:
-    instant(check_name(text, field="ts", limit=TIME_LENGTH))
+    try:
+        instant(check_name(text, field="ts", limit=TIME_LENGTH)).astimezone(UTC)
+    except OverflowError as error:  # 0001-01-01T00:00:00+08:00: what .NET has for no time at all
+        raise InvalidInput("ts is out of the calendar in UTC", field="ts") from error
     return text
 
 

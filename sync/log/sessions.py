@@ -9,10 +9,9 @@ Decisions
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any, Final
 
-from sync.clock import EPOCH, timestamp
+from sync.clock import moment, timestamp
 from sync.log.model import Draft, Event, Origin
 from sync.log.payloads import ENDED, SESSION_META, STARTED
 from sync.redaction import Redactor
@@ -110,7 +109,7 @@ def end_of(session: Session, reason: str, redactor: Redactor) -> Draft:
         project_path=path,
         session_id=span.session_id,
         event_id=end_id(span),
-        ts=timestamp(EPOCH + timedelta(milliseconds=span.last_ms)),
+        ts=timestamp(moment(span.last_ms)),
         origin=Origin.TOOL,
     )
 

@@ -30,14 +30,16 @@ def events_of(data: bytes, modified: float) -> list[dict[str, Any]]:
 
     `modified`: when the file was last written, in seconds since 1970, for sessions that say no time.
     """
-    try:
-        value = json.loads(data)
-    except ValueError:
-        return []
-    found = value if isinstance(value, list) else value.get("sessions", [value]) if isinstance(value, dict) else []
-    sessions = [item for item in found if isinstance(item, dict) and item] if isinstance(found, list) else []
     last = timestamp(datetime.fromtimestamp(modified, UTC))
-    return [event for session in sessions for event in _both(session, last)]
+    try:
+        return [event for session in _sessions(json.loads(data)) for event in _both(session, last)]
+    except (ValueError, RecursionError):  # the latter where it is nested without end
+        return []
+
+
+def _sessions(value: Any) -> list[dict[str, Any]]:
+    found = value if isinstance(value, list) else value.get("sessions", [value]) if isinstance(value, dict) else []
+    return [item for item in found if isinstance(item, dict) and item] if isinstance(found, list) else []
 
 
 def _both(session: Mapping[str, Any], last: str) -> Iterator[dict[str, Any]]:
@@ -83,10 +85,17 @@ def _time(session: Mapping[str, Any], names: tuple[str, ...]) -> str | None:
         value = session.get(name)
         try:
             if isinstance(value, str):
-                text = value if value[-1:] == "Z" or "+" in value[10:] else f"{value}+00:00"
-                return timestamp(instant(text))
+                return timestamp(_instant(value))
             if isinstance(value, int | float) and not isinstance(value, bool):
                 return timestamp(datetime.fromtimestamp(value / 1000 if value > 1e11 else value, UTC))
         except (InvalidInput, ValueError, OverflowError, OSError):
             continue
     return None
+
+
+def _instant(text: str) -> datetime:
+    """Raises InvalidInput."""
+    try:
+        return instant(text)
+    except InvalidInput:
+        return instant(f"{text}+00:00")

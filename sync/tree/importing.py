@@ -14,6 +14,7 @@ Decisions
 import asyncio
 import hashlib
 import json
+import logging
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,6 +37,8 @@ AT_ONCE: Final = 500  # lines in one transaction
 LONGEST_LINE: Final = 4 * 1024 * 1024  # bytes; no event is as long
 MOST_REFUSED: Final = 20  # refusals of one file that are told; the count tells the rest
 TAKEN: Final = "taken-in.json"  # hashes of what an earlier installation left and we have read
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +92,22 @@ class Importer:
         taken = await asyncio.to_thread(self._already)
         for folder in folders:
             for path in await asyncio.to_thread(_left, folder):
-                data = await asyncio.to_thread(_bytes, path)
-                mark = hashlib.sha256(data).hexdigest()
-                if mark in taken:
-                    continue
-                imported = Imported(path)
-                await self._record(list(enumerate(events_of(data, path.stat().st_mtime), 1)), imported)
-                recorded += imported.recorded
-                taken.add(mark)
-                await asyncio.to_thread(self._note, taken)
+                try:
+                    recorded += await self._take_left(path, taken)
+                except (StorageError, OSError) as error:  # the next ones may be sound
+                    log.warning("%s of an earlier installation cannot be read: %s", path.name, type(error).__name__)
         return recorded
+
+    async def _take_left(self, path: Path, taken: set[str]) -> int:
+        data = await asyncio.to_thread(_bytes, path)
+        mark = hashlib.sha256(data).hexdigest()
+        if mark in taken:
+            return 0
+        imported = Imported(path)
+        await self._record(list(enumerate(events_of(data, path.stat().st_mtime), 1)), imported)
+        taken.add(mark)
+        await asyncio.to_thread(self._note, taken)
+        return imported.recorded
 
     async def _take_file(self, path: Path, imported: Imported) -> AsyncIterator[int]:
         """Import one file; yields how many bytes of it were read, after each batch."""

@@ -18,13 +18,14 @@ from typing import Any, Final
 
 import msgspec
 
-from sync.clock import EPOCH, milliseconds
+from sync.clock import milliseconds, moment
 from sync.log.envelope import event_ms
 from sync.log.model import Event
 
 BLOCK: Final = 64 * 1024  # bytes; the index names the first line that begins in each
 PLAIN: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9_-])?")
-LAST_MONTH: Final = "9999-12"  # whatever comes later stands there too
+FIRST_MONTH: Final = "0001-01"  # whatever was earlier by UTC stands there too: a clock of another program
+LAST_MONTH: Final = "9999-12"  # and there whatever comes later
 LONGEST_HINT: Final = 40  # characters of an unplain id that are kept, for people
 
 _RESERVED: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)")  # on Windows, with any extension
@@ -49,7 +50,8 @@ class FileKey:
         first = datetime(int(self.month[:4]), int(self.month[5:]), 1, tzinfo=UTC)
         if self.month == LAST_MONTH:
             return milliseconds(first), 2**63 - 1
-        return milliseconds(first), milliseconds((first + timedelta(days=31)).replace(day=1))
+        past = milliseconds((first + timedelta(days=31)).replace(day=1))
+        return -(2**63) if self.month == FIRST_MONTH else milliseconds(first), past
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +77,7 @@ def is_month(name: str) -> bool:
 
 
 def month_of(at_ms: int) -> str:
-    try:
-        return f"{EPOCH + timedelta(milliseconds=at_ms):%Y-%m}".zfill(7)
-    except OverflowError:  # another program's clock
-        return LAST_MONTH
+    return f"{moment(at_ms):%Y-%m}".zfill(7)
 
 
 def key_of(event: Event) -> FileKey:

@@ -4,14 +4,18 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sync.contract import event_files
 from sync.errors import InvalidInput
+from sync.files import MOST_BYTES
 from sync.log.ending import LOOK_EVERY, Sessions
+from sync.log.envelope import instant
 from sync.log.model import Query
 from sync.tree.importing import Importer
 from sync.tree.tree import Tree
@@ -142,6 +146,15 @@ class TestEnding:
 
         in_virtual_time(main())
 
+    @pytest.mark.parametrize("ts", ["0001-01-01T00:00:00+08:00", "9999-12-31T23:59:59-08:00"])
+    async def test_one_out_of_the_calendar_ends_and_is_listed_too(self, tmp_path: Path, ts: str) -> None:
+        async with open_device(tmp_path, new_server(), inline=True) as device:
+            sessions = sessions_of(device)
+            await device.log.record([replace(device.intake.draft(said("session_started")), ts=ts)])
+            assert await sessions.end({"s1"}, "cut_off") == ["s1"]
+            (listed,) = event_files.sessions(await sessions.listed({}))["sessions"]
+            assert listed["ended_at"] == listed["last_at"] == (await device.events())[-1].ts
+
     async def test_another_device_s_session_is_its_own(self, tmp_path: Path) -> None:
         async with open_device(tmp_path, new_server(), inline=True) as device:
             await record(device, said("session_started"))
@@ -195,6 +208,24 @@ class TestAnEarlierInstallation:
             assert await again.take_earlier([left]) == 0
             assert len(await device.events()) == 6
             assert (left / "pending_session.json").exists(), "it is not ours to take away"
+
+    async def test_what_cannot_be_read_keeps_nothing_else_back(self, tmp_path: Path) -> None:
+        async with open_device(tmp_path / "device", new_server(), inline=True) as device:
+            left = tmp_path / "memory-data"
+            write(left / "temp" / "b.json", {"session_id": "s1"})
+            (left / "pending_session.json").write_text("[" * 100_000 + "]" * 100_000)
+            (left / "temp" / "a.json").write_bytes(b" " * (MOST_BYTES + 1))
+            importer = Importer(device.log, device.intake, data_dir=tmp_path)
+            assert await importer.take_earlier([left]) == 2
+            assert {event.session_id for event in await device.events()} == {"s1"}
+
+    @pytest.mark.parametrize("zone", ["", "Z", "+08:00", "-05:00", "+0530"])
+    async def test_its_times_are_in_the_zone_they_name_or_in_utc(self, tmp_path: Path, zone: str) -> None:
+        async with open_device(tmp_path / "device", new_server(), inline=True) as device:
+            write(tmp_path / "left" / "pending_session.json", {"id": "s1", "start_time": f"2026-02-02T10:00:00{zone}"})
+            await Importer(device.log, device.intake, data_dir=tmp_path).take_earlier([tmp_path / "left"])
+            begun = (await device.events())[0].ts
+            assert instant(begun) == instant(f"2026-02-02T10:00:00{zone or 'Z'}")
 
     async def test_a_second_account_does_not_find_what_the_first_took(self, tmp_path: Path) -> None:
         write(tmp_path / "memory-data" / "pending_session.json", {"session_id": "s1"})
@@ -272,6 +303,8 @@ class TestImport:
             lambda: json.dumps({"type": "x", "event_id": "evt_1", "payload": {"a": 1}}),
             lambda: json.dumps({"type": "x", "event_id": "evt_1", "payload": {"a": 2}}),
             lambda: json.dumps({"type": "x", "origin": "a liar", "payload": {"b": 1}}),
+            lambda: "[" * 100_000 + "]" * 100_000,
+            lambda: json.dumps({"type": "x", "ts": "0001-01-01T00:00:00+08:00", "payload": {}}),
             lambda: json.dumps({"type": "x", "payload": {"c": 1}})[:-cut],
         ]
         path = tmp_path / "events.jsonl"
@@ -279,8 +312,8 @@ class TestImport:
         async with open_device(tmp_path / "device", new_server(), inline=True) as device:
             importer = Importer(device.log, device.intake, data_dir=tmp_path)
             (file,) = await importer.take([path])
-            assert (file.recorded, file.known, file.refused) == (3, 0, 4)
-            assert [refused.line for refused in file.refusals] == [2, 4, 7, 9]
+            assert (file.recorded, file.known, file.refused) == (3, 0, 6)
+            assert [refused.line for refused in file.refusals] == [2, 4, 7, 9, 10, 11]
             events = await device.events()
             assert [event.payload for event in events] == [{"text": "打给 [手机号]"}, {"a": 1}, {"b": 1}]
             assert {event.origin for event in events} == {"imported"}

@@ -4,6 +4,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -361,3 +362,19 @@ async def test_a_month_is_that_of_the_event_s_own_time_in_utc(device: Device, ro
     assert list(lines_of(root)) == [name]
     assert (await tree.rebuild()).written == 0
     assert list(lines_of(root)) == [name]
+
+
+@pytest.mark.parametrize(
+    ("ts", "month"), [("0001-01-01T00:00:00+08:00", "0001-01"), ("9999-12-31T23:59:59-08:00", "9999-12")]
+)
+async def test_what_is_out_of_the_calendar_already_stands_at_its_end(
+    device: Device, root: Path, ts: str, month: str
+) -> None:
+    await device.log.record([replace(device.intake.draft(said("x")), ts=ts)])
+    tree = Tree(root, device.log, clock=device.clock)
+    await tree.catch_up()
+    name = f"events/{month}/{FileKey(month, 'proj_a').stem}.jsonl"
+    followed = lines_of(root)
+    assert (list(followed), followed[name].count(b"\n")) == ([name], 1)
+    assert (await tree.rebuild()).written == 0
+    assert lines_of(root) == followed

@@ -19,6 +19,7 @@ from sync.clock import (
     hlcs_in_order,
     merge_hlc,
     milliseconds,
+    moment,
     new_event_id,
     next_hlc,
     timestamp,
@@ -115,6 +116,12 @@ def test_no_millisecond_is_lost_to_rounding(wall: int) -> None:
 
 def test_a_timestamp_is_utc_with_milliseconds_and_z() -> None:
     assert timestamp(datetime(2026, 2, 2, 18, 0, 0, 1500, CHINA)) == "2026-02-02T10:00:00.001Z"
+
+
+def test_a_moment_beyond_the_calendar_is_its_first_or_its_last() -> None:
+    assert timestamp(moment(1_500)) == "1970-01-01T00:00:01.500Z"
+    assert timestamp(moment(-(2**63))) == "0001-01-01T00:00:00.000Z"
+    assert timestamp(moment(2**63 - 1)) == "9999-12-31T23:59:59.999Z"
 
 
 @pytest.mark.parametrize(("hours", "minutes"), [(8, 480), (-3.5, -210), (5.75, 345), (0, 0)])

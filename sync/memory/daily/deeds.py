@@ -334,5 +334,5 @@ def _moment_of(event: Event, clock: Clock) -> datetime:
     """When an event was, on the clock of the person."""
     try:
         return datetime.fromisoformat(event.ts).astimezone(clock.now().tzinfo)
-    except ValueError:
+    except (ValueError, OverflowError):
         return clock.now()
