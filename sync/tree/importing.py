@@ -2,8 +2,9 @@
 
 Decisions
     Every line comes in through the same door as an event of another program: checked, redacted, bounded. What another
-    installation says about its device, its replica and its order is its own and is not believed. An id that the door
-    would refuse comes in as its digest: the line is no less an event for it.
+    installation says about its device, its replica and its order is its own and is not believed; the day on which an
+    event was is, so that it is the same day wherever it is filed. An id that the door would refuse comes in as its
+    digest: the line is no less an event for it.
     A line without an id gets one from its bytes, so that the same file imported twice records nothing new.
     A line that cannot be taken is told with its number and does not stop the others. What a person decided about the
     devices of another account (`device_…`) stays there.
