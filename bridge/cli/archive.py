@@ -1,13 +1,12 @@
 """`export` and `import`: everything as one file, and back; conversations of other programs."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bridge.cli.event_files import with_bar
-from bridge.cli.running import STDIN, JsonFlag, line_of_stdin
+from bridge.cli.running import STDIN, JsonFlag, line_of_stdin, path_argument
 from sync.errors import InvalidInput
 
 PassphraseFile = Annotated[
@@ -25,7 +24,7 @@ def export(
 ) -> None:
     """Write everything that is remembered into one file: events, document, versions, settings without secrets."""
     passphrase = _passphrase(passphrase_file, ask=encrypt, twice=True)
-    params = {"path": _absolute(path), "passphrase": passphrase}
+    params = {"path": path_argument(path), "passphrase": passphrase}
     with_bar(context, "archive/export", params, _show_exported, as_json=json)
 
 
@@ -45,12 +44,8 @@ def take(
 ) -> None:
     """Take in what an export or another program wrote. Again, it records nothing new."""
     passphrase = _passphrase(passphrase_file, ask=encrypted, twice=False)
-    params = {"path": _absolute(path), "passphrase": passphrase, "dryRun": dry_run}
+    params = {"path": path_argument(path), "passphrase": passphrase, "dryRun": dry_run}
     with_bar(context, "archive/import", params, _show_taken, as_json=json)
-
-
-def _absolute(path: str) -> str:
-    return os.path.abspath(Path(path).expanduser())  # noqa: PTH100 - as the shell means it
 
 
 def _passphrase(source: str | None, *, ask: bool, twice: bool) -> str | None:

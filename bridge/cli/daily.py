@@ -190,7 +190,10 @@ def config(
         from sync.memory.daily.config import value_of  # noqa: PLC0415 - the room, for this command alone
 
         asked |= {"option": option, "value": value_of(value)}
+    elif option is not None:
+        from sync.memory.daily.config import checked_option  # noqa: PLC0415 - as above
 
+        checked_option(option)
     _ask(context, "daily/config", asked, lambda result: _show_options(result, option), as_json=json)
 
 

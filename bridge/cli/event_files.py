@@ -1,16 +1,14 @@
 """`events files | rebuild-files | import` and `session-meta upsert | list`."""
 
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from bridge.cli.events import Json, app
-from bridge.cli.running import JsonFlag, call, json_argument, run
+from bridge.cli.running import JsonFlag, call, checked, json_argument, path_argument, run
 from bridge.methods.door import Door, OpenDoor
 from bridge.methods.registry import TABLE
 from bridge.methods.table import Context, Notify, nobody
@@ -39,8 +37,8 @@ def take(
     json: JsonFlag = False,
 ) -> None:
     """Record the events of JSONL files, of another installation for example. Again, it records nothing new."""
-    absolute = [os.path.abspath(Path(path).expanduser()) for path in paths]  # noqa: PTH100 - as the shell means it
-    with_bar(context, "events/import", {"paths": absolute}, _show_imported, as_json=json)
+    params = {"paths": [path_argument(path) for path in paths]}
+    with_bar(context, "events/import", params, _show_imported, as_json=json)
 
 
 @session_meta.command("upsert")
@@ -59,6 +57,7 @@ def listed(context: typer.Context, query: Json = "{}", *, json: JsonFlag = False
 
 def with_bar(context: typer.Context, method: str, params: dict[str, Any], show: Any, *, as_json: bool) -> None:
     """Run one method of the table, with its progress drawn for a person at a terminal."""
+    checked(params)
 
     async def working(opened: App) -> Any:
         with _bar() as told:

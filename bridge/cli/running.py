@@ -64,6 +64,7 @@ def call(
     role: Role = Role.GUEST,
 ) -> Any:
     """Run one method and print its result; the result."""
+    checked(params)
 
     async def calling(app: App) -> object:
         return await TABLE.call(method, Context[Door](OpenDoor(app)), params)
@@ -135,6 +136,28 @@ def json_argument(value: str, *, name: str) -> Any:
         return msgspec.json.decode(text_argument(value))
     except msgspec.DecodeError as error:
         raise InvalidInput(f"{name} is not valid JSON: {error}", field=name) from error
+    except RecursionError as error:
+        raise InvalidInput(f"{name} is nested too deep", field=name) from error
+    except UnicodeEncodeError:
+        raise _no_text(name) from None
+
+
+def path_argument(value: str) -> str:
+    """A path as the shell means it. What begins with `~` is for the methods, which know whose home there is not."""
+    return value if value.startswith("~") else os.path.abspath(value)  # noqa: PTH100 - keeps symlinks
+
+
+def checked(params: dict[str, Any]) -> None:
+    """What the shell hands over may be no text. Raises InvalidInput, before anything is done."""
+    for name, value in params.items():
+        try:
+            msgspec.json.encode(value)
+        except UnicodeEncodeError:
+            raise _no_text(name) from None
+
+
+def _no_text(name: str) -> InvalidInput:
+    return InvalidInput(f"{name} is not text in UTF-8", field=name)
 
 
 def _read(read: Callable[[], str]) -> str:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from bridge.cli.running import JsonFlag, call
+from sync.log.model import EVENT_ID_LENGTH
 
 app = typer.Typer(help="How far programs that follow the log have come.", no_args_is_help=True)
 
@@ -26,7 +27,8 @@ def put(
     json: JsonFlag = False,
 ) -> None:
     """Note a place."""
-    given: dict[str, Any] = {"position": int(place)} if place.isascii() and place.isdigit() else {"eventId": place}
+    is_number = place.isascii() and place.isdigit() and len(place) <= EVENT_ID_LENGTH
+    given: dict[str, Any] = {"position": int(place)} if is_number else {"eventId": place}
     call(context, "watermarks/set", {"name": name, **given}, _show, as_json=json)
 
 

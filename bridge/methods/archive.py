@@ -1,13 +1,12 @@
 """`archive/export` and `archive/import`: everything as one file, and back; other programs' conversations."""
 
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
 
 from bridge.methods.door import Door
+from bridge.methods.paths import absolute
 from bridge.methods.table import Context, Method, Params
-from sync.errors import InvalidInput
 from sync.published.archive import ExportedJson, TakenJson
 
 TOKEN: Final = "archive"  # noqa: S105 - of `$/progress`, in events
@@ -40,7 +39,7 @@ async def export(context: Context[Door], params: ArchiveExport) -> ExportedJson:
     settings: dict[str, Any] = app.settings.shown()
     settings["supabase_key"] = None
     document = (await app.document.view()).text
-    path, heard = _absolute(params.path), _heard(context, "export")
+    path, heard = absolute(params.path, "path"), _heard(context, "export")
     return archive.exported(
         await app.archive().export(
             path, document=document, settings=settings, passphrase=params.passphrase, heard=heard
@@ -52,7 +51,7 @@ async def take(context: Context[Door], params: ArchiveImport) -> TakenJson:
     app = await context.app.opened()
     from sync.contract import archive  # noqa: PLC0415 - as above
 
-    path, heard = _absolute(params.path), _heard(context, "import")
+    path, heard = absolute(params.path, "path"), _heard(context, "import")
     taken = await app.archive().take(path, passphrase=params.passphrase, dry_run=params.dry_run, heard=heard)
     if taken.recorded and not params.dry_run and app.is_sidecar:
         await app.settle()  # else the running one writes what is new
@@ -64,16 +63,6 @@ def _heard(context: Context[Door], title: str) -> Any:
         context.progress(TOKEN, {"kind": "report", "title": title, "done": done, "total": total})
 
     return heard
-
-
-def _absolute(text: str) -> Path:
-    try:
-        path = Path(text).expanduser()
-    except RuntimeError as error:
-        raise InvalidInput("a path names a home that is not known here", field="path") from error
-    if not path.is_absolute() or "\0" in text:
-        raise InvalidInput("a path is absolute, or begins with ~", field="path")
-    return path
 
 
 METHODS: Final[list[Method[Door, Any]]] = [

@@ -248,9 +248,12 @@ async def show(context: Context[Door], params: Showing) -> DailyPageJson:
 async def listed(context: Context[Door], params: Listing) -> DailyRecordsJson:
     app = await context.app.opened()
     from sync.contract import daily as contract  # noqa: PLC0415 - as above
+    from sync.memory.daily.model import checked_day  # noqa: PLC0415
 
+    since = None if params.since is None else checked_day(params.since, field="since")
+    until = None if params.until is None else checked_day(params.until, field="until")
     found = await app.daily().listed(
-        project_id(params.project), since=params.since, until=params.until, mark=params.mark, limit=params.limit
+        project_id(params.project), since=since, until=until, mark=params.mark, limit=params.limit
     )
     return {"records": contract.records(found)}
 

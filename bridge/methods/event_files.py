@@ -1,13 +1,13 @@
 """`events/files`, `events/rebuildFiles`, `events/import`, `sessionMeta/*`: the event store's files and sessions."""
 
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import msgspec
 
 from bridge.methods.door import Door
+from bridge.methods.paths import absolute
 from bridge.methods.table import Context, Method, NoParams, Params
-from sync.errors import AlreadyRunning, InvalidInput
+from sync.errors import AlreadyRunning
 from sync.published.event_files import EventFilesJson, ImportedJson, RebuiltJson, SessionMetaJson, SessionsJson
 
 JSONL: Final = "jsonl"  # the watermark of the tree
@@ -63,18 +63,8 @@ async def take(context: Context[Door], params: Import) -> ImportedJson:
     def heard(done: int, total: int) -> None:
         context.progress(IMPORTING, {"kind": "report", "title": "import", "done": done, "total": total})
 
-    paths = [_absolute(path) for path in params.paths]
+    paths = [absolute(path, "paths") for path in params.paths]
     return event_files.imported(await app.events.importer.take(paths, heard))
-
-
-def _absolute(text: str) -> Path:
-    try:
-        path = Path(text).expanduser()
-    except RuntimeError as error:
-        raise InvalidInput("a path names a home that is not known here", field="paths") from error
-    if not path.is_absolute() or "\0" in text:
-        raise InvalidInput("a path is absolute, or begins with ~", field="paths")
-    return path
 
 
 async def upsert(context: Context[Door], params: Upsert) -> SessionMetaJson:

@@ -8,6 +8,7 @@ from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams, Params
 from sync import contract, published
 from sync.errors import InvalidInput
+from sync.log.intake import LARGEST_POSITION
 from sync.log.model import EVENT_ID_LENGTH, Query
 
 if TYPE_CHECKING:  # importing it is what a starting sidecar has not done yet
@@ -38,6 +39,8 @@ async def put(context: Context[Door], params: Set) -> published.WatermarkJson:
     place = params.event_id if params.position is None else params.position
     if place is None or (params.position is not None and params.event_id is not None):
         raise InvalidInput("watermarks/set takes a position or an eventId", field="position")
+    if params.position is not None and params.position > LARGEST_POSITION:
+        raise InvalidInput("position is larger than any in a log", field="position")
     app = await context.app.opened()
     await app.log.set_watermark(params.name, place)
     return await _told(app, params.name)

@@ -190,6 +190,31 @@ class TestForm:
             assert isinstance(json.loads(printed), dict)
             assert printed.count("\n") == 1
 
+    @pytest.mark.parametrize(
+        ("arguments", "field"),
+        [
+            (["daily", "record", "--turns", "xx"], "turns"),
+            (["daily", "record", "--summary", "{bad"], "summary"),
+            (["daily", "list", "--since", "2026-13-01"], "since"),
+            (["daily", "config", "nope.nope"], "nope.nope"),
+            (["events", "append", "-"], "event"),
+            (["update", "\udcff", "答"], "userMessage"),
+            (["events", "append", '{"type": "\udcff"}'], "event"),
+            (["events", "import", "\udcff"], "paths"),
+            (["events", "import", "~nobody-of-this-name/x"], "paths"),
+            (["export", "~nobody-of-this-name/x"], "path"),
+            (["watermarks", "set", "a", "9" * 20], "position"),
+            (["watermarks", "set", "a", "9" * 5_000], "eventId"),
+        ],
+        ids=lambda given: " ".join(given)[:40].encode("ascii", "replace").decode() if isinstance(given, list) else "",
+    )
+    def test_wrong_input_exits_2_and_names_the_field(self, home: Home, arguments: list[str], field: str) -> None:
+        wrong = home.run(*arguments, "--json", stdin="[" * 100_000 + "]" * 100_000, check=False)
+        assert (wrong.returncode, wrong.stdout) == (2, "")
+        error = json.loads(wrong.stderr)["error"]["data"]
+        assert (error["kind"], error["field"]) == ("invalid_input", field)
+        assert error["hint"]
+
     def test_pipes_carry_utf_8_whatever_the_locale_says(self, home: Home) -> None:
         said = {"type": "x", "payload": {"content": "小白记忆😀"}}
         for given in (text(said).encode(), b"\xef\xbb\xbf" + text(said).encode()):

@@ -73,10 +73,8 @@ def read(text: str) -> tuple[Config, dict[str, Any]]:
 
 def changed(raw: Mapping[str, Any], option: str, value: Any) -> dict[str, Any]:
     """The file with one option set; `option` as `recording.auto_save`. InvalidInput where there is none such."""
+    checked_option(option)
     group, _, name = option.partition(".")
-    section = getattr(DEFAULT, group, None)
-    if not isinstance(section, msgspec.Struct) or name not in section.__struct_fields__:
-        raise InvalidInput("there is no such option", field=option[:80], hint=f"Known are: {', '.join(options())}.")
     kept = raw.get(group)
     result = {**raw, group: {**(kept if isinstance(kept, dict) else {}), name: value}}
     try:
@@ -84,6 +82,12 @@ def changed(raw: Mapping[str, Any], option: str, value: Any) -> dict[str, Any]:
     except msgspec.ValidationError as error:
         raise _wrong(str(error)) from None
     return result
+
+
+def checked_option(option: str) -> None:
+    """InvalidInput where there is none such."""
+    if option not in options():
+        raise InvalidInput("there is no such option", field=option[:80], hint=f"Known are: {', '.join(options())}.")
 
 
 def options() -> list[str]:

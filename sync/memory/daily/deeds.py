@@ -226,7 +226,7 @@ class Deeds:
         deed = next((event for event in book.deeds if event.event_id == event_id), None)
         deed = book.last_deed(self._log.device_id) if event_id is None else deed
         if deed is None:
-            raise InvalidInput("there is nothing to undo", field="eventId", hint="`daily log` shows what was done.")
+            raise InvalidInput("there is nothing to undo", field="eventId", hint="`events tail` shows the deeds.")
         record_id = deed.payload.get("record_id")
         after = await self._shelf.without(deed.event_id)
         known = after.records.get(record_id) if isinstance(record_id, str) else None
