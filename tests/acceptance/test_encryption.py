@@ -80,6 +80,6 @@ def test_without_the_extra_it_says_what_to_install_and_touches_nothing(home: Hom
     without = Without(home.folder, **{name: value for name, value in home.settings.items() if name != "DEVICE_ID"})
     with Measured(without) as app:  # an interpreter of its own, which looks for the package anew
         assert app.process.wait(30) == 1
-    assert "xiaobai-memory[encryption]" in (home.folder / "stderr.log").read_text()
+    assert "pip install '.[encryption]'" in (home.folder / "stderr.log").read_text()
     assert home.database.read_bytes() == before
     assert home.json("status")["pending"] == 1
