@@ -1085,6 +1085,11 @@ export interface Methods {
     params: Record<string, never>;
     result: HealthJson;
   };
+  /** Answer last, then leave with exit 0. */
+  'shutdown': {
+    params: Record<string, never>;
+    result: null;
+  };
 }
 
 export type MethodName = keyof Methods;

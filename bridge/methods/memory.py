@@ -14,7 +14,6 @@ from sync.profiles import DEVICE_ID_PATTERN
 PROTOCOL_VERSION: Final = 1
 DEFAULT_WAIT_MS: Final = 150  # how long a message may wait for news from the cloud
 LONGEST_WAIT_MS: Final = 30_000
-CAPABILITIES: Final = ("memory", "sync", "auth", "devices", "events")
 
 
 class Initialize(Params, frozen=True):
@@ -40,6 +39,13 @@ class Update(Params, frozen=True):
     idempotency_key: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
 
 
+def capabilities() -> list[str]:
+    """What may be asked for: the first parts of the names of all methods."""
+    from bridge.methods.registry import TABLE  # noqa: PLC0415 - it is made of this module's rows
+
+    return sorted({room for name in TABLE for room, slash, _ in (name.partition("/"),) if slash})
+
+
 async def initialize(context: Context[Door], params: Initialize) -> published.InitializeJson:
     if params.parent_pid is not None:
         context.watch_parent(params.parent_pid)
@@ -50,7 +56,7 @@ async def initialize(context: Context[Door], params: Initialize) -> published.In
     return {
         "protocolVersion": PROTOCOL_VERSION,
         "serverInfo": {"name": "xiaobai-memory", "version": __version__},
-        "capabilities": list(CAPABILITIES),
+        "capabilities": capabilities(),
         "deviceId": app.log.device_id,
         "account": contract.account(await app.account.state()),
     }

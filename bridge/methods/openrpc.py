@@ -6,21 +6,29 @@ import msgspec
 
 from bridge.methods.door import Door
 from bridge.methods.failures import CODES
-from bridge.methods.table import Method, Table
+from bridge.methods.table import Context, Method, NoParams, Table
 from sync import __version__
 
 OPENRPC_VERSION: Final = "1.3.2"
 
 
+async def _leave(context: Context[Door], params: NoParams) -> None:
+    """Only to be described: the connection itself answers it, after all others (`bridge.rpc.dispatch`)."""
+
+
+SHUTDOWN: Final[Method[Door, Any]] = Method("shutdown", NoParams, _leave, "Answer last, then leave with exit 0.")
+
+
 def document(table: Table[Door]) -> dict[str, Any]:
     """Every method with its parameters by name, its result, and the errors any of them may answer."""
-    shapes = [method.params for method in table.values()]
-    results = [_result(method) for method in table.values()]
+    methods = [*table.values(), SHUTDOWN]
+    shapes = [method.params for method in methods]
+    results = [_result(method) for method in methods]
     _, components = msgspec.json.schema_components([*shapes, *results], ref_template="#/components/schemas/{name}")
     return {
         "openrpc": OPENRPC_VERSION,
         "info": {"title": "xiaobai-memory", "version": __version__, "license": {"name": "MIT"}},
-        "methods": [_method(method, components) for method in table.values()],
+        "methods": [_method(method, components) for method in methods],
         "components": {
             "schemas": components,
             "errors": {kind: {"code": code, "message": kind} for kind, code in CODES.items()},

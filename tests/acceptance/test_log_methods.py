@@ -240,9 +240,15 @@ class TestWhatDescribesItself:
         assert "XIAOBAI_SYNC__POLL_SECONDS" in plain.stdout
         assert "do_not_show_me" not in plain.stdout + plain.stderr + json.dumps(shown)
 
+    def test_a_client_is_told_every_room_of_methods(self, home: Home) -> None:
+        with Sidecar(home) as sidecar:
+            told = sidecar.call("initialize")["capabilities"]
+        assert set(told) == {name.partition("/")[0] for name in TABLE if "/" in name}
+        assert {"recall", "daily", "insights", "archive", "retention"} <= set(told)
+
     def test_openrpc_lists_every_method_with_its_parameters(self, home: Home) -> None:
         described = json.loads(home.run("serve", "--openrpc").stdout)
-        assert [method["name"] for method in described["methods"]] == list(TABLE)
+        assert [method["name"] for method in described["methods"]] == [*TABLE, "shutdown"]
         assert all(method["summary"] and method["result"]["schema"] is not None for method in described["methods"])
         tail = next(method for method in described["methods"] if method["name"] == "events/tail")
         assert {"project_id", "limit", "follow"} <= {parameter["name"] for parameter in tail["params"]}
