@@ -26,7 +26,7 @@ from urllib.parse import urlsplit
 from sync.clock import Clock
 from sync.cloud.account import Account
 from sync.cloud.replicator import Replicator
-from sync.cloud.tokens import open_token_store
+from sync.cloud.tokens import FileTokenStore, open_token_store
 from sync.db.migrate import APPLICATION_ID, known
 from sync.document.app_cache import read_content
 from sync.document.memory_file import MemoryFile
@@ -263,7 +263,8 @@ def _tokens(settings: Settings) -> Check:
         store.load()
     except StorageError as error:
         return Check("session store", ok=False, found=error.message, hint=error.hint)
-    place = "a file that only this user can read" if store.warning else "the keychain of the operating system"
+    in_a_file = isinstance(store, FileTokenStore)
+    place = "a file that only this user can read" if in_a_file else "the keychain of the operating system"
     return Check("session store", ok=True, found=place)
 
 

@@ -34,7 +34,7 @@ def resolve(
     *,
     json: JsonFlag = False,
 ) -> None:
-    """Answer the warning suspicious_mass_delete or document_missing."""
+    """Answer the warning suspicious_mass_delete, document_missing or cloud_mass_delete."""
     call(context, "memory/resolve", {"answer": answer}, _show_edited, as_json=json, role=Role.HELPER)
 
 

@@ -9,6 +9,7 @@ from sync.cloud.logins import Session
 from sync.secret_store import FileSecret, KeychainSecret, SecretStore, keychain
 
 SERVICE: Final = "xiaobai-memory"
+NO_KEYCHAIN: Final = "no_keychain: the session is kept in a file that only this user can read"
 
 
 class TokenStore(Protocol):
@@ -39,12 +40,11 @@ class _Kept:
 
 
 class FileTokenStore(_Kept):
-    """A 0600 file in the profile's private folder."""
+    """A 0600 file in the profile's private folder. `chosen`: by a setting, so nobody has to be told."""
 
-    warning: str | None = "no keychain is available; the session is kept in a file that only this user can read"
-
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, chosen: bool = False) -> None:
         super().__init__(FileSecret(path))
+        self.warning: str | None = None if chosen else NO_KEYCHAIN
 
 
 class KeychainTokenStore(_Kept):
@@ -59,7 +59,7 @@ class KeychainTokenStore(_Kept):
 def open_token_store(path: Path, profile: str, *, prefer_file: bool) -> TokenStore:
     """The keychain where there is one, else the file beside the database."""
     found = None if prefer_file else keychain()
-    return FileTokenStore(path) if found is None else KeychainTokenStore(found, profile)
+    return FileTokenStore(path, chosen=prefer_file) if found is None else KeychainTokenStore(found, profile)
 
 
 def _decode(data: bytes) -> Session | None:

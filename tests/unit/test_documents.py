@@ -6,6 +6,10 @@ from typing import Final
 
 import pytest
 
+from bridge.cli.document import resolve
+from sync.cloud.tokens import NO_KEYCHAIN
+from sync.document.memory_file import Notice
+from sync.errors import NotSynced
 from sync.vault.access import INSTALL
 
 REPOSITORY: Final = Path(__file__).parents[2]
@@ -20,3 +24,19 @@ def text_of(name: str) -> str:
 def test_extras_are_installed_from_the_sources_for_the_project_is_on_no_index(told: str) -> None:
     extras = re.findall(r"pip install '([^']*)\[(?:embeddings|encryption)\]'", told)
     assert set(extras) == {"."}
+
+
+def test_every_warning_of_status_is_explained() -> None:
+    explained = set(re.findall(r"(?m)^\| `(\w+)` \|", text_of("README.md").partition("Warnings in `status`:")[2]))
+    words = {NO_KEYCHAIN.partition(":")[0], *Notice}
+    words |= {"documents_parked", "storage_read_only", "encryption_waits", "database_salvaged"}
+    assert words <= explained
+
+
+def test_a_way_out_that_needs_a_word_is_named_with_it() -> None:
+    assert "--even-unsent" in NotSynced.default_hint
+    assert Notice.CLOUD_MASS_DELETE in (resolve.__doc__ or "")
+    for name in READMES:
+        assert "--even-unsent" in text_of(name)
+        assert "{{ .Token }}" in text_of(name)  # without it a project sends links by e-mail, and no codes
+    assert all(word in text_of("README.md") for word in ("allowLoss", "--accept", "evenUnsent"))

@@ -11,7 +11,7 @@ import pytest
 from keyring.errors import KeyringLocked, PasswordDeleteError
 
 from sync.cloud.logins import Session
-from sync.cloud.tokens import SERVICE, FileTokenStore, KeychainTokenStore, TokenStore, open_token_store
+from sync.cloud.tokens import NO_KEYCHAIN, SERVICE, FileTokenStore, KeychainTokenStore, TokenStore, open_token_store
 from sync.errors import StorageError
 
 SESSION = Session("user-1", "person@example.com", "access-token-text", "refresh-token-text", 1_770_000_000.5)
@@ -96,9 +96,13 @@ def test_without_a_keychain_a_private_file_is_used_and_a_person_is_told(
     path = tmp_path / "session.json"
     store = open_token_store(path, "profile-1", prefer_file=False)
     assert isinstance(store, FileTokenStore)
-    assert store.warning
+    assert store.warning == NO_KEYCHAIN
     store.save(SESSION)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_nobody_is_warned_of_the_file_he_has_chosen(tmp_path: Path, keychain: Keychain) -> None:
+    assert open_token_store(tmp_path / "session.json", "profile-1", prefer_file=True).warning is None
 
 
 NOT_UTF8 = b'{"user_id": "\xff"}'
