@@ -45,7 +45,10 @@ class Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 
 class Tail(Read, frozen=True):
-    """`follow`: go on telling new events of this filter as `events/appended`, until `events/unfollow`."""
+    """`follow`: go on telling new events of this filter as `events/appended`.
+
+    Until `events/unfollow`, or another account comes in (`auth/changed`): then tail again.
+    """
 
     follow: bool = False
 

@@ -15,7 +15,9 @@ from bridge.rpc.job import Batch
 from bridge.rpc.wire import HIGH_WATER, Wire
 from sync.errors import place_of
 
-BATCH_ANSWER_LIMIT: Final = 16 * 1024 * 1024  # bytes of one answer array; our clients do not accept more in one frame
+BATCH_ANSWER_LIMIT: Final = (
+    16 * 1024 * 1024
+)  # bytes of one answer array: it is held here until its last answer is there
 
 _log: Final = logging.getLogger("xiaobai.rpc")
 

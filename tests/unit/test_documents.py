@@ -1,6 +1,7 @@
 """What the documents tell a reader to do can be done, and what they say of the code is so."""
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Final
 
@@ -40,3 +41,10 @@ def test_a_way_out_that_needs_a_word_is_named_with_it() -> None:
         assert "--even-unsent" in text_of(name)
         assert "{{ .Token }}" in text_of(name)  # without it a project sends links by e-mail, and no codes
     assert all(word in text_of("README.md") for word in ("allowLoss", "--accept", "evenUnsent"))
+
+
+def test_the_arrows_of_the_readme_are_those_that_the_linter_holds() -> None:
+    contracts = tomllib.loads(text_of("pyproject.toml"))["tool"]["importlinter"]["contracts"]
+    (layers,) = (contract["layers"] for contract in contracts if contract["type"] == "layers")
+    drawn = text_of("README.md").partition("and a linter holds the arrows:")[2].split("```")[1]
+    assert drawn.split() == " → ".join(layers).split()
