@@ -9,7 +9,7 @@ import pytest
 
 from bridge.cli.document import resolve
 from sync.cloud.tokens import NO_KEYCHAIN
-from sync.document.memory_file import Notice
+from sync.document.remarks import Notice
 from sync.errors import NotSynced
 from sync.vault.access import INSTALL
 
