@@ -22,7 +22,7 @@ class Index:
 
     projects: dict[str, str | None] = field(default_factory=dict)
     sessions: dict[str, set[str]] = field(default_factory=dict)
-    tags: dict[str, list[str]] = field(default_factory=dict)
+    tags: dict[str, dict[str, None]] = field(default_factory=dict)  # in order, and each found at once
 
     def note(self, events: Iterable[Event]) -> bool:
         """Take in events, in log order; whether they said anything new."""
@@ -30,9 +30,9 @@ class Index:
         return any(found)
 
     def note_tags(self, event: Event) -> bool:
-        new = [tag for tag in tags_of(event) if event.event_id not in self.tags.setdefault(tag, [])]
-        for tag in dict.fromkeys(new):
-            self.tags[tag].append(event.event_id)
+        new = [tag for tag in tags_of(event) if event.event_id not in self.tags.setdefault(tag, {})]
+        for tag in new:
+            self.tags[tag][event.event_id] = None
         return bool(new)
 
     def _note(self, event: Event) -> bool:
@@ -49,7 +49,8 @@ class Index:
         """The three files by their names without `.json`."""
         projects = {name: {"path": path, "name": _name(path)} for name, path in self.projects.items()}
         sessions = {project: sorted(ids) for project, ids in self.sessions.items() if ids}
-        values: tuple[Mapping[str, Any], ...] = (projects, sessions, self.tags)
+        tags = {tag: list(ids) for tag, ids in self.tags.items()}
+        values: tuple[Mapping[str, Any], ...] = (projects, sessions, tags)
         return {name: text(value) for name, value in zip(FILES, values, strict=True)}
 
 
@@ -60,7 +61,7 @@ def read(files: Mapping[str, bytes]) -> Index | None:
         return Index(
             projects={name: value["path"] for name, value in projects.items()},
             sessions={name: set(ids) for name, ids in sessions.items()},
-            tags={tag: list(ids) for tag, ids in tags.items()},
+            tags={tag: dict.fromkeys(ids) for tag, ids in tags.items()},
         )
     except (KeyError, ValueError, TypeError, AttributeError):
         return None
