@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import Final
 
-from sync.clock import milliseconds
+from sync.clock import Clock, milliseconds
 from sync.recall.score import weights
 from sync.recall.segment import fold, telling, terms
 from sync.recall.times import Span, named_span
@@ -55,13 +55,13 @@ class Wanted:
     prefers: bool = False
 
 
-def wanted(query: str, turns: Sequence[str], now: datetime) -> Wanted:
-    """`turns`: what was said before, oldest first. `now`: the person's own time."""
+def wanted(query: str, turns: Sequence[str], clock: Clock) -> Wanted:
+    """`turns`: what was said before, oldest first. Days are those of the clock's zone."""
     text = query[-LONGEST_QUERY:]
     if turns and points(text):
         text = "\n".join(turns[-LAST_TURNS:])[-LONGEST_QUERY:]
     phrases = _phrases(text)
-    span = named_span(text, now.date())
+    span = named_span(text, clock.now().date())
     rest = text if span is None or span.is_written else f"{text[: span.start]} {text[span.end :]}"
     asked = telling(rest) if rest.strip() else list(terms(text))
     weighed = weights(asked)
@@ -70,7 +70,7 @@ def wanted(query: str, turns: Sequence[str], now: datetime) -> Wanted:
     if span is None:
         return Wanted(text, kept, phrases)
     filters = not span.is_written and "\n" not in text.strip() and len(kept) <= SHORT
-    return Wanted(text, kept, phrases, *_bounds(span, now), not filters)
+    return Wanted(text, kept, phrases, *_bounds(span, clock), not filters)
 
 
 def points(text: str) -> bool:
@@ -96,11 +96,14 @@ def _phrases(text: str) -> tuple[str, ...]:
     return tuple(fold(phrase).lower().strip() for phrase in found if phrase.strip())
 
 
-def _bounds(span: Span, now: datetime) -> tuple[int, int | None]:
-    """From the first midnight up to the one behind the last day; without an end where the calendar has no such day."""
-    after = None if span.last == date.max else _midnight(span.last + timedelta(1), now)
-    return _midnight(span.first, now), after
+def _bounds(span: Span, clock: Clock) -> tuple[int | None, int | None]:
+    """From the first midnight up to the one behind the last day; without one that the calendar does not have."""
+    after = None if span.last == date.max else _midnight(span.last + timedelta(1), clock)
+    return _midnight(span.first, clock), after
 
 
-def _midnight(day: date, now: datetime) -> int:
-    return milliseconds(datetime.combine(day, time(), now.tzinfo))
+def _midnight(day: date, clock: Clock) -> int | None:
+    try:
+        return milliseconds(clock.local(datetime.combine(day, time())))
+    except OverflowError:
+        return None

@@ -158,7 +158,7 @@ class Recall:
         limit = min(ask.limit * PER_LINE, LARGEST_LIMIT)
         scope = Scope.RECENT if ask.scope is Scope.ALL else ask.scope
         answer = await self.search(replace(ask, scope=scope, limit=limit))
-        sought = wanted(ask.query, ask.turns, self._clock.now())
+        sought = wanted(ask.query, ask.turns, self._clock)
         relevant = folded((hit for hit in answer.hits if pack.is_relevant(hit)), strictly=True)[: ask.limit]
         fence = self._clock.random_bytes(FENCE_BYTES).hex()
         here = {self._log.device_id, *self._log.earlier_ids}
@@ -166,7 +166,7 @@ class Recall:
 
     async def _answer(self, ask: Ask) -> Answer:
         now_ms = milliseconds(self._clock.now())
-        sought = wanted(ask.query, ask.turns, self._clock.now())
+        sought = wanted(ask.query, ask.turns, self._clock)
         preset = ask.preset or self._preset
         question = self.meaning.question(sought.text if preset.semantic else None)
         await asyncio.sleep(0)  # it is on its way before this process is busy with the words

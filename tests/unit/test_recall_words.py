@@ -1,5 +1,7 @@
 """What of a text is looked for: words of both languages, days in words, phrases, what says nothing by itself."""
 
+import sys
+import time
 import unicodedata
 from datetime import date, datetime
 
@@ -7,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sync.clock import SystemClock, milliseconds
 from sync.recall.query import points, wanted
 from sync.recall.recalled import OPEN, without_recalled
 from sync.recall.segment import fold, telling, terms
 from sync.recall.times import named_span
-from tests.support import CHINA
+from tests.support import CHINA, FixedClock
 
 TODAY = date(2026, 2, 4)  # a Wednesday
-NOW = datetime(2026, 2, 4, 9, 0, tzinfo=CHINA)
+CLOCK = FixedClock(datetime(2026, 2, 4, 9, 0, tzinfo=CHINA))
 
 
 def texts(text: str) -> set[str]:
@@ -122,42 +125,55 @@ def test_what_names_no_day_is_no_span(text: str) -> None:
 
 
 def test_a_day_filters_a_short_question_and_is_preferred_in_a_story() -> None:
-    asked = wanted("昨天的火锅", (), NOW)
+    asked = wanted("昨天的火锅", (), CLOCK)
     assert not asked.prefers
     assert asked.since_ms == 1_770_048_000_000
     assert "昨天" not in asked.terms
-    assert wanted("小白: 昨天我去了\n小白: 今天又去了火锅店", (), NOW).prefers
-    written_out = wanted("what happened on 7 May 2023", (), NOW)
+    assert wanted("小白: 昨天我去了\n小白: 今天又去了火锅店", (), CLOCK).prefers
+    written_out = wanted("what happened on 7 May 2023", (), CLOCK)
     assert written_out.prefers  # the text may say so itself, whenever it was recorded
     assert {"7", "may", "2023"} <= set(written_out.terms)
 
 
 @pytest.mark.parametrize("text", ["9999-12-31 到期", "9999年12月", "证书在 9999-12-31 到期\n还早"])
 def test_a_span_behind_which_there_is_no_day_has_no_end(text: str) -> None:
-    asked = wanted(text, (), NOW)
+    asked = wanted(text, (), CLOCK)
     assert asked.since_ms is not None
     assert asked.until_ms is None
 
 
 @given(st.text("零一二三四五六七八九十两几0123456789 个最近过去天日周星期礼拜月年前之以-/", max_size=16))
 def test_whatever_a_message_counts_it_is_read(text: str) -> None:
-    wanted(text, (), NOW)
+    wanted(text, (), CLOCK)
     named_span(f"{text}天前", TODAY)
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="the zone of a Windows machine is no matter of a variable")
+def test_a_day_begins_at_its_own_midnight_whatever_the_clocks_show_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")  # Berlin's rules
+    time.tzset()
+    try:
+        bounds = [wanted(day, (), SystemClock()).since_ms for day in ("2026-07-02 说的", "2026-12-02 说的")]
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    written = ("2026-07-02T00:00:00+02:00", "2026-12-02T00:00:00+01:00")
+    assert bounds == [milliseconds(datetime.fromisoformat(text)) for text in written]
+
+
 def test_quotation_marks_name_a_phrase_but_not_in_speech() -> None:
-    assert wanted('找"火锅店"', (), NOW).phrases == ("火锅店",)
-    assert wanted('Bart: "火锅店"', (), NOW).phrases == ()
-    assert wanted('"火锅店"\n"好的"', (), NOW).phrases == ()
+    assert wanted('找"火锅店"', (), CLOCK).phrases == ("火锅店",)
+    assert wanted('Bart: "火锅店"', (), CLOCK).phrases == ()
+    assert wanted('"火锅店"\n"好的"', (), CLOCK).phrases == ()
 
 
 @pytest.mark.parametrize("text", ["继续", "改一下", "再来一个吧", "do it again", "continue", "好的，继续"])
 def test_a_message_that_only_points_is_answered_from_the_turns_before(text: str) -> None:
     assert points(text)
-    asked = wanted(text, ("昨晚吃了火锅",), NOW)
+    asked = wanted(text, ("昨晚吃了火锅",), CLOCK)
     assert "火锅" in asked.terms
     assert not {"继续", "continu"} & set(asked.terms)
-    assert wanted(text, (), NOW).terms  # without turns it is asked as it stands
+    assert wanted(text, (), CLOCK).terms  # without turns it is asked as it stands
 
 
 @pytest.mark.parametrize("text", ["重试", "继续教育怎么报名", "改密码", "how do I bake bread"])
