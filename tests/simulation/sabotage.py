@@ -45,6 +45,7 @@ from sync.log import store as log_store
 from sync.log.log import Beside, Drafted, Log
 from sync.log.model import CLOUD, Event, Reach, Recorded, Refusal
 from sync.redaction import Redactor
+from sync.redaction.redactor import _Cleaner
 from sync.turns import Turns
 from tests.simulation.history import ASKING, Plan, planned
 from tests.simulation.machine import CURRENT
@@ -295,7 +296,7 @@ BUGS: Final = (
         7,
     ),
     Bug("a lost file is a mass delete", ((sync.document.versions, "is_suspicious", _always(answer=False)),), 10),
-    Bug("a cut file is an edit", ((sync.document.plan, "_is_cut_off", _always(answer=False)),), 10),
+    Bug("a cut file is an edit", ((sync.document.plan, "is_cut_off", _always(answer=False)),), 10),
     Bug("a clock that goes back takes the order along", ((sync.log.store, "next_hlc", lambda _, ms: hlc_text(ms)),), 0),
     Bug("the order that the server's time changes is not noted", ((log_store, "note_reordered", _does_nothing),), 17),
     Bug(
@@ -303,7 +304,7 @@ BUGS: Final = (
     ),
     Bug(
         "text is kept as it came",
-        ((Redactor, "_replaced", lambda _, text: text), (Redactor, "_under", lambda _, __, text: text)),
+        ((Redactor, "_replaced", lambda _, text: text), (_Cleaner, "under", lambda _, __, text: text)),
         39,
     ),
     Bug("events are recorded without a delivery", ((outbox_store, "deliver", _does_nothing),), 0),
