@@ -131,7 +131,7 @@ class App:
         if self.is_sidecar:
             await self.settle()
             await self._tolerating(self.daily().settle)
-            await self.recall().let_go()
+            await self._tolerating(self.recall().let_go)
             await self.retention().withdraw()
         await self.log.database.purge(whole=whole and self.is_sidecar)
 

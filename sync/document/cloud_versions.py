@@ -10,7 +10,7 @@ from sync.document import store
 from sync.document.edit import set_footer
 from sync.document.forgetting import FORGETTER
 from sync.document.labels import is_shared, next_label, parse_time
-from sync.document.ledger import Edited, Ledger, folded, start
+from sync.document.ledger import Edited, Ledger, elsewhere, folded, start
 from sync.document.model import Document, Snapshot, Version, sha256_of
 from sync.document.parse import parse
 from sync.document.plan import explaining, is_suspicious, plan
@@ -90,7 +90,7 @@ class CloudVersions(Ledger):
         base = _base(document, ring)
         if base is not None and not meant and is_suspicious(ring[-1], document, base):
             return None
-        planned = plan(base, current, document, self._new_id)
+        planned = elsewhere(plan(base, current, document, self._new_id), base, current)
         self._record(connection, planned, base, Origin.IMPORTED)
         if planned.operations:
             merged = folded(start(current, self._clock), planned.operations)

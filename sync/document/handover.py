@@ -18,11 +18,11 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
-from sync.document.capture import is_large
 from sync.document.memory_file import MemoryFile
 from sync.document.model import Document, Kind, Section, encode
 from sync.document.neighbours import Neighbour, Neighbours, park
 from sync.document.parse import parse
+from sync.document.remarks import Notice
 from sync.document.surface import Sleep, stable_read
 from sync.document.template import template
 from sync.errors import DocumentChanged, DocumentUntouchable, StorageBusy, StorageError
@@ -105,11 +105,11 @@ async def only_here(memory: MemoryFile, home: Neighbour, *, sleep: Sleep = async
 
     What was redacted is not meant. Looks at the bytes of the file and changes nothing. Raises StorageError.
     """
-    disk, newest = await stable_read(memory.path, sleep), await memory.versions.newest()
+    disk = await stable_read(memory.path, sleep)
     if disk is not None and not _is_blank(disk) and not await memory.versions.has_written(disk.sha256):
         return "the memory file holds what was not taken in"
-    if large := sum(is_large(entry.text) for entry in newest.snapshot.document.entries) if newest else 0:
-        return f"{large} lines of the memory file are too large for the cloud"
+    if Notice.LARGE_ENTRY in await memory.warnings():
+        return "the memory file holds an entry that is too large for the cloud"
     if parked := sum(1 for _ in home.parked.glob("*.md")):
         return f"{parked} documents are parked on this device only"
     return None

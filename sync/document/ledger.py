@@ -246,7 +246,25 @@ def start(current: Version | None, clock: Clock) -> Snapshot:
     return current.snapshot if current else Snapshot(parse(template(time_label(clock.now()))))
 
 
-def _edited(snapshot: Snapshot, edit: EntryEdited) -> Snapshot:
+def elsewhere(planned: Plan, base: Version | None, current: Version | None) -> Plan:
+    """A plan for another surface, whose layout is not ours: a line moves here only where a hand has moved it there."""
+    was = {entry.entry_id: entry.section for entry in base.snapshot.entries} if base else {}
+    there = {entry.entry_id: entry.section for entry in planned.observed.entries}
+    here = {entry.entry_id: entry for entry in current.snapshot.entries} if current else {}
+
+    def meant(one: Operation) -> Operation | None:
+        now, stands = here.get(one.entry_id), there.get(one.entry_id)
+        if not isinstance(one, EntryEdited) or now is None:
+            return one
+        is_moved = stands is not None and was.get(one.entry_id, stands) != stands
+        edit = one if is_moved else replace(one, section=now.section)
+        return edit if (edit.text, edit.section) != (now.text, now.section) else None
+
+    found = (meant(one) for one in planned.operations)
+    return replace(planned, operations=tuple(one for one in found if one is not None))
+
+
+def _with_edit(snapshot: Snapshot, edit: EntryEdited) -> Snapshot:
     """The entry with its new text; where it stands in another section now, as the last one there."""
     (entry,) = (entry for entry in snapshot.entries if entry.entry_id == edit.entry_id)
     if entry.section == edit.section:
@@ -264,7 +282,7 @@ def folded(snapshot: Snapshot, operations: Sequence[Operation]) -> Snapshot:
                 entry = Entry(operation.entry_id, operation.text, operation.section)
                 snapshot = insert_entry(snapshot, entry, operation.after)
             case EntryEdited() if here:
-                snapshot = _edited(snapshot, operation)
+                snapshot = _with_edit(snapshot, operation)
             case EntryEdited():
                 snapshot = insert_entry(snapshot, Entry(operation.entry_id, operation.text, operation.section), None)
             case EntryRemoved() if here:

@@ -8,7 +8,7 @@ or begun anew comes back (`returned`). A shared one (`sharing`) is made anew fro
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Final
 
@@ -17,9 +17,10 @@ from sqlalchemy import Connection
 from sync.document import forgetting, store
 from sync.document.capture import RESTORED
 from sync.document.labels import parse_time
-from sync.document.ledger import Edited, Footing, Ledger, folded, start
+from sync.document.ledger import Edited, Footing, Ledger, elsewhere, folded, start
 from sync.document.model import (
     Document,
+    EntryRemoved,
     Snapshot,
     Version,
     encode,
@@ -257,7 +258,11 @@ class Versions(Ledger):
             return None  # the file comes first; the cache is compared with it by the next call
         current = self._followed(connection)
         ring = store.candidates(connection, store.APP_CACHE, digest, document.label)
-        planned = plan(None if shrunk else choose_base(document, ring), current, document, self._new_id)
+        base = store.find(connection, store.APP_CACHE, digest) or choose_base(document, ring)
+        planned = elsewhere(plan(base, current, document, self._new_id), base, current)
+        if shrunk:
+            said = tuple(one for one in planned.operations if not isinstance(one, EntryRemoved))
+            planned = replace(planned, operations=said)
         if shrunk and not planned.operations:
             return None
         self._record(connection, planned, None, Origin.IMPORTED if known is None else Origin.USER)

@@ -26,7 +26,13 @@ _PENDING: Final = (
 _PENDING_OF: Final = _PENDING.join_from(deliveries, events, events.c.position == deliveries.c.position).where(
     events.c.device_id == bindparam("device")
 )
-_SAID_AS: Final = select(events.c.device_id).distinct().join(deliveries, deliveries.c.position == events.c.position)
+_DELIVERED: Final = select(deliveries.c.position)
+_HEARD_OF: Final = select(events.c.device_id).where(
+    events.c.server_seq.is_not(None), events.c.position.not_in(_DELIVERED)
+)
+_SAID_AS: Final = (
+    select(events.c.device_id).distinct().where(events.c.position.in_(_DELIVERED), events.c.device_id.not_in(_HEARD_OF))
+)
 _RELEASE: Final = delete(quarantine).where(
     quarantine.c.destination == bindparam("to"), quarantine.c.position == bindparam("at")
 )
@@ -87,7 +93,10 @@ def note_delivered(connection: Connection, destination: str, event_ids: Sequence
 
 
 def said_as(connection: Connection) -> list[str]:
-    """The ids of devices under which this log's own words were said: only those have deliveries."""
+    """The ids of devices under which this log alone has spoken: its own words have deliveries, what it heard has none.
+
+    The home that this one was copied from goes on speaking under its id, so that one is not among them.
+    """
     return list(connection.execute(_SAID_AS).scalars())
 
 

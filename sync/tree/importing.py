@@ -19,6 +19,7 @@ import logging
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -27,6 +28,7 @@ import msgspec
 
 from sync.errors import InvalidInput, RedactionFailed, StorageError
 from sync.files import probe, told, write_private
+from sync.log import store
 from sync.log.envelope import UNDECODABLE
 from sync.log.intake import Intake
 from sync.log.log import Log
@@ -125,9 +127,13 @@ class Importer:
 
     async def _record(self, values: Sequence[tuple[int, Mapping[str, Any]]], imported: Imported) -> None:
         drafts: list[tuple[int, Draft]] = []
+        known = await self._log.database.read(partial(store.known_ids, event_ids=_ids(values)))
         for number, value in values:
             try:
-                drafts.append((number, self._intake.draft(self._intake.renamed(value))))
+                if value.get("event_id") in known:  # our own file, from before such ids were refused, or an archive's
+                    drafts.append((number, self._intake.draft(value, known=True)))
+                else:
+                    drafts.append((number, self._intake.draft(self._intake.renamed(value))))
             except (InvalidInput, RedactionFailed) as error:
                 imported.refuse(number, error.message)
         try:
@@ -194,6 +200,10 @@ def _with_id(value: dict[str, Any], line: bytes) -> dict[str, Any]:
     known = isinstance(origin, str) and origin in set(Origin)
     minted = "evt_" + hashlib.sha256(line.strip()).hexdigest()[:32]
     return {"event_id": minted, **value, "origin": origin if known else str(Origin.IMPORTED)}
+
+
+def _ids(values: Sequence[tuple[int, Mapping[str, Any]]]) -> list[str]:
+    return [value["event_id"] for _, value in values if isinstance(value.get("event_id"), str)]
 
 
 def _count(recorded: Sequence[Recorded], imported: Imported) -> None:

@@ -113,6 +113,27 @@ async def test_what_is_written_into_one_that_lost_its_lines_is_taken_in_and_dele
     assert desk.text.count("- 第 ") == 10
 
 
+async def test_what_hands_did_in_the_file_outlives_a_cache_that_lost_its_lines_and_one_that_has_them_again(
+    desk: Desk, cache: AppCache
+) -> None:
+    whole = CACHED + "".join(f"- 第 {number} 条\n" for number in range(10))
+    cache.save(whole)
+    await desk.memory.settle()
+    desk.replace("- 不喝咖啡\n", "")
+    desk.replace("- 喜欢早起", "- 喜欢晚起")
+    await desk.memory.settle()
+    cache.save("# AI 对话记忆\n\n## 用户偏好\n\n### 工作习惯\n- 喜欢早起\n- 不喝咖啡\n- 新的\n")
+    await desk.memory.settle()
+    assert "- 喜欢晚起\n" in desk.text
+    assert "- 新的\n" in desk.text
+    assert "- 不喝咖啡" not in desk.text
+    assert "- 喜欢早起" not in desk.text
+    before = desk.text
+    cache.save(whole)
+    await desk.memory.settle()
+    assert desk.text == before
+
+
 async def test_one_that_was_cut_off_is_left_until_it_is_whole(desk: Desk, cache: AppCache) -> None:
     cache.save(CACHED)
     await desk.memory.settle()

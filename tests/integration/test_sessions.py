@@ -268,8 +268,7 @@ class TestImport:
             assert (file.recorded, file.known) == (0, 900)
 
     async def test_a_line_whose_ids_look_like_secrets_comes_in_once_under_their_digests(self, tmp_path: Path) -> None:
-        name = "a4ayc_80_OGda4BO" + "_1o_V0etpOqiLx1JwB5S3beHW0s"
-        line = {"type": "x", "event_id": name, "session_id": "13800138000", "payload": {"a": 1}}
+        line = {"type": "x", "event_id": "chat:13800138000", "session_id": "13800138000", "payload": {"a": 1}}
         path = tmp_path / "events.jsonl"
         path.write_text(json.dumps(line) + "\n", "utf-8")
         async with open_device(tmp_path / "device", new_server(), inline=True) as device:
@@ -280,6 +279,16 @@ class TestImport:
             assert (found.event_id[:4], found.session_id[:5], found.payload) == ("evt_", "sess_", {"a": 1})
             (file,) = await importer.take([path])
             assert (file.recorded, file.known) == (0, 1)
+
+    async def test_an_event_that_stands_in_the_log_under_such_an_id_is_known(self, tmp_path: Path) -> None:
+        line = {"type": "x", "event_id": "chat:13800138000", "session_id": "13800138000", "payload": {"a": 1}}
+        path = tmp_path / "events.jsonl"
+        path.write_text(json.dumps(line) + "\n", "utf-8")
+        async with open_device(tmp_path / "device", new_server(), inline=True) as device:
+            await device.log.record([device.intake.draft(line, known=True)])
+            (file,) = await Importer(device.log, device.intake, data_dir=tmp_path).take([path])
+            assert (file.recorded, file.known) == (0, 1)
+            assert [event.session_id for event in await device.events()] == ["13800138000"]
 
     async def test_a_byte_order_mark_belongs_to_no_line(self, tmp_path: Path) -> None:
         path, line = tmp_path / "events.jsonl", json.dumps({"type": "x", "payload": {"a": 1}})

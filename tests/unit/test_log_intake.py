@@ -168,12 +168,19 @@ def test_an_event_is_an_object(wrong: object) -> None:
         INTAKE.draft(wrong)
 
 
+TELLING = "sk-ant-" + "a1B2" * 8
 RANDOM = "a4ayc_80_OGda4BO" + "_1o_V0etpOqiLx1JwB5S3beHW0s"  # a SHA-256 in base64url
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("event_id", RANDOM), ("session_id", "13800138000"), ("project_id", "sk-ant-" + "a1B2" * 8), ("type", RANDOM)],
+    [
+        ("event_id", "chat:13800138000"),
+        ("session_id", "13800138000"),
+        ("session_id", "zhang@example.com"),
+        ("project_id", TELLING),
+        ("type", TELLING),
+    ],
 )
 def test_an_id_that_looks_like_a_secret_is_refused_by_its_field_and_not_repeated(field: str, value: str) -> None:
     with pytest.raises(InvalidInput) as caught:
@@ -195,6 +202,8 @@ def test_an_id_that_looks_like_a_secret_is_refused_by_its_field_and_not_repeated
         "1760000000000",
         "msg_4539578763621486",  # with the check digit of a card, by chance
         "会话-1",
+        RANDOM,
+        "g4HjWxtt9D9SwXe9NDIl1Pq08NCKnmjq",
     ],
 )
 def test_ids_as_programs_make_them_are_taken(name: str) -> None:
@@ -208,7 +217,7 @@ def test_ids_as_programs_make_them_are_taken(name: str) -> None:
 
 
 def test_an_event_of_another_installation_gets_the_digest_of_an_id_that_is_refused() -> None:
-    given = {"type": "x", "event_id": RANDOM, "session_id": "13800138000", "project_id": "proj_abcd1234"}
+    given = {"type": "x", "event_id": "chat:13800138000", "session_id": "13800138000", "project_id": "proj_abcd1234"}
     renamed = INTAKE.renamed(given)
     draft = INTAKE.draft(renamed)
     assert INTAKE.renamed(given) == INTAKE.renamed(renamed) == renamed
