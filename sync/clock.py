@@ -20,6 +20,7 @@ from typing import Final, Protocol
 
 COUNTER_LIMIT: Final = 0xFFFF  # four hex digits; a burst beyond it borrows the next millisecond
 HLC: Final = re.compile("[0-9a-f]{12}-[0-9a-f]{4}")  # as the server checks it: any other spelling would sort wrongly
+_OF_PROCESS: Final = re.compile("sess_[0-9]{8}_[0-9a-f]{8}")
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 FIRST: Final = datetime.min.replace(tzinfo=UTC)  # moment of the calendar
 LAST: Final = datetime.max.replace(tzinfo=UTC)  # likewise
@@ -176,3 +177,14 @@ def uuid7(wall_ms: int, random_bytes: Callable[[int], bytes]) -> uuid.UUID:
 
 def new_event_id(clock: Clock) -> str:
     return f"evt_{uuid7(milliseconds(clock.now()), clock.random_bytes)}"
+
+
+def new_session_id(clock: Clock) -> str:
+    """That of a process: what is recorded without a session belongs to it."""
+    now = clock.now()
+    return f"sess_{now:%Y%m%d}_{uuid7(milliseconds(now), clock.random_bytes).hex[-8:]}"
+
+
+def is_of_process(session_id: str) -> bool:
+    """Whether `new_session_id` made it, and no host."""
+    return _OF_PROCESS.fullmatch(session_id) is not None

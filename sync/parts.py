@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from sync import __version__, switch
-from sync.clock import Clock, milliseconds, uuid7
+from sync.clock import Clock, new_session_id
 from sync.cloud.account import Account
 from sync.cloud.device_key import KEY_SERVICE, DeviceKey
 from sync.cloud.exchange import DocumentSource, Exchange
@@ -59,10 +59,8 @@ _log = logging.getLogger(__name__)
 
 
 def log(replica: Replica, settings: Settings, installation: Installation, clock: Clock) -> Log:
-    now = clock.now()
-    session_id = f"sess_{now:%Y%m%d}_{uuid7(milliseconds(now), clock.random_bytes).hex[-8:]}"
     device_id, earlier = installation.speaks_as(settings.device_id)
-    return Log(replica.database, clock, device_id=device_id, session_id=session_id, earlier_ids=earlier)
+    return Log(replica.database, clock, device_id=device_id, session_id=new_session_id(clock), earlier_ids=earlier)
 
 
 def memory_file(

@@ -293,7 +293,7 @@ async def open_device(
     executors = (InlineExecutor(), InlineExecutor()) if inline else (None, None)
     database = await Database.open(folder / "memory.db", writer=executors[0], reader=executors[1])
     replica_id = await database.write(lambda connection: log_store.open_replica(connection, clock))
-    log = Log(database, clock, device_id=name, session_id="sess_20260202_001")
+    log = Log(database, clock, device_id=name, session_id="sess_20260202_0a1b2c3d")
     tokens = tokens or MemoryTokens()
     cloud = WatchedCloud(MemoryCloud(server))
     account = Account(database, cloud, lambda: tokens, lock=folder / "session.lock", clock=clock)

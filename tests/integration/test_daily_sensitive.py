@@ -71,13 +71,29 @@ async def test_what_was_typed_or_done_while_it_went_on_stays(tmp_path: Path) -> 
         typed = Draft(type="entry_added", payload=REDACTOR.payload({"entry_id": "e1", "text": "手写的一行"}))
         await desk.device.log.record([typed])
         kept = await desk.keep("另一件事")
+        notes: list[dict[str, Any]] = [
+            {"type": "memory_fact", "payload": {"content": "另一个程序记下的"}},
+            {"type": "memory_fact", "payload": {"content": "老电脑的记忆"}, "origin": "imported"},
+            {"type": "message", "payload": {"role": "user", "content": "老电脑上说的"}, "origin": "imported"},
+        ]
+        await desk.device.log.record(desk.device.intake.drafts(notes))
         (said,) = await desk.device.log.record(
             desk.device.intake.drafts([{"type": "message", "payload": {"role": "user", "content": "秘密"}}])
         )
-        assert len({event.session_id for event in await events_of(desk)}) == 1, "that of the process"
+        (process,) = {event.session_id for event in await events_of(desk)}
+        named = {"type": "of_another_program", "payload": {"session_id": process, "title": "秘密"}}
+        (about,) = await desk.device.log.record(desk.device.intake.drafts([named]))
         await desk.say("标记为敏感对话")
-        assert await forgotten(desk) == {said.event.event_id}
+        assert await forgotten(desk) == {said.event.event_id, about.event.event_id}
         assert await desk.topics() == [kept.record.content.topic if kept.record else None]
+
+
+async def test_a_conversation_that_was_brought_back_from_another_process_goes_as_well(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        session_id = "sess_20260101_00c0ffee"
+        await desk.converse(session_id, origin="imported")
+        await desk.say("标记为敏感对话", session_id=session_id)
+        assert await forgotten(desk) == {event.event_id for event in await events_of(desk, "message")}
 
 
 async def test_what_corrected_it_goes_as_well(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ from sync.memory.daily.numbering import next_number
 from sync.memory.daily.places import Places
 from sync.memory.daily.shelf import Shelf
 from sync.memory.daily.summarise import Turn, quality, summarise
-from sync.memory.daily.talk import TALK, is_of_conversation, turns_of
+from sync.memory.daily.talk import TALK, of_conversation, turns_of
 from sync.redaction import Redactor
 
 FORGOTTEN_AT_ONCE: Final = 500  # ids in one event, which has a limit
@@ -205,13 +205,15 @@ class Deeds:
         """A sensitive conversation: nothing of it is kept, here or anywhere. The ids of the events that are emptied."""
         await self.skip(session_id)
         book = await self._shelf.book()
-        every = await self._log.database.read(lambda connection: store.all_of_session(connection, session_id))
+        said = await self._log.database.read(
+            lambda connection: of_conversation(store.all_of_session(connection, session_id), session_id)
+        )
         ids = {
             record.record_id
             for record in (*book.records.values(), *book.gone.values())
             if record.session_id == session_id
         }
-        return await self._forgotten(ids, [event_id for event_id, kind in every if is_of_conversation(kind)])
+        return await self._forgotten(ids, said)
 
     async def forget(self, record_id: str) -> list[str]:
         """A record that is sensitive goes for good, and with it the conversation it was about."""

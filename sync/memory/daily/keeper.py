@@ -22,7 +22,7 @@ from sync.errors import InvalidInput, StorageError, XiaobaiError, place_of
 from sync.log import store as log_store
 from sync.log.envelope import event_ms
 from sync.log.log import Log
-from sync.log.model import Event, Origin, Query
+from sync.log.model import Event, Query
 from sync.log.payloads import ENDED
 from sync.memory.daily import store
 from sync.memory.daily.book import Book
@@ -30,7 +30,7 @@ from sync.memory.daily.deeds import Conversation, Deeds
 from sync.memory.daily.files import Edit, Pages
 from sync.memory.daily.hand import Change
 from sync.memory.daily.shelf import Shelf
-from sync.memory.daily.talk import TALK
+from sync.memory.daily.talk import TALK, is_imported
 from sync.memory.daily.vectors import Export, Vectors
 from sync.signals import Signal, wait_for_any
 
@@ -62,7 +62,7 @@ class Watch:
     def take(self, events: Sequence[Event], device_id: str) -> None:
         for event in events:
             self.position = event.position
-            if not event.session_id or event.device_id != device_id or _is_imported(event):
+            if not event.session_id or event.device_id != device_id or is_imported(event):
                 continue
             if event.type in ENDED:
                 if event.session_id in self.open:
@@ -78,10 +78,6 @@ class Watch:
     def mark(self) -> int:
         """Up to where nothing is open."""
         return min((one.first - 1 for one in self.open.values()), default=self.position)
-
-
-def _is_imported(event: Event) -> bool:
-    return event.origin == Origin.IMPORTED or "imported_device_id" in event.extra
 
 
 class Keeper:

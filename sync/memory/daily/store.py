@@ -1,6 +1,6 @@
 """The SQL of daily records: what a session said, and where keeping has come to. It reads the log; its own is a mark."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from sqlalchemy import Connection, select
@@ -27,12 +27,10 @@ def of_session(connection: Connection, session_id: str, types: Sequence[str]) ->
     return [event_of_row(row) for row in reversed(connection.execute(statement).mappings().all())]
 
 
-def all_of_session(connection: Connection, session_id: str) -> list[tuple[str, str]]:
-    """The id and the type of everything that has a session's id, oldest first."""
-    statement = (
-        select(events.c.event_id, events.c.type).where(events.c.session_id == session_id).order_by(events.c.position)
-    )
-    return [(row.event_id, row.type) for row in connection.execute(statement)]
+def all_of_session(connection: Connection, session_id: str) -> Iterator[Event]:
+    """Everything that has a session's id, oldest first."""
+    statement = select(events).where(events.c.session_id == session_id).order_by(events.c.position)
+    return map(event_of_row, connection.execute(statement).mappings())
 
 
 def begin(connection: Connection, device_id: str, since_ms: int, clock: Clock) -> int:

@@ -1,9 +1,10 @@
 """Events of a session → who said what, and which of them are of the conversation at all. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from sync.log.model import Event
+from sync.clock import is_of_process
+from sync.log.model import Event, Origin
 from sync.log.payloads import MESSAGE
 from sync.log.withdrawn import TAKING_BACK
 from sync.memory.daily.model import DEEDS, ORIGINAL
@@ -17,9 +18,25 @@ _NOTED: Final = (*DEEDS, ORIGINAL, *TAKING_BACK)
 _NOTED_OF: Final = ("entry_", "section_", "document_", "day_", "device_")
 
 
-def is_of_conversation(kind: str) -> bool:
-    """Whether events of a type say something of the session whose id they have: its words, tools, facts, titles."""
-    return kind not in _NOTED and not kind.startswith(_NOTED_OF)
+def is_imported(event: Event) -> bool:
+    return event.origin == Origin.IMPORTED or "imported_device_id" in event.extra
+
+
+def of_conversation(events: Iterable[Event], session_id: str) -> list[str]:
+    """The ids of those events with a session's id that say something of it: its words, tools, facts, titles.
+
+    The session of a process holds whatever came without one, from other programs and imports too: of that only what was
+    said is the conversation, and what names it. Imported words are it where nobody said anything else: another process
+    had that session, and it was brought back.
+    """
+    about = (event for event in events if event.type not in _NOTED and not event.type.startswith(_NOTED_OF))
+    if not is_of_process(session_id):
+        return [event.event_id for event in about]
+    noted = list(about)
+    said = [event for event in noted if event.type in TALK]
+    said = [event for event in said if not is_imported(event)] or said
+    naming = [event for event in noted if event.payload.get("session_id") == session_id]
+    return list(dict.fromkeys(event.event_id for event in (*said, *naming)))
 
 
 def turns_of(events: Sequence[Event]) -> list[Turn]:
