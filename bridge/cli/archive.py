@@ -45,7 +45,9 @@ def take(
     """Take in what an export or another program wrote. Again, it records nothing new."""
     passphrase = _passphrase(passphrase_file, ask=encrypted, twice=False)
     params = {"path": path_argument(path), "passphrase": passphrase, "dryRun": dry_run}
-    with_bar(context, "archive/import", params, _show_taken, as_json=json)
+    # Archives of earlier versions may be sealed with the byte order mark of the passphrase's file before it.
+    marked = None if passphrase_file is None else {"passphrase": f"\ufeff{passphrase}"}
+    with_bar(context, "archive/import", params, _show_taken, as_json=json, instead=marked)
 
 
 def _passphrase(source: str | None, *, ask: bool, twice: bool) -> str | None:

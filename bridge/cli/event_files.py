@@ -13,6 +13,7 @@ from bridge.methods.door import Door, OpenDoor
 from bridge.methods.registry import TABLE
 from bridge.methods.table import Context, Notify, nobody
 from sync.app import App, Role
+from sync.errors import InvalidInput
 
 session_meta = typer.Typer(help="What is said of a session as a whole (seed 002 §5.3).", no_args_is_help=True)
 
@@ -55,13 +56,29 @@ def listed(context: typer.Context, query: Json = "{}", *, json: JsonFlag = False
     call(context, "sessionMeta/list", value, _show_sessions, as_json=json)
 
 
-def with_bar(context: typer.Context, method: str, params: dict[str, Any], show: Any, *, as_json: bool) -> None:
-    """Run one method of the table, with its progress drawn for a person at a terminal."""
+def with_bar(
+    context: typer.Context,
+    method: str,
+    params: dict[str, Any],
+    show: Any,
+    *,
+    as_json: bool,
+    instead: dict[str, Any] | None = None,
+) -> None:
+    """Run one method of the table, with its progress drawn for a person at a terminal.
+
+    `instead`: what is tried once more where the value of one of these parameters is refused.
+    """
     checked(params)
 
     async def working(opened: App) -> Any:
         with _bar() as told:
-            return await TABLE.call(method, Context[Door](OpenDoor(opened), told), params)
+            try:
+                return await TABLE.call(method, Context[Door](OpenDoor(opened), told), params)
+            except InvalidInput as error:
+                if instead is None or error.field not in instead:
+                    raise
+                return await TABLE.call(method, Context[Door](OpenDoor(opened), told), params | instead)
 
     run(context, working, show, as_json=as_json, role=Role.HELPER)
 

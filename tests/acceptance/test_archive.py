@@ -70,6 +70,12 @@ def test_a_passphrase_is_what_is_typed_whatever_mark_its_file_begins_with(home: 
     home.run("export", str(path), "--passphrase-file", str(secret))
     assert home.json("import", str(path), "--passphrase-file", "-", stdin="correct horse\n")["refused"] == 0
 
+    earlier = tmp_path / "earlier.xbm"
+    secret.write_text("\ufeffcorrect horse\n", "utf-8-sig")  # of the two marks one is read as part of the passphrase
+    home.run("export", str(earlier), "--passphrase-file", str(secret))
+    for given in ("correct horse", "\ufeffcorrect horse"):
+        assert home.json("import", str(earlier), "--passphrase-file", "-", stdin=f"{given}\n")["refused"] == 0
+
     secret.write_bytes("口令".encode("gbk"))
     refused = home.run("import", str(path), "--passphrase-file", str(secret), check=False)
     assert (refused.returncode, "cannot be read" in refused.stderr) == (2, True)
