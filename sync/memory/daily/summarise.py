@@ -20,7 +20,6 @@ MOST_BLOCKS: Final = 6
 BLOCK_LENGTH: Final = 2_000  # characters; a longer block is a file, not something to remember
 FACT_LENGTH: Final = 200
 SHORTEST: Final = 4
-SAME: Final = 0.6  # likeness from which a sentence says what another has said
 UNNAMED: Final = "对话记录"
 
 _BLOCK: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n`]*)\n(.*?)\n[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
@@ -137,7 +136,7 @@ def _facts(sentences: Sequence[_Sentence], weights: dict[str, float], topic: str
     for worth, at, sentence in sorted(scored, key=lambda item: (-item[0], item[1])):
         if worth < 1.0:
             break
-        twin = next((n for n, (_, old) in enumerate(chosen) if says_the_same(sentence.text, old.text, SAME)), None)
+        twin = next((n for n, (_, old) in enumerate(chosen) if says_the_same(sentence.text, old.text)), None)
         if twin is None:
             chosen += [(at, sentence)] if len(chosen) < MOST_FACTS else []
         elif at > chosen[twin][0] and (sentence.role == "user" or chosen[twin][1].role != "user"):

@@ -8,8 +8,6 @@ from typing import Final, Literal
 from sync.memory.daily.model import CONTENT_LENGTH, MOST_CODE, MOST_FACTS, MOST_TAGS, Content, Record, content
 from sync.memory.daily.words import keywords, says_the_same, terms
 
-SAME_TOPIC: Final = 0.75
-SAME_FACT: Final = 0.8
 DOUBTFUL: Final = 0.4  # quality below which a summary may have missed the point
 OLD_AFTER: Final = 30  # days
 AGAIN_AFTER: Final = 30  # days between two looks at the same record
@@ -58,11 +56,11 @@ def folds(records: Sequence[Record]) -> list[Fold]:
 
 
 def _repeats(first: Record, other: Record) -> bool:
-    if not says_the_same(first.content.topic, other.content.topic, SAME_TOPIC):
+    if not says_the_same(first.content.topic, other.content.topic):
         return False
     if not first.content.facts or not other.content.facts:
         return True
-    known = sum(any(says_the_same(fact, old, SAME_FACT) for old in first.content.facts) for fact in other.content.facts)
+    known = sum(any(says_the_same(fact, old) for old in first.content.facts) for fact in other.content.facts)
     return known * 2 >= min(len(first.content.facts), len(other.content.facts))
 
 
@@ -70,9 +68,7 @@ def _together(records: Sequence[Record]) -> Content | None:
     """All that they say, each thing once; None where that is more than one record holds."""
     facts: list[str] = []
     for record in records:
-        facts += [
-            fact for fact in record.content.facts if not any(says_the_same(fact, old, SAME_FACT) for old in facts)
-        ]
+        facts += [fact for fact in record.content.facts if not any(says_the_same(fact, old) for old in facts)]
     code = dict.fromkeys(block for record in records for block in record.content.code)
     tags = dict.fromkeys(tag for record in records for tag in record.content.tags)
     size = sum(map(len, facts)) + sum(len(block.text) for block in code) + 1_000

@@ -12,7 +12,8 @@ from typing import Final
 
 _LATIN: Final = re.compile(r"[a-z][a-z0-9]*(?:[._+#-]?[a-z0-9+#]+)*")
 _HAN: Final = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]+")
-_EXACT: Final = re.compile("[a-z0-9]+|[零一二两三四五六七八九十百千万亿]+|[不没别勿未无非]")
+_TELLING: Final = re.compile(r"[a-z0-9]+[+#%]*|(?<=\d)[.,:/](?=\d)|[-+<>=≠≤≥]+(?=\s*\d)|[^\W_]")
+_PARTICLES: Final = frozenset("的了吧呢啊嘛呀")
 _FUNCTION: Final = re.compile(
     "[的了是在我你您他她它们这那有和与及就都也很还要会能吗呢吧啊嘛把被对从到给让请等用个一不没去来说为于之其所以而且或但又再先后只可该将向什么怎哪谁几多少样么]+"
 )
@@ -61,13 +62,18 @@ def likeness(one: str, other: str) -> float:
     return len(mine & theirs) / len(mine | theirs)
 
 
-def says_the_same(one: str, other: str, share: float) -> bool:
-    """Whether two texts share so much, and all that a text that looks alike may turn on: numbers, names, a `not`."""
-    return _exact(one) == _exact(other) and likeness(one, other) >= share
+def says_the_same(one: str, other: str) -> bool:
+    """Whether two texts differ in nothing but letter case, punctuation, spaces and Chinese particles.
+
+    More would lose something: one word, one name or the sign of a number turns what a text says.
+    """
+    mine, theirs = _telling(one), _telling(other)
+    return mine == theirs if mine else one.strip() == other.strip()
 
 
-def _exact(text: str) -> list[str]:
-    return _EXACT.findall(unicodedata.normalize("NFKC", text).lower())
+def _telling(text: str) -> list[str]:
+    folded = unicodedata.normalize("NFKC", text).lower().replace("−", "-")
+    return [found for found in _TELLING.findall(folded) if found not in _PARTICLES]
 
 
 def _grams(text: str) -> frozenset[str]:
