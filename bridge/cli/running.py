@@ -120,8 +120,8 @@ def line_of_stdin() -> str:
 
 
 def folder_option(value: str | None) -> str | None:
-    """A project's folder as every program names it, wherever this one was started: `.` is no name."""
-    return None if value is None else os.path.abspath(value)  # noqa: PTH100 - folds `..`, and follows no link
+    """A project's folder as every program names it, wherever this one was started: `.` is no name, nor is nothing."""
+    return os.path.abspath(value) if value else None  # noqa: PTH100 - folds `..`, and follows no link
 
 
 def project_option(value: str | None) -> str | None:

@@ -48,3 +48,4 @@ def test_on_the_command_line_a_folder_has_one_name_wherever_a_command_is_given(
     assert {project_option(name) for name in (".", "./", f"../{here.name}")} == {str(here)}
     assert folder_option("src") == str(here / "src")
     assert (project_option("proj_1"), project_option(None), folder_option(None)) == ("proj_1", None, None)
+    assert folder_option("") is None
