@@ -141,3 +141,27 @@ class TestAPlaceThatFails:
             (desk.own_root / "daily" / "2026-02-03.md").rmdir()
             await desk.room.settle()
             assert desk.pages.notices == {}
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            "[" * 200_000,
+            '{"a":' * 200_000,
+            '{"pages": [1], "left": 5, "summary": {}, "vectors": "x"}',
+            '{"pages": {"2026-02-02.md": 5}, "installation": ["inst"], "profile": {}}',
+            '{"written": [5, {"text": 1}, {"text": "a", "records": {"x": 1}}], "begun": "x"}',
+            '{"written": {}, "begun": {"records": []}}',
+        ],
+        ids=["deep list", "deep object", "flat pages", "page of no list", "states of no shape", "no states"],
+    )
+    async def test_a_damaged_marker_or_note_tells_nothing_and_stops_no_page(self, damage: str, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("项目里的", project=True)
+            (desk.own_root / ".xiaobai-memory.json").write_text(damage, "utf-8")
+            for note in (desk.device.folder / "profiles").rglob("*.md.json"):
+                note.write_text(damage, "utf-8")
+            await desk.keep("又一个", project=True)
+            await desk.keep("家里的")
+            assert topics_on(desk.page()) == ["家里的"]
+            assert "又一个" in desk.page(desk.own_root).read_text("utf-8")
+            assert str(desk.root) not in desk.pages.notices

@@ -6,6 +6,8 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from sync.errors import StorageError
 from sync.files import make_private_folder, probe, remove_leftovers, remove_private, write_private
 from sync.memory.daily.hand import Base
@@ -21,8 +23,7 @@ class Noted:
 
     def bases(self, root: Path, name: str) -> list[Base]:
         """The page as it was written last and, where it is not sure that it came to that, as it may have stayed."""
-        written = read_json(self._path(root, name)).get("written", [])
-        return [base for told in written if (base := _base(told)) is not None]
+        return [base for told in _written(read_json(self._path(root, name))) if (base := _base(told)) is not None]
 
     def is_known(self, root: Path, name: str, data: bytes) -> bool:
         """Whether a page stands as we had written it or taken it in."""
@@ -33,7 +34,7 @@ class Noted:
 
         With those of its sessions of which there are records (`known`); None without any.
         """
-        found = _base(read_json(self._path(root, name)).get("begun") or {})
+        found = _base(read_json(self._path(root, name)).get("begun"))
         held = {number: told for number, told in found.records.items() if told in known} if found else {}
         return Base(found.text, held) if found and held else None
 
@@ -41,7 +42,7 @@ class Noted:
         """Say which records the sessions of a hand's page are, or become, before there are."""
         path = self._path(root, name)
         self._make_folder(path.parent)
-        _write(path, written=read_json(path).get("written", []), begun=_told(base))
+        _write(path, written=_written(read_json(path)), begun=_told(base))
 
     def note(self, root: Path, name: str, base: Base, *, stands: str | None = None, sure: bool = False) -> None:
         """What a page says, and until that is `sure` also what it said before: what `stands` there, where we know it.
@@ -50,7 +51,7 @@ class Noted:
         """
         path = self._path(root, name)
         known = {} if sure else read_json(path)
-        written = known.get("written", [])
+        written = _written(known)
         before = [told for told in written if stands is not None and told.get("text") == stands] or written[:IN_DOUBT]
         self._make_folder(path.parent)
         _write(path, written=[_told(base), *before], begun=known.get("begun"))
@@ -87,9 +88,25 @@ class Noted:
         return self._folder / hashlib.sha256(str(root).encode()).hexdigest()[:16] / f"{name}.json"
 
 
-def _base(told: dict[str, Any]) -> Base | None:
-    text, records = told.get("text"), told.get("records", {})
-    return Base(text, {int(number): held for number, held in records.items()}) if isinstance(text, str) else None
+class _Told(msgspec.Struct):
+    """A page as a note has it."""
+
+    text: str
+    records: dict[int, str] = {}
+
+
+def _base(told: object) -> Base | None:
+    try:
+        found = msgspec.convert(told, _Told, str_keys=True)
+    except msgspec.ValidationError:
+        return None
+    return Base(found.text, found.records)
+
+
+def _written(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """The states of a page that a note tells of; what is of another shape is none."""
+    states = told.get("written")
+    return [state for state in states if _base(state) is not None] if isinstance(states, list) else []
 
 
 def _told(base: Base) -> dict[str, Any]:
@@ -115,6 +132,6 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         found = probe(path)
         told = json.loads(found.data) if found else {}
-    except (StorageError, ValueError):
+    except (StorageError, ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}

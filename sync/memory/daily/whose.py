@@ -4,10 +4,20 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
 from sync.files import Probe, sha256
 from sync.memory.daily.noted import read_json, write_text
 
 MARKER: Final = ".xiaobai-memory.json"
+_SHAPES: Final[dict[str, Any]] = {
+    "installation": str,
+    "profile": str,
+    "pages": dict[str, list[str]],
+    "summary": list[str],
+    "vectors": list[str],
+    "left": list[str],
+}
 
 
 class Owner:
@@ -17,7 +27,8 @@ class Owner:
         self._told = {"installation": installation, "profile": profile}
 
     def read(self, root: Path) -> dict[str, Any]:
-        return read_json(root / MARKER)
+        """What is told of a folder; what is not of the shape in which we write it counts as not told."""
+        return {name: value for name, value in read_json(root / MARKER).items() if _fits(name, value)}
 
     def is_foreign(self, root: Path) -> bool:
         """Whether another installation keeps this folder."""
@@ -37,3 +48,11 @@ class Owner:
     def mark(self, root: Path, **told: Any) -> None:
         text = json.dumps({**self.read(root), **self._told, **told}, ensure_ascii=False)
         write_text(root / MARKER, text + "\n")
+
+
+def _fits(name: str, value: object) -> bool:
+    try:
+        msgspec.convert(value, _SHAPES.get(name, Any))
+    except msgspec.ValidationError:
+        return False
+    return True
