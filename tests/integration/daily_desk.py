@@ -17,7 +17,7 @@ from sync.memory.daily.room import Daily
 from sync.memory.daily.shelf import Shelf
 from sync.memory.daily.summarise import Turn
 from sync.memory.daily.vectors import Vectors
-from tests.support import REDACTOR, Device, new_server, open_device
+from tests.support import REDACTOR, Device, FixedClock, new_server, open_device
 
 HALF_AN_HOUR = 30.0
 TALK = (
@@ -98,6 +98,6 @@ class Desk:
 
 
 @asynccontextmanager
-async def open_desk(folder: Path, **more: Any) -> AsyncIterator[Desk]:
-    async with open_device(folder, new_server(), inline=True) as device:
+async def open_desk(folder: Path, *, clock: FixedClock | None = None, **more: Any) -> AsyncIterator[Desk]:
+    async with open_device(folder, new_server(), clock=clock, inline=True) as device:
         yield Desk(device, **more)

@@ -6,14 +6,16 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from sync import files
+from sync.clock import in_zone
 from sync.document.rescan import rescan
 from sync.errors import InvalidInput
 from sync.log.model import Reach
@@ -25,7 +27,7 @@ from sync.memory.daily.places import FOLDER
 from sync.memory.daily.summarise import Turn
 from sync.redaction import Redactor
 from tests.integration.daily_desk import TALK, Desk, open_desk
-from tests.support import START
+from tests.support import START, FixedClock
 
 
 @contextmanager
@@ -38,6 +40,17 @@ def refusing_pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with monkeypatch.context() as disk:
         disk.setattr(daily_files, "compare_and_swap", partial(files.compare_and_swap, rename=refuses))
         yield
+
+
+class InBerlin(FixedClock):
+    """As the machine's own clock is there: an instant has the offset of its day, and knows of no other."""
+
+    def now(self) -> datetime:
+        return self.local(super().now())
+
+    def local(self, moment: datetime) -> datetime:
+        there = in_zone(moment, ZoneInfo("Europe/Berlin"))
+        return there.replace(tzinfo=timezone(there.utcoffset() or timedelta()))
 
 
 class TestPages:
@@ -438,6 +451,13 @@ class TestSessions:
             desk.device.clock.advance(31 * 60)
             assert await desk.room.keeper.keep_ended() == ["old"]
             assert len(await desk.topics()) == 2, "one round alone would be no conversation"
+
+    async def test_a_session_is_of_the_day_that_it_was_where_the_offset_has_changed_since(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path, clock=InBerlin(datetime(2026, 3, 29, 10, 0, tzinfo=UTC))) as desk:
+            await desk.converse("s1", ts="2026-03-28T22:30:00.000Z")
+            kept = (await desk.room.deeds.keep(Conversation("s1"))).record
+            assert kept is not None
+            assert kept.moment == ("2026-03-28", "23:30:00")
 
     async def test_words_that_ask_not_to_keep_it_are_heard(self, tmp_path: Path) -> None:
         async with open_desk(tmp_path) as desk:

@@ -333,8 +333,8 @@ def _record_id(session_id: str | None, until: str | None) -> str | None:
 
 
 def _moment_of(event: Event, clock: Clock) -> datetime:
-    """When an event was, on the clock of the person."""
+    """When an event was, on the clock of the person, as that went on its own day."""
     try:
-        return datetime.fromisoformat(event.ts).astimezone(clock.now().tzinfo)
+        return clock.local(datetime.fromisoformat(event.ts))
     except (ValueError, OverflowError):
         return clock.now()
