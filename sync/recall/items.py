@@ -26,6 +26,7 @@ _SPEAKER: Final = re.compile(r"^[^\W\d_][\w .'·-]{0,23}[:：]\s*\S")
 TURNS: Final = frozenset({"exchange", "message"})
 RECORD: Final = "daily"
 RECORDED: Final = "session_recorded"  # the first deed of a daily record, and the only one that says when it was
+EDITED: Final = "session_edited"
 MARKED: Final = "session_marked"
 UNDONE: Final = "daily_undone"
 
@@ -148,7 +149,7 @@ READERS: Final[Mapping[str, Callable[[Event], Iterable[Change]]]] = {
     "message": _said("message"),
     "user_feedback": _said("feedback"),
     RECORDED: _daily,
-    "session_edited": _daily,
+    EDITED: _daily,
     "session_removed": _daily,
     MARKED: _daily,
     UNDONE: _daily,

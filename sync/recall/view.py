@@ -20,6 +20,7 @@ from sync.log.withdrawn import REDACTED, TAKING_BACK, Withdrawn, correction_of
 from sync.recall import store
 from sync.recall.items import (
     ANSWER,
+    EDITED,
     MARKED,
     MINUTE,
     PLACES,
@@ -35,7 +36,7 @@ from sync.recall.items import (
 )
 from sync.recall.store import Row
 
-RULES: Final = 5  # raised whenever terms, items or tables change
+RULES: Final = 6  # raised whenever terms, items or tables change
 _LINES: Final = {".q": QUESTION, ".a": ANSWER}  # the ends of the ids of an exchange's two lines
 
 
@@ -102,11 +103,24 @@ def _of_record(connection: Connection, event: Event, item: Item, former: Sequenc
     """The id under which a daily record came in, that of its present words, and when it was."""
     first = _first(connection, event, item, former)
     born, new_id = item_id(first.position, item.place), item_id(event.position, item.place)
-    if event.type == MARKED and former:
+    if former and (event.type == MARKED or (event.type == UNDONE and former[0].text == item.text)):
         return born, former[0].said, former[0].ts_ms
-    speaker = first if event.type in {MARKED, UNDONE} else event
-    said = new_id if speaker is event else born
+    speaker = _speaker(connection, event, item, first) if event.type in {MARKED, UNDONE} else event
+    said = new_id if speaker is event else item_id(speaker.position, item.place)
     return born, said, record_ms(first) - speaker.utc_offset * MINUTE
+
+
+def _speaker(connection: Connection, event: Event, item: Item, first: Event) -> Event:
+    """The event that said last, before this one, what a record says again; the one that began it where none did."""
+    found = first
+    for one in log_store.of_types(connection, (RECORDED, EDITED), after=first.position):
+        if one.position < event.position and any(_says(change, item) for change in changes(one)):
+            found = one
+    return found
+
+
+def _says(change: Item | Gone, item: Item) -> bool:
+    return isinstance(change, Item) and (change.entry_id, change.text) == (item.entry_id, item.text)
 
 
 def _first(connection: Connection, event: Event, item: Item, former: Sequence[Row]) -> Event:

@@ -113,6 +113,17 @@ async def test_a_daily_record_keeps_its_day_and_a_mark_its_origin(tmp_path: Path
             "session_edited", **record | {"topic": "周末在家吃火锅"}, changed=["topic"], by="hand"
         )
         assert (await hit())[:2] == (edited, "2025-12-15")
+        by_hand = record | {"topic": "周末在家吃火锅"}
+        mark = await desk.event("session_marked", **by_hand, mark="important", on=True, marks=["important"])
+        await desk.event("daily_undone", undoes=mark, **by_hand)
+        assert (await hit())[0] == edited, "an undone mark leaves the words to whoever said them"
+        again = await desk.event("session_edited", **record | {"topic": "周末在外吃火锅"}, changed=["topic"], by="hand")
+        assert (await hit())[0] == again
+        await desk.event("daily_undone", undoes=again, **by_hand)
+        assert (await hit())[:2] == (edited, "2025-12-15")
+        taken = await desk.event("session_removed", record_id="rec_a", gone=True, reason="asked")
+        await desk.event("daily_undone", undoes=taken, **by_hand)
+        assert (await hit())[:2] == (edited, "2025-12-15")
         gone = await desk.event("session_removed", record_id="rec_a", gone=True, reason="asked")
         assert await desk.found("火锅") == []
         await desk.event("daily_undone", undoes=gone, **record)
