@@ -56,6 +56,10 @@ class TestASharedPage:
             numbers = {"一": 1, "二": 2, "三": 3}
             assert numbers_on(desk.page().read_text("utf-8")) == numbers
             assert {found.content.topic: found.number for found in (await desk.room.book()).shown()} == numbers
+            removed = await desk.room.levelled(lambda: desk.room.deeds.remove("rec_other"))
+            assert removed.record is not None
+            assert (removed.record.content.topic, removed.record.number) == ("二", 2), "as its page showed it"
+            await desk.room.deeds.undo()
             reply = await desk.say("删除记忆: 2026-02-02 #2")
             assert reply.message == "已删除：二（可撤销）"
 

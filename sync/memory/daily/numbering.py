@@ -2,7 +2,8 @@
 
 Decisions
     A record gets the next number of its page: what another project has there counts, and what is gone or put away. It
-    keeps it for good: what a person has noted as Session 2 does not become another.
+    keeps it for good, except where a recording was undone or forgotten: what a person has noted as Session 2 does not
+    become another.
     Two devices, or two places that became one, may have given a number twice. The record that was recorded first keeps
     it, the other goes behind all that was recorded before it. That depends on nothing but the log, so all devices
     show the same, and a record made later moves nothing: who makes it counts from what the page shows.

@@ -53,15 +53,18 @@ class Daily:
 
     def _as_shown(self, book: Book) -> Book:
         number_of = numbers(book.every(), self.places.of)
-        found = {name: replace(record, number=number_of[name]) for name, record in book.records.items()}
-        return replace(book, records=found)
+        shown = {name: replace(record, number=number_of[name]) for name, record in book.records.items()}
+        gone = {name: replace(record, number=number_of[name]) for name, record in book.gone.items()}
+        return replace(book, records=shown, gone=gone)
 
     async def levelled(self, deed: Callable[[], Awaitable[Outcome]]) -> Outcome:
         """A deed that goes on from what a hand has just saved, and that the pages show when it returns."""
         await self.settle()
         done = await deed()
-        book = await self.book()
-        return replace(done, record=done.record and book.records.get(done.record.record_id, done.record))
+        if done.record is None:
+            return done
+        book, name = await self.book(), done.record.record_id
+        return replace(done, record=book.records.get(name) or book.gone.get(name, done.record))
 
     @property
     def today(self) -> str:
