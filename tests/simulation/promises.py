@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
+from sync.cloud.memory import KEY
 from sync.log.model import EXPIRED, FORGOTTEN, forgotten_by
 from sync.memory.daily.model import RECORDED
 from tests.simulation.ledger import Fact, words_of
@@ -65,8 +66,9 @@ def _texts(profile: Held) -> Iterator[tuple[str, str]]:
     if profile.is_active:
         files += [device.memory_file, *device.page_files(), *device.pages.glob("*"), *device.pages.glob("index/*")]
     for path in sorted(files):
-        if path.is_file() and not path.name.startswith((DATABASE, "device-key")):  # whose letters may look like a word
-            yield str(path.relative_to(device.folder)), path.read_bytes().decode("utf-8", "replace")
+        if path.is_file() and not path.name.startswith((DATABASE, "device-key")):
+            text = path.read_bytes().decode("utf-8", "replace")
+            yield str(path.relative_to(device.folder)), KEY.sub("", text)  # whose letters may look like a word
 
 
 def _forgotten_there(world: "World") -> Iterator[str]:
