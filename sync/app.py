@@ -50,7 +50,7 @@ from sync.profiles import (
 )
 from sync.redaction import Redactor
 from sync.replica import open_replica
-from sync.role import is_ours, role_if_free
+from sync.role import is_free, is_ours, role_if_free
 from sync.settings import Settings
 from sync.signals import Signal, wait_for_any
 from sync.tree.room import EventStore
@@ -300,6 +300,9 @@ async def open_app(
             await app.events.settle()
         if role is Role.HELPER and taken is not None and not app.entrance.left.is_set():
             await _leave_level(app, taken)
+    if role is Role.HELPER and held is None and is_free(settings):  # whoever had it may have left before we spoke
+        async with open_app(settings, Role.HELPER, clock=clock, cloud=cloud):
+            pass
 
 
 async def _leave_level(app: App, role: FileLock) -> None:

@@ -39,6 +39,12 @@ def role_if_free(settings: Settings, *, needed: bool) -> Iterator[FileLock | Non
         yield held
 
 
+def is_free(settings: Settings) -> bool:
+    """Whether nobody has the role at this moment."""
+    with role_if_free(settings, needed=False) as held:
+        return held is not None
+
+
 def is_ours(role: FileLock) -> bool:
     """Whether we have the role, taken again just now if it is free."""
     with suppress(Timeout):

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from sync.app import Role, open_app
 from sync.memory.daily.room import Daily
+from sync.role import sidecar_role
 from sync.settings import Settings
 from tests.acceptance.world import holding, level, reaching
 from tests.cloud.fixtures import Cloud, User
@@ -124,6 +126,17 @@ async def test_what_is_said_just_before_a_command_gives_the_role_back_is_in_the_
             return daily()
 
         app.daily = meanwhile
+    assert [line["event_id"] for line in in_files(home)] == ["evt_late"]
+
+
+async def test_what_is_said_just_after_another_command_gave_the_role_back_is_in_the_files_too(home: Home) -> None:
+    settings = Settings(data_dir=home.data, memory_file=home.file, device_id="device-a", token_store="file")
+    with ExitStack() as other:
+        other.enter_context(sidecar_role(settings))
+        async with open_app(settings, Role.HELPER) as app:
+            assert not app.is_sidecar
+            other.close()
+            await app.log.record([app.intake.draft({"type": "tool_call", "event_id": "evt_late"})])
     assert [line["event_id"] for line in in_files(home)] == ["evt_late"]
 
 
