@@ -9,6 +9,7 @@
  */
 
 const { randomUUID } = require('node:crypto');
+const { atMost } = require('./waiting.js');
 
 const QUEUE_ENTRIES = 200;
 const QUEUE_CHARS = 4 * 1024 * 1024;
@@ -169,14 +170,6 @@ class Memory {
       return undefined;
     }
   }
-}
-
-/** Wait for a promise that never rejects, but no longer than `ms`. */
-async function atMost(ms, promise) {
-  let timer;
-  const limit = new Promise((resolve) => (timer = setTimeout(resolve, ms)));
-  await Promise.race([promise, limit]);
-  clearTimeout(timer);
 }
 
 function templateResult(pending) {

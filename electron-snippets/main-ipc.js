@@ -10,6 +10,7 @@
  */
 
 const { SidecarError } = require('./errors.js');
+const { atMost } = require('./waiting.js');
 
 const PREFIX = 'xiaobai-memory:';
 
@@ -97,13 +98,6 @@ function stopBeforeQuit({ app, supervisor, memory, flushMs = 2_000 }) {
         app.quit();
       });
   });
-}
-
-/** Wait for a promise, but no longer than `ms`. */
-function atMost(ms, promise) {
-  let timer;
-  const limit = new Promise((resolve) => (timer = setTimeout(resolve, ms)));
-  return Promise.race([promise, limit]).finally(() => clearTimeout(timer));
 }
 
 function answer(call, supervisor, params) {

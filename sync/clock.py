@@ -85,6 +85,15 @@ def milliseconds(instant: datetime) -> int:
     return (instant - EPOCH) // timedelta(milliseconds=1)
 
 
+def day_and_offset(instant: datetime, clock: Clock) -> tuple[str, int] | None:
+    """The person's day of a time and the minutes east of Greenwich there; None at either end of the calendar."""
+    try:
+        local = clock.local(instant)
+    except OverflowError:
+        return None
+    return local.date().isoformat(), utc_offset_minutes(local)
+
+
 def moment(unix_ms: int) -> datetime:
     """Unix milliseconds as a time in UTC; the calendar's first or last one where another program's clock was beyond."""
     try:

@@ -28,6 +28,7 @@ from sync.device import NAME_LENGTH
 from sync.document.others import ABOUT_DEVICES, HIDDEN, MOST_EVENTS, REGISTERED, RENAMED, REVOKED, About, about_devices
 from sync.errors import CloudError, DeviceUnknown, InvalidInput
 from sync.files import probe, write_private
+from sync.log.envelope import UNDECODABLE
 from sync.log.log import Log
 from sync.log.model import Draft, Origin
 from sync.redaction import Redactor
@@ -191,5 +192,5 @@ def _read(path: Path) -> _Kept:
     found = probe(path)
     try:
         return _Kept() if found is None else msgspec.json.decode(found.data, type=_Kept)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return _Kept()  # a damaged copy is no copy; the next answer of the server replaces it

@@ -15,9 +15,8 @@ from bridge.rpc.job import Batch
 from bridge.rpc.wire import HIGH_WATER, Wire
 from sync.errors import place_of
 
-BATCH_ANSWER_LIMIT: Final = (
-    16 * 1024 * 1024
-)  # bytes of one answer array: it is held here until its last answer is there
+# bytes of one answer array, which is held here until its last answer is there
+BATCH_ANSWER_LIMIT: Final = 16 * 1024 * 1024
 
 _log: Final = logging.getLogger("xiaobai.rpc")
 

@@ -3,6 +3,7 @@
 import lzma
 import zipfile
 import zlib
+from codecs import BOM_UTF8
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,6 @@ from sync.log.envelope import UNDECODABLE
 LARGEST: Final = 1024 * 1024 * 1024  # bytes of JSON; it is decoded as a whole
 CONVERSATIONS: Final = "conversations.json"
 BEGINNING: Final = 64  # bytes that tell what a file is
-BOM: Final = b"\xef\xbb\xbf"
 LOCKED: Final = 0x1  # the flag of a member of a zip that takes a password
 # What unpacking raises beside OSError: damaged in one way or another, or packed in a way that is not known here.
 UNPACKABLE: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
@@ -32,7 +32,7 @@ def beginning(path: Path) -> bytes:
 
 def is_json(beginning: bytes) -> bool:
     """Whether it is JSON or a zip with it, as an export of conversations is; all else is read as text."""
-    return beginning.removeprefix(BOM).lstrip()[:1] in {b"[", b"{"} or beginning.startswith(b"PK")
+    return beginning.removeprefix(BOM_UTF8).lstrip()[:1] in {b"[", b"{"} or beginning.startswith(b"PK")
 
 
 def text(path: Path) -> bytes:
@@ -47,7 +47,7 @@ def conversations(path: Path) -> object:
     """The JSON of an export, from the file itself or from the zip it came in. Raises InvalidInput, StorageError."""
     with told(path):
         try:
-            return msgspec.json.decode(_bytes(path).removeprefix(BOM))
+            return msgspec.json.decode(_bytes(path).removeprefix(BOM_UTF8))
         except (*UNDECODABLE, *UNPACKABLE) as error:
             raise InvalidInput(f"{path.name} is no export that is known here", field="path") from error
 

@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from sync.archive.conversations import Talk, Turn
-from sync.clock import Clock, timestamp, utc_offset_minutes
+from sync.clock import Clock, day_and_offset, timestamp
 from sync.document.capture import Exchange, exchange_drafts, keyed_event_id
 from sync.log.intake import Intake
 from sync.log.model import Draft, Event, Origin
@@ -82,14 +82,11 @@ def _frame(talk: Talk, intake: Intake, kind: str, at: datetime | None, payload: 
 
 def _then(draft: Draft, at: datetime | None, clock: Clock) -> Draft:
     """As imported, on the day it was, where that is known and is one in the zone of the person."""
-    try:
-        local = None if at is None else clock.local(at)
-    except OverflowError:
-        local = None
-    if at is None or local is None:
+    known = None if at is None else day_and_offset(at, clock)
+    if at is None or known is None:
         return replace(draft, origin=Origin.IMPORTED)
-    when = {"local_date": local.date().isoformat(), "utc_offset": utc_offset_minutes(local)}
-    return replace(draft, origin=Origin.IMPORTED, ts=timestamp(at), **when)  # type: ignore[arg-type]  # names as above
+    day, offset = known
+    return replace(draft, origin=Origin.IMPORTED, ts=timestamp(at), local_date=day, utc_offset=offset)
 
 
 def _key(talk: Talk, turn: Turn) -> str:

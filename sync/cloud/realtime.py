@@ -26,6 +26,7 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 from sync.cloud.logins import Session
 from sync.cloud.port import Heard
 from sync.errors import CloudError, CloudUnavailable, Forbidden, LoginRequired, RateLimited
+from sync.log.envelope import UNDECODABLE
 
 PROTOCOL: Final = "1.0.0"  # of the serializer: one JSON object a message
 MESSAGE_BYTES: Final = 64 * 1024
@@ -172,6 +173,6 @@ def _refusal(status: int) -> CloudError:
 
 def _decoded(data: str | bytes) -> Message | None:
     """None for what is no message of a channel."""
-    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    with suppress(*UNDECODABLE):
         return msgspec.json.decode(data, type=Message)
     return None

@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from sync.cloud.logins import Session
+from sync.log.envelope import UNDECODABLE
 from sync.secret_store import FileSecret, KeychainSecret, SecretStore, keychain
 
 SERVICE: Final = "xiaobai-memory"
@@ -65,5 +66,5 @@ def open_token_store(path: Path, profile: str, *, prefer_file: bool) -> TokenSto
 def _decode(data: bytes) -> Session | None:
     try:
         return msgspec.json.decode(data, type=Session)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNDECODABLE:
         return None  # a damaged session is no session: the user logs in again, nothing of the memory is touched

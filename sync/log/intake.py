@@ -9,7 +9,7 @@ from typing import Any, Final, TypeGuard, TypeVar
 
 import msgspec
 
-from sync.clock import GREENWICH, Clock, utc_offset_minutes
+from sync.clock import GREENWICH, Clock, day_and_offset
 from sync.errors import InvalidInput, TooLarge
 from sync.log.envelope import check_name, instant, instant_ms, server_bytes
 from sync.log.model import (
@@ -182,11 +182,7 @@ class Intake:
         day, offset = value.get("local_date"), value.get("utc_offset")
         if _is_day(day) and type(offset) is int and abs(offset) <= FURTHEST:
             return day, offset
-        try:
-            local = self.clock.local(instant(ts))
-        except OverflowError:  # at an end of the calendar: no day here
-            return None, None
-        return local.date().isoformat(), utc_offset_minutes(local)
+        return day_and_offset(instant(ts), self.clock) or (None, None)
 
     def _redactor_for(self, kind: str) -> Redactor:
         return self.local if self.local is not None and reach_of(kind) is Reach.LOCAL else self.redactor

@@ -7,15 +7,13 @@
 """
 
 from collections.abc import Awaitable
-from types import TracebackType
-from typing import Self
 from urllib.parse import parse_qsl, urlsplit
 
 from tests.cloud.proxy import FaultProxy
-from tests.cloud.web import Door, Request, Response, speaking_http
+from tests.cloud.web import Behind, Door, Request, Response, speaking_http
 
 
-class Control:
+class Control(Behind):
     def __init__(self, proxy: FaultProxy) -> None:
         self._proxy = proxy
         self._door = Door(speaking_http(self._obey))
@@ -23,15 +21,6 @@ class Control:
     @property
     def url(self) -> str:
         return self._door.url
-
-    async def __aenter__(self) -> Self:
-        await self._door.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._door.close()
 
     async def _obey(self, request: Request) -> Response:
         said = dict(parse_qsl(urlsplit(request.target).query))

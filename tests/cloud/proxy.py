@@ -10,10 +10,8 @@ It looks at bytes, not at messages (TLS passes as well), except where it answers
 
 import asyncio
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
-from tests.cloud.web import CHUNK, Door, Request, Response, reset, speaking_http
+from tests.cloud.web import CHUNK, Behind, Door, Request, Response, reset, speaking_http
 
 
 @dataclass(frozen=True)
@@ -29,7 +27,7 @@ class AnswerLostError(Exception):
     """An answer came for a request whose answers are to be lost."""
 
 
-class FaultProxy:
+class FaultProxy(Behind):
     """Every method takes effect before it returns: what it says holds for the next byte of every connection."""
 
     def __init__(self, target_host: str, target_port: int) -> None:
@@ -49,15 +47,6 @@ class FaultProxy:
     @property
     def port(self) -> int:
         return self._door.port
-
-    async def __aenter__(self) -> Self:
-        await self._door.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._door.close()
 
     async def cut(self) -> None:
         """Reset every connection and refuse new ones."""

@@ -1,10 +1,8 @@
 """As much of a SOCKS5 proxy (RFC 1928) as a client without a password needs; it notes where it was asked to go."""
 
 import asyncio
-from types import TracebackType
-from typing import Self
 
-from tests.cloud.web import CHUNK, Door
+from tests.cloud.web import CHUNK, Behind, Door
 
 NO_PASSWORD = b"\x05\x00"
 CONNECTED = b"\x05\x00\x00\x01" + bytes(6)  # from an address that nobody asks for
@@ -12,7 +10,7 @@ BY_NAME = 3
 ADDRESS_BYTES = {1: 4, 4: 16}
 
 
-class SocksProxy:
+class SocksProxy(Behind):
     def __init__(self) -> None:
         self._door = Door(self._serve)
         self.asked_for: list[int] = []  # the port of each connection
@@ -20,15 +18,6 @@ class SocksProxy:
     @property
     def address(self) -> str:
         return self._door.url.removeprefix("http://")
-
-    async def __aenter__(self) -> Self:
-        await self._door.open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self._door.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         _, methods = await reader.readexactly(2)

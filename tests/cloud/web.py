@@ -6,7 +6,8 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import h11
 
@@ -51,6 +52,21 @@ def reset(writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
             held.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     writer.transport.abort()
+
+
+class Behind:
+    """What serves behind a door of its own, for as long as it is entered."""
+
+    _door: "Door"
+
+    async def __aenter__(self) -> Self:
+        await self._door.open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._door.close()
 
 
 class Door:

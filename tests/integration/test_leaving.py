@@ -2,13 +2,15 @@
 
 import asyncio
 import gc
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
-from sync.app import Role, open_app
+from sync.app import App, Role, open_app
+from sync.cloud.account import AccountState
 from sync.cloud.contact import contact_of
 from sync.cloud.memory import MemoryCloud
 from sync.errors import CloudUnavailable, NotSynced
@@ -17,7 +19,16 @@ from sync.settings import Settings
 from tests.support import EMAIL, PASSWORD, WatchedCloud, draft, new_server
 
 
-async def test_what_is_said_while_a_logout_is_under_way_keeps_the_memory_here(tmp_path: Path) -> None:
+class Leaving(NamedTuple):
+    settings: Settings
+    cloud: WatchedCloud
+    app: App
+    under_way: asyncio.Task[AccountState]
+
+
+@asynccontextmanager
+async def leaving_for_good(tmp_path: Path) -> AsyncIterator[Leaving]:
+    """Somebody's logout that takes his memory along, as the server is being told of it."""
     settings = Settings(
         data_dir=tmp_path / "data", memory_file=tmp_path / "memory.md", device_id="device-a", token_store="file"
     )
@@ -27,8 +38,13 @@ async def test_what_is_said_while_a_logout_is_under_way_keeps_the_memory_here(tm
         assert app.replicator is not None
         await app.replicator.sync_now()
         cloud.hold()
-        leaving = asyncio.create_task(app.entrance.log_out(remove=True))
+        under_way = asyncio.create_task(app.entrance.log_out(remove=True))
         await cloud.arrival()
+        yield Leaving(settings, cloud, app, under_way)
+
+
+async def test_what_is_said_while_a_logout_is_under_way_keeps_the_memory_here(tmp_path: Path) -> None:
+    async with leaving_for_good(tmp_path) as (settings, cloud, app, leaving):
         (said,) = await app.log.record([draft("还没说完")])
         cloud.open.set()
         with pytest.raises(NotSynced):
@@ -45,17 +61,7 @@ async def test_what_is_said_while_a_logout_is_under_way_keeps_the_memory_here(tm
 
 
 async def test_so_does_what_an_editor_saves_meanwhile(tmp_path: Path) -> None:
-    settings = Settings(
-        data_dir=tmp_path / "data", memory_file=tmp_path / "memory.md", device_id="device-a", token_store="file"
-    )
-    cloud = WatchedCloud(MemoryCloud(new_server()))
-    async with open_app(settings, Role.HELPER, cloud=cloud) as app:
-        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
-        assert app.replicator is not None
-        await app.replicator.sync_now()
-        cloud.hold()
-        leaving = asyncio.create_task(app.entrance.log_out(remove=True))
-        await cloud.arrival()
+    async with leaving_for_good(tmp_path) as (settings, cloud, app, leaving):
         settings.memory_file.write_text("- 还没写完\n", "utf-8")
         cloud.open.set()
         with pytest.raises(NotSynced):

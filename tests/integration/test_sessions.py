@@ -245,6 +245,15 @@ class TestAnEarlierInstallation:
             assert (end.payload["title"], end.payload["left_out"]) == ("题目", ["messages"])
 
 
+# an event whose ids are somebody's number
+TELLING: dict[str, Any] = {
+    "type": "x",
+    "event_id": "chat:13800138000",
+    "session_id": "13800138000",
+    "payload": {"a": 1},
+}
+
+
 class TestImport:
     async def test_the_files_of_another_installation_come_in_once(self, tmp_path: Path) -> None:
         made: list[dict[str, Any]] = []
@@ -268,9 +277,8 @@ class TestImport:
             assert (file.recorded, file.known) == (0, 900)
 
     async def test_a_line_whose_ids_look_like_secrets_comes_in_once_under_their_digests(self, tmp_path: Path) -> None:
-        line = {"type": "x", "event_id": "chat:13800138000", "session_id": "13800138000", "payload": {"a": 1}}
         path = tmp_path / "events.jsonl"
-        path.write_text(json.dumps(line) + "\n", "utf-8")
+        path.write_text(json.dumps(TELLING) + "\n", "utf-8")
         async with open_device(tmp_path / "device", new_server(), inline=True) as device:
             importer = Importer(device.log, device.intake, data_dir=tmp_path)
             (file,) = await importer.take([path])
@@ -281,11 +289,10 @@ class TestImport:
             assert (file.recorded, file.known) == (0, 1)
 
     async def test_an_event_that_stands_in_the_log_under_such_an_id_is_known(self, tmp_path: Path) -> None:
-        line = {"type": "x", "event_id": "chat:13800138000", "session_id": "13800138000", "payload": {"a": 1}}
         path = tmp_path / "events.jsonl"
-        path.write_text(json.dumps(line) + "\n", "utf-8")
+        path.write_text(json.dumps(TELLING) + "\n", "utf-8")
         async with open_device(tmp_path / "device", new_server(), inline=True) as device:
-            await device.log.record([device.intake.draft(line, known=True)])
+            await device.log.record([device.intake.draft(TELLING, known=True)])
             (file,) = await Importer(device.log, device.intake, data_dir=tmp_path).take([path])
             assert (file.recorded, file.known) == (0, 1)
             assert [event.session_id for event in await device.events()] == ["13800138000"]
