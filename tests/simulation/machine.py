@@ -41,6 +41,7 @@ import sync.files
 from sync.clock import in_zone
 from sync.redaction import Redactor
 from sync.vault.access import Access
+from tests.simulation.statements import QuickConnection
 from tests.support import START, InlineExecutor
 
 T = TypeVar("T")
@@ -350,6 +351,7 @@ def _shared(make: Callable[..., Engine]) -> Callable[..., Engine]:
     def made(path: Path, access: Access) -> Engine:
         engine = make(path, access)
         engine._compiled_cache = COMPILED
+        engine._connection_cls = QuickConnection
         disposed = engine.dispose
 
         def dispose(*, close: bool = True) -> None:
