@@ -342,7 +342,7 @@ async def _construct(
     if is_sidecar:
         await account.recognise_owner()
     if cloud is not None:
-        copy = CloudCopy(document, events, redactor, may_take_in=is_sidecar)
+        copy = CloudCopy(document, redactor, may_take_in=is_sidecar)
         facts = parts.device_facts(replica, installation, settings)
         replicator = parts.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
     devices = Devices(events, account, redactor, kept=profile.folder / "devices.json", clock=clock, settings=settings)

@@ -17,7 +17,6 @@ from typing import Final
 from sync.cloud.port import SnapshotRow
 from sync.document.memory_file import MemoryFile
 from sync.document.model import Snapshot
-from sync.log.log import Log
 from sync.redaction import Redactor
 
 SNAPSHOT_BYTES: Final = 1024 * 1024  # the server takes no larger document
@@ -26,9 +25,8 @@ SNAPSHOT_BYTES: Final = 1024 * 1024  # the server takes no larger document
 class CloudCopy:
     """The document as the exchange with the server sees it."""
 
-    def __init__(self, document: MemoryFile, events: Log, redactor: Redactor, *, may_take_in: bool) -> None:
+    def __init__(self, document: MemoryFile, redactor: Redactor, *, may_take_in: bool) -> None:
         self._document = document
-        self._log = events
         self._redactor = redactor.for_leaving()
         self._may_take_in = may_take_in
         self._last: SnapshotRow | None = None
@@ -38,19 +36,16 @@ class CloudCopy:
 
     async def snapshot(self) -> SnapshotRow | None:
         """As it may leave, redacted anew only when it has changed; None where there is none, or it is too large."""
-        through = await self._log.last_own_seq()  # asked first: what is said meanwhile may be in the text beyond it
-        forgotten = await self._document.cloud.forgotten()
-        view = await self._document.view()
-        if not view.exists:
+        leaving = await self._document.cloud.leaving(known=self._of)
+        if leaving is None:
             return None
-        if view.sha256 != self._of:
-            leaving = await self._document.cloud.labelled(view.snapshot)
-            content = self._redactor.clean(leaving.document.text.replace("\0", ""))
+        if leaving.snapshot is not None:
+            content = self._redactor.clean(leaving.snapshot.document.text.replace("\0", ""))
             data = content.encode()
-            row = SnapshotRow(content, sha256(data).hexdigest(), through)
+            row = SnapshotRow(content, sha256(data).hexdigest(), leaving.through)
             self._last = row if len(data) <= SNAPSHOT_BYTES else None
-            self._of, self._left = view.sha256, leaving
-        self._forgotten = forgotten  # by now; what the view shows is of a later moment, or the same
+            self._of, self._left = leaving.sha256, leaving.snapshot
+        self._forgotten = leaving.forgotten
         return self._last
 
     async def stored(self) -> None:

@@ -1,6 +1,7 @@
 """The document's copy in the cloud as a surface beside the file: what left for it, and what was found there."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
@@ -19,40 +20,45 @@ from sync.log import store as log_store
 from sync.log.model import Origin
 
 
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """A document on its way out, and how much it stands for, all of one moment."""
+
+    sha256: str  # of what is shown here
+    snapshot: Snapshot | None  # as it leaves; None where its hash is known
+    through: int  # this replica's newest event; what is said afterwards is not in it
+    forgotten: int  # up to where in the log everything is forgotten here that somebody wished gone
+
+
 class CloudVersions(Ledger):
     """The ring of what left, as it was typed: the bases of another program's edits there."""
 
     _asked_about = ""  # what stands there, while a person is asked whether it was meant
 
-    async def labelled(self, snapshot: Snapshot) -> Snapshot:
-        """With a footer that no version there has borne; pending events and hand edits have none of their own.
+    async def leaving(self, *, known: str) -> Leaving | None:
+        """What may leave now, None where there is nothing. `known`: the hash of what is not asked for again."""
 
-        The label that comes back then names the one text another program has edited.
-        """
-        sent = await self._log.database.read(partial(store.newest, surface=store.CLOUD))
-        label = snapshot.document.label
-        if sent is None or sent.sha256 == sha256_of(snapshot.document) or label is None or is_shared(label):
-            return snapshot  # the first, the same again, or one that its events name
-        if not _is_past(label, sent):
-            return snapshot
-        return set_footer(snapshot, next_label(sent.label, self._clock.now()))
+        def looking(connection: Connection) -> Leaving | None:
+            view = self._shown(connection)
+            if not view.exists:
+                return None
+            text = None if view.sha256 == known else self._labelled(connection, view.snapshot)
+            return Leaving(view.sha256, text, log_store.last_own_seq(connection), _forgotten(connection))
 
-    async def forgotten(self) -> int:
-        """Up to where in the log everything is forgotten here that somebody wished gone."""
-        return await self._log.database.read(_forgotten)
+        return await self._log.database.read(looking)
 
     async def leave(self, snapshot: Snapshot, forgotten: int) -> None:
         """Note what the server has stored: what another program makes of it there is an edit of this.
 
-        `forgotten`: as it was before the snapshot was taken. What has lines that were forgotten since is not noted.
+        `forgotten`: as it was when the snapshot was taken. What has lines that were forgotten since is not noted.
         """
 
         def noting(connection: Connection) -> None:
-            if _forgotten(connection) == forgotten:
+            sent = store.newest(connection, store.CLOUD)
+            if _forgotten(connection) == forgotten and (sent is None or sent.sha256 != sha256_of(snapshot.document)):
                 self._put(connection, snapshot, "log")
 
-        if (await self._log.database.read(self._newest_sent)) != sha256_of(snapshot.document):
-            await self._log.database.write(noting)
+        await self._log.database.write(noting)
 
     async def take_in(self, text: str, *, meant: bool = False) -> Edited | None:
         """What another program wrote over our document in the cloud. None where it looks lost; `meant` says it is not.
@@ -110,9 +116,18 @@ class CloudVersions(Ledger):
     def _put(self, connection: Connection, snapshot: Snapshot, cause: str) -> None:
         store.append(connection, store.CLOUD, snapshot, cause, self._clock, store.RULE_RING)
 
-    def _newest_sent(self, connection: Connection) -> str | None:
+    def _labelled(self, connection: Connection, snapshot: Snapshot) -> Snapshot:
+        """With a footer that no version there has borne; pending events and hand edits have none of their own.
+
+        The label that comes back then names the one text another program has edited.
+        """
         sent = store.newest(connection, store.CLOUD)
-        return None if sent is None else sent.sha256
+        label = snapshot.document.label
+        if sent is None or sent.sha256 == sha256_of(snapshot.document) or label is None or is_shared(label):
+            return snapshot  # the first, the same again, or one that its events name
+        if not _is_past(label, sent):
+            return snapshot
+        return set_footer(snapshot, next_label(sent.label, self._clock.now()))
 
 
 def _forgotten(connection: Connection) -> int:

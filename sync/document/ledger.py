@@ -32,6 +32,7 @@ from sync.document.model import (
     Plan,
     Snapshot,
     Version,
+    sha256_of,
 )
 from sync.document.parse import parse
 from sync.document.past import Past
@@ -51,6 +52,27 @@ T = TypeVar("T")
 
 LAST: Final = ""  # behind which no entry stands
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentView:
+    """The newest known document. `exists`: there is a file or an event behind it, not only the template."""
+
+    snapshot: Snapshot
+    exists: bool
+    updated_at: str | None
+
+    @property
+    def document(self) -> Document:
+        return self.snapshot.document
+
+    @property
+    def text(self) -> str:
+        return self.document.text
+
+    @property
+    def sha256(self) -> str:
+        return sha256_of(self.document)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +135,15 @@ class Ledger:
         store.drop_as_said(connection, news.position)
         return self._append(connection, self._finished(connection, news.snapshot, current), "log")
 
+    def _shown(self, connection: Connection) -> DocumentView:
+        """The newest version with what the log has besides."""
+        current = store.newest(connection, store.FILE)
+        news = self._news(connection, current)
+        if news is not None:
+            return DocumentView(news.snapshot, exists=True, updated_at=news.ts)
+        updated = store.newest_at(connection, store.FILE)
+        return DocumentView(start(current, self._clock), exists=current is not None, updated_at=updated)
+
     def _pending(self, connection: Connection) -> list[Event]:
         mark = log_store.watermark(connection, FOLLOWER)
         return log_store.of_device(connection, self._log.device_id, after=mark, types=FOLDED)
@@ -131,9 +162,9 @@ class Ledger:
                 snapshot = returned(snapshot, typed, fold, self._redactor.clean)
         return News(snapshot, pending[-1].ts, pending[-1].position)
 
-    def _is_behind(self, connection: Connection) -> bool:
+    def _is_behind(self, connection: Connection, current: Version | None) -> bool:
         if self._sharing is not None:
-            return self._sharing.is_behind(connection, store.newest(connection, store.FILE))
+            return self._sharing.is_behind(connection, current)
         if self._pending(connection):
             return True
         self._past.rest()

@@ -25,7 +25,7 @@ from sync.document.aside import Aside
 from sync.document.cache_ring import CacheRing
 from sync.document.cloud_versions import CloudVersions
 from sync.document.imports import Imports
-from sync.document.ledger import Edited, Footing
+from sync.document.ledger import DocumentView, Edited, Footing
 from sync.document.model import Document, Version, encode
 from sync.document.neighbours import Neighbour, Neighbours, park
 from sync.document.parse import parse
@@ -33,7 +33,7 @@ from sync.document.past import Past
 from sync.document.remarks import ANSWERED, QUESTIONS, Notice, remarks
 from sync.document.sharing import Sharing
 from sync.document.surface import Sleep, stable_read
-from sync.document.versions import DocumentView, Versions
+from sync.document.versions import Versions
 from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError, XiaobaiError
 from sync.files import Probe, Stamp, compare_and_swap, remove_unchanged, sha256, stamp
 from sync.log.log import Log
@@ -227,7 +227,7 @@ class MemoryFile:
             if stands.at_rest and disk and disk.sha256 == stands.sha256:
                 self._has_looked(seen, None)
                 return
-            may, question = await self._take_in(disk)
+            may, question = await self._take_in(disk, stands.newest)
             current = await self.versions.follow(keep_days=self._keep_days if may is _May.WRITE else -1)
             worth = current if current and await self._worth_writing(disk, current, may) else None
             if may is _May.WRITE_NEWS and current and worth is None and not current.snapshot.document.is_blank:
@@ -247,9 +247,8 @@ class MemoryFile:
         self.notices = (self.notices - QUESTIONS) | ({question} if question else set())
         self._looked = seen
 
-    async def _take_in(self, disk: Probe | None) -> tuple[_May, Notice | None]:
+    async def _take_in(self, disk: Probe | None, current: Version | None) -> tuple[_May, Notice | None]:
         """Make events of what a hand did; says what may be done to the file now, and what a person has to be asked."""
-        current = await self.versions.newest()
         if disk is None:
             return _May.WRITE_NEWS, None
         if current is not None and disk.sha256 == current.sha256:

@@ -17,7 +17,7 @@ from sqlalchemy import Connection
 from sync.document import forgetting, store
 from sync.document.capture import RESTORED
 from sync.document.labels import parse_time
-from sync.document.ledger import Edited, Footing, Ledger, elsewhere, folded, start
+from sync.document.ledger import DocumentView, Edited, Footing, Ledger, elsewhere, folded, start
 from sync.document.model import (
     Document,
     EntryRemoved,
@@ -37,27 +37,6 @@ HANDED_OUT: Final = 32  # answers of `load` that an app may base an edit on with
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentView:
-    """The newest known document. `exists`: there is a file or an event behind it, not only the template."""
-
-    snapshot: Snapshot
-    exists: bool
-    updated_at: str | None
-
-    @property
-    def document(self) -> Document:
-        return self.snapshot.document
-
-    @property
-    def text(self) -> str:
-        return self.document.text
-
-    @property
-    def sha256(self) -> str:
-        return sha256(encode(self.document))
-
-
-@dataclass(frozen=True, slots=True)
 class Standing:
     """`newest`; the number of the version that the file had last; whether `follow` would find nothing to do."""
 
@@ -68,6 +47,15 @@ class Standing:
     @property
     def sha256(self) -> str | None:
         return self.newest.sha256 if self.newest else None
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What `follow` finds to do: somebody wishes something gone, the log is ahead of the newest version."""
+
+    wished: bool
+    is_behind: bool
+    newest: Version | None
 
 
 class Versions(Ledger):
@@ -90,23 +78,14 @@ class Versions(Ledger):
             on_disk = log_store.watermark(connection, ON_DISK)
             if current is None or current.number != on_disk or not cleaned:
                 return Standing(current, on_disk, at_rest=False)
-            busy = forgetting.is_asked(connection) or self._is_behind(connection)
+            busy = forgetting.is_asked(connection) or self._is_behind(connection, current)
             return Standing(current, on_disk, at_rest=not busy)
 
         return await self._log.database.read(looking)
 
     async def view(self) -> DocumentView:
         """The newest version with what the log has besides. What was shown can be the base of a `save`."""
-
-        def looking(connection: Connection) -> DocumentView:
-            current = store.newest(connection, store.FILE)
-            news = self._news(connection, current)
-            if news is not None:
-                return DocumentView(news.snapshot, exists=True, updated_at=news.ts)
-            updated = store.newest_at(connection, store.FILE)
-            return DocumentView(start(current, self._clock), exists=current is not None, updated_at=updated)
-
-        view = await self._log.database.read(looking)
+        view = await self._log.database.read(self._shown)
         digest = view.sha256
         self._handed_out.pop(digest, None)  # shown again, it is the newest of them again
         self._handed_out[digest] = view.snapshot
@@ -141,20 +120,26 @@ class Versions(Ledger):
 
         Days older than `keep_days` are folded, a few at a time, which is looked for once a day; -1 keeps them all.
         """
-        if await self._log.database.read(forgetting.is_asked):
+        due = await self._log.database.read(self._due)
+        if due.wished:
             while await self._log.database.read(forgetting.is_asked):
                 if (asked := await self._in_transaction(self._forget)) is not None:
                     self._handed_out = {digest: asked.cleared(shown) for digest, shown in self._handed_out.items()}
             await self._log.database.purge()
-        if await self._log.database.read(self._is_behind):
-            await self._in_transaction(self._followed)
+            due = await self._log.database.read(self._due)
+        newest = await self._in_transaction(self._followed) if due.is_behind else due.newest
         today = self._clock.now().date()
         if keep_days >= 0 and today != self._cleaned:
             if await self._in_transaction(lambda connection: self._fold_days(connection, today, keep_days)):
                 self._log.changed.set()
             else:
                 self._cleaned = today
-        return await self.newest()
+            return await self.newest()
+        return newest
+
+    def _due(self, connection: Connection) -> Due:
+        current = store.newest(connection, store.FILE)
+        return Due(forgetting.is_asked(connection), self._is_behind(connection, current), current)
 
     async def take_in(self, digest: str, document: Document, *, meant: bool = False) -> Edited | None:
         """What a hand did to the file. None where a person has to say first what was meant; `meant` says it."""

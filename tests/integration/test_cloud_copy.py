@@ -1,18 +1,19 @@
 """The document's row on the server as a surface: what another program writes there is an edit of what had left."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
+from sqlalchemy import Connection
 
 from sync.document.capture import ADDED, EDITED, REMOVED
 from sync.document.cloud_copy import CloudCopy
-from sync.document.memory_file import Beside, MemoryFile
 from sync.document.remarks import Notice
-from sync.document.versions import DocumentView
 from tests.integration.document_desk import Desk, on_a_desk
 
 HABITS = "### 工作习惯"
+T = TypeVar("T")
 
 
 @pytest.fixture(params=["device", "user"])
@@ -23,7 +24,7 @@ async def desk(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
 
 
 def copy_of(desk: Desk) -> CloudCopy:
-    return CloudCopy(desk.memory, desk.log, desk.redactor, may_take_in=True)
+    return CloudCopy(desk.memory, desk.redactor, may_take_in=True)
 
 
 async def left(desk: Desk) -> str:
@@ -35,23 +36,21 @@ async def left(desk: Desk) -> str:
     return str(row.content)
 
 
-class SpokenInto(MemoryFile):
-    """A document into which somebody speaks as soon as it was looked at."""
-
-    desk: Desk
-
-    async def view(self) -> DocumentView:
-        found = await super().view()
-        await self.desk.say("又一句")
-        return found
-
-
-async def test_a_document_never_leaves_as_of_an_event_that_it_does_not_have(desk: Desk) -> None:
+async def test_a_document_never_leaves_as_of_an_event_that_it_does_not_have(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server would keep the next one, which has it, out: it is as of the same event."""
     await with_lines(desk, "- 喜欢早起")
-    spoken = SpokenInto(desk.file, desk.log, desk.redactor, clock=desk.clock, options=desk.options, beside=Beside())
-    spoken.desk = desk
-    row = await CloudCopy(spoken, desk.log, desk.redactor, may_take_in=True).snapshot()
+    looked = desk.log.database.read
+
+    async def spoken_after(work: Callable[[Connection], T]) -> T:
+        found = await looked(work)
+        monkeypatch.undo()
+        await desk.say("又一句")
+        return found
+
+    monkeypatch.setattr(desk.log.database, "read", spoken_after)
+    row = await copy_of(desk).snapshot()
     assert row is not None
     assert "又一句" not in row.content
     assert row.through_replica_seq < await desk.log.last_own_seq()
@@ -256,6 +255,6 @@ class TestMassDelete:
 
 async def test_whoever_is_not_the_sidecar_leaves_it(desk: Desk) -> None:
     await with_lines(desk, "- 甲")
-    guest = CloudCopy(desk.memory, desk.log, desk.redactor, may_take_in=False)
+    guest = CloudCopy(desk.memory, desk.redactor, may_take_in=False)
     assert not await guest.take_in_foreign("# AI 对话记忆\n- 它写的\n")
     assert "它写的" not in desk.text

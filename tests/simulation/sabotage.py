@@ -122,10 +122,10 @@ async def _write_noted(file: MemoryFile, *given: Any) -> None:
     _last_write[file.path] = asyncio.get_running_loop().time()
 
 
-async def _blind_after_own_write(file: MemoryFile, disk: Any) -> Any:
+async def _blind_after_own_write(file: MemoryFile, disk: Any, current: Any) -> Any:
     if asyncio.get_running_loop().time() - _last_write.get(file.path, -_BLIND) < _BLIND:
         return sync.document.memory_file._May.WRITE, None
-    return await _take_in(file, disk)
+    return await _take_in(file, disk, current)
 
 
 # --- replication --------------------------------------------------------------------------------------------------
