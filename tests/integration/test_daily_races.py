@@ -219,6 +219,46 @@ class TestKilled:
             assert sorted(topics_on(again.page())) == sorted(["一", *left])
             assert sorted(await again.topics()) == sorted(["一", *left])
 
+    @pytest.mark.parametrize("hand", ["added", "edited"])
+    async def test_right_after_its_event_what_is_forgotten_before_the_next_look_stays_nowhere(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hand: str
+    ) -> None:
+        """The page of the hand, and what is noted of it, would have it for ever: no deed can say that any more."""
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            if hand == "added":
+                write_below(desk.page(), 9, "手写的")
+            else:
+                change(desk.page(), "一", "手写的")
+            with monkeypatch.context() as disk:
+                disk.setattr(desk.pages, "took", die)
+                with pytest.raises(Killed):
+                    await desk.room.settle()
+            (record_id,) = [
+                one for one, it in (await desk.room.shelf.book()).records.items() if it.content.topic == "手写的"
+            ]
+            await desk.room.deeds.forget(record_id)
+            again = Desk(desk.device)
+            await again.room.settle()
+            assert await again.topics() == (["一"] if hand == "added" else [])
+            left = [path for path in tmp_path.rglob("*.md*") if "手写的".encode() in path.read_bytes()]
+            assert left == []
+
+    async def test_before_an_edit_s_event_and_after_an_addition_s_both_are_taken_in(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("一")
+            change(desk.page(), "一", "改过的")
+            write_below(desk.page(), 9, "手写的")
+            with monkeypatch.context() as process:
+                process.setattr(desk.room.deeds, "edit", die)
+                with pytest.raises(Killed):
+                    await desk.room.settle()
+            again = Desk(desk.device)
+            await again.room.settle()
+            assert sorted(topics_on(again.page())) == sorted(["改过的", "手写的"])
+
     async def test_before_an_addition_s_event_it_is_taken_in_by_the_next_start(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

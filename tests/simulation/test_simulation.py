@@ -93,6 +93,7 @@ FOUND_ASKING: Final = {
     1_924: "a page that stayed unmarked when its account went was nobody's once that account was back",
     12_375: "what the app removed of an answer was back where something else was forgotten before it saved",
     6_246: "an answer that was kept, and the index taken for level, by what the database was after the question",
+    18_960: "a page of a hand whose taking in could not be noted kept what was forgotten before the next look",
     # the program was right in these, and the simulation was not
     1_931: "what a wish took out of a document was not sent before the program was given to the other account",
     5_314: "a device that had heard of a wish in its last round was given no other to send its document without it",

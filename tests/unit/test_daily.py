@@ -200,6 +200,18 @@ class TestHand:
         (removed,) = changes([self.base], SEED, DAY, KNOWN, begun).changes
         assert (removed.record_id, removed.note) == ("rec_3", None)
 
+    def test_an_edit_that_deeds_have_said_is_compared_as_it_was_begun_also_where_its_record_is_gone(self) -> None:
+        edited = SEED.replace("用户希望", "他希望")
+        begun = Base(edited, {1: "rec_1", 2: "rec_2"}, {1: "evt_1"})
+        assert changes([self.base], edited, DAY, ("rec_2",), begun).changes == ()
+        (edit,) = changes([self.base], edited.replace("他希望", "我希望"), DAY, KNOWN, begun).changes
+        assert (edit.record_id, edit.parts) == ("rec_1", ("facts",))
+
+    def test_an_edit_that_no_deed_has_said_is_one_whatever_was_begun(self) -> None:
+        edited = SEED.replace("用户希望", "他希望")
+        (edit,) = changes([self.base], edited, DAY, KNOWN, Base(edited, {2: "rec_2"})).changes
+        assert (edit.record_id, edit.parts) == ("rec_1", ("facts",))
+
     @pytest.mark.parametrize("wrong", [SEED.replace("14:20", "14:21"), SEED.replace(DAY, "2026-01-30")])
     def test_what_cannot_be_edited_is_told(self, wrong: str) -> None:
         with pytest.raises(InvalidInput):

@@ -47,6 +47,7 @@ class Book:
     updated_at: str = ""
     said_at: dict[str, int] = field(default_factory=dict)
     told: tuple[str, ...] = ()  # the ids of all records, in the order of the log
+    ever: frozenset[str] = frozenset()  # the ids of all deeds, those included that are undone or forgotten by now
 
     def of_day(self, day: str) -> list[Record]:
         return [record for record in self.records.values() if record.date == day]
@@ -97,6 +98,7 @@ def book_of(events: Iterable[Event]) -> Book:
         updated_at=max((event.ts for event in said), default=""),
         said_at=_said_at(ordered, story.records),
         told=tuple(story.told),
+        ever=frozenset(event.event_id for event in ordered if event.type in DEEDS),
     )
 
 

@@ -57,8 +57,8 @@ ORDINARY: Final = 0.5
 class Conversation:
     """What is to be kept. Turns that are not given are read from the session's events.
 
-    `summary`: the caller's own. `forced`: a person asked for it. `moment`: when it was, now if not given. `record_id`:
-    that of a new record, where it was given one before.
+    `summary`: the caller's own. `forced`: a person asked for it. `moment`: when it was, now if not given. `record_id`
+    and `event_id`: those of a new record and of the deed, where they were given before.
     """
 
     session_id: str | None = None
@@ -70,6 +70,7 @@ class Conversation:
     moment: datetime | None = None
     marks: tuple[Mark, ...] = ()
     record_id: str | None = None
+    event_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class Deeds:
                 return await self._again(book, known[0], said, talk[-1].event_id if talk else None, by=author)
             judged = quality(said, turns) if author != "hand" else None
             record = await asyncio.to_thread(self._new, given, talk, said, path, book)
-            return await self._recorded(replace(record, author=author, quality=judged))
+            return await self._recorded(replace(record, author=author, quality=judged), given.event_id)
 
     def _new(self, given: Conversation, talk: Sequence[Event], said: Content, path: str | None, book: Book) -> Record:
         """A record as it would be made, under the next number of its day's page."""
@@ -154,6 +155,7 @@ class Deeds:
         marks: Sequence[Mark],
         *,
         record_id: str | None = None,
+        event_id: str | None = None,
     ) -> Outcome:
         """Record by hand what no session has said, for today where no day is given."""
         now = self._clock.now()
@@ -168,17 +170,20 @@ class Deeds:
                 moment=moment,
                 marks=marks_of(marks),
                 record_id=record_id,
+                event_id=event_id,
             )
         )
 
-    async def edit(self, record_id: str, said: Content, parts: Sequence[str]) -> Outcome:
+    async def edit(
+        self, record_id: str, said: Content, parts: Sequence[str], *, event_id: str | None = None
+    ) -> Outcome:
         """Change some parts of a record to what `said` has for them. InvalidInput where there is no such record."""
         book = await self._shelf.book()
         known = book.record(record_id)
         changed = [part for part in known.content.changed(said) if part in parts]
         if not changed:
             return Outcome(known, "nothing_changed")
-        return await self._edited(known, said, changed, by="hand")
+        return await self._edited(known, said, changed, by="hand", event_id=event_id)
 
     async def remove(self, record_id: str, *, reason: str = "asked", into: str | None = None) -> Outcome:
         """Take a record away; `undo` brings it back. `into`: the record that says the same."""
@@ -276,20 +281,27 @@ class Deeds:
             return []
         return await self._log.database.read(lambda connection: store.of_session(connection, session_id, TALK))
 
-    async def _recorded(self, record: Record) -> Outcome:
+    async def _recorded(self, record: Record, event_id: str | None) -> Outcome:
         payload = {**record_payload(record), "importance": _importance(record.marks)}
-        return await self._done(record, RECORDED, payload)
+        return await self._done(record, RECORDED, payload, event_id)
 
     async def _edited(
-        self, known: Record, said: Content, parts: Sequence[str], *, by: Author, until: str | None = None
+        self,
+        known: Record,
+        said: Content,
+        parts: Sequence[str],
+        *,
+        by: Author,
+        until: str | None = None,
+        event_id: str | None = None,
     ) -> Outcome:
         after = replace(known, content=replace(known.content, **{part: getattr(said, part) for part in parts}))
         payload = {"changed": list(parts), "by": by, "until_event_id": until, **_after(after)}
-        return await self._done(after, EDITED, payload)
+        return await self._done(after, EDITED, payload, event_id)
 
-    async def _done(self, record: Record, kind: str, payload: dict[str, Any]) -> Outcome:
+    async def _done(self, record: Record, kind: str, payload: dict[str, Any], event_id: str | None = None) -> Outcome:
         """Record a deed, with the words as they were where they are to stay so here; what the record then is."""
-        event_id = new_event_id(self._clock)
+        event_id = event_id or new_event_id(self._clock)
         path = None if record.project_path is None else self._redactor.clean(record.project_path)
         clean = self._redactor.payload(payload)
         draft = Draft(

@@ -4,8 +4,9 @@ Decisions
     What a person changed in a page is taken in first (`hand.py`) and becomes deeds; only then is the page written, and
     only over the bytes that were taken in: what was saved since, or never read, is left to the next round. A page that
     is not understood is left alone, byte for byte, and named in `notices`, until it is understood again.
-    Before deeds are made of a page it is noted which records its additions become, and afterwards that it is taken in:
-    it is the base of what is saved next, and a kill at any point takes nothing in twice.
+    Before deeds are made of a page it is noted which they are and which records its additions become, and afterwards
+    that it is taken in: it is the base of what is saved next, and a kill at any point takes nothing in twice, also
+    where what was said is forgotten before anybody looks again.
     A page with nothing to show any more goes, but not one where a hand wrote into a session that went meanwhile.
     Before a page is written, what it will say is noted in the profile's folder beside what it said; so a kill between
     the two is no hand edit afterwards. What killed writers left half written goes at the next write, and with a page
@@ -72,6 +73,10 @@ class Edit:
     text: str
     told: Told
 
+    def base(self, added: Mapping[int, str], deeds: Mapping[int, str]) -> Base:
+        """The page as one that is taken in."""
+        return Base(self.text, {**self.told.records, **added}, deeds)
+
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -104,14 +109,13 @@ class Pages:
                 found += self._edits_of(place, None if place.shared else project_path, book)
         return found
 
-    def begin(self, edit: Edit, added: Mapping[int, str]) -> None:
-        """Note, before a page is taken in, which records its additions become, by number. Raises StorageError."""
-        self._noted.begin(edit.place.root, edit.name, Base(edit.text, {**edit.told.records, **added}))
+    def begin(self, edit: Edit, added: Mapping[int, str], deeds: Mapping[int, str]) -> None:
+        """Note, before a page is taken in, what its additions become and by which deeds. Raises StorageError."""
+        self._noted.begin(edit.place.root, edit.name, edit.base(added, deeds))
 
     def took(self, edit: Edit, added: Mapping[int, str]) -> None:
         """Note that deeds say what a page says. Raises StorageError."""
-        base = Base(edit.text, {**edit.told.records, **added})
-        self._noted.note(edit.place.root, edit.name, base, sure=True)
+        self._noted.note(edit.place.root, edit.name, edit.base(added, {}), sure=True)
 
     def stamps(self, book: Book) -> tuple[Any, ...]:
         """Something that differs after a page was touched."""
@@ -200,7 +204,7 @@ class Pages:
             return None
         self._read[place.root / "daily" / name] = found.sha256
         bases = self._noted.bases(place.root, name)
-        begun = self._noted.begun(place.root, name, book.told)
+        begun = self._noted.begun(place.root, name, book.told, book.ever)
         try:
             text = found.data.decode("utf-8")
             if begun is None and any(text == base.text for base in bases):

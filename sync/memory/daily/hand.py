@@ -5,12 +5,12 @@ Decisions
     missing as a whole is written again, because folders come and go for other reasons.
     Of a session that is there, the parts that differ are edited; a mark that was written or deleted is set or taken.
     Its time and the project it came from are no things to edit: a page in which they differ is not understood.
-    An addition whose record there is already, because whoever took it in was killed before that was noted, is a session
-    like any other: as it was begun, so is it compared.
+    What was taken in already, by somebody who was killed before that was noted, is compared as it was begun: an
+    addition whose record there is, and what deeds of the log have said, also where it was forgotten since.
 """
 
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from sync.errors import InvalidInput
@@ -22,10 +22,14 @@ SHOWN_MARKS: Final[tuple[Mark, ...]] = ("important", "outdated")
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A page as it was written: its text, and the records of its sessions by number."""
+    """A page as it was written: its text, and the records of its sessions by number.
+
+    `deeds`: of one that a hand wrote, the events that are to say so, by the number of the session.
+    """
 
     text: str
     records: Mapping[int, str]
+    deeds: Mapping[int, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,11 @@ class Change:
     note: Note | None
     parts: tuple[str, ...] = ()
     marks: tuple[tuple[Mark, bool], ...] = ()
+
+    @property
+    def says(self) -> bool:
+        """Whether it has words."""
+        return self.note is not None and (self.record_id is None or bool(self.parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +60,15 @@ def changes(bases: Sequence[Base], text: str, day: str, known: Container[str], b
 
     `known`: the records that there are. Nearest is where the fewest of them are missing: a base may never have come to
     the disk, and what it alone has was not deleted. `begun`: the page as it was last begun to be taken in, with the
-    records that came of it.
+    sessions that were.
     """
     page = parse(text)
     if page.day != day:
         raise InvalidInput("line 1: the page is named after another day", field="page")
     more = _sessions(begun) if begun is not None else {}
-    found = [_since({**more, **_sessions(base)}, page) for base in bases] or [_since(more, page)]
+    said = {number: more[number] for number in begun.deeds if number in more} if begun is not None else {}
+    held = [{**more, **_sessions(base)} for base in bases] or [more]
+    found = [_since(before, page) for base in held for before in (base, {**base, **said})]
     return min(found, key=lambda told: (sum(_deletes(change, known) for change in told.changes), len(told.changes)))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sync.clock import Clock, milliseconds
+from sync.clock import Clock, milliseconds, new_event_id
 from sync.errors import InvalidInput, StorageError, XiaobaiError, place_of
 from sync.log import store as log_store
 from sync.log.envelope import event_ms
@@ -214,12 +214,13 @@ class Keeper:
 
     async def _take_in(self, edit: Edit) -> None:
         """A hand's changes as deeds. What cannot be one leaves the page as it is, and is told. Raises StorageError."""
-        new = [change.note.number for change in edit.told.changes if change.note and change.record_id is None]
-        added = {number: self._deeds.new_id() for number in new}
-        if added:
-            await asyncio.to_thread(self.pages.begin, edit, added)
+        written = {change.note.number: change for change in edit.told.changes if change.note}
+        added = {number: self._deeds.new_id() for number, change in written.items() if change.record_id is None}
+        deeds = {number: new_event_id(self._clock) for number, change in written.items() if change.says}
+        if deeds:
+            await asyncio.to_thread(self.pages.begin, edit, added, deeds)
         try:
-            said = [await self._apply(edit, change, added) for change in edit.told.changes]
+            said = [await self._apply(edit, change, added, deeds) for change in edit.told.changes]
         except StorageError:
             raise  # to be tried again
         except XiaobaiError as error:
@@ -228,7 +229,7 @@ class Keeper:
         if all(said):
             await asyncio.to_thread(self.pages.took, edit, added)
 
-    async def _apply(self, edit: Edit, change: Change, added: Mapping[int, str]) -> bool:
+    async def _apply(self, edit: Edit, change: Change, added: Mapping[int, str], deeds: Mapping[int, str]) -> bool:
         """A change as deeds; False where a hand wrote into a session whose record went meanwhile: none can say that."""
         known = (await self._shelf.book()).records
         note = change.note
@@ -238,13 +239,15 @@ class Keeper:
             return True
         if change.record_id is None:
             path, record_id = note.origin or edit.project_path, added[note.number]
-            done = await self._deeds.add(edit.day, note.time, note.content, path, note.marks, record_id=record_id)
+            new = {"record_id": record_id, "event_id": deeds[note.number]}
+            done = await self._deeds.add(edit.day, note.time, note.content, path, note.marks, **new)
             if done.event_id is None:
                 raise InvalidInput(f"session {note.number} is not kept: {done.reason}", field="page")
             return True
         if change.record_id not in known:
             return False
-        await self._deeds.edit(change.record_id, note.content, change.parts)
+        if change.parts:
+            await self._deeds.edit(change.record_id, note.content, change.parts, event_id=deeds[note.number])
         for mark, on in change.marks:
             await self._deeds.mark(change.record_id, mark, on=on)
         return True

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,17 +29,25 @@ class Noted:
         """Whether a page stands as we had written it or taken it in."""
         return any(data == base.text.encode() for base in self.bases(root, name))
 
-    def begun(self, root: Path, name: str, known: Container[str]) -> Base | None:
+    def begun(self, root: Path, name: str, added: Container[str], said: Container[str]) -> Base | None:
         """The page of a hand as it was begun to be taken in, where it is not noted that it was taken in.
 
-        With those of its sessions of which there are records (`known`); None without any.
+        With those of its sessions that were: of which there are records (`added`), or that deeds have `said`, which may
+        be forgotten by now. None without any.
         """
         found = _base(read_json(self._path(root, name)).get("begun"))
-        held = {number: told for number, told in found.records.items() if told in known} if found else {}
-        return Base(found.text, held) if found and held else None
+        if found is None:
+            return None
+        deeds = {number: event_id for number, event_id in found.deeds.items() if event_id in said}
+        held = {
+            number: record_id
+            for number, record_id in found.records.items()
+            if number in deeds or (number not in found.deeds and record_id in added)
+        }
+        return Base(found.text, held, deeds) if held else None
 
     def begin(self, root: Path, name: str, base: Base) -> None:
-        """Say which records the sessions of a hand's page are, or become, before there are."""
+        """Say which records the sessions of a hand's page are or become, and by which deeds, before any is done."""
         path = self._path(root, name)
         self._make_folder(path.parent)
         _write(path, written=_written(read_json(path)), begun=_told(base))
@@ -93,6 +101,7 @@ class _Told(msgspec.Struct):
 
     text: str
     records: dict[int, str] = {}
+    deeds: dict[int, str] = {}
 
 
 def _base(told: object) -> Base | None:
@@ -100,7 +109,7 @@ def _base(told: object) -> Base | None:
         found = msgspec.convert(told, _Told, str_keys=True)
     except msgspec.ValidationError:
         return None
-    return Base(found.text, found.records)
+    return Base(found.text, found.records, found.deeds)
 
 
 def _written(told: dict[str, Any]) -> list[dict[str, Any]]:
@@ -110,7 +119,12 @@ def _written(told: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _told(base: Base) -> dict[str, Any]:
-    return {"text": base.text, "records": {str(number): record_id for number, record_id in base.records.items()}}
+    told: dict[str, Any] = {"text": base.text, "records": _by_number(base.records)}
+    return {**told, "deeds": _by_number(base.deeds)} if base.deeds else told
+
+
+def _by_number(ids: Mapping[int, str]) -> dict[str, str]:
+    return {str(number): one for number, one in ids.items()}
 
 
 def _write(path: Path, *, written: list[Any], begun: Any) -> None:
