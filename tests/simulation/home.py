@@ -50,7 +50,9 @@ class Home:
         self._connections: dict[Path, tuple[int, sqlite3.Connection]] = {}
 
     def databases(self) -> list[Path]:
-        return sorted((self.folder / "data" / "profiles").glob("*/memory.db"))
+        profiles = self.folder / "data" / "profiles"
+        folders = sorted(profiles.iterdir()) if profiles.is_dir() else []
+        return [path for folder in folders if (path := folder / "memory.db").exists()]
 
     def asked(self, database: Path, question: str, *given: object) -> list[tuple[Any, ...]]:
         return self._connection(database).execute(question, given).fetchall()

@@ -103,8 +103,8 @@ class Disk:
         if not stat.S_ISDIR(found.st_mode):
             self._synced.add(found.st_ino)
             return
-        there = [path for path in self._renamed if path.parent.exists()]  # a profile's folder may have been removed
-        for path in [path for path in there if path.parent.stat().st_ino == found.st_ino]:
+        folders = {folder for folder in {path.parent for path in self._renamed} if _inode(folder) == found.st_ino}
+        for path in [path for path in self._renamed if path.parent in folders]:
             _, inode = self._renamed.pop(path)
             if inode not in self._synced:
                 self._cut[path] = inode
@@ -140,6 +140,14 @@ class Disk:
         self._renamed.clear()
         self._cut.clear()
         return lost
+
+
+def _inode(folder: Path) -> int | None:
+    """None for one that is not there, as a profile's may be."""
+    try:
+        return folder.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _cut(data: bytes, chance: random.Random) -> bytes:
