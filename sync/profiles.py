@@ -121,8 +121,27 @@ def open_installation(data_dir: Path, hardware: Callable[[], str | None]) -> Ins
             if not path.exists():
                 found = hardware()
                 device_id = device_id_from(found) if found else str(uuid.uuid4())
-                _write(data_dir, Installation(profile=new_profile_id(), device_id=device_id))
+                profile = _left_behind(data_dir) or new_profile_id()
+                _write(data_dir, Installation(profile=profile, device_id=device_id))
     return _read(path)
+
+
+def _left_behind(data_dir: Path) -> str | None:
+    """The profile that was the active one, where the file that said so is gone; None where there never was any.
+
+    Begun anew, its words would lie in a folder that nobody names. With several nobody can tell whose turn it was.
+    """
+    folder = data_dir / "profiles"
+    with told(folder):
+        names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    found = [name for name in names if PROFILE_ID.fullmatch(name)]
+    if len(found) > 1:
+        said = '{"profile": "' + " or ".join(found) + '", "device_id": "a name of this device"}'
+        raise StorageCorrupt(
+            f"{data_dir / INSTALLATION} is gone, and several memories are there",
+            hint=f"Restore it from a backup, or say in it whose turn it is: {said}",
+        )
+    return found[0] if found else None
 
 
 def known_installation(data_dir: Path) -> Installation | None:
@@ -261,7 +280,7 @@ def _read(path: Path) -> Installation:
             value.get("former"),
             tuple(value["earlier_ids"]) if isinstance(value.get("earlier_ids"), list) else (),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StorageCorrupt(f"{path} cannot be read", hint="Restore it from a backup, or move it aside.") from error
     _check(path, "device_id", installation.device_id, DEVICE_ID)
     _check(path, "profile", installation.profile, PROFILE_ID)
@@ -270,6 +289,8 @@ def _read(path: Path) -> Installation:
             _check(path, name, found, pattern)
     for earlier in installation.earlier_ids:
         _check(path, "earlier id", earlier, DEVICE_ID)
+    if installation.removing == installation.profile:
+        raise StorageCorrupt(f"{path} names the active profile as one to remove", hint="Take `removing` out of it.")
     return installation
 
 

@@ -158,12 +158,16 @@ def _file(data_dir: object) -> dict[str, Any]:
     if "\0" in str(path):
         return {}
     try:
+        if path.exists() and not path.is_file():
+            raise SettingsError(f"{path} is no ordinary file")  # a pipe would wait for somebody who writes into it
         return tomllib.loads(path.read_text("utf-8-sig"))  # an editor on Windows may begin it with a byte order mark
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         problem = error.reason if isinstance(error, UnicodeDecodeError) else error
         raise SettingsError(f"{path} cannot be read: {problem}") from None  # the cause holds the whole file
+    except RecursionError:
+        raise SettingsError(f"{path} cannot be read: it is nested too deeply") from None
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

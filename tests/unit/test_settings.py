@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -253,6 +254,17 @@ def test_a_file_that_cannot_be_understood_is_named_and_its_key_is_not_shown(home
 def test_a_file_in_another_encoding_is_named(home: Path) -> None:
     (home / "data" / "config.toml").write_bytes('device_name = "书房"\n'.encode("gbk"))
     assert "config.toml" in refusal().message
+
+
+def test_a_file_that_is_nested_without_end_is_named(home: Path) -> None:
+    write_config(home, "device_name = " + "[" * 100_000)
+    assert "config.toml" in refusal().message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file system with named pipes")
+def test_a_pipe_in_its_place_is_named_and_nobody_waits_for_it(home: Path) -> None:
+    os.mkfifo(home / "data" / "config.toml")
+    assert "no ordinary file" in refusal().message
 
 
 def test_a_file_that_begins_with_a_byte_order_mark_is_read(home: Path) -> None:
