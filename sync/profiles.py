@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import shutil
+import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -22,7 +23,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from sync.device import device_id_from
-from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt, XiaobaiError
+from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt, StorageError, XiaobaiError
 from sync.files import make_private_folder, probe, told, write_private
 from sync.vault.access import raised
 from sync.vault.vault import Vault
@@ -34,6 +35,8 @@ INSTALLATION: Final = "installation.json"
 PROFILE_ID: Final = re.compile(r"^[0-9a-f]{16}$")  # checked before it becomes a path
 PATIENCE: Final = 10.0  # seconds to wait for another process that starts at the same moment
 OWNER_PATIENCE: Final = 5.0  # seconds to wait for whoever locks another profile's database
+# Waiting changes nothing about these: the table was never made, or the file is damaged.
+ANSWERS_NOTHING: Final = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,10 @@ class Profile:
         return self.folder.name
 
     @property
+    def data_dir(self) -> Path:
+        return self.folder.parents[1]
+
+    @property
     def database(self) -> Path:
         return self.folder / "memory.db"
 
@@ -88,7 +95,7 @@ class Profile:
     @property
     def archives(self) -> Path:
         """What retention took from its log."""
-        return self.folder.parents[1] / "archive" / self.name
+        return self.data_dir / "archive" / self.name
 
     def others(self) -> list["Profile"]:
         """The other profiles of this data directory."""
@@ -96,19 +103,35 @@ class Profile:
         return [profile for profile in found if profile != self]
 
     def owner(self, vault: Vault) -> str | None:
-        """The user this profile belongs to; None for a guest's, and for one whose database cannot be read."""
+        """The user this profile belongs to; None for a guest's, and where damage has hidden whose it is.
+
+        Raises StorageError, SettingsError where it cannot be asked now: locked, without its key, on a failing disk.
+        """
         return self._ask("select user_id from accounts", vault) or None
 
     def replica(self, vault: Vault) -> str | None:
         """The id under which its database speaks; None where it cannot be read."""
-        return self._ask("select replica_id from replica", vault)
+        try:
+            return self._ask("select replica_id from replica", vault)
+        except XiaobaiError:
+            return None
 
     def _ask(self, question: str, vault: Vault) -> str | None:
+        with told(self.database):
+            if not self.database.exists():
+                return None
         try:
             with vault.reading(self.database, OWNER_PATIENCE) as connection:
                 row = connection.execute(question).fetchone()
-        except raised("Error", besides=(XiaobaiError,)):
+        except UnicodeDecodeError:  # the words of SQLite's complaint about a damaged schema
             return None
+        except raised("Error") as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            if code in ANSWERS_NOTHING:
+                return None
+            kind = StorageBusy if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} else StorageError
+            name = getattr(error, "sqlite_errorname", code)
+            raise kind(f"{self.database} cannot be read now: SQLite reported {name}") from error
         return None if row is None else str(row[0])
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sync.device import device_id_from, hardware_id
-from sync.errors import AlreadyRunning, StorageCorrupt
+from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt
 from sync.profiles import (
     Installation,
     adopted,
@@ -181,6 +181,19 @@ def test_the_owner_of_a_profile_is_read_without_opening_it(tmp_path: Path) -> No
         assert profile.owner(Vault()) is None
         connection.execute("insert into accounts values ('user-a')")
     assert profile.owner(Vault()) == "user-a"
+
+
+def test_a_profile_that_cannot_be_asked_just_now_is_not_called_nobody_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sync.profiles.OWNER_PATIENCE", 0.05)
+    profile = open_profile(tmp_path, open_installation(tmp_path, lambda: None))
+    with closing(sqlite3.connect(profile.database, isolation_level=None)) as connection:
+        connection.execute("create table accounts (user_id text)")
+        connection.execute("begin exclusive")
+        with pytest.raises(StorageBusy, match=profile.name):
+            profile.owner(Vault())
+        assert profile.replica(Vault()) is None
 
 
 def test_a_profile_is_removed_with_all_that_is_in_it_and_never_anything_else(tmp_path: Path) -> None:
