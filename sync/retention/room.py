@@ -27,6 +27,7 @@ from sqlalchemy import Connection
 
 from sync.archive.container import ABOUT, Writing
 from sync.archive.filing import IN_A_PART, about, events_part, write
+from sync.archive.unfinished import remove_unfinished
 from sync.clock import Clock, milliseconds
 from sync.document import store as document_store
 from sync.document.choosing import Choice
@@ -134,8 +135,9 @@ class Retention:
         """Take out of the archives, or correct, what the log wished since the last look; how many events. StorageError.
 
         `corrected`: payloads that events have from now on of which the log does not say so. `since`: look at what was
-        wished behind this position again.
+        wished behind this position again. What a killed writer left half made there goes whole.
         """
+        await asyncio.to_thread(remove_unfinished, self._household.archives)
         paths = await asyncio.to_thread(archives, self._household.archives)
         if not paths:
             return 0

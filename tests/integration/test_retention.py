@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from sync.archive.container import Reading
 from sync.archive.model import Taken
 from sync.archive.room import Archive
+from sync.archive.unfinished import unfinished
 from sync.clock import milliseconds
 from sync.document import forgetting, rescan
 from sync.document.capture import Exchange, exchange_drafts
@@ -423,3 +424,27 @@ async def test_an_archive_that_cannot_be_read_is_left_alone_and_stops_no_other(d
     await forgetting.ask(desk.log, Intake(desk.redactor), [going])
     assert await room.withdraw() == 1
     assert damaged.read_bytes() == broken
+
+
+async def test_what_killed_writers_of_archives_left_goes_also_where_there_is_no_archive_yet(desk: Desk) -> None:
+    room = retention(desk)
+    folder = desk.file.parent / "archive" / "default"
+    folder.mkdir(parents=True)
+    left = folder / ".2025-01-02T030405-0a1b2c3d.xbm.0a1b2c3d.part"
+    left.write_text("去年的秘密")
+    assert await room.withdraw() == 0
+    assert list(folder.iterdir()) == []
+
+    await fact(desk, "去年的口味")
+    left.write_text("去年的秘密")
+    done = await apply(desk, room)
+    assert list(folder.iterdir()) == [Path(done.archive or "")]
+
+
+async def test_an_archive_that_another_process_is_writing_stays_with_it(desk: Desk) -> None:
+    folder = desk.file.parent / "archive" / "default"
+    folder.mkdir(parents=True)
+    with unfinished(folder / "theirs.xbm") as (temporary, file):
+        file.write(b"theirs")
+        await retention(desk).withdraw()
+        assert list(folder.iterdir()) == [temporary]
