@@ -1,0 +1,40 @@
+"""Years of daily records: what is done to many of them."""
+
+from pathlib import Path
+
+from bridge.methods.daily import METHODS
+from sync.log.model import Draft
+from sync.memory.daily.deed import recording
+from sync.memory.daily.deeds import AT_ONCE
+from sync.memory.daily.model import Record, content
+from tests.integration.daily_desk import Desk, open_desk
+from tests.support import REDACTOR
+
+YEAR_OLD = "2025-02-02"
+
+
+async def remember(desk: Desk, count: int) -> None:
+    """So many records of an old day, as an import brings them."""
+    deeds = [
+        recording(
+            Record(f"rec_{number:03}", "", YEAR_OLD, "10:00:00", number, content(f"第 {number} 次"), "", None, "d")
+        )
+        for number in range(1, count + 1)
+    ]
+    await desk.device.log.record([Draft(type=deed.kind, payload=REDACTOR.payload(deed.payload)) for deed in deeds])
+
+
+async def test_many_records_are_put_away_in_few_transactions_and_each_comes_back_by_itself(tmp_path: Path) -> None:
+    async with open_desk(tmp_path) as desk:
+        many = 2 * AT_ONCE + 1
+        await remember(desk, many)
+        before = desk.device.log.changed.count
+        assert len(await desk.room.clean(dry_run=False)) == many
+        assert desk.device.log.changed.count - before == 3
+        assert await desk.topics() == []
+        await desk.room.deeds.undo()
+        assert await desk.topics() == [f"第 {many} 次"]
+
+
+def test_putting_away_years_has_no_deadline() -> None:
+    assert {method.name: method.timeout for method in METHODS}["daily/clean"] is None
