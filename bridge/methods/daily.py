@@ -326,7 +326,7 @@ METHODS: Final[list[Method[Door, Any]]] = [
     Method("daily/list", Listing, listed, "Records, newest first."),
     Method("daily/review", Reviewing, review, "What to ask a person about: outdated, doubtful or old records."),
     Method("daily/merge", Merging, merge, "Fold a day's repeats."),
-    Method("daily/clean", Cleaning, clean, "What is older than it is to be kept; put away with confirm."),
+    Method("daily/clean", Cleaning, clean, "What is older than it is to be kept; put away with confirm.", timeout=None),
     Method("daily/config", Configuring, config, "The options of config.json, read or set."),
     Method("daily/status", NoParams, status, "How many records there are, what is due, which pages were left alone."),
 ]

@@ -10,15 +10,17 @@ from hypothesis import strategies as st
 
 from sync.errors import InvalidInput, TooLarge
 from sync.memory.daily import config
+from sync.memory.daily.book import Book
 from sync.memory.daily.command import Kind, asked_for, confirms, parse, should_recall, should_save
+from sync.memory.daily.deed import folding, putting_away
 from sync.memory.daily.hand import Base, changes
-from sync.memory.daily.model import Code, Content, Record, checked_time, content
+from sync.memory.daily.model import EDITED, MARKED, REMOVED, Code, Content, Record, checked_time, content
 from sync.memory.daily.numbering import next_number, numbers
 from sync.memory.daily.overview import Written, keywords_json, summary_md
 from sync.memory.daily.page import Note, Page, line_ranges, parts, render
 from sync.memory.daily.page import parse as parse_page
 from sync.memory.daily.summarise import Turn, quality, rounds, summarise
-from sync.memory.daily.tidying import due, folds, meant, questions, review_is_due
+from sync.memory.daily.tidying import Fold, due, folds, meant, questions, review_is_due
 from sync.memory.daily.words import keywords, likeness, says_the_same
 
 DAY = "2026-01-29"
@@ -442,6 +444,27 @@ class TestTidying:
         assert (fold.into, fold.folded) == (one, (two,))
         assert fold.content.facts == ("选在西湖边", "预算 20 万", "开业在五月")
         assert folds([one, replace(two, project_id="proj_other")]) == [], "projects are apart"
+
+    def test_repeats_stay_where_the_record_that_was_to_take_them_in_went_meanwhile(self) -> None:
+        one, two = (
+            record(1, "讨论火锅店的选址", facts=["选在西湖边"]),
+            record(2, "讨论火锅店的选址", facts=["开业在五月"]),
+        )
+        fold = Fold(one, replace(one.content, facts=("选在西湖边", "开业在五月")), (two,))
+        assert folding(fold, Book({two.record_id: two})) == []
+        assert [deed.kind for deed in folding(fold, Book({one.record_id: one}))] == [EDITED]
+        both = folding(fold, Book({one.record_id: one, two.record_id: two}))
+        assert [(deed.kind, deed.record.record_id) for deed in both] == [
+            (EDITED, one.record_id),
+            (REMOVED, two.record_id),
+        ]
+
+    def test_what_went_or_was_put_away_meanwhile_is_passed_over(self) -> None:
+        one = record(1)
+        (deed,) = putting_away(one.record_id, Book({one.record_id: one}))
+        assert (deed.kind, deed.payload["mark"], deed.payload["marks"]) == (MARKED, "expired", ["expired"])
+        assert putting_away(one.record_id, Book(gone={one.record_id: one})) == []
+        assert putting_away(one.record_id, Book({one.record_id: replace(one, marks=("expired",))})) == []
 
     @pytest.mark.parametrize(
         ("one", "other"),

@@ -3,17 +3,20 @@
 Decisions
     The order is the log's own (HLC, then id), so every device tells the same story whatever arrived first.
     An undo takes one deed out of the story, and may itself be taken out. What is left is told from the beginning.
+    What comes after all that was told, and takes none of it back, is told where the story ended: beside thousands of
+    records a deed would else cost the telling of all. Who goes on and who begins anew know the same book.
     An edit changes the parts that it names and no other: two devices that edit different parts lose nothing.
     What a record's number is on a page is not decided here (`numbering.py`).
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from sync.errors import InvalidInput
 from sync.log.model import Event, forgotten_by
-from sync.log.withdrawn import Withdrawn
+from sync.log.withdrawn import TAKING_BACK, Withdrawn
 from sync.memory.daily.model import (
     DEEDS,
     EDITED,
@@ -77,41 +80,80 @@ class Book:
 
 def book_of(events: Iterable[Event]) -> Book:
     """The story that these events tell. An event that makes no sense is passed over."""
-    ordered = sorted(events, key=lambda event: (event.hlc, event.event_id))
-    withdrawn = Withdrawn()
-    withdrawn.hear(ordered)
-    said = [left for event in ordered if (left := withdrawn.left_of(event)).payload]
-    undone = _undone(said)
-    originals = {event.payload.get("of"): event for event in said if event.type == ORIGINAL}
-    held = [event for event in said if event.type in DEEDS and event.event_id not in undone]
-    story = _Story()
-    for event in held:
-        try:
-            story.tell(event, originals.get(event.event_id))
-        except InvalidInput:  # of another program, or a later one
-            continue
-    return Book(
-        records=dict(sorted(story.records.items(), key=lambda item: item[1].moment)),
-        gone=story.gone,
-        skipped=frozenset(story.skipped),
-        deeds=tuple(held),
-        updated_at=max((event.ts for event in said), default=""),
-        said_at=_said_at(ordered, story.records),
-        told=tuple(story.told),
-        ever=frozenset(event.event_id for event in ordered if event.type in DEEDS),
-    )
+    return Story(events).book()
 
 
-def _said_at(events: Iterable[Event], records: Iterable[str]) -> dict[str, int]:
-    """What was taken away may have been said of any record."""
-    found: dict[str, int] = {}
-    taken = 0
-    for event in events:
-        if forgotten_by(event):
-            taken = max(taken, event.position)
-        if isinstance(record_id := event.payload.get("record_id"), str):
-            found[record_id] = max(found.get(record_id, 0), event.position)
-    return {record_id: max(found.get(record_id, 0), taken) for record_id in records}
+class Story:
+    """The story as far as it was told."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        ordered = sorted(events, key=_place)
+        self._withdrawn = Withdrawn()
+        self._withdrawn.hear(ordered)
+        self._undone = _undone([self._withdrawn.left_of(event) for event in ordered])
+        # what was taken away may have been said of any record
+        self._taken = max((event.position for event in ordered if forgotten_by(event)), default=0)
+        self._originals: dict[str, Event] = {}
+        self._records = _Records()
+        self._held: list[Event] = []
+        self._spoken_of: dict[str, int] = {}  # the position of what was said last of each record
+        self._ever: set[str] = set()
+        self._updated_at = ""
+        self._end = ("", "")
+        self._tell(ordered)
+
+    def go_on(self, events: Iterable[Event]) -> bool:
+        """Tell these too where that is the story they tell with all before; else tell none of them, and False."""
+        ordered = sorted(events, key=_place)
+        if any(_place(event) <= self._end or self._changes_what_was_told(event) for event in ordered):
+            return False
+        self._tell(ordered)
+        return True
+
+    def book(self) -> Book:
+        records = self._records
+        return Book(
+            records=dict(sorted(records.known.items(), key=lambda item: item[1].moment)),
+            gone=dict(records.gone),
+            skipped=frozenset(records.skipped),
+            deeds=tuple(self._held),
+            updated_at=self._updated_at,
+            said_at={name: max(self._spoken_of.get(name, 0), self._taken) for name in records.known},
+            told=tuple(records.told),
+            ever=frozenset(self._ever),
+        )
+
+    def _changes_what_was_told(self, event: Event) -> bool:
+        if (of := _original_of(event)) is not None:
+            return of in self._ever
+        return event.type == UNDONE or event.type in TAKING_BACK
+
+    def _tell(self, ordered: Sequence[Event]) -> None:
+        """Tell what comes next, in its order."""
+        said = [left for event in ordered if (left := self._withdrawn.left_of(event)).payload]
+        self._originals.update((of, event) for event in said if (of := _original_of(event)) is not None)
+        held = [event for event in said if event.type in DEEDS and event.event_id not in self._undone]
+        for event in held:
+            with suppress(InvalidInput):  # of another program, or a later one
+                self._records.tell(event, self._originals.get(event.event_id))
+        self._held += held
+        self._updated_at = max([self._updated_at, *(event.ts for event in said)])
+        self._ever.update(event.event_id for event in ordered if event.type in DEEDS)
+        for event in ordered:
+            if isinstance(record_id := event.payload.get("record_id"), str):
+                self._spoken_of[record_id] = max(self._spoken_of.get(record_id, 0), event.position)
+            self._end = _place(event)
+
+
+def _place(event: Event) -> tuple[str, str]:
+    """Where an event stands in the story."""
+    return event.hlc, event.event_id
+
+
+def _original_of(event: Event) -> str | None:
+    """The deed whose words before redaction an event holds; None for any other event."""
+    of = event.payload.get("of") if event.type == ORIGINAL else None
+    return of if isinstance(of, str) else None
 
 
 def _undone(events: Sequence[Event]) -> set[str]:
@@ -124,11 +166,11 @@ def _undone(events: Sequence[Event]) -> set[str]:
     return found
 
 
-class _Story:
+class _Records:
     """Records while their events are told."""
 
     def __init__(self) -> None:
-        self.records: dict[str, Record] = {}
+        self.known: dict[str, Record] = {}
         self.gone: dict[str, Record] = {}
         self.told: list[str] = []
         self.skipped: set[str] = set()
@@ -139,15 +181,15 @@ class _Story:
             self._record(event, original)
         elif event.type == SKIPPED:
             self._skip(payload.get("session_id"), on=payload.get("on") is not False)
-        elif (known := self.records.get(str(payload.get("record_id")))) is None:
+        elif (known := self.known.get(str(payload.get("record_id")))) is None:
             return
         elif event.type == EDITED:
-            self.records[known.record_id] = _edited(known, event, original)
+            self.known[known.record_id] = _edited(known, event, original)
         elif event.type == REMOVED:
-            self.gone[known.record_id] = self.records.pop(known.record_id)
+            self.gone[known.record_id] = self.known.pop(known.record_id)
         elif event.type == MARKED and (mark := payload.get("mark")) in MARKS:
             on = payload.get("on") is not False
-            self.records[known.record_id] = with_mark(known, mark, on=on, day=event.local_date)
+            self.known[known.record_id] = with_mark(known, mark, on=on, day=event.local_date)
 
     def _record(self, event: Event, original: Event | None) -> None:
         found = recorded(
@@ -159,8 +201,8 @@ class _Story:
         )
         if original is not None:
             found = replace(found, content=content_of(original.payload))
-        if found.record_id not in self.records and found.record_id not in self.gone:
-            self.records[found.record_id] = found
+        if found.record_id not in self.known and found.record_id not in self.gone:
+            self.known[found.record_id] = found
             self.told.append(found.record_id)
 
     def _skip(self, session_id: Any, *, on: bool) -> None:

@@ -11,7 +11,7 @@ Decisions
 
 import asyncio
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -24,12 +24,11 @@ from sync.log.model import Draft, Event, Origin, project_id_for
 from sync.memory.daily import store
 from sync.memory.daily.book import Book
 from sync.memory.daily.command import Kind, asked_for, should_save
+from sync.memory.daily.deed import Deed, Wish, after, editing, marking, recording, removing
 from sync.memory.daily.model import (
     EDITED,
-    MARKED,
     ORIGINAL,
     RECORDED,
-    REMOVED,
     SKIPPED,
     UNDONE,
     Author,
@@ -39,7 +38,6 @@ from sync.memory.daily.model import (
     content_of,
     content_payload,
     marks_of,
-    record_payload,
 )
 from sync.memory.daily.numbering import next_number
 from sync.memory.daily.places import Places
@@ -49,8 +47,7 @@ from sync.memory.daily.talk import TALK, of_conversation, turns_of
 from sync.redaction import Redactor
 
 FORGOTTEN_AT_ONCE: Final = 500  # ids in one event, which has a limit
-IMPORTANT: Final = 0.9  # the importance of what a person has marked so
-ORDINARY: Final = 0.5
+AT_ONCE: Final = 200  # wishes in one transaction, for which others that write wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +116,7 @@ class Deeds:
                 return await self._again(book, known[0], said, talk[-1].event_id if talk else None, by=author)
             judged = quality(said, turns) if author != "hand" else None
             record = await asyncio.to_thread(self._new, given, talk, said, path, book)
-            return await self._recorded(replace(record, author=author, quality=judged), given.event_id)
+            return await self._done(recording(replace(record, author=author, quality=judged), given.event_id))
 
     def _new(self, given: Conversation, talk: Sequence[Event], said: Content, path: str | None, book: Book) -> Record:
         """A record as it would be made, under the next number of its day's page."""
@@ -183,22 +180,27 @@ class Deeds:
         changed = [part for part in known.content.changed(said) if part in parts]
         if not changed:
             return Outcome(known, "nothing_changed")
-        return await self._edited(known, said, changed, by="hand", event_id=event_id)
+        return await self._done(editing(known, said, changed, by="hand", event_id=event_id))
 
-    async def remove(self, record_id: str, *, reason: str = "asked", into: str | None = None) -> Outcome:
-        """Take a record away; `undo` brings it back. `into`: the record that says the same."""
+    async def remove(self, record_id: str, *, reason: str = "asked") -> Outcome:
+        """Take a record away; `undo` brings it back."""
         known = (await self._shelf.book()).record(record_id)
-        payload = {"record_id": record_id, "gone": True, "reason": reason, "into": into}
-        return replace(await self._done(known, REMOVED, payload), record=known)
+        return replace(await self._done(removing(known, reason=reason)), record=known)
 
     async def mark(self, record_id: str, mark: Mark, *, on: bool = True) -> Outcome:
         """Set a mark, or take it away."""
         known = (await self._shelf.book()).record(record_id)
-        if on == (mark in known.marks) and mark != "reviewed":
-            return Outcome(known, "nothing_changed")
-        marks = {*known.marks, mark} if on else {*known.marks} - {mark}
-        payload = {"mark": mark, "on": on, **_after(replace(known, marks=marks_of(marks)))}
-        return await self._done(known, MARKED, payload)
+        deed = marking(known, mark, on=on)
+        return Outcome(known, "nothing_changed") if deed is None else await self._done(deed)
+
+    async def carry_out(self, wishes: Sequence[Wish]) -> None:
+        """Many deeds, a few hundred in one transaction: recorded one by one, they would take minutes.
+
+        What one wish asks for is recorded together. Stopped on the way, those that were recorded stand.
+        """
+        for start in range(0, len(wishes), AT_ONCE):
+            book = await self._shelf.book()
+            await self._record([deed for wish in wishes[start : start + AT_ONCE] for deed in wish(book)])
 
     async def skip(self, session_id: str, *, on: bool = True) -> str:
         """Do not keep this conversation when it ends, or do so again; the event's id."""
@@ -235,10 +237,10 @@ class Deeds:
         if deed is None:
             raise InvalidInput("there is nothing to undo", field="eventId", hint="`events tail` shows the deeds.")
         record_id = deed.payload.get("record_id")
-        after = await self._shelf.without(deed.event_id)
-        known = after.records.get(record_id) if isinstance(record_id, str) else None
+        then = await self._shelf.without(deed.event_id)
+        known = then.records.get(record_id) if isinstance(record_id, str) else None
         payload: dict[str, Any] = {"undoes": deed.event_id, "record_id": record_id}
-        payload |= _after(known) if known is not None else {"gone": True}
+        payload |= after(known) if known is not None else {"gone": True}
         (done,) = await self._log.record([Draft(type=UNDONE, payload=self._redactor.payload(payload))])
         return Outcome(known, None, done.event.event_id)
 
@@ -263,7 +265,7 @@ class Deeds:
         if edited and by == "extractive":
             return Outcome(known, "edited_by_hand")
         changed = known.content.changed(said)
-        return await self._edited(known, said, changed, by=by, until=until)
+        return await self._done(editing(known, said, changed, by=by, until=until))
 
     def _refused(self, given: Conversation, book: Book, turns: Sequence[Turn], recording: Any) -> str | None:
         if given.forced:
@@ -281,60 +283,38 @@ class Deeds:
             return []
         return await self._log.database.read(lambda connection: store.of_session(connection, session_id, TALK))
 
-    async def _recorded(self, record: Record, event_id: str | None) -> Outcome:
-        payload = {**record_payload(record), "importance": _importance(record.marks)}
-        return await self._done(record, RECORDED, payload, event_id)
+    async def _done(self, deed: Deed) -> Outcome:
+        """Record a deed; what its record then is."""
+        (event_id,) = await self._record([deed])
+        found = (await self._shelf.book()).records.get(deed.record.record_id)
+        return Outcome(found, None, event_id)
 
-    async def _edited(
-        self,
-        known: Record,
-        said: Content,
-        parts: Sequence[str],
-        *,
-        by: Author,
-        until: str | None = None,
-        event_id: str | None = None,
-    ) -> Outcome:
-        after = replace(known, content=replace(known.content, **{part: getattr(said, part) for part in parts}))
-        payload = {"changed": list(parts), "by": by, "until_event_id": until, **_after(after)}
-        return await self._done(after, EDITED, payload, event_id)
+    async def _record(self, deeds: Sequence[Deed]) -> list[str]:
+        """Record deeds in one transaction; the ids of their events."""
+        named = [(deed.event_id or new_event_id(self._clock), deed) for deed in deeds]
+        drafts = await asyncio.to_thread(lambda: [draft for one in named for draft in self._drafts(*one)])
+        if drafts:
+            await self._log.record(drafts)
+        return [event_id for event_id, _ in named]
 
-    async def _done(self, record: Record, kind: str, payload: dict[str, Any], event_id: str | None = None) -> Outcome:
-        """Record a deed, with the words as they were where they are to stay so here; what the record then is."""
-        event_id = event_id or new_event_id(self._clock)
+    def _drafts(self, event_id: str, deed: Deed) -> Iterator[Draft]:
+        """A deed, and its words as they were where they are to stay so here."""
+        record = deed.record
         path = None if record.project_path is None else self._redactor.clean(record.project_path)
-        clean = self._redactor.payload(payload)
-        draft = Draft(
-            type=kind,
+        clean = self._redactor.payload(deed.payload)
+        yield Draft(
+            type=deed.kind,
             payload=clean,
             project_id=record.project_id,
             project_path=path,
             event_id=event_id,
-            origin=Origin.MODEL if record.author != "hand" and kind == RECORDED else Origin.USER,
+            origin=Origin.MODEL if record.author != "hand" and deed.kind == RECORDED else Origin.USER,
         )
-        drafts = [draft]
-        options = (await asyncio.to_thread(self._places.options, record.project_path)).value
-        if kind in {RECORDED, EDITED} and not options.recording.sanitize_sensitive:
+        options = self._places.options(record.project_path).value
+        if deed.kind in {RECORDED, EDITED} and not options.recording.sanitize_sensitive:
             said = content_payload(record.content)
             if content_payload(content_of(clean.value)) != said:
-                drafts.append(Draft(type=ORIGINAL, payload=self._plain.payload({"of": event_id, **said})))
-        await self._log.record(drafts)
-        found = (await self._shelf.book()).records.get(record.record_id)
-        return Outcome(found, None, event_id)
-
-
-def _after(record: Record) -> dict[str, Any]:
-    """What readers of an event need to know of the record after it."""
-    return {
-        "record_id": record.record_id,
-        **content_payload(record.content),
-        "marks": list(record.marks),
-        "importance": _importance(record.marks),
-    }
-
-
-def _importance(marks: Sequence[Mark]) -> float:
-    return IMPORTANT if "important" in marks else ORDINARY
+                yield Draft(type=ORIGINAL, payload=self._plain.payload({"of": event_id, **said}))
 
 
 def _record_id(session_id: str | None, until: str | None) -> str | None:

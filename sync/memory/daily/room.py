@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from sync.clock import Clock
@@ -10,6 +11,7 @@ from sync.errors import InvalidInput
 from sync.log.log import Log
 from sync.memory.daily import store
 from sync.memory.daily.book import Book
+from sync.memory.daily.deed import folding, putting_away
 from sync.memory.daily.deeds import Deeds, Outcome
 from sync.memory.daily.keeper import Keeper
 from sync.memory.daily.model import Record
@@ -105,10 +107,8 @@ class Daily:
     async def merge(self, day: str, *, dry_run: bool) -> list[Fold]:
         """Fold a day's repeats, each by deeds that can be undone."""
         found = folds([record for record in (await self.book()).shown() if record.date == day])
-        for fold in [] if dry_run else found:
-            await self.deeds.edit(fold.into.record_id, fold.content, ("facts", "code", "tags"))
-            for record in fold.folded:
-                await self.deeds.remove(record.record_id, reason="merged", into=fold.into.record_id)
+        if not dry_run:
+            await self.deeds.carry_out([partial(folding, fold) for fold in found])
         return found
 
     async def clean(self, *, dry_run: bool) -> list[Record]:
@@ -119,8 +119,8 @@ class Daily:
             of_it = [record for record in every if record.project_path == project_path]
             days = (await self.options(project_path)).value.storage.retention_days
             found += due(of_it, self.today, days)
-        for record in [] if dry_run else found:
-            await self.deeds.mark(record.record_id, "expired")
+        if not dry_run:
+            await self.deeds.carry_out([partial(putting_away, record.record_id) for record in found])
         return found
 
     async def newest_session(self) -> str:

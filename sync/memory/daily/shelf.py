@@ -1,4 +1,7 @@
-"""The book, kept level with the log: what is new is read, and the story told again only when there is something new."""
+"""The book, kept level with the log: what is new is read and told where the story ended.
+
+Where that cannot be (`Story.go_on`), or much is new at once, it is told from the beginning, beside the loop.
+"""
 
 import asyncio
 from typing import Final
@@ -6,10 +9,11 @@ from typing import Final
 from sync.log.log import Log
 from sync.log.model import FORGOTTEN, Event, Query
 from sync.log.withdrawn import REDACTED, correction_of
-from sync.memory.daily.book import Book, book_of
+from sync.memory.daily.book import Book, Story, book_of
 from sync.memory.daily.model import DEEDS, ORIGINAL
 
 TYPES: Final = (*DEEDS, ORIGINAL, FORGOTTEN, REDACTED)
+GO_ON_MOST: Final = 200  # events that the loop tells in a few milliseconds
 
 
 class Shelf:
@@ -20,6 +24,8 @@ class Shelf:
         self._events: list[Event] = []
         self._position = 0
         self._seen: object = None
+        self._story = Story()
+        self._told = 0  # so many of the events; one who was cancelled may have read more
         self._book = Book()
         self._alone = asyncio.Lock()
 
@@ -30,19 +36,22 @@ class Shelf:
             if token == self._seen:
                 return self._book
             steady = self._log.database.is_steady(token)
-            before = len(self._events)
             while page := (await self._log.read(Query(types=TYPES, after=self._position))).events:
                 self._events += page
                 self._position = page[-1].position
-            if len(self._events) != before:
-                self._book = book_of(self._events)
+            if fresh := self._events[self._told :]:
+                if len(fresh) > GO_ON_MOST or not self._story.go_on(fresh):
+                    self._story = await asyncio.to_thread(Story, tuple(self._events))
+                self._told = len(self._events)
+                self._book = self._story.book()
             self._seen = token if steady else None
             return self._book
 
     async def without(self, event_id: str) -> Book:
         """The story without one deed, as an undo would leave it."""
         await self.book()
-        return book_of(event for event in self._events if event.event_id != event_id)
+        others = [event for event in self._events if event.event_id != event_id]
+        return await asyncio.to_thread(book_of, others)
 
     async def about(self, record_ids: set[str]) -> list[str]:
         """The ids of all events about these records, undone ones and the words before redaction included."""
