@@ -31,6 +31,7 @@ from sync.log.model import CLOUD, EXPIRED, FORGOTTEN, Event, Query
 from sync.recall.model import Ask
 from sync.recall.search import Recall
 from sync.redaction import Redactor
+from sync.retention.archives import archives, take_along
 from sync.retention.model import Applied, Held
 from sync.retention.room import Household, Retention
 from sync.sections import Bound, RecallSettings
@@ -525,3 +526,20 @@ async def test_an_archive_that_cannot_be_read_is_left_alone_and_stops_no_other(d
     await forgetting.ask(desk.log, Intake(desk.redactor), [going])
     assert await room.withdraw() == 1
     assert damaged.read_bytes() == broken
+
+
+def test_archives_move_in_nobody_s_place_and_what_a_kill_left_in_both_folders_is_not_doubled(tmp_path: Path) -> None:
+    former, heir = tmp_path / "former", tmp_path / "heir"
+    for folder, files in (
+        (former, {"a.xbm": b"one", "b.xbm": b"two", "c.xbm": b"three"}),
+        (heir, {"b.xbm": b"two", "c.xbm": b"of the heir"}),
+    ):
+        folder.mkdir()
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+
+    for _ in range(2):
+        take_along(former, heir)
+        assert archives(former) == []
+        assert (heir / "c.xbm").read_bytes() == b"of the heir"
+        assert sorted(path.read_bytes() for path in archives(heir)) == [b"of the heir", b"one", b"three", b"two"]
