@@ -5,7 +5,8 @@ means for the memory file is made up for by whoever next holds the sidecar role,
 a program killed at any moment leaves nothing of one user with another.
 
 A guest who turns out to be somebody with a profile here already takes his words along: they are recorded in that
-profile under their own ids, his document is parked there where it says more than they do, and the guest's profile goes.
+profile under their own ids, what retention has archived of them becomes archives of that profile, his document is
+parked there where it says more than they do, and the guest's profile goes.
 
 A profile that cannot be asked at the moment whose it is (locked, without its key, on a failing disk) may be that of the
 one who logs in. Unless another is known to be his, the login is refused until it can be asked: with a second profile he
@@ -16,10 +17,13 @@ salvage (`sync.db.salvage`) comes when it is opened.
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
+
+from sqlalchemy import Connection
 
 from sync.clock import Clock, timestamp
 from sync.cloud import store as cloud_store
@@ -31,8 +35,9 @@ from sync.document.memory_file import MemoryFile
 from sync.document.neighbours import Neighbour, Neighbours
 from sync.errors import KeyLost, SettingsError, StorageError, XiaobaiError
 from sync.files import make_private_folder
+from sync.log import store as log_store
 from sync.log.log import Log
-from sync.log.model import Draft, Event, Origin, Query, Reach
+from sync.log.model import EXPIRED, Draft, Event, Origin, Query, Reach, forgotten_by
 from sync.log.withdrawn import cleaned
 from sync.profiles import (
     Installation,
@@ -142,7 +147,7 @@ def _remove(rooms: Rooms, going: Profile) -> Installation:
     data_dir, former = rooms.data_dir, going.replica(rooms.vault)
     installation = change_installation(data_dir, lambda now: replace(now, former=former or now.former))
     try:
-        if _is_somebodys(going, rooms.vault):  # what is in them is in the cloud; a guest's is not
+        if _is_somebodys(going, rooms.vault):  # what is in them is in the cloud; a guest's has moved by now
             remove_tree(going.archives)
         rooms.vault.forget(going.database)
         remove_profile(data_dir, going.name)
@@ -183,6 +188,7 @@ async def _take_over(rooms: Rooms, former: Profile, clock: Clock, *, goes: bool)
         await hand_over(document, _neighbour(heir), rooms.document, between)
         if goes:
             await _carry_over(events, rooms)
+            await _take_archives_along(former, rooms, clock)
             await keep_unsaid(document, _neighbour(former), rooms.document, _neighbour(heir))
     finally:
         await database.close()
@@ -195,8 +201,43 @@ async def _carry_over(guest: Log, rooms: Rooms) -> None:
     """
     page = await guest.read(Query(limit=CARRIED_AT_ONCE))
     while page.events:
-        await rooms.events.record([_drafted(event, rooms.redactor) for event in page.events])
+        await rooms.events.database.write(partial(_carry, events=page.events, rooms=rooms))
+        rooms.events.changed.set()
         page = await guest.read(Query(after=page.next_offset, limit=CARRIED_AT_ONCE))
+
+
+def _carry(connection: Connection, *, events: Sequence[Event], rooms: Rooms) -> None:
+    """Of what retention took from the guest the blank row comes along, with what says so: a wish to forget names it."""
+    known = log_store.known_ids(connection, [event.event_id for event in events])
+    taken = [
+        _spared(connection, event)
+        for event in events
+        if event.event_id not in known or (event.payload and event.type != EXPIRED)
+    ]
+    rooms.events.record_in(connection, [_drafted(event, rooms.redactor) for event in taken])
+
+
+def _spared(connection: Connection, event: Event) -> Event:
+    """What retention took from the guest takes nothing from a profile that has the same words on its own."""
+    if event.type != EXPIRED:
+        return event
+    named = forgotten_by(event)
+    said = log_store.known_ids(connection, named) - {held.event_id for held in log_store.blank_among(connection, named)}
+    return replace(event, payload={**event.payload, "event_ids": [name for name in named if name not in said]})
+
+
+async def _take_archives_along(former: Profile, rooms: Rooms, clock: Clock) -> None:
+    """What retention took from a guest becomes the active profile's. May be repeated until nothing is left there.
+
+    All wishes to forget are carried out in it once more: those of this profile are older than its being here.
+    """
+    if not former.archives.is_dir():
+        return
+    from sync.retention.archives import ARCHIVES, take_along  # noqa: PLC0415 - nobody else at a start pays for it
+
+    await asyncio.to_thread(take_along, former.archives, rooms.profile.archives)
+    await rooms.events.database.write(lambda connection: log_store.set_watermark(connection, ARCHIVES, 0, clock))
+    await asyncio.to_thread(remove_tree, former.archives)  # what a killed writer left half made in it goes with it
 
 
 def _drafted(event: Event, redactor: Redactor) -> Draft:

@@ -1,13 +1,18 @@
 """Everything as one file, and back into a log; what other programs kept through the same door.
 
 Decisions
-    An event that is known by its id is left as it is, so the same file twice changes nothing and a broken import is
-    gone on with by starting it again. Events are taken in batches; one batch is a transaction.
+    An event that is known by its id, and says something here, is left as it is, so the same file twice changes nothing
+    and a broken import is gone on with by starting it again. Events are taken in batches; one batch is a transaction.
     What the exporting device said itself, also before the app gave it the id that it has, is said by this device from
     now on, under its ids, times, days and origins: it gets a place in this log, is delivered to this account's cloud
     and stands in this document. The device it came from stays in it as `imported_device_id`. What the exporter had
     heard from other devices stays theirs, in its place and with whole messages, as if it had been pulled: it is not
     sent for them, and a pull that brings it again knows it. Where another event has that place here, it is refused.
+    What retention took from this device says nothing in the log, and is in its archives: an export leaves it out, or
+    its blank rows would stand elsewhere in the way of its words. Where such a row stands here all the same, an archive
+    that has the words fills it in again; its lines in the document and the daily records stay as they are. It goes out
+    where it was never sent; a cloud that holds it, blank or not, keeps what it has, since it skips the ids it knows.
+    What a person wished to be forgotten comes back from no file, and what was corrected comes corrected.
     Everything is checked and redacted anew, whoever wrote the file. Of own messages only the beginning is kept, as of
     what is said here, unless the user has them stored. What was decided about an account's devices
     (`device_…`) stays behind. Document versions and settings are in the archive for people and other programs; the
@@ -34,17 +39,21 @@ from sync.clock import Clock
 from sync.document import store as document_store
 from sync.document.app_cache import read_content
 from sync.document.foreign import is_memory
+from sync.document.forgetting import expired
 from sync.document.imports import Imports
 from sync.document.parse import parse
 from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed
 from sync.files import told
-from sync.log import store
+from sync.log import outbox_store, store
 from sync.log.envelope import UNDECODABLE, from_wire
 from sync.log.intake import Intake
 from sync.log.log import Log
-from sync.log.model import Draft, Event, Origin, Query, stays_behind
-from sync.log.withdrawn import TAKING_BACK, cleaned
+from sync.log.model import CLOUD, FORGOTTEN, TAKING_AWAY, Draft, Event, Origin, Query, stays_behind
+from sync.log.withdrawn import REDACTED, TAKING_BACK, Withdrawn, cleaned
 from sync.memory.daily.shelf import Shelf
+from sync.recall.view import RecallView
+from sync.redaction import Redactor
+from sync.tree.store import RULES as TREE_RULES
 
 AT_ONCE: Final = 500  # events in one transaction
 KNOWN: Final = (
@@ -52,6 +61,9 @@ KNOWN: Final = (
     " or the conversations.json (or its zip) of Claude or ChatGPT."
 )
 ORIGINS: Final = frozenset(Origin)
+
+ARCHIVE: Final = "archive"  # the source that this program writes itself
+CAME_FROM: Final = "imported_device_id"
 
 Item = Draft | Event  # to be said by this device, or another's
 
@@ -82,14 +94,17 @@ class Archive:
         return Exported(str(path), counts[0], counts[1], filed.bytes, filed.sha256, passphrase is not None)
 
     async def _write_events(self, writing: Writing, head: int, heard: Heard) -> int:
+        archived = await self._log.database.read(expired)
         after = number = events = 0
         while after < head:
             page = await self._log.read(Query(after=after, limit=IN_A_PART))
             found = [event for event in page.events if event.position <= head]
             if not found:
                 break
-            number, after, events = number + 1, found[-1].position, events + len(found)
-            await asyncio.to_thread(writing.add, *events_part(number, found))
+            after = found[-1].position
+            if left := [event for event in found if event.payload or event.event_id not in archived]:
+                number, events = number + 1, events + len(left)
+                await asyncio.to_thread(writing.add, *events_part(number, left))
             heard(after, head)
         return events
 
@@ -180,7 +195,7 @@ class Archive:
     async def _take_archive(self, path: Path, *, passphrase: str | None, dry_run: bool, heard: Heard) -> Taken:
         """Bring an archive in. Raises InvalidInput, before anything is recorded, where it is not whole."""
         reading = await asyncio.to_thread(Reading.read_through, path, passphrase)
-        taken, done = Taken("archive", dry_run=dry_run), 0
+        taken, done = Taken(ARCHIVE, dry_run=dry_run), 0
         parts = reading.parts()
         while (part := await asyncio.to_thread(next, parts, None)) is not None:
             name, data = part
@@ -195,7 +210,7 @@ class Archive:
         """Take items in, batch after batch; in a dry run count what would be. `cut`: the ids of shortened messages."""
         for start in range(0, len(items), AT_ONCE):
             batch = items[start : start + AT_ONCE]
-            taking = partial(self._take, items=batch, dry_run=taken.dry_run)
+            taking = partial(self._take, items=batch, fills=taken.source == ARCHIVE, dry_run=taken.dry_run)
             new, displaced = await (
                 self._log.database.read(taking) if taken.dry_run else self._log.database.write(taking)
             )
@@ -209,14 +224,19 @@ class Archive:
                 self._log.changed.set()
 
     def _take(
-        self, connection: Connection, *, items: Sequence[Item], dry_run: bool
+        self, connection: Connection, *, items: Sequence[Item], fills: bool, dry_run: bool
     ) -> tuple[set[str | None], list[str]]:
-        """The ids of what is new, and of others' events whose numbers other events have here.
+        """The ids of what is new or `fills` a blank row, and of others' events whose numbers other events have here.
 
         What others said comes first: among their numbers may be some of a replica that this one was, or is.
         """
-        known = store.known_ids(connection, [item.event_id for item in items if item.event_id is not None])
-        new = list({item.event_id: item for item in items if item.event_id not in known}.values())
+        ids = [item.event_id for item in items if item.event_id is not None]
+        known = store.known_ids(connection, ids)
+        again = _again(connection, items, self._log.device_id) if fills else []
+        withdrawn = _withdrawn(connection, ids, again)
+        back = [event for event in map(withdrawn.left_of, again) if event.payload]
+        unknown = {item.event_id: item for item in items if item.event_id not in known}.values()
+        new = [item for one in unknown if (item := _left(one, withdrawn, self._intake.redactor)) is not None]
         theirs = [item for item in new if isinstance(item, Event)]
         free: dict[tuple[str, int], Event] = {}
         for event in theirs:
@@ -227,7 +247,18 @@ class Archive:
             store.add_all(connection, list(free.values()))
             store.witness(connection, list(free.values()), self._clock)
             self._log.record_in(connection, [item for item in new if isinstance(item, Draft)])
-        return {item.event_id for item in new}.difference(displaced), displaced
+            self._bring_back(connection, back)
+        taken = {item.event_id for item in new} | {event.event_id for event in back}
+        return taken.difference(displaced), displaced
+
+    def _bring_back(self, connection: Connection, back: Sequence[Event]) -> None:
+        """Fill blank rows in. Views that have passed their places are built anew: nothing else tells them."""
+        if back:
+            store.bring_back(connection, back)
+            outbox_store.deliver_again(connection, CLOUD, [event.event_id for event in back])
+            store.note_reordered(connection, self._clock)  # what a shared document is made of
+            for view in (f"{RecallView.name}{store.RULES}", TREE_RULES):
+                store.set_watermark(connection, view, 0, self._clock)
 
     def _items(self, lines: bytes, about: About, taken: Taken) -> tuple[list[Item], set[str]]:
         """What the lines say, and the ids of the messages of which only the beginning is kept here."""
@@ -263,10 +294,50 @@ class Archive:
             path = None if draft.project_path is None else str(draft.project_path)
             return replace(event, payload=draft.payload.value, project_path=path, extra=extra, server_seq=None)
         if event.device_id != self._log.device_id:
-            marked = {**(draft.extra.value if draft.extra else {}), "imported_device_id": event.device_id}
+            marked = {**(draft.extra.value if draft.extra else {}), CAME_FROM: event.device_id}
             draft = replace(draft, extra=self._intake.redactor.payload(marked))
         return draft
 
 
 def _gone_on(connection: Connection, *, talk: Talk) -> Talk:
     return gone_on(talk, partial(store.find, connection))
+
+
+def _again(connection: Connection, items: Sequence[Item], device_id: str) -> list[Event]:
+    """Events that are blank here, with the words that they have in these items."""
+    given = {item.event_id: item for item in items if item.event_id is not None and _said(item)}
+    found = []
+    for held in store.blank_among(connection, list(given)):
+        item = given[held.event_id]
+        extra = {} if item.extra is None else dict(item.extra.value if isinstance(item, Draft) else item.extra)
+        if held.device_id != device_id:  # it stands here as what its own device said
+            extra.pop(CAME_FROM, None)
+        if held.type == item.type:
+            found.append(replace(held, payload=_said(item), extra=extra))
+    return found
+
+
+def _withdrawn(connection: Connection, event_ids: Collection[str], again: Sequence[Event]) -> Withdrawn:
+    """What the log has taken back of these events. A correction that comes back itself counts, behind the log's own."""
+    found = Withdrawn()
+    found.hear(store.of_types(connection, [FORGOTTEN], after=0))
+    if not found.forgotten.isdisjoint(event_ids):
+        found.hear(again)
+        found.hear(store.of_types(connection, [REDACTED], after=0))
+    return found
+
+
+def _left(item: Item, withdrawn: Withdrawn, redactor: Redactor) -> Item | None:
+    """What may be recorded of an item that is unknown here; None where a person has wished it to be forgotten."""
+    if item.event_id is None or item.event_id not in withdrawn.forgotten or item.type in TAKING_AWAY:
+        return item
+    payload = withdrawn.corrected(item.event_id)
+    if payload is None:
+        return None if _said(item) else item
+    if isinstance(item, Draft):
+        return replace(item, payload=redactor.payload(payload))
+    return replace(item, payload=payload)
+
+
+def _said(item: Item) -> Mapping[str, Any]:
+    return item.payload.value if isinstance(item, Draft) else item.payload

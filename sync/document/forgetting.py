@@ -11,6 +11,8 @@ Decisions
     such a line and saves it says it anew.
     What retention archived (`payload_expired`) goes the same way, on this device alone; a line that the document has
     again meanwhile stays. A few wishes at a time: the writer serves `update` too.
+    What retention took before any cloud had it is not sent as a blank row, which every other device would then know and
+    no archive could fill in for all of them. Out of its archive, or corrected, it has words again and goes out.
     Where a correction came before the wish (`rescan`) the payload is replaced instead, and so are its lines.
     An edit of a shared line quotes what it was made from. One that was made before its device had heard of the wish
     goes with the line, by a wish of that device: nobody else knows that there is no newer one on its way.
@@ -33,10 +35,11 @@ from sync.document.corrections import Rewording, reworded, with_lines
 from sync.document.edit import remove_entry
 from sync.document.model import Plan, Snapshot, Version
 from sync.document.plan import plan
+from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.log import Log
-from sync.log.model import EXPIRED, FORGOTTEN, TAKING_AWAY, Draft, Event, Origin, Query, forgotten_by
+from sync.log.model import CLOUD, EXPIRED, FORGOTTEN, TAKING_AWAY, Draft, Event, Origin, Query, forgotten_by
 from sync.log.payloads import MESSAGE
 from sync.log.withdrawn import REDACTED, Withdrawn, correction_of
 from sync.redaction import Redactor
@@ -60,6 +63,7 @@ class Wish:
     payloads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of events that are corrected instead
     rewordings: tuple[Rewording, ...] = ()  # and the lines that change with them
     quotes: tuple[str, ...] = ()  # of these lines: edits of this device that the wish does not name
+    archived: frozenset[str] = frozenset()  # what goes because retention took it
 
     @property
     def concerned(self) -> frozenset[str]:
@@ -109,7 +113,7 @@ def wish(connection: Connection, device_id: str) -> Wish | None:
         if event.event_id in payloads and not (event.device_id == device_id and event.type in BY_HAND)
         for change in reworded(event, payloads[event.event_id])
     )
-    return Wish(named, lines, asked[-1].position, payloads, rewordings, quotes)
+    return Wish(named, lines, asked[-1].position, payloads, rewordings, quotes, archived=here)
 
 
 def _quotes(
@@ -138,8 +142,10 @@ def _corrections(connection: Connection, named: frozenset[str], mark: int) -> di
 
 def correct(connection: Connection, asked: Wish) -> None:
     """Put the corrected payloads in the place of the old ones, before the document follows the log."""
+    blank = [event.event_id for event in log_store.blank_among(connection, list(asked.payloads))]
     for event_id, payload in asked.payloads.items():
         log_store.replace_payload(connection, event_id, payload)
+    outbox_store.deliver_again(connection, CLOUD, blank)
 
 
 async def ask(events: Log, intake: Intake, event_ids: Sequence[str]) -> list[str]:
@@ -207,6 +213,7 @@ def planned(asked: Wish, current: Version | None, new_id: Callable[[], str]) -> 
 def carry_out(connection: Connection, asked: Wish, clock: Clock) -> None:
     """Blank the payloads, clear the versions, and note that it is done."""
     log_store.blank(connection, asked.event_ids - asked.payloads.keys())
+    outbox_store.give_up(connection, CLOUD, sorted(asked.archived))
     concerned = asked.concerned
     store.clear(connection, lambda ids: not concerned.isdisjoint(ids), asked.cleared)
     log_store.set_watermark(connection, FORGETTER, asked.position, clock)

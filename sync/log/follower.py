@@ -72,6 +72,11 @@ class Follower:
         await self._log.database.write(self._begin)
         return await self.catch_up(told)
 
+    def is_level(self, connection: Connection) -> bool:
+        """Whether the view has all of the log, under its present rules: one that is to be built anew is not."""
+        mark, rules = store.watermark(connection, self.view.name), store.watermark(connection, self._rules)
+        return mark >= store.newest_position(connection) and rules == self.view.rules
+
     def _step(self, connection: Connection) -> tuple[int, int]:
         if store.watermark(connection, self._rules) != self.view.rules:
             self._begin(connection)

@@ -36,6 +36,20 @@ _SAID_AS: Final = (
 _RELEASE: Final = delete(quarantine).where(
     quarantine.c.destination == bindparam("to"), quarantine.c.position == bindparam("at")
 )
+_MOVE_ALL: Final = (
+    update(deliveries)
+    .where(deliveries.c.destination == bindparam("to"), deliveries.c.state.in_(bindparam("then", expanding=True)))
+    .where(
+        deliveries.c.position.in_(
+            select(events.c.position).where(events.c.event_id.in_(bindparam("ids", expanding=True)))
+        )
+    )
+    .values(state=bindparam("now"))
+)
+_RELEASE_ALL: Final = delete(quarantine).where(
+    quarantine.c.destination == bindparam("to"),
+    quarantine.c.position.in_(select(events.c.position).where(events.c.event_id.in_(bindparam("ids", expanding=True)))),
+)
 _POSITION: Final = select(events.c.position).where(events.c.event_id == bindparam("id"))
 _POSITIONS: Final = select(events.c.event_id, events.c.position).where(
     events.c.event_id.in_(bindparam("ids", expanding=True))
@@ -231,6 +245,21 @@ def move_cursor(connection: Connection, destination: str, to: Cursor) -> None:
             "may_lack": to.may_lack,
         },
     )
+
+
+def give_up(connection: Connection, destination: str, event_ids: Sequence[str]) -> None:
+    """Send those of these events no more that have not arrived: their words are not here any more.
+
+    A destination that got one blank would never take its words: it skips the ids that it knows.
+    """
+    asked = {"to": destination, "ids": event_ids}
+    connection.execute(_MOVE_ALL, {**asked, "then": ["pending", "quarantined"], "now": "dropped"})
+    connection.execute(_RELEASE_ALL, asked)
+
+
+def deliver_again(connection: Connection, destination: str, event_ids: Sequence[str]) -> None:
+    """What was given up of these events goes out after all: their words are here again."""
+    connection.execute(_MOVE_ALL, {"to": destination, "ids": event_ids, "then": ["dropped"], "now": "pending"})
 
 
 def forget_numbers(connection: Connection) -> None:

@@ -54,6 +54,9 @@ class Withdrawn:
         """The event as it is from now on."""
         if event.event_id not in self.forgotten or event.type in TAKING_AWAY:
             return event
-        if self.is_corrected(event.event_id):
-            return replace(event, payload=self._corrected[event.event_id][1])
-        return replace(event, payload={}, extra={})
+        left = self.corrected(event.event_id)
+        return replace(event, payload={}, extra={}) if left is None else replace(event, payload=left)
+
+    def corrected(self, event_id: str) -> Mapping[str, Any] | None:
+        """The payload that an event has from now on; None where it has its own, or none any more."""
+        return self._corrected[event_id][1] if self.is_corrected(event_id) else None

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Final
 from sqlalchemy import Connection
 
 from sync.clock import Clock, milliseconds
-from sync.log import store as log_store
 from sync.log.follower import Follower
 from sync.log.log import Log
 from sync.recall import pack, store
@@ -236,9 +235,7 @@ class Recall:
         return is_level
 
     def _has_all(self, connection: Connection) -> bool:
-        mark = log_store.watermark(connection, self.follower.view.name)
-        newest = log_store.newest_position(connection)
-        return mark >= newest and store.exists(connection)
+        return self.follower.is_level(connection) and store.exists(connection)
 
 
 def _hits(

@@ -10,7 +10,9 @@ Decisions
 """
 
 import asyncio
+import filecmp
 import logging
+import secrets
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -21,10 +23,12 @@ import msgspec
 from sync.archive.container import Reading, Writing
 from sync.archive.filing import write
 from sync.errors import InvalidInput, StorageError
+from sync.files import make_private_folder, put_new, sync_folder, told
 from sync.log.envelope import UNDECODABLE, from_wire
 from sync.log.model import Event
 
 SUFFIX: Final = ".xbm"
+ARCHIVES: Final = "retention.archives"  # how far the log's wishes are carried out in the archives
 EVENTS: Final = "events/"  # the beginning of the names of parts that hold events
 
 LeftOf = Callable[[Event], Event]  # the event as it is from now on; it goes where nothing is left of its payload
@@ -36,6 +40,35 @@ log = logging.getLogger(__name__)
 def archives(folder: Path) -> list[Path]:
     """The oldest first, as their names have it."""
     return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
+
+
+def make_folders(folder: Path) -> None:
+    """The folders of the archives, there also after a power loss: the log is about to forget what lies in them."""
+    with told(folder):
+        for path in (folder.parent, folder):
+            make_private_folder(path)
+            sync_folder(path.parent)
+
+
+def take_along(former: Path, heir: Path) -> None:
+    """Move all archives of a folder into another. Killed, it may be repeated. Raises StorageError."""
+    make_folders(heir)
+    with told(former):
+        for path in archives(former):
+            _move(path, heir / path.name)
+        sync_folder(heir)
+        sync_folder(former)
+
+
+def _move(path: Path, to: Path) -> None:
+    """In nobody's place; one that is there already, since the power went before it was gone here, is not doubled."""
+    try:
+        put_new(path, to)
+    except FileExistsError:
+        if filecmp.cmp(path, to, shallow=False):
+            path.unlink()
+        else:
+            put_new(path, to.with_name(f"{path.stem}-{secrets.token_hex(4)}{SUFFIX}"))
 
 
 def events_of(path: Path, unread: Unread) -> Iterator[Event]:

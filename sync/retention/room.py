@@ -35,19 +35,17 @@ from sync.document import store as document_store
 from sync.document.choosing import Choice
 from sync.document.forgetting import FORGETTER, NAMED, taken_away
 from sync.errors import InvalidInput, StorageError
-from sync.files import make_private_folder, sync_folder, told
 from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import FORGOTTEN, Event
 from sync.log.withdrawn import Withdrawn, correction_of
 from sync.retention import store
-from sync.retention.archives import LeftOf, Unread, archives, events_of, rewrite
+from sync.retention.archives import ARCHIVES, LeftOf, Unread, archives, events_of, make_folders, rewrite
 from sync.retention.model import MEGABYTE, Applied, Old, Plan, Rules, Standing
 from sync.turns import Turns
 
 ONCE_A_DAY: Final = 86_400.0  # seconds
-ARCHIVES: Final = "retention.archives"  # how far the log's wishes are carried out in the archives
 PATIENCE: Final = 600.0  # seconds for another process that writes large archives anew
 
 Heard = Callable[[int, int], None]  # done, of in all
@@ -112,7 +110,7 @@ class Retention:
         name = f"{self._clock.now():%Y-%m-%dT%H%M%S}-{self._clock.random_bytes(4).hex()}.xbm"
         path = self._household.archives / name
         await self._withdraw_everywhere()  # while the log still holds the corrections that it is about to let go
-        await asyncio.to_thread(_make_folders, self._household.archives)
+        await asyncio.to_thread(make_folders, self._household.archives)
         positions = sorted(plan.positions)
         filed = await write(path, None, partial(self._fill, positions=positions))
         await self._withdraw_everywhere(since=carried_out)
@@ -265,11 +263,3 @@ def _busy() -> StorageError:
 def _left_of(wished: Withdrawn, corrected: Payloads, event: Event) -> Event:
     left = wished.left_of(event)
     return replace(left, payload=corrected[event.event_id]) if left.payload and event.event_id in corrected else left
-
-
-def _make_folders(path: Path) -> None:
-    """The folders of the archives, there also after a power loss: the log is about to forget what lies in them."""
-    with told(path):
-        for folder in (path.parent, path):
-            make_private_folder(folder)
-            sync_folder(folder.parent)

@@ -4,22 +4,28 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 import pytest
 
 from sync.app import App, Role, open_app
+from sync.cloud import store as cloud_store
 from sync.cloud.contact import contact_of
 from sync.cloud.memory import MemoryCloud
 from sync.document import forgetting
 from sync.document.capture import Exchange
+from sync.document.choosing import Choice
 from sync.document.neighbours import park
+from sync.errors import StorageError
 from sync.log.model import Query
+from sync.retention.archives import events_of
 from sync.sections import DocumentSettings
 from sync.settings import Settings
 from tests.integration.document_desk import HandClock
 from tests.support import EMAIL, PASSWORD, new_server
+
+LONG_AGO: Final = {"type": "memory_fact", "event_id": "evt_long_ago", "ts": "2025-01-02T03:04:05.000Z"}
 
 
 @dataclass
@@ -35,6 +41,10 @@ class Machine:
         async with open_app(self.settings, Role.HELPER, cloud=self.cloud, clock=self.clock) as app:
             yield app
 
+    async def start(self) -> None:
+        async with self.open():
+            pass
+
     async def log_in(self) -> None:
         """The account's owner comes in where a guest was."""
         async with self.open() as app:
@@ -44,6 +54,27 @@ class Machine:
         text = self.settings.memory_file.read_text("utf-8")
         assert f"{above}\n" in text
         self.settings.memory_file.write_text(text.replace(f"{above}\n", f"{above}\n{line}\n", 1), "utf-8")
+
+    async def leave(self) -> None:
+        """Somebody else comes in and goes for good: a guest has the machine."""
+        async with self.open() as app:
+            await app.entrance.log_in(contact_of(email="other@example.com"), PASSWORD)
+        async with self.open() as app:
+            await app.entrance.log_out(remove=True, even_unsent=True)
+
+    async def archive(self, text: str) -> str:
+        """The guest said something long ago, and retention takes it; its event id."""
+        async with self.open() as app:
+            (recorded,) = await app.log.record([app.intake.draft({**LONG_AGO, "payload": {"content": text}})])
+            await app.events.settle()
+            room = app.retention()
+            assert (await room.apply(room.rules(30, None), lambda _done, _total: None)).forgotten == 1
+            await app.settle()
+        return recorded.event.event_id
+
+    @property
+    def archives(self) -> list[Path]:
+        return sorted(path for path in (self.settings.data_dir / "archive").rglob("*") if path.is_file())
 
     @property
     def parked(self) -> list[str]:
@@ -61,9 +92,7 @@ async def machine(tmp_path: Path) -> Machine:
     async with machine.open() as app:
         await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
         await app.conversation.update(Exchange("早先说的", "好"))
-        await app.entrance.log_in(contact_of(email="other@example.com"), PASSWORD)
-    async with machine.open() as app:
-        await app.entrance.log_out(remove=True, even_unsent=True)
+    await machine.leave()
     async with machine.open() as app:
         await app.conversation.update(Exchange("客人说的", "好"))
     return machine
@@ -132,3 +161,81 @@ async def test_what_is_forgotten_later_leaves_the_document_that_was_parked(machi
     (parked,) = machine.parked
     assert "客人说的" not in parked
     assert "13812345678" in parked
+
+
+async def test_what_was_archived_of_him_is_his_still_and_leaves_with_a_wish_to_forget(machine: Machine) -> None:
+    told = await machine.archive("去年的斑马")
+    await machine.log_in()
+    async with machine.open() as app:
+        (path,) = machine.archives
+        assert path.parent == app.profile.archives
+        assert [folder.name for folder in path.parent.parent.iterdir()] == [app.profile.name]
+        waiting = await app.log.database.read(lambda connection: cloud_store.waiting(connection, 100))
+        assert told not in [event.event_id for event in waiting.events], "no blank row of it is sent"
+
+        room = app.retention()
+        assert [event.event_id for event in await room.archived(Choice("斑马"))] == [told]
+        assert await forgetting.ask(app.log, app.intake, [told]) == [told]
+        await app.settle()
+        assert await room.withdraw() == 1
+        assert list(events_of(path, {})) == []
+
+
+async def test_what_was_archived_of_him_is_taken_in_from_there_with_its_words(machine: Machine) -> None:
+    told = await machine.archive("去年的斑马")
+    await machine.log_in()
+    async with machine.open() as app:
+        (path,) = machine.archives
+        taken = await app.archive().take(path, passphrase=None, dry_run=False, heard=lambda _done, _total: None)
+        waiting = await app.log.database.read(lambda connection: cloud_store.waiting(connection, 100))
+        sent = {event.event_id: event.payload for event in waiting.events}
+    assert (taken.recorded, sent[told]) == (1, {"content": "去年的斑马"})
+
+
+async def test_what_was_forgotten_before_he_came_leaves_what_was_archived_of_him(machine: Machine) -> None:
+    told = await machine.archive("去年的斑马")
+    before = machine.archives[0].read_bytes()
+    await machine.log_in()
+    async with machine.open() as app:
+        await forgetting.ask(app.log, app.intake, [told])
+        await app.settle()
+        assert await app.retention().withdraw() == 1
+    await machine.leave()
+    async with machine.open() as guest:  # another one, who has a copy of it
+        guest.profile.archives.mkdir(parents=True)
+        (guest.profile.archives / "copy.xbm").write_bytes(before)
+    await machine.log_in()
+    async with machine.open() as app:
+        assert await app.retention().archived(Choice("斑马")) == []
+        assert await app.retention().withdraw() == 1
+
+
+async def test_killed_before_his_archives_have_moved_the_next_start_moves_them(machine: Machine) -> None:
+    await machine.archive("去年的斑马")
+    (path,) = machine.archives
+    async with machine.open() as app:
+        (heir,) = app.profile.others()
+    heir.archives.write_text("in the way")  # his events are carried over, then nothing goes on
+    await machine.log_in()
+    with pytest.raises(StorageError):
+        await machine.start()
+    assert path.is_file()
+    heir.archives.unlink()
+
+    async with machine.open() as app:
+        assert app.profile == heir
+        assert [found.parent for found in machine.archives] == [heir.archives]
+        assert len((await app.log.read(Query(types=("memory_fact",)))).events) == 1
+
+
+async def test_the_account_keeps_the_words_that_a_guest_said_too_and_had_archived(machine: Machine) -> None:
+    await machine.log_in()
+    async with machine.open() as app:
+        await app.log.record([app.intake.draft({**LONG_AGO, "payload": {"content": "去年的斑马"}})])
+    await machine.leave()
+    told = await machine.archive("去年的斑马")
+    await machine.log_in()
+    async with machine.open() as app:
+        await app.settle()
+        (found,) = (await app.log.read(Query(types=("memory_fact",)))).events
+        assert (found.event_id, found.payload) == (told, {"content": "去年的斑马"})

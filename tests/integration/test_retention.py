@@ -3,10 +3,12 @@
 import errno
 import gzip
 import os
+import shutil
 import sqlite3
 import zlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from sync.archive.model import Taken
 from sync.archive.room import Archive
 from sync.archive.unfinished import unfinished
 from sync.clock import milliseconds
+from sync.cloud import store as cloud_store
 from sync.document import forgetting, rescan
 from sync.document.capture import Exchange, exchange_drafts
 from sync.document.choosing import Choice
@@ -27,10 +30,11 @@ from sync.errors import StorageError
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.intake import Intake
-from sync.log.model import CLOUD, EXPIRED, Event, Query
+from sync.log.model import CLOUD, EXPIRED, FORGOTTEN, Event, Query
 from sync.recall.model import Ask
 from sync.recall.search import Recall
 from sync.redaction import Redactor
+from sync.retention.archives import archives, take_along
 from sync.retention.model import Applied, Held
 from sync.retention.room import Household, Retention
 from sync.sections import Bound, RecallSettings
@@ -68,6 +72,19 @@ async def fact(desk: Desk, text: str, ts: str | None = OLD, **more: Any) -> str:
     value = {"type": "memory_fact", "payload": {"content": text}, "ts": ts, **more}
     (recorded,) = await desk.log.record([Intake(desk.redactor).draft(value)])
     return recorded.event.event_id
+
+
+def archive_of(desk: Desk) -> Archive:
+    return Archive(desk.log, Intake(desk.redactor), desk.memory.imports, clock=desk.clock)
+
+
+async def take(desk: Desk, path: Path, *, dry_run: bool = False) -> Taken:
+    return await archive_of(desk).take(path, passphrase=None, dry_run=dry_run, heard=silent)
+
+
+async def waiting(desk: Desk) -> list[Event]:
+    """What goes out next."""
+    return (await desk.database.read(lambda connection: cloud_store.waiting(connection, 100))).events
 
 
 async def events(desk: Desk) -> dict[str, Event]:
@@ -344,6 +361,92 @@ async def test_an_archive_brings_everything_back_elsewhere(desk: Desk, tmp_path:
         assert (await events(there))[told].ts == OLD
 
 
+async def test_what_was_archived_is_left_out_of_an_export_and_comes_in_from_its_archive_in_either_order(
+    desk: Desk, tmp_path: Path
+) -> None:
+    told, kept = await fact(desk, "旧事"), await fact(desk, "新事", ts=None)
+    gone = await fact(desk, "要忘的", ts=None)
+    archive = Path((await apply(desk)).archive or "")
+    await forgetting.ask(desk.log, Intake(desk.redactor), [gone])
+    await desk.memory.settle()
+    everything = tmp_path / "all.xbm"
+    await archive_of(desk).export(everything, document="", settings={}, passphrase=None, heard=silent)
+    lines = b"".join(
+        data for name, data in Reading.read_through(everything, None).parts() if name.startswith("events/")
+    )
+    assert [f'"event_id":"{event_id}"'.encode() in lines for event_id in (told, kept, gone)] == [False, True, True]
+
+    for name, order in (("b", (everything, archive)), ("c", (archive, everything))):
+        async with on_a_desk(tmp_path / name, device=f"device-{name}") as there:
+            assert (await take(there, order[0])).known == 0
+            assert (await take(there, order[1])).known == 0
+            payloads = {event_id: event.payload for event_id, event in (await events(there)).items()}
+            assert (payloads[told], payloads[kept], payloads[gone]) == ({"content": "旧事"}, {"content": "新事"}, {})
+
+
+@pytest.mark.parametrize("of", ["this device", "another device"])
+async def test_a_row_that_only_retention_left_blank_is_filled_in_from_an_archive_and_found(
+    desk: Desk, tmp_path: Path, of: str
+) -> None:
+    told = await fact(desk, "火锅在巷子里")
+    archive = Path((await apply(desk)).archive or "")
+    async with on_a_desk(tmp_path / "b", device="device-b") as there:
+        await there.hear(desk)
+        at = desk if of == "this device" else there
+        recall = Recall(at.log, at.clock, RecallSettings(), moves=True)
+        assert (await recall.search(Ask("火锅"))).hits == ()
+
+        before = (await events(at))[told]
+        assert (await take(at, archive, dry_run=True)).recorded == 1
+        assert (await events(at))[told] == before
+        taken = await take(at, archive)
+        await at.memory.settle()
+
+        assert (taken.recorded, taken.known, (await take(at, archive)).known) == (1, 0, 1)
+        assert (await events(at))[told] == replace(before, payload={"content": "火锅在巷子里"})
+        assert [hit.kept.text for hit in (await recall.search(Ask("火锅"))).hits] == ["火锅在巷子里"]
+        assert await at.log.verify() == []
+
+
+async def test_what_was_forgotten_after_it_was_archived_comes_back_from_no_copy_of_the_archive(
+    desk: Desk, tmp_path: Path
+) -> None:
+    told = await fact(desk, "去年的秘密")
+    copy = shutil.copy((await apply(desk)).archive or "", tmp_path / "copy.xbm")
+    await forgetting.ask(desk.log, Intake(desk.redactor), [told])
+    await desk.memory.settle()
+    async with on_a_desk(tmp_path / "b", device="device-b") as there:
+        wishes = (await desk.log.read(Query(types=(FORGOTTEN,)))).events
+        await there.database.write(lambda connection: log_store.add_all(connection, wishes))
+        for at in (desk, there):
+            assert (await take(at, Path(copy))).known == 1
+            assert "秘密" not in str(await events(at))
+
+
+async def test_a_corrected_event_comes_back_from_its_archive_corrected(desk: Desk, tmp_path: Path) -> None:
+    told = await fact(desk, "暗号是蓝猫7391，别忘了")
+    former = tmp_path / "former.xbm"
+    await archive_of(desk).export(former, document="", settings={}, passphrase=None, heard=silent)
+    await rescan.rescan(desk.log, Redactor(extra_patterns=["蓝猫[0-9]+"]), desk.clock, local=True, apply=True)
+    await desk.memory.settle()
+    archive = Path((await apply(desk)).archive or "")
+
+    assert (await take(desk, former)).recorded == 0
+    assert (await take(desk, archive)).recorded == 2
+    assert (await events(desk))[told].payload == {"content": "暗号是[自定义]，别忘了"}
+
+
+async def test_what_no_cloud_had_when_it_was_archived_goes_out_with_its_words_or_not_at_all(desk: Desk) -> None:
+    told, kept = await fact(desk, "旧事"), await fact(desk, "新事", ts=None)
+    archive = Path((await apply(desk)).archive or "")
+    assert [event.event_id for event in await waiting(desk)] == [kept]
+
+    await take(desk, archive)
+
+    assert {event.event_id: event.payload for event in await waiting(desk)}[told] == {"content": "旧事"}
+    assert await desk.log.verify() == []
+
+
 async def test_of_many_only_a_few_wishes_are_carried_out_in_one_transaction(desk: Desk) -> None:
     drafts = [
         Intake(desk.redactor).draft({"type": "memory_fact", "payload": {"content": f"旧事 {number}"}, "ts": OLD})
@@ -383,7 +486,7 @@ async def test_what_is_forgotten_leaves_the_archives_and_the_rest_stays_byte_for
     taken = await Archive(desk.log, Intake(desk.redactor), desk.memory.imports, clock=desk.clock).take(
         Path(one.archive or ""), passphrase=None, dry_run=False, heard=silent
     )
-    assert (taken.source, taken.known) == ("archive", 1)
+    assert (taken.source, taken.recorded) == ("archive", 1)
 
 
 async def test_the_words_of_what_was_archived_are_looked_for_in_the_archives(desk: Desk) -> None:
@@ -528,3 +631,20 @@ async def test_an_archive_that_another_process_is_writing_stays_with_it(desk: De
         file.write(b"theirs")
         await retention(desk).withdraw()
         assert list(folder.iterdir()) == [temporary]
+
+
+def test_archives_move_in_nobody_s_place_and_what_a_kill_left_in_both_folders_is_not_doubled(tmp_path: Path) -> None:
+    former, heir = tmp_path / "former", tmp_path / "heir"
+    for folder, files in (
+        (former, {"a.xbm": b"one", "b.xbm": b"two", "c.xbm": b"three"}),
+        (heir, {"b.xbm": b"two", "c.xbm": b"of the heir"}),
+    ):
+        folder.mkdir()
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+
+    for _ in range(2):
+        take_along(former, heir)
+        assert archives(former) == []
+        assert (heir / "c.xbm").read_bytes() == b"of the heir"
+        assert sorted(path.read_bytes() for path in archives(heir)) == [b"of the heir", b"one", b"three", b"two"]
