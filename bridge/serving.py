@@ -11,13 +11,15 @@ import importlib
 import logging
 import logging.handlers
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from bridge.callers import Callers
+from bridge.methods.door import Door
 from bridge.methods.failures import exit_code, lines_for_people
 from bridge.methods.registry import TABLE
-from bridge.methods.table import Notify
+from bridge.methods.table import Notify, Table
 from bridge.rpc.descriptors import claim
 from bridge.rpc.heap import share_one_heap
 from bridge.rpc.stdio import serve
@@ -35,10 +37,11 @@ if TYPE_CHECKING:
     from sync.log.model import Query
     from sync.settings import Settings
 
+Opening = Callable[[Notify], AbstractAsyncContextManager[Door]]
+
 LOG_BYTES: Final = 2 * 1024 * 1024
 LOG_FILES: Final = 3
 OWN_LOGGERS: Final = ("sync", "bridge", "xiaobai")  # `xiaobai.rpc` is the wire's
-CALLERS_PATIENCE: Final = 5.0  # seconds for calls that use an application which is about to be closed
 
 
 def main(flags: dict[str, Any]) -> int:
@@ -59,19 +62,17 @@ def main(flags: dict[str, Any]) -> int:
 class LateApp:
     """The application for whoever asks before it is open."""
 
-    def __init__(self, glimpse: Glimpse | None, notify: Notify) -> None:
+    def __init__(self, glimpse: Glimpse | None, notify: Notify, callers: Callers) -> None:
         self._glimpse = glimpse
         self._notify = notify
+        self._callers = callers
         self._listening = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
-        self._callers = set[asyncio.Task[Any]]()
         self._app: asyncio.Future[App] = asyncio.get_running_loop().create_future()
 
     async def opened(self) -> "App":
         app = await asyncio.shield(self._app)
-        if (caller := asyncio.current_task()) is not None:  # an application is not closed under a call that uses it
-            self._callers.add(caller)
-            caller.add_done_callback(self._callers.discard)
+        self._callers.note()
         return app
 
     def listen(self) -> None:
@@ -124,8 +125,7 @@ class LateApp:
         self.unfollow()
         if not over.is_set():
             self._app = asyncio.get_running_loop().create_future()
-            if self._callers:
-                await asyncio.wait(self._callers, timeout=CALLERS_PATIENCE)
+            await self._callers.let_go()
 
     async def _tell(self, app: "App", *, arrived: bool) -> None:
         await self._listening.wait()
@@ -135,16 +135,24 @@ class LateApp:
 
 
 async def _serve(settings: "Settings", descriptors: tuple[int, int]) -> int:
-    def opening(notify: Notify) -> AbstractAsyncContextManager[LateApp]:
-        return _late_app(settings, notify)
+    table, opening = served(TABLE, settings)
+    return await serve(table, opening, descriptors=descriptors)
 
-    return await serve(TABLE, opening, descriptors=descriptors)
+
+def served(table: Table[Door], settings: "Settings") -> tuple[Table[Door], Opening]:
+    """What a connection needs: the table, and the way to open what its rows ask for, one account after the other."""
+    callers = Callers()
+
+    def opening(notify: Notify) -> AbstractAsyncContextManager[Door]:
+        return _late_app(settings, notify, callers)
+
+    return Table(callers.heard(method) for method in table.values()), opening
 
 
 @asynccontextmanager
-async def _late_app(settings: "Settings", notify: Notify) -> AsyncIterator[LateApp]:
+async def _late_app(settings: "Settings", notify: Notify, callers: Callers) -> AsyncIterator[LateApp]:
     over = asyncio.Event()
-    late = LateApp(_glimpse(settings), notify)
+    late = LateApp(_glimpse(settings), notify, callers)
     async with asyncio.TaskGroup() as group:
         group.create_task(late.hold(settings, over))
         yield late

@@ -1109,6 +1109,7 @@ export type ErrorKind =
   | 'deadline_exceeded'
   | 'shutting_down'
   | 'answer_too_large'
+  | 'account_changed'
   | 'storage_error'
   | 'storage_full'
   | 'storage_read_only'

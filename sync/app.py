@@ -132,8 +132,9 @@ class App:
             await self.settle()
             await self._tolerating(self.daily().settle)
             await self._tolerating(self.recall().let_go)
-            await self.retention().withdraw()
         await self.log.database.purge(whole=whole and self.is_sidecar)
+        if self.is_sidecar:
+            await self.retention().withdraw()  # last: where an archive cannot be written, it alone is left
 
     async def keep_ended(self) -> None:
         """Keep the sessions that are over, where no sidecar is there to do it."""

@@ -23,7 +23,7 @@ from sync.cloud.tokens import TokenStore
 from sync.document.handover import only_here
 from sync.document.memory_file import MemoryFile
 from sync.document.neighbours import Neighbour
-from sync.errors import DifferentUser, LoginRequired, NotSynced, StorageBusy
+from sync.errors import DifferentUser, LoginRequired, NotSynced, StorageBusy, XiaobaiError
 from sync.log.log import Log
 from sync.profiles import Profile, change_installation, new_profile_id, switched
 from sync.secret_store import SecretStore
@@ -122,7 +122,7 @@ class Entrance:
         """Go in here, or leave for the profile that is this user's."""
         async with self._turns.taken():
             owner = await self._account.owner_id()
-            home = await switch.other_home(self._profile, owner, session, self._vault, self._clock)
+            home = await self._home_of(session, owner)
             if home is None:
                 return await self._enter_here(session, accept=accept)
             if session.refresh_token is None:
@@ -131,6 +131,13 @@ class Entrance:
                 await asyncio.to_thread(self._secrets.session(home).save, session)
             self._leave_for(home.name, removing=owner is None)  # a guest's words go along, and nothing of him stays
             return AccountState("logged_in", session.user_id, session.label)
+
+    async def _home_of(self, session: Session, owner: str | None) -> Profile | None:
+        try:
+            return await switch.other_home(self._profile, owner, session, self._vault, self._clock)
+        except XiaobaiError:
+            await self._account.abandon(session)  # nobody will use it
+            raise
 
     async def _enter_here(self, session: Session, *, accept: bool) -> AccountState:
         try:

@@ -69,6 +69,13 @@ class AlreadyRunning(XiaobaiError):
     default_hint = "Use the running sidecar, stop it, or give this one another XIAOBAI_DATA_DIR."
 
 
+class AccountChanged(XiaobaiError):
+    """Another account came in while a call worked for the former one; what it had done by then stays the former's."""
+
+    kind = "account_changed"
+    default_hint = "The account changed meanwhile: log in as the former one and call again."
+
+
 class StorageError(XiaobaiError):
     """The local database or a file could not be read or written."""
 

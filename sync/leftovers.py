@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 from typing import Final
 
+from sync.archive.unfinished import remove_unfinished as remove_unfinished_archives
 from sync.clock import Clock
 from sync.document.memory_file import MemoryFile
 from sync.errors import StorageError
@@ -36,5 +37,7 @@ async def tidy(
         remove_leftovers(kept.parked)
     for folder in (settings.data_dir, profile.folder):
         remove_leftovers(folder, before=clock.now().timestamp() - LONGEST_WRITE)
+    remove_unfinished_archives(profile.archives)
     for other in profile.others():
+        remove_unfinished_archives(other.archives)
         remove_unfinished(trees / other.name)

@@ -13,6 +13,7 @@ import os
 import re
 import secrets
 import shutil
+import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -22,7 +23,7 @@ from typing import Final
 from filelock import FileLock, Timeout
 
 from sync.device import device_id_from
-from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt, XiaobaiError
+from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt, StorageError, XiaobaiError
 from sync.files import make_private_folder, probe, told, write_private
 from sync.vault.access import raised
 from sync.vault.vault import Vault
@@ -34,6 +35,8 @@ INSTALLATION: Final = "installation.json"
 PROFILE_ID: Final = re.compile(r"^[0-9a-f]{16}$")  # checked before it becomes a path
 PATIENCE: Final = 10.0  # seconds to wait for another process that starts at the same moment
 OWNER_PATIENCE: Final = 5.0  # seconds to wait for whoever locks another profile's database
+# Waiting changes nothing about these: the table was never made, or the file is damaged.
+ANSWERS_NOTHING: Final = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,10 @@ class Profile:
         return self.folder.name
 
     @property
+    def data_dir(self) -> Path:
+        return self.folder.parents[1]
+
+    @property
     def database(self) -> Path:
         return self.folder / "memory.db"
 
@@ -88,7 +95,7 @@ class Profile:
     @property
     def archives(self) -> Path:
         """What retention took from its log."""
-        return self.folder.parents[1] / "archive" / self.name
+        return self.data_dir / "archive" / self.name
 
     def others(self) -> list["Profile"]:
         """The other profiles of this data directory."""
@@ -96,19 +103,35 @@ class Profile:
         return [profile for profile in found if profile != self]
 
     def owner(self, vault: Vault) -> str | None:
-        """The user this profile belongs to; None for a guest's, and for one whose database cannot be read."""
+        """The user this profile belongs to; None for a guest's, and where damage has hidden whose it is.
+
+        Raises StorageError, SettingsError where it cannot be asked now: locked, without its key, on a failing disk.
+        """
         return self._ask("select user_id from accounts", vault) or None
 
     def replica(self, vault: Vault) -> str | None:
         """The id under which its database speaks; None where it cannot be read."""
-        return self._ask("select replica_id from replica", vault)
+        try:
+            return self._ask("select replica_id from replica", vault)
+        except XiaobaiError:
+            return None
 
     def _ask(self, question: str, vault: Vault) -> str | None:
+        with told(self.database):
+            if not self.database.exists():
+                return None
         try:
             with vault.reading(self.database, OWNER_PATIENCE) as connection:
                 row = connection.execute(question).fetchone()
-        except raised("Error", besides=(XiaobaiError,)):
+        except UnicodeDecodeError:  # the words of SQLite's complaint about a damaged schema
             return None
+        except raised("Error") as error:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+            if code in ANSWERS_NOTHING:
+                return None
+            kind = StorageBusy if code in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED} else StorageError
+            name = getattr(error, "sqlite_errorname", code)
+            raise kind(f"{self.database} cannot be read now: SQLite reported {name}") from error
         return None if row is None else str(row[0])
 
 
@@ -121,8 +144,27 @@ def open_installation(data_dir: Path, hardware: Callable[[], str | None]) -> Ins
             if not path.exists():
                 found = hardware()
                 device_id = device_id_from(found) if found else str(uuid.uuid4())
-                _write(data_dir, Installation(profile=new_profile_id(), device_id=device_id))
+                profile = _left_behind(data_dir) or new_profile_id()
+                _write(data_dir, Installation(profile=profile, device_id=device_id))
     return _read(path)
+
+
+def _left_behind(data_dir: Path) -> str | None:
+    """The profile that was the active one, where the file that said so is gone; None where there never was any.
+
+    Begun anew, its words would lie in a folder that nobody names. With several nobody can tell whose turn it was.
+    """
+    folder = data_dir / "profiles"
+    with told(folder):
+        names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
+    found = [name for name in names if PROFILE_ID.fullmatch(name)]
+    if len(found) > 1:
+        said = '{"profile": "' + " or ".join(found) + '", "device_id": "a name of this device"}'
+        raise StorageCorrupt(
+            f"{data_dir / INSTALLATION} is gone, and several memories are there",
+            hint=f"Restore it from a backup, or say in it whose turn it is: {said}",
+        )
+    return found[0] if found else None
 
 
 def known_installation(data_dir: Path) -> Installation | None:
@@ -261,7 +303,7 @@ def _read(path: Path) -> Installation:
             value.get("former"),
             tuple(value["earlier_ids"]) if isinstance(value.get("earlier_ids"), list) else (),
         )
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StorageCorrupt(f"{path} cannot be read", hint="Restore it from a backup, or move it aside.") from error
     _check(path, "device_id", installation.device_id, DEVICE_ID)
     _check(path, "profile", installation.profile, PROFILE_ID)
@@ -270,6 +312,8 @@ def _read(path: Path) -> Installation:
             _check(path, name, found, pattern)
     for earlier in installation.earlier_ids:
         _check(path, "earlier id", earlier, DEVICE_ID)
+    if installation.removing == installation.profile:
+        raise StorageCorrupt(f"{path} names the active profile as one to remove", hint="Take `removing` out of it.")
     return installation
 
 

@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 from msgspec import Meta, field
@@ -121,9 +121,17 @@ class Settings(Section, frozen=True):
         return settings
 
     def shown(self) -> dict[str, Any]:
-        """All of them as JSON values, the key hidden."""
-        told: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
+        """All of them as JSON values, the key hidden, and in an address the name and password that open it."""
+        told: dict[str, Any] = msgspec.to_builtins(self, enc_hook=_shown)
         return told
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, Address):
+        return str(value)
+    parts = urlsplit(value)
+    credentials, _, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{HIDDEN}@{host}")) if credentials else str(value)
 
 
 # --- where values come from -------------------------------------------------------------------------------------------
@@ -158,12 +166,16 @@ def _file(data_dir: object) -> dict[str, Any]:
     if "\0" in str(path):
         return {}
     try:
+        if path.exists() and not path.is_file():
+            raise SettingsError(f"{path} is no ordinary file")  # a pipe would wait for somebody who writes into it
         return tomllib.loads(path.read_text("utf-8-sig"))  # an editor on Windows may begin it with a byte order mark
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         problem = error.reason if isinstance(error, UnicodeDecodeError) else error
         raise SettingsError(f"{path} cannot be read: {problem}") from None  # the cause holds the whole file
+    except RecursionError:
+        raise SettingsError(f"{path} cannot be read: it is nested too deeply") from None
 
 
 def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,12 @@ a program killed at any moment leaves nothing of one user with another.
 
 A guest who turns out to be somebody with a profile here already takes his words along: they are recorded in that
 profile under their own ids, his document is parked there where it says more than they do, and the guest's profile goes.
+
+A profile that cannot be asked at the moment whose it is (locked, without its key, on a failing disk) may be that of the
+one who logs in. Unless another is known to be his, the login is refused until it can be asked: with a second profile he
+would never see again what he said in the first. A damaged one answers no later either, and a stranger's would keep
+everybody out for ever: it is asked about as far as it can be read, else it counts as nobody's and stays as it is. The
+salvage (`sync.db.salvage`) comes when it is opened.
 """
 
 import asyncio
@@ -23,7 +29,7 @@ from sync.db.tables import UNKNOWN_OWNER
 from sync.document.handover import hand_over, keep_unsaid, replace_document
 from sync.document.memory_file import MemoryFile
 from sync.document.neighbours import Neighbour, Neighbours
-from sync.errors import SettingsError, StorageError
+from sync.errors import KeyLost, SettingsError, StorageError, XiaobaiError
 from sync.files import make_private_folder
 from sync.log.log import Log
 from sync.log.model import Draft, Event, Origin, Query, Reach
@@ -32,6 +38,7 @@ from sync.profiles import (
     Installation,
     Profile,
     change_installation,
+    known_installation,
     new_profile_id,
     remove_profile,
     remove_tree,
@@ -55,13 +62,28 @@ async def other_home(
     """The profile that is this user's, old or new, where the active one is not; None where he belongs here.
 
     `owner`: the active profile's, None for a guest's, empty where damage has hidden it (then a person has to say).
+    Raises StorageError, SettingsError where one that may be his cannot be asked now; nothing was made then.
     """
     if owner in {session.user_id, UNKNOWN_OWNER}:
         return None
+    unasked: XiaobaiError | None = None
     for profile in active.others():
-        if await asyncio.to_thread(profile.owner, vault) == session.user_id:
-            return profile
+        try:
+            if await asyncio.to_thread(profile.owner, vault) == session.user_id:
+                return profile
+        except (StorageError, SettingsError) as error:
+            if not _is_going(profile):
+                unasked = unasked or error
+    if unasked is not None:
+        log.warning("nobody new comes in: a profile cannot be asked whose it is (%s)", unasked.kind)
+        raise unasked
     return None if owner is None else await _new_home(active, session, vault, clock)
+
+
+def _is_going(profile: Profile) -> bool:
+    """Whether it is to be removed: its key may be gone already, and nobody is kept from a new one by it."""
+    installation = known_installation(profile.data_dir)
+    return installation is not None and installation.removing == profile.name
 
 
 async def _new_home(active: Profile, session: Session, vault: Vault, clock: Clock) -> Profile:
@@ -120,7 +142,7 @@ def _remove(rooms: Rooms, going: Profile) -> Installation:
     data_dir, former = rooms.data_dir, going.replica(rooms.vault)
     installation = change_installation(data_dir, lambda now: replace(now, former=former or now.former))
     try:
-        if going.owner(rooms.vault) is not None:  # what is in them is in the cloud; a guest's is not
+        if _is_somebodys(going, rooms.vault):  # what is in them is in the cloud; a guest's is not
             remove_tree(going.archives)
         rooms.vault.forget(going.database)
         remove_profile(data_dir, going.name)
@@ -131,10 +153,17 @@ def _remove(rooms: Rooms, going: Profile) -> Installation:
     return change_installation(data_dir, lambda now: replace(now, removing=None))
 
 
+def _is_somebodys(going: Profile, vault: Vault) -> bool:
+    """Whether it is a user's. An earlier try may have removed its key: then the archives went before it."""
+    try:
+        return going.owner(vault) is not None
+    except (KeyLost, SettingsError):
+        return False
+
+
 async def _take_over(rooms: Rooms, former: Profile, clock: Clock, *, goes: bool) -> None:
     """`goes`: the former profile is removed afterwards. A guest's then moves in; of a user's nothing is to stay."""
-    owner = await asyncio.to_thread(former.owner, rooms.vault)
-    if goes and owner is not None:
+    if goes and await asyncio.to_thread(former.owner, rooms.vault) is not None:
         await replace_document(rooms.document)
         return
     heir = rooms.profile if goes else former

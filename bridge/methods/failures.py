@@ -36,6 +36,7 @@ CODES: Final[dict[str, int]] = {
     "deadline_exceeded": -32013,
     "shutting_down": -32014,
     "answer_too_large": -32015,
+    "account_changed": -32016,
     # this machine: -32020…
     "storage_error": -32020,
     "storage_full": -32021,

@@ -2,16 +2,16 @@
 
 import asyncio
 import os
-import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
 
 import msgspec
 
 from sync import __version__
 from sync.archive.container import FORMAT, VERSION, About, Reading, Writing
+from sync.archive.unfinished import remove_unfinished, unfinished
 from sync.clock import Clock, timestamp
 from sync.errors import InvalidInput
 from sync.files import put_new, sync_folder, told
@@ -36,14 +36,12 @@ async def write(
 ) -> Filed:
     """Write what `fill` adds into a new file. Raises InvalidInput where there is one already, StorageError.
 
-    `anew`: in the place of the one that is there.
+    `anew`: in the place of the one that is there. What killed writers of the same file left goes.
     """
     if not anew and await asyncio.to_thread(path.exists):
         raise _there(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    with told(path):
-        file = await asyncio.to_thread(_new_file, temporary)
-    try:
+    await asyncio.to_thread(remove_unfinished, path.parent, name=path.name)
+    with unfinished(path) as (temporary, file):
         with told(path), file:
             writing = await asyncio.to_thread(Writing, file, passphrase, os.urandom)
             await fill(writing)
@@ -54,8 +52,6 @@ async def write(
         await asyncio.to_thread(Reading.read_through, temporary, passphrase)  # a backup that nobody can read is none
         with told(path):
             await asyncio.to_thread(_put, temporary, path, anew=anew)
-    finally:
-        temporary.unlink(missing_ok=True)
     return Filed(size, manifest.sha256)
 
 
@@ -82,8 +78,3 @@ def _put(temporary: Path, path: Path, *, anew: bool) -> None:
 
 def _there(path: Path) -> InvalidInput:
     return InvalidInput(f"{path} exists already", field="path", hint="Name a file that is not there yet.")
-
-
-def _new_file(path: Path) -> BinaryIO:
-    """Readable by its owner alone: it holds everything."""
-    return os.fdopen(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb")

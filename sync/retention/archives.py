@@ -4,8 +4,9 @@ Decisions
     An archive that holds a forgotten event is written anew without it, read back, and only then put in the place of the
     old one; every other stays, byte for byte. Killed in between, the old one stands and the next look does it again.
     A corrected event stays in it, in its place, with the payload that it has from now on.
-    What cannot be read (damaged, sealed by hand, of a newer version) is left as it is and told. Exports, and copies
-    that lie elsewhere, are the user's: nothing here looks for them.
+    What cannot be read (damaged, sealed by hand, of a newer version) is left as it is and told, and stops no other;
+    what cannot be opened (no permission, a broken disk or link) is tried again besides. Exports, and copies that lie
+    elsewhere, are the user's: nothing here looks for them.
 """
 
 import asyncio
@@ -19,14 +20,15 @@ import msgspec
 
 from sync.archive.container import Reading, Writing
 from sync.archive.filing import write
-from sync.errors import InvalidInput
-from sync.log.envelope import from_wire
+from sync.errors import InvalidInput, StorageError
+from sync.log.envelope import UNDECODABLE, from_wire
 from sync.log.model import Event
 
 SUFFIX: Final = ".xbm"
 EVENTS: Final = "events/"  # the beginning of the names of parts that hold events
 
 LeftOf = Callable[[Event], Event]  # the event as it is from now on; it goes where nothing is left of its payload
+Unread = dict[str, InvalidInput | StorageError]  # the names of archives that cannot be read, and why
 
 log = logging.getLogger(__name__)
 
@@ -36,26 +38,29 @@ def archives(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
 
 
-def events_of(path: Path, unread: list[str] | None = None) -> Iterator[Event]:
-    """Every event in an archive; none of one that cannot be read, whose name is put into `unread`."""
+def events_of(path: Path, unread: Unread) -> Iterator[Event]:
+    """Every event in an archive; one that cannot be read, or not to its end, is put into `unread`."""
     try:
         for name, data in Reading.read_through(path, None).parts():
             yield from (event for _, event in _lines(name, data))
-    except InvalidInput as error:
+    except (InvalidInput, StorageError) as error:
         log.warning("the archive %s is left as it is: %s", path.name, error.message)
-        if unread is not None:
-            unread.append(path.name)
+        unread[path.name] = error
 
 
-async def rewrite(path: Path, left_of: LeftOf) -> int:
+async def rewrite(path: Path, left_of: LeftOf, unread: Unread) -> int:
     """Write an archive anew with what is left of each event; how many go or change. Raises StorageError.
 
-    Where nothing does, and after an error, the file is untouched.
+    Where nothing does, where it cannot be read, and after an error, the file is untouched.
     """
-    changing = await asyncio.to_thread(lambda: sum(left_of(event) != event for event in events_of(path)))
-    if changing:
+    changing = await asyncio.to_thread(lambda: sum(left_of(event) != event for event in events_of(path, unread)))
+    if not changing or path.name in unread:
+        return 0
+    try:
         reading = await asyncio.to_thread(Reading.read_through, path, None)
         await write(path, None, partial(_fill, reading=reading, left_of=left_of), anew=True)
+    except InvalidInput as error:  # it could be read a moment ago
+        raise StorageError(f"{path} has changed while it was written anew") from error
     return changing
 
 
@@ -78,4 +83,8 @@ def _left(line: bytes, event: Event, left: Event) -> bytes:
 
 def _lines(name: str, data: bytes) -> Iterator[tuple[bytes, Event]]:
     for line in data.splitlines() if name.startswith(EVENTS) else ():
-        yield line, from_wire(msgspec.json.decode(line))
+        try:
+            value = msgspec.json.decode(line)
+        except UNDECODABLE as error:
+            raise InvalidInput("one of its lines is no JSON") from error
+        yield line, from_wire(value)

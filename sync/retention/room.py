@@ -10,6 +10,8 @@ Decisions
     to be forgotten leaves them too (`archives.py`), also what was wished while one of them was being written. What is
     corrected stays in them corrected; the log has it again, as on every device, until the next archive takes it along
     with its correction. Of what never left this device the log keeps nothing to correct: that changes there alone.
+    An archive that cannot be opened or written anew stops no other and no wish: the mark of what is carried out stays,
+    and the next look tries again. Only nothing more is archived until then: the log still holds what it has to follow.
     One process at a time writes an archive anew, or reads all of them: what the other has just taken out would be back.
     Without a cloud in the settings nothing waits for one.
 """
@@ -27,6 +29,7 @@ from sqlalchemy import Connection
 
 from sync.archive.container import ABOUT, Writing
 from sync.archive.filing import IN_A_PART, about, events_part, write
+from sync.archive.unfinished import remove_unfinished
 from sync.clock import Clock, milliseconds
 from sync.document import store as document_store
 from sync.document.choosing import Choice
@@ -39,7 +42,7 @@ from sync.log.log import Log
 from sync.log.model import FORGOTTEN, Event
 from sync.log.withdrawn import Withdrawn, correction_of
 from sync.retention import store
-from sync.retention.archives import archives, events_of, rewrite
+from sync.retention.archives import LeftOf, Unread, archives, events_of, rewrite
 from sync.retention.model import MEGABYTE, Applied, Old, Plan, Rules, Standing
 from sync.turns import Turns
 
@@ -108,11 +111,11 @@ class Retention:
             return Applied(plan)
         name = f"{self._clock.now():%Y-%m-%dT%H%M%S}-{self._clock.random_bytes(4).hex()}.xbm"
         path = self._household.archives / name
-        await self.withdraw()  # while the log still holds the corrections that it is about to let go
+        await self._withdraw_everywhere()  # while the log still holds the corrections that it is about to let go
         await asyncio.to_thread(_make_folders, self._household.archives)
         positions = sorted(plan.positions)
         filed = await write(path, None, partial(self._fill, positions=positions))
-        await self.withdraw(since=carried_out)
+        await self._withdraw_everywhere(since=carried_out)
         forgotten = 0
         for start in range(0, len(positions), NAMED):
             some = positions[start : start + NAMED]
@@ -130,33 +133,48 @@ class Retention:
                 await carry_out()
             await asyncio.sleep(ONCE_A_DAY)
 
-    async def withdraw(self, corrected: Payloads | None = None, *, since: int | None = None) -> int:
-        """Take out of the archives, or correct, what the log wished since the last look; how many events. StorageError.
+    async def withdraw(self, corrected: Payloads | None = None) -> int:
+        """Take out of the archives, or correct, what the log wished since the last look; how many events.
 
-        `corrected`: payloads that events have from now on of which the log does not say so. `since`: look at what was
-        wished behind this position again.
+        `corrected`: payloads that events have from now on of which the log does not say so. What killed writers left
+        half made goes whole. An archive that cannot be opened is told. Raises StorageError where one cannot be written
+        anew, after all the others.
         """
+        taken, _ = await self._withdraw(corrected or {}, None)
+        return taken
+
+    async def _withdraw_everywhere(self, *, since: int | None = None) -> None:
+        """Raises StorageError also where an archive cannot be opened. `since`: look again at all wishes behind it."""
+        _, unopened = await self._withdraw({}, since)
+        if unopened:
+            raise unopened[0]
+
+    async def _withdraw(self, corrected: Payloads, since: int | None) -> tuple[int, list[StorageError]]:
+        """How many events, and why archives cannot be opened."""
+        await asyncio.to_thread(remove_unfinished, self._household.archives)
         paths = await asyncio.to_thread(archives, self._household.archives)
         if not paths:
-            return 0
+            return 0, []
         async with self._turns.taken():
             mark = await self._log.watermark(ARCHIVES)
             after = mark if since is None else min(mark, since)
             wished, position = await self._log.database.read(partial(store.wished, after=after))
-            left_of = partial(_left_of, wished, corrected or {})
-            taken = sum([await rewrite(path, left_of) for path in paths]) if wished.forgotten or corrected else 0
-            if position > mark:
+            left_of = partial(_left_of, wished, corrected)
+            taken, unopened, unwritten = await _rewritten(paths if wished.forgotten or corrected else [], left_of)
+            if position > mark and not unopened and not unwritten:
                 await self._log.database.write(
                     lambda connection: log_store.set_watermark(connection, ARCHIVES, position, self._clock)
                 )
-        return taken
+        if unwritten:
+            raise unwritten[0]
+        return taken, unopened
 
     async def visit(self, take: Callable[[Event], None]) -> tuple[str, ...]:
         """Show every archived event, as it is by now, in a thread; the names of the archives that cannot be read."""
         paths = await asyncio.to_thread(archives, self._household.archives)
         if not paths:
             return ()
-        unread: list[str] = []
+        unread: Unread = {}
         async with self._turns.taken():
             mark = await self._log.watermark(ARCHIVES)
             wished, _ = await self._log.database.read(partial(store.wished, after=mark))
@@ -226,6 +244,18 @@ class Retention:
 
     def _delivered(self, old: Old) -> Old:
         return old if self._household.cloud else replace(old, undelivered=False)
+
+
+async def _rewritten(paths: Sequence[Path], left_of: LeftOf) -> tuple[int, list[StorageError], list[StorageError]]:
+    """How many events go or change, why archives cannot be opened, and why others cannot be written."""
+    taken, unread, unwritten = 0, Unread(), list[StorageError]()
+    for path in paths:
+        try:
+            taken += await rewrite(path, left_of, unread)
+        except StorageError as error:
+            log.warning("the archive %s could not be written anew: %s", path.name, error.message)
+            unwritten.append(error)
+    return taken, [error for error in unread.values() if isinstance(error, StorageError)], unwritten
 
 
 def _busy() -> StorageError:

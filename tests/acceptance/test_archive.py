@@ -1,6 +1,7 @@
 """`export` and `import` as a person meets them: another machine, another AI."""
 
 import json
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,24 @@ def test_a_passphrase_is_what_is_typed_whatever_mark_its_file_begins_with(home: 
     secret.write_bytes("口令".encode("gbk"))
     refused = home.run("import", str(path), "--passphrase-file", str(secret), check=False)
     assert (refused.returncode, "cannot be read" in refused.stderr) == (2, True)
+
+
+def test_the_settings_in_an_archive_say_no_secret(home: Home, tmp_path: Path) -> None:
+    secret, path = "hunter2pass", tmp_path / "all.xbm"
+    home.settings |= {
+        "REDACTION__PATTERNS": json.dumps([secret, "另一个"]),
+        "RECALL__EMBEDDINGS_URL": f"https://me:{secret}@example.com/v1",
+    }
+    home.run("export", str(path))
+
+    with tarfile.open(path) as packed:
+        file = packed.extractfile("settings.json")
+        assert file is not None
+        text = file.read().decode()
+    assert secret not in text
+    told = json.loads(text)
+    assert told["redaction"]["patterns"] == 2
+    assert told["recall"]["embeddings_url"] == "https://**********@example.com/v1"
 
 
 def test_another_memory_file_and_daily_pages_come_in_beside_a_running_sidecar(home: Home, tmp_path: Path) -> None:

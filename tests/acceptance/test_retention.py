@@ -87,6 +87,21 @@ def test_what_is_forgotten_leaves_the_archive_too_by_its_words_and_beside_a_side
     assert saying(home, "另一件") == []
 
 
+def test_an_archive_that_cannot_be_opened_is_named_and_stops_no_forget(home: Home) -> None:
+    first = fact(home, "很旧的一件事", OLD)
+    fact(home, "很旧的另一件", OLD)
+    archive = Path(home.json("retention", "apply", "--days", "30")["archive"])
+    archive.with_name("0000.xbm").symlink_to("nowhere")
+    archive.with_name("9999.xbm").mkdir()
+
+    told = home.run("forget", first).stderr
+    assert "0000.xbm" in told
+    assert "9999.xbm" in told
+    home.run("forget", "--query", "另一件", "--yes")
+
+    assert saying(home, "一件") == []
+
+
 async def test_what_is_forgotten_while_an_archive_is_written_is_not_in_it(home: Home) -> None:
     event_id = fact(home, "很旧的一件事", OLD)
 

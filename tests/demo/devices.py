@@ -30,7 +30,14 @@ class Devices:
         environment = {**os.environ, "DEMO_DEVICES": json.dumps(environments), "DEMO_COMMAND": command}
         with log.open("wb") as errors:
             process = await asyncio.create_subprocess_exec(
-                "node", str(APP), stdin=PIPE, stdout=PIPE, stderr=errors, env=environment, limit=16 * 1024 * 1024
+                "node",
+                str(APP),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=errors,
+                env=environment,
+                limit=16 * 1024 * 1024,
+                start_new_session=True,  # a Ctrl-C is for the demo, which closes the app as a person does
             )
         return cls(process)
 
@@ -66,6 +73,9 @@ class Devices:
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             message = json.loads(line)
-            self._answers.pop(message["id"]).set_result(message)
-        for waiting in self._answers.values():
-            waiting.set_exception(RuntimeError("the Node app ended"))
+            answer = self._answers.pop(message["id"])
+            if not answer.done():  # a Ctrl-C may have come before it
+                answer.set_result(message)
+        for answer in self._answers.values():
+            if not answer.done():
+                answer.set_exception(RuntimeError("the Node app ended"))

@@ -20,6 +20,7 @@ class Screen:
         self.console = Console(highlight=False)
         self.windows: dict[str, list[str]] = {"A": [], "cloud": [], "B": []}
         self.titles = {"A": "device A: its file", "cloud": "the cloud: events", "B": "device B: load() shows of A"}
+        self.went_wrong = False  # any step
         self._steps: list[Text] = []
         self._began = time.monotonic()
         self._live = Live(console=self.console, get_renderable=self._picture, refresh_per_second=8, transient=False)
@@ -37,6 +38,7 @@ class Screen:
 
     def step(self, text: str, *, note: str = "", good: bool | None = None) -> None:
         """One line of the story. `good` is None for what merely begins."""
+        self.went_wrong |= good is False
         mark, style = {None: ("·", "dim"), True: ("✓", "green"), False: ("✗", "bold red")}[good]
         line = Text.assemble((f"{time.monotonic() - self._began:6.1f}s {mark} ", style), text)
         if note:

@@ -21,6 +21,9 @@ from tests.sidecar import Home
 EMAIL: Final = "demo@example.com"
 PASSWORD: Final = "a password for one afternoon"
 OFFLINE_UPDATES: Final = 5
+INTERRUPTED: Final = 130  # as a shell calls what Ctrl-C ended
+SIDECARS_LOG: Final = "sidecars.log"
+LOG_TAIL: Final = 4_000  # characters
 PATIENCE: Final = 30.0  # seconds for anything the demo waits for
 ON_SERVER: Final = (
     "select seq, device_id, type, coalesce(payload->>'text', payload->>'question', payload->>'name', '')"
@@ -72,23 +75,35 @@ class Stage:
 
 
 def run(*, once: bool) -> int:
-    """Tell the story; then end, or stay until Ctrl-C. 0 when nothing was lost."""
+    """Tell the story; then end, or stay until Ctrl-C. 0 when all of it came out and nothing was lost."""
+    outcome: list[int] = []
     with contextlib.suppress(KeyboardInterrupt):
-        return asyncio.run(_run(once=once))
-    return 0
+        asyncio.run(_run(outcome, once=once))
+    return outcome[0] if outcome else INTERRUPTED
 
 
-async def _run(*, once: bool) -> int:
+async def _run(outcome: list[int], *, once: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="xiaobai-demo-") as folder, Screen() as screen:
-        async with _stage(Path(folder), screen) as stage, _windows(stage):
-            await _edit_travels(stage)
-            await _app_calls(stage)
-            await _cloud_goes_away(stage)
-            lost = await _nothing_lost(stage)
-            if not once:
-                screen.step(f"edit this file and watch: {stage.homes['A'].file}   (Ctrl-C ends)")
-                await asyncio.Event().wait()
-            return 1 if lost else 0
+        try:
+            await _told(Path(folder), screen, outcome, once=once)
+        except TimeoutError as error:
+            screen.step(str(error), good=False)
+            log = Path(folder) / SIDECARS_LOG
+            if log.exists():  # it goes with the folder
+                screen.console.print(log.read_text("utf-8", "replace")[-LOG_TAIL:])
+            outcome.append(1)
+
+
+async def _told(folder: Path, screen: Screen, outcome: list[int], *, once: bool) -> None:
+    async with _stage(folder, screen) as stage, _windows(stage):
+        await _edit_travels(stage)
+        await _app_calls(stage)
+        await _cloud_goes_away(stage)
+        await _nothing_lost(stage)
+        outcome.append(1 if screen.went_wrong else 0)
+        if not once:
+            screen.step(f"edit this file and watch: {stage.homes['A'].file}   (Ctrl-C ends)")
+            await asyncio.Event().wait()
 
 
 @asynccontextmanager
@@ -100,7 +115,7 @@ async def _stage(folder: Path, screen: Screen) -> AsyncIterator[Stage]:
         screen.step("the cloud is up, the migrations are in, one account exists", note=cloud.url, good=True)
         homes = {name: _home(folder, name, cloud) for name in ("A", "B")}
         devices = await Devices.start(
-            {name: home.environment for name, home in homes.items()}, log=folder / "sidecars.log"
+            {name: home.environment for name, home in homes.items()}, log=folder / SIDECARS_LOG
         )
         try:
             for name in homes:
@@ -179,8 +194,8 @@ async def _is_level(stage: Stage, device: str) -> bool:
     return bool(status["pending"] == 0 and status["cloud"]["state"] == "synced")
 
 
-async def _nothing_lost(stage: Stage) -> list[str]:
-    """Everything that was acknowledged is on the server exactly once and in both logs; the words that are not."""
+async def _nothing_lost(stage: Stage) -> None:
+    """Everything that was acknowledged is on the server exactly once and in both logs."""
     for device in stage.homes:
         await stage.devices.call(device, "sync/now")
     texts = [row[3] for row in await stage.server_rows()]
@@ -200,7 +215,6 @@ async def _nothing_lost(stage: Stage) -> list[str]:
         )
         stage.screen.step(said, good=True)
         stage.screen.step("nothing was lost", good=True)
-    return lost
 
 
 @asynccontextmanager
@@ -234,7 +248,7 @@ async def until(look: Callable[[], Awaitable[Any]]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not await look():
         if time.monotonic() > deadline:
-            raise TimeoutError("the demo waited in vain; see the log of the sidecars")
+            raise TimeoutError("the demo waited in vain; below is what the sidecars logged last")
         await asyncio.sleep(0.01)  # a pause between looks
 
 

@@ -288,6 +288,15 @@ async def test_a_file_is_never_put_in_the_place_of_another(device: Device, tmp_p
     assert path.stat().st_mode & 0o077 == 0
 
 
+async def test_what_a_killed_export_left_goes_with_the_next_to_the_same_place(device: Device, tmp_path: Path) -> None:
+    await device.note("一")
+    names = [".all.xbm.0a1b2c3d.part", ".other.xbm.0a1b2c3d.part"]
+    for name in names:
+        (tmp_path / name).write_text("words")
+    await export(device, tmp_path / "all.xbm")
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == names[1:]
+
+
 @pytest.mark.parametrize("appears_late", [False, True])
 async def test_on_a_file_system_without_hard_links_an_archive_is_written_and_still_takes_nobody_s_place(
     device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, appears_late: bool

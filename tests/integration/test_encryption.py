@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,7 +24,7 @@ from sync.document.glimpse import Glimpse
 from sync.document.neighbours import Neighbours
 from sync.errors import KeyLost, SettingsError, StorageError
 from sync.health import Check, around
-from sync.profiles import Profile
+from sync.profiles import Profile, change_installation
 from sync.recall.model import Ask
 from sync.sections import PrivacySettings
 from sync.settings import Settings
@@ -360,7 +361,49 @@ async def test_another_account_gets_an_encrypted_profile_and_each_knows_the_othe
         neighbours = Neighbours(second.database, list, vault)
         assert neighbours._lines(first.database)
         vault.forget(first.database)
-        assert await asyncio.to_thread(first.owner, vault) is None, "without its key it is nobody's"
+        with pytest.raises(KeyLost):  # without its key it is not nobody's
+            await asyncio.to_thread(first.owner, vault)
+
+
+async def test_who_logs_in_while_the_key_of_his_profile_is_not_to_be_had_is_refused_and_finds_it_again(
+    home: Home, tmp_path: Path
+) -> None:
+    home.server.add_user("other@example.com", PASSWORD)
+    async with home.app(Role.HELPER) as app:
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        await app.conversation.update(exchange("没上传的秘密"))
+        his = app.profile
+        await app.entrance.log_in(contact_of(email="other@example.com"), PASSWORD)
+    key = shutil.move(his.database.with_name(KEY_FILE), tmp_path / "the key")
+    async with home.app(Role.HELPER) as app:
+        profiles = his.others()
+        with pytest.raises(KeyLost) as refused:
+            await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        assert "Bring the key back" in refused.value.hint
+        assert his.others() == profiles
+        assert not app.entrance.left.is_set()
+    shutil.move(key, his.database.with_name(KEY_FILE))
+    async with home.app(Role.HELPER) as app:
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+    async with home.app(Role.HELPER) as app:
+        assert app.profile == his
+        assert "没上传的秘密" in (await app.document.view()).text
+
+
+async def test_a_profile_that_is_to_go_and_whose_key_has_gone_already_keeps_nobody_out(home: Home) -> None:
+    """A kill between the two, or a file that Windows did not let go of."""
+    home.server.add_user("other@example.com", PASSWORD)
+    async with home.app(Role.HELPER) as app:
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        going = app.profile
+        await app.entrance.log_out(remove=True, even_unsent=True)
+    change_installation(home.settings.data_dir, lambda now: replace(now, document_of=None))
+    home.vault.forget(going.database)
+    async with home.app(Role.GUEST) as app:
+        await app.entrance.log_in(contact_of(email="other@example.com"), PASSWORD)
+    async with home.app(Role.HELPER) as app:
+        assert (await app.account.state()).user_id == "user-2"
+        assert not going.folder.exists()
 
 
 async def test_a_memory_that_is_taken_off_the_machine_takes_its_key_along(home: Home, keychain: Keychain) -> None:

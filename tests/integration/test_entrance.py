@@ -2,7 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,9 +20,10 @@ from sync.document.neighbours import park
 from sync.errors import NotSynced, StorageBusy
 from sync.profiles import Profile, open_installation
 from sync.settings import Settings
-from tests.support import EMAIL, PASSWORD, new_server
+from tests.support import EMAIL, PASSWORD, WatchedCloud, new_server
 
 NEWCOMER = "other@example.com"
+THIRD = "third@example.com"
 
 
 def at(folder: Path) -> Settings:
@@ -32,6 +35,7 @@ def at(folder: Path) -> Settings:
 def of_two() -> MemoryCloud:
     server = new_server()
     server.add_user(NEWCOMER, PASSWORD)
+    server.add_user(THIRD, PASSWORD)
     return MemoryCloud(server)
 
 
@@ -93,6 +97,60 @@ async def test_of_a_guest_s_two_at_once_the_second_leaves_for_a_profile_of_his_o
         assert {state.user_id for state in states} == {"user-1", "user-2"}
         (other,) = app.profile.others()
     assert active(settings) == other
+
+
+@contextmanager
+def locked(database: Path) -> Iterator[None]:
+    """Somebody else has it for himself."""
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("pragma locking_mode = exclusive")
+        connection.execute("begin exclusive")
+        yield
+
+
+async def two_profiles(settings: Settings, cloud: WatchedCloud) -> Profile:
+    """Of the first user, with words that were never sent, and of the newcomer, who is logged in; the first's."""
+    async with open_app(settings, Role.HELPER, cloud=cloud) as app:
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        await app.conversation.update(Exchange("没上传的一句", "好"))
+        await app.entrance.log_in(contact_of(email=NEWCOMER), PASSWORD)
+        return app.profile
+
+
+@pytest.mark.parametrize("is_guest", [False, True], ids=["while another is logged in", "while nobody is"])
+async def test_nobody_gets_a_second_profile_because_his_own_cannot_be_asked_just_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_guest: bool
+) -> None:
+    monkeypatch.setattr("sync.profiles.OWNER_PATIENCE", 0.05)
+    settings, cloud = at(tmp_path), WatchedCloud(of_two())
+    his = await two_profiles(settings, cloud)
+    if is_guest:
+        async with open_app(settings, Role.HELPER, cloud=cloud) as app:
+            await app.entrance.log_out(remove=True, even_unsent=True)
+    async with open_app(settings, Role.HELPER, cloud=cloud) as app:
+        profiles, before = his.others(), open_installation(settings.data_dir, lambda: None)
+        state, cloud.calls[:] = await app.account.state(), []
+        with locked(his.database), pytest.raises(StorageBusy) as refused:
+            await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+        assert refused.value.retryable
+        assert (his.others(), open_installation(settings.data_dir, lambda: None)) == (profiles, before)
+        assert (await app.account.state(), app.entrance.left.is_set()) == (state, False)
+        assert cloud.calls[-1] == "sign_out", "a session that nobody uses is not left open"
+        await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
+    assert active(settings) == his
+    async with open_app(settings, Role.HELPER, cloud=cloud) as app:
+        assert "没上传的一句" in (await app.document.view()).text
+
+
+async def test_a_damaged_profile_of_somebody_keeps_nobody_out(tmp_path: Path) -> None:
+    settings, cloud = at(tmp_path), WatchedCloud(of_two())
+    damaged = await two_profiles(settings, cloud)
+    damaged.database.write_bytes(b"this is no database, and longer than a header" * 10)
+    async with open_app(settings, Role.HELPER, cloud=cloud) as app:
+        await app.entrance.log_in(contact_of(email=THIRD), PASSWORD)
+    async with open_app(settings, Role.HELPER, cloud=cloud) as app:
+        assert (await app.account.state()).user_id == "user-3"
+    assert damaged.database.read_bytes().startswith(b"this is no database"), "for who can still make something of it"
 
 
 async def logged_in(app: App) -> None:

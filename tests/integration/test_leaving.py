@@ -9,12 +9,18 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from bridge.methods.door import Door
+from bridge.methods.registry import TABLE
+from bridge.methods.table import Context, Method, NoParams, Table
+from bridge.rpc.direct import DirectError, connection
+from bridge.serving import served
 from sync.app import App, Role, open_app
 from sync.cloud.account import AccountState
 from sync.cloud.contact import contact_of
 from sync.cloud.memory import MemoryCloud
 from sync.errors import CloudUnavailable, NotSynced
 from sync.jobs import to_its_end
+from sync.profiles import change_installation, new_profile_id, switched
 from sync.settings import Settings
 from tests.support import EMAIL, PASSWORD, WatchedCloud, draft, new_server
 
@@ -29,9 +35,7 @@ class Leaving(NamedTuple):
 @asynccontextmanager
 async def leaving_for_good(tmp_path: Path) -> AsyncIterator[Leaving]:
     """Somebody's logout that takes his memory along, as the server is being told of it."""
-    settings = Settings(
-        data_dir=tmp_path / "data", memory_file=tmp_path / "memory.md", device_id="device-a", token_store="file"
-    )
+    settings = at(tmp_path)
     cloud = WatchedCloud(MemoryCloud(new_server()))
     async with open_app(settings, Role.HELPER, cloud=cloud) as app:
         await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
@@ -41,6 +45,12 @@ async def leaving_for_good(tmp_path: Path) -> AsyncIterator[Leaving]:
         under_way = asyncio.create_task(app.entrance.log_out(remove=True))
         await cloud.arrival()
         yield Leaving(settings, cloud, app, under_way)
+
+
+def at(folder: Path) -> Settings:
+    return Settings(
+        data_dir=folder / "data", memory_file=folder / "memory.md", device_id="device-a", token_store="file"
+    )
 
 
 async def test_what_is_said_while_a_logout_is_under_way_keeps_the_memory_here(tmp_path: Path) -> None:
@@ -90,3 +100,39 @@ async def test_a_failure_after_its_caller_was_cancelled_twice_is_nobody_s_traceb
         await asyncio.sleep(0)
     gc.collect()
     assert told == []
+
+
+@pytest.mark.parametrize("is_soon_done", [False, True])
+async def test_a_call_under_way_as_another_account_comes_in_is_answered_or_told_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_soon_done: bool
+) -> None:
+    monkeypatch.setattr("bridge.callers.PATIENCE", 20.0 if is_soon_done else 0.05)
+    settings, never, tidied = at(tmp_path), asyncio.Event(), list[int]()
+
+    async def long_one(context: Context[Door], _: NoParams) -> str:
+        """As an import of years of talk: it works in steps, and tidies up after itself in the same memory."""
+        app = await context.app.opened()
+        context.notify("test/begun")
+        try:
+            await (app.entrance.left if is_soon_done else never).wait()
+        finally:
+            tidied.append(await app.log.newest_position())
+        return app.profile.name
+
+    row: Method[Door, Any] = Method("test/long", NoParams, long_one, "Takes long.", timeout=None)
+    async with asyncio.timeout(20), connection(*served(Table([*TABLE.values(), row]), settings)) as client:
+        await client.call("memory/update", {"userMessage": "前一位的话", "aiResponse": "好"})
+        call = asyncio.create_task(client.call("test/long"))
+        while (await client.notifications.get())[0] != "test/begun":
+            pass
+        former = change_installation(settings.data_dir, lambda now: switched(now, new_profile_id())).document_of
+        if is_soon_done:
+            assert await call == former
+        else:
+            with pytest.raises(DirectError) as ended:
+                await call
+            data = ended.value.error["data"]
+            assert (data["kind"], data["retryable"]) == ("account_changed", False)
+            assert "as the former one" in data["hint"]
+        assert len(tidied) == 1
+        assert (await client.call("events/read"))["events"] == [], "of the next one"

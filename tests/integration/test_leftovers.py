@@ -4,6 +4,7 @@ from pathlib import Path
 
 from sync.app import Role, open_app
 from sync.parts import tree_base
+from sync.profiles import Profile
 from sync.settings import Settings
 
 
@@ -43,6 +44,23 @@ async def test_half_written_files_go_also_from_the_event_files_of_an_account_tha
     )
     for path in (whole, *half):
         path.write_text("{}")
+    async with open_app(settings, Role.SIDECAR):
+        assert [path for path in half if path.exists()] == []
+        assert whole.exists()
+
+
+async def test_half_written_archives_go_also_those_of_an_account_that_is_away(tmp_path: Path) -> None:
+    settings = Settings(
+        data_dir=tmp_path / "data", memory_file=tmp_path / "memory.md", device_id="a", token_store="file"
+    )
+    async with open_app(settings, Role.HELPER) as app:
+        here, away = app.profile, Profile(app.profile.folder.with_name("0123456789abcdef"))
+    away.folder.mkdir()
+    half = [profile.archives / ".2025-01-02T030405-0a1b2c3d.xbm.0123abcd.part" for profile in (here, away)]
+    whole = here.archives / "2025-01-02T030405-0a1b2c3d.xbm"
+    for path in (whole, *half):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("words")
     async with open_app(settings, Role.SIDECAR):
         assert [path for path in half if path.exists()] == []
         assert whole.exists()

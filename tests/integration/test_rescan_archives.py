@@ -289,15 +289,16 @@ async def test_what_was_forgotten_is_not_brought_back_by_an_archive_that_could_n
     assert (await read_again(desk)).corrected == ()
 
 
-async def test_an_archive_that_cannot_be_read_is_told_left_alone_and_stops_no_other(desk: Desk) -> None:
+async def test_archives_that_cannot_be_read_are_told_left_alone_and_stop_no_other(desk: Desk) -> None:
     told = await fact(desk, f"暗号是{CANARY}")
     path = await archive(desk)
     damaged = path.with_name("0000.xbm")
     damaged.write_bytes(b"no archive")
+    path.with_name("0001.xbm").symlink_to("nowhere")
 
     found = await read_again(desk)
 
-    assert (found.corrected, found.unread) == ((told,), ("0000.xbm",))
+    assert (found.corrected, found.unread) == ((told,), ("0000.xbm", "0001.xbm"))
     assert damaged.read_bytes() == b"no archive"
     assert said(path) == {told: '{"content": "暗号是[自定义]"}'}
 

@@ -1,9 +1,11 @@
 """What is old is archived and then forgotten here: never unread, never what somebody still shows, follows or awaits."""
 
+import errno
 import gzip
+import os
 import sqlite3
 import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,9 +15,10 @@ import msgspec
 import pytest
 from sqlalchemy import Connection
 
-from sync.archive.container import Reading
+from sync.archive.container import Reading, Writing
 from sync.archive.model import Taken
 from sync.archive.room import Archive
+from sync.archive.unfinished import unfinished
 from sync.clock import milliseconds
 from sync.document import forgetting, rescan
 from sync.document.capture import Exchange, exchange_drafts
@@ -411,15 +414,117 @@ async def test_the_messages_of_a_forgotten_exchange_leave_the_archive_with_it(de
     assert archived(done) == ""
 
 
-@pytest.mark.parametrize("how", ["no archive", "one byte of its first part is another"])
-async def test_an_archive_that_cannot_be_read_is_left_alone_and_stops_no_other(desk: Desk, how: str) -> None:
+def one_byte_is_another(archive: Path, path: Path) -> None:
+    path.write_bytes(gzip.compress(gzip.decompress(archive.read_bytes()).replace(b"xiaobai", b"xiao\xffai", 1)))
+
+
+def one_line_is_no_json(archive: Path, path: Path) -> None:
+    """All hashes agree, so somebody wrote it so."""
+    with path.open("wb") as file:
+        writing = Writing(file, None, os.urandom)
+        for name, data in Reading.read_through(archive, None).parts():
+            writing.add(name, b"{not json\n" + data if name.startswith("events/") else data)
+        writing.finish()
+
+
+UNREADABLE: list[Callable[[Path, Path], object]] = [
+    lambda _archive, path: path.write_bytes(b"no archive"),
+    one_byte_is_another,
+    one_line_is_no_json,
+    lambda _archive, path: path.mkdir(),
+    lambda _archive, path: path.symlink_to("nowhere"),
+]
+HOW = ["no archive", "one byte of its first part is another", "one line is no JSON", "a folder", "a link to nowhere"]
+
+
+@pytest.mark.parametrize("damage", UNREADABLE, ids=HOW)
+async def test_an_archive_that_cannot_be_read_is_left_alone_and_stops_no_other(
+    desk: Desk, damage: Callable[[Path, Path], object]
+) -> None:
     room = retention(desk)
     going = await fact(desk, "去年的秘密")
     done = await apply(desk, room)
     damaged = Path(done.archive or "").with_name("0000.xbm")
-    unpacked = gzip.decompress(Path(done.archive or "").read_bytes())
-    broken = b"no archive" if how == "no archive" else gzip.compress(unpacked.replace(b"xiaobai", b"xiao\xffai", 1))
-    damaged.write_bytes(broken)
+    damage(Path(done.archive or ""), damaged)
+    before = damaged.read_bytes() if damaged.is_file() else damaged.lstat()
+    seen: list[Event] = []
+
+    assert await room.visit(seen.append) == ("0000.xbm",)
+    assert [event.event_id for event in seen] == [going]
+    assert [event.event_id for event in await room.archived(Choice("秘密"))] == [going]
+    assert await room.repeating([going]) == []
     await forgetting.ask(desk.log, Intake(desk.redactor), [going])
     assert await room.withdraw() == 1
-    assert damaged.read_bytes() == broken
+
+    assert "秘密" not in archived(done)
+    assert (damaged.read_bytes() if damaged.is_file() else damaged.lstat()) == before
+
+
+async def test_an_archive_that_could_not_be_opened_follows_a_wish_as_soon_as_it_can_be(desk: Desk) -> None:
+    room = retention(desk)
+    going = await fact(desk, "去年的秘密")
+    done = await apply(desk, room)
+    path = Path(done.archive or "")
+    aside = path.rename(desk.file.with_name("aside"))
+    path.symlink_to("nowhere")
+    await forgetting.ask(desk.log, Intake(desk.redactor), [going])
+    await desk.memory.settle()
+    assert await room.withdraw() == 0
+
+    aside.replace(path)
+    assert await room.withdraw() == 1
+    assert archived(done) == ""
+
+
+async def test_an_archive_that_could_not_be_written_anew_is_told_stops_no_other_and_follows_later(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = retention(desk)
+    going = []
+    archives = []
+    for number in range(2):
+        going.append(await fact(desk, f"去年的秘密 {number}"))
+        archives.append(await apply(desk, room))
+        desk.clock.move(seconds=1)
+    first = str(archives[0].archive)
+    await forgetting.ask(desk.log, Intake(desk.redactor), going)
+    await desk.memory.settle()
+    replace = os.replace
+
+    def failing(source: Path, target: Path) -> None:
+        if str(target) == first:
+            raise OSError(errno.EIO, "Input/output error")
+        replace(source, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", failing)
+        with pytest.raises(StorageError):
+            await room.withdraw()
+    assert ["秘密" in archived(done) for done in archives] == [True, False]
+
+    assert await room.withdraw() == 1
+    assert [archived(done) for done in archives] == ["", ""]
+
+
+async def test_what_killed_writers_of_archives_left_goes_also_where_there_is_no_archive_yet(desk: Desk) -> None:
+    room = retention(desk)
+    folder = desk.file.parent / "archive" / "default"
+    folder.mkdir(parents=True)
+    left = folder / ".2025-01-02T030405-0a1b2c3d.xbm.0a1b2c3d.part"
+    left.write_text("去年的秘密")
+    assert await room.withdraw() == 0
+    assert list(folder.iterdir()) == []
+
+    await fact(desk, "去年的口味")
+    left.write_text("去年的秘密")
+    done = await apply(desk, room)
+    assert list(folder.iterdir()) == [Path(done.archive or "")]
+
+
+async def test_an_archive_that_another_process_is_writing_stays_with_it(desk: Desk) -> None:
+    folder = desk.file.parent / "archive" / "default"
+    folder.mkdir(parents=True)
+    with unfinished(folder / "theirs.xbm") as (temporary, file):
+        file.write(b"theirs")
+        await retention(desk).withdraw()
+        assert list(folder.iterdir()) == [temporary]

@@ -29,7 +29,7 @@ from tests.simulation.machine import CURRENT, DeviceClock, Disk, Machine, Proces
 from tests.simulation.network import Line, SimulatedCloud, SimulatedServer
 from tests.simulation.person import Person, digest_of
 
-CALLERS_PATIENCE: Final = 5.0  # seconds; as `bridge.serving`
+CALLERS_PATIENCE: Final = 5.0  # seconds; as `bridge.callers`
 OPENS_WITHIN: Final = 60.0  # seconds of simulated time; only a defect takes longer
 
 

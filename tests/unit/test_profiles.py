@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sync.device import device_id_from, hardware_id
-from sync.errors import AlreadyRunning, StorageCorrupt
+from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt
 from sync.profiles import (
     Installation,
     adopted,
@@ -124,6 +124,41 @@ def test_an_impossible_earlier_id_is_refused(tmp_path: Path, earlier: object) ->
         open_installation(tmp_path, lambda: None)
 
 
+@pytest.mark.parametrize(
+    "said", [b"", b'{"profile": "0123', b"[" * 200_000, b'{"profile": "\\ud800", "device_id": "a"}']
+)
+def test_an_installation_file_that_cannot_be_read_is_an_error_with_a_hint(tmp_path: Path, said: bytes) -> None:
+    (tmp_path / "installation.json").write_bytes(said)
+    with pytest.raises(StorageCorrupt) as refused:
+        open_installation(tmp_path, lambda: None)
+    assert refused.value.hint
+
+
+def test_the_active_profile_is_never_one_to_remove(tmp_path: Path) -> None:
+    said = {"profile": "0123456789abcdef", "device_id": "device-a", "removing": "0123456789abcdef"}
+    (tmp_path / "installation.json").write_text(json.dumps(said))
+    with pytest.raises(StorageCorrupt, match="to remove"):
+        open_installation(tmp_path, lambda: None)
+
+
+def test_where_the_installation_file_is_gone_its_only_memory_is_taken_up_again(tmp_path: Path) -> None:
+    """As the hint for a damaged one says: move it aside."""
+    before = open_installation(tmp_path, lambda: "4C4C4544-0042")
+    open_profile(tmp_path, before)
+    (tmp_path / "installation.json").unlink()
+    assert open_installation(tmp_path, lambda: "4C4C4544-0042") == before
+
+
+def test_where_it_is_gone_beside_several_memories_somebody_has_to_say_whose_turn_it_is(tmp_path: Path) -> None:
+    first = open_profile(tmp_path, open_installation(tmp_path, lambda: None))
+    open_profile(tmp_path, Installation("b" * 16, "device-a"))
+    (tmp_path / "installation.json").unlink()
+    with pytest.raises(StorageCorrupt, match="several memories") as refused:
+        open_installation(tmp_path, lambda: None)
+    assert first.name in (refused.value.hint or "")
+    assert not (tmp_path / "installation.json").exists()
+
+
 def test_whose_document_the_file_holds_is_remembered_over_any_number_of_switches(tmp_path: Path) -> None:
     ann = open_installation(tmp_path, lambda: None)
     ben, guest = "b" * 16, "c" * 16
@@ -146,6 +181,19 @@ def test_the_owner_of_a_profile_is_read_without_opening_it(tmp_path: Path) -> No
         assert profile.owner(Vault()) is None
         connection.execute("insert into accounts values ('user-a')")
     assert profile.owner(Vault()) == "user-a"
+
+
+def test_a_profile_that_cannot_be_asked_just_now_is_not_called_nobody_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sync.profiles.OWNER_PATIENCE", 0.05)
+    profile = open_profile(tmp_path, open_installation(tmp_path, lambda: None))
+    with closing(sqlite3.connect(profile.database, isolation_level=None)) as connection:
+        connection.execute("create table accounts (user_id text)")
+        connection.execute("begin exclusive")
+        with pytest.raises(StorageBusy, match=profile.name):
+            profile.owner(Vault())
+        assert profile.replica(Vault()) is None
 
 
 def test_a_profile_is_removed_with_all_that_is_in_it_and_never_anything_else(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -242,6 +243,22 @@ def test_a_key_never_shows_in_what_a_settings_object_prints(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        (f"https://me:{SECRET}@example.com:8443/v1", "https://**********@example.com:8443/v1"),
+        (f"https://{SECRET}@example.com", "https://**********@example.com"),
+        (f"https://me:p@{SECRET}@[2001:db8::1]/v1?of=@b", "https://**********@[2001:db8::1]/v1?of=@b"),
+        ("https://example.com/@me/v1", "https://example.com/@me/v1"),
+    ],
+)
+def test_what_opens_an_address_is_used_and_never_shown(home: Path, url: str, shown: str) -> None:
+    settings = Settings.gather(supabase_url=url, supabase_key=KEY, recall={"embeddings_url": url})
+    assert (settings.supabase_url, settings.recall.embeddings_url) == (url, url)
+    told = settings.shown()
+    assert (told["supabase_url"], told["recall"]["embeddings_url"]) == (shown, shown)
+
+
+@pytest.mark.parametrize(
     "text", [f"supabase_key = {KEY}\n", f"supabase_key = '{KEY}\n", f"[supabase_key]\nx = '{KEY}'"]
 )
 def test_a_file_that_cannot_be_understood_is_named_and_its_key_is_not_shown(home: Path, text: str) -> None:
@@ -253,6 +270,17 @@ def test_a_file_that_cannot_be_understood_is_named_and_its_key_is_not_shown(home
 def test_a_file_in_another_encoding_is_named(home: Path) -> None:
     (home / "data" / "config.toml").write_bytes('device_name = "书房"\n'.encode("gbk"))
     assert "config.toml" in refusal().message
+
+
+def test_a_file_that_is_nested_without_end_is_named(home: Path) -> None:
+    write_config(home, "device_name = " + "[" * 100_000)
+    assert "config.toml" in refusal().message
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file system with named pipes")
+def test_a_pipe_in_its_place_is_named_and_nobody_waits_for_it(home: Path) -> None:
+    os.mkfifo(home / "data" / "config.toml")
+    assert "no ordinary file" in refusal().message
 
 
 def test_a_file_that_begins_with_a_byte_order_mark_is_read(home: Path) -> None:
