@@ -82,10 +82,10 @@ def wished(sidecar: Sidecar, event_id: str) -> bool:
 
 def archived(world: World) -> list[str]:
     """The ids of what lies in the archives, each of which can be read."""
-    unread: list[str] = []
+    unread: dict[str, Any] = {}
     folder = world.home.data / "archive" / world.home.installation["profile"]
     found = [event.event_id for path in archives(folder) for event in events_of(path, unread)]
-    assert not unread, f"archives that cannot be read: {unread}"
+    assert not unread, f"archives that cannot be read: {list(unread)}"
     return found
 
 
