@@ -23,8 +23,8 @@ async def tidy(
 ) -> None:
     """Only for the sidecar's role; `trees`: where each profile has the files of its events.
 
-    The role's holder alone writes the memory file and the trees; others may be writing tokens or `installation.json`
-    at this moment. The active profile's own tree is tidied by whoever follows the log with it.
+    The role's holder alone writes the memory file, what is parked and the trees; others may be writing tokens or
+    `installation.json` at this moment. The active profile's own tree is tidied by whoever follows the log with it.
     """
     try:
         former = installation.document_of
@@ -33,6 +33,8 @@ async def tidy(
         log.warning("what stands beside the memory file could not be taken in: %s", error.kind)
     target = real_target(settings.memory_file)
     remove_leftovers(target.parent, name=target.name)
+    for kept in (profile, *profile.others()):  # a parked document that was half written says what is forgotten since
+        remove_leftovers(kept.parked)
     for folder in (settings.data_dir, profile.folder):
         remove_leftovers(folder, before=clock.now().timestamp() - LONGEST_WRITE)
     remove_unfinished_archives(profile.archives)

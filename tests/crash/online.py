@@ -61,6 +61,7 @@ def without_paths(home: Home) -> dict[str, str]:
 
 def listen(world: World, sidecar: Doomed) -> None:
     sidecar.until("memory/load", lambda loaded: "那台说的 3" in loaded["content"])
+    assert sidecar.call("devices/list")["source"] == "cloud"
     sidecar.stop()
 
 
@@ -70,6 +71,7 @@ def check_heard(world: World, sidecar: Sidecar) -> None:
     heard = [event["event_id"] for event in events_of(sidecar, "exchange_recorded")]
     assert sorted(heard) == sorted(world.server("ann").ids())
     assert len(set(heard)) == len(heard) == 5
+    assert {device["deviceId"] for device in sidecar.call("devices/list")["devices"]} == {"device-a", "device-b"}
     world.check_sound(sidecar)
     world.check_document(sidecar)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.crash import accounts, at_home, online
+from tests.crash import accounts, at_home, kept, online
 from tests.crash.world import Doomed, World
 from tests.sidecar import Sidecar
 
@@ -16,6 +16,7 @@ SAYING: Final = (*STARTING, "mint a replica", "redact", "insert", "deliver")
 WRITING: Final = ("version", "watermark", "swap", "temporary file", "fsync", "rename", "exchange", "note on disk")
 SENDING: Final = ("register", "snapshot", "send", "apply", "acknowledge", "move the cursor")
 EDITING: Final = ("take in an edit", "record an edit", "version", "watermark")
+FORGETTING: Final = ("wish", "carry out the wish", "purge", "put a built file", "append to the event files")
 LEAVING: Final = ("choose a profile", "leave", "installation", "complete", "change the installation")
 
 
@@ -105,6 +106,63 @@ SCENARIOS: Final = (
         ),
     ),
     Scenario(
+        "retention",
+        kept.old_facts,
+        kept.archive_and_forget,
+        kept.check_archived,
+        _unique(
+            STARTING,
+            FORGETTING,
+            ("put the archive", "let the log say what goes", "write an archive anew", "insert", "watermark"),
+        ),
+    ),
+    Scenario(
+        "forget",
+        kept.words_everywhere,
+        kept.forget_them,
+        kept.check_forgotten,
+        _unique(
+            STARTING,
+            WRITING,
+            FORGETTING,
+            ("insert", "forget in what is parked", "note of the pages", "daily page", "temporary file", "rename"),
+        ),
+    ),
+    Scenario(
+        "rules that became stricter",
+        kept.a_secret_of_older_rules,
+        kept.read_again,
+        kept.check_corrected,
+        _unique(
+            STARTING,
+            WRITING,
+            ("correct", "carry out the wish", "purge", "write an archive anew", "put the archive", "put a built file"),
+        ),
+    ),
+    Scenario(
+        "daily",
+        kept.a_conversation,
+        kept.its_daily_page,
+        kept.check_daily_page,
+        _unique(
+            STARTING,
+            ("insert", "watermark", "note of the pages", "daily page", "begin with a page", "took a page in"),
+            ("take a page away", "drop the note of a page", "temporary file", "fsync", "rename", "exchange", "unlink"),
+            ("append to the event files", "small file"),
+        ),
+    ),
+    Scenario(
+        "import",
+        kept.an_archive,
+        kept.bring_in_and_export,
+        kept.check_brought_in,
+        _unique(
+            SAYING,
+            WRITING,
+            ("bring in", "put the archive", "append to the event files", "put a built file", "small file"),
+        ),
+    ),
+    Scenario(
         "offline, then online",
         online.said_offline,
         online.come_online,
@@ -117,7 +175,11 @@ SCENARIOS: Final = (
         online.said_elsewhere,
         online.listen,
         online.check_heard,
-        _unique(STARTING, ("register", "send", "apply", "add what others said", "move the cursor")),
+        _unique(
+            STARTING,
+            ("register", "send", "apply", "add what others said", "move the cursor"),
+            ("keep the list of devices",),
+        ),
         cloudy=True,
     ),
     Scenario(

@@ -7,6 +7,7 @@ from typing import Final
 import pytest
 
 from tests.cloud.fixtures import Cloud, User
+from tests.crash.durable import UNLABELLED, Place, places, places_in
 from tests.crash.points import End, Point, run, sample
 from tests.crash.scenarios import BY_NAME, SCENARIOS
 from tests.crash.steps import STEPS, place_of
@@ -33,3 +34,25 @@ def test_every_step_is_on_the_way_of_some_scenario_and_every_promised_one_is_a_s
 def test_every_step_is_where_the_table_says(step: str) -> None:
     owner, name = place_of(step)
     assert callable(getattr(owner, name))
+
+
+def test_whatever_changes_a_file_in_place_is_in_a_step_or_says_why_not() -> None:
+    assert {place.function for place in places() if not place.is_labelled()} == set(UNLABELLED)
+
+
+def test_a_new_durable_write_is_seen_however_it_is_called() -> None:
+    source = """
+class Kept:
+    async def put(self, path, text):
+        text.replace("a", "b"), moment.replace(tzinfo=None), devices.rename("device-a", "name")
+        await asyncio.to_thread(write_private, path, text)
+        self.new.replace(path)
+def away(path):
+    (os.replace if anew else put_new)(path.with_suffix(".new"), path)
+    [gone.unlink() for gone in (path,)]
+"""
+    found = {(place.function, place.called) for place in places_in(source, "m")}
+    put, away = {"write_private", "replace"}, {"replace", "put_new", "unlink"}
+    assert found == {*(("m:Kept.put", called) for called in put), *(("m:away", called) for called in away)}
+    assert not Place("sync.log.store:kept", "write_private").is_labelled()
+    assert Place("sync.devices:Devices.list", "write_private").is_labelled()

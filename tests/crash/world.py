@@ -5,6 +5,7 @@ import os
 import queue
 import sys
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync.files import ASIDE
-from tests.acceptance.world import Server, exchanges, integrity, level, questions, reaching, reaching_nobody
+from tests.acceptance.world import Server, exchanges, holding, integrity, level, questions, reaching, reaching_nobody
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import ANSWER_WITHIN, Home, Sidecar, eventually
 
@@ -71,6 +72,7 @@ class World:
     sent: dict[str, int] = field(default_factory=dict)
     acknowledged: dict[str, str] = field(default_factory=dict)
     typed: list[str] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)  # words that stand nowhere on the disk any more, as was answered
     notes: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -193,8 +195,17 @@ class World:
         return [
             str(path.relative_to(self.home.folder))
             for path in self.home.folder.rglob("*")
-            if path.name.endswith((".tmp", ".salvaged", ASIDE)) or path.name.startswith((".salvage-", ".conversion-"))
+            if path.name.endswith((".tmp", ".part", ".salvaged", ASIDE))
+            or path.name.startswith((".salvage-", ".conversion-"))
         ]
+
+    def holding(self, word: str) -> list[str]:
+        """The files of this home in which a word stands, archives unpacked as far as they are whole."""
+        return [path.name for path in holding(self.home.folder, word, unpacked=_unpacked)]
+
+    def check_forgotten(self) -> None:
+        """What was forgotten stands nowhere on the disk any more, or soon."""
+        eventually(lambda: not any(map(self.holding, self.forgotten)))
 
     def check_server(self, sidecar: Sidecar, name: str) -> None:
         """Everything that was said here is on the server, once, in this order of numbers without a gap."""
@@ -207,3 +218,13 @@ class World:
     def check_closed(self) -> None:
         """After the last one has left."""
         assert integrity(self.home) == "ok"
+        left = {word: found for word in self.forgotten if (found := self.holding(word))}
+        assert not left, f"forgotten, and still there: {left}"
+
+
+def _unpacked(path: Path, data: bytes) -> bytes:
+    if ".xbm" not in path.name:
+        return data
+    with contextlib.suppress(zlib.error):
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(data)  # also of one that was cut off
+    return data

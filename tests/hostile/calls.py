@@ -5,16 +5,16 @@ numbers beyond every range) no library would write.
 """
 
 import json
+import os
 import random
 from collections.abc import Mapping
 from typing import Any, Final
-
-import msgspec
 
 from bridge.methods.registry import TABLE
 
 PERSON: Final = {"email": "person@example.com", "password": "a long password"}
 SHA: Final = "0123456789abcdef" * 4
+NOTHING: Final = os.devnull  # a file that is there, with nothing in it
 EVENT: Final = {
     "type": "note_taken",
     "project_path": "/家",
@@ -80,6 +80,22 @@ VALID: Final[Mapping[str, tuple[Mapping[str, Any], ...]]] = {
     "daily/config": ({"option": "recording.auto_save", "value": True},),
     "daily/status": ({},),
     "memory/command": ({"text": "搜索记忆: 火锅", "isFirst": True},),
+    "recall/search": (
+        {"query": "端口", "limit": 5, "scope": "recent", "project": "/家", "turns": ["上次说的端口"]},
+        {"query": "火锅", "since": "2026-01-01", "until": "2026-12-31T10:00:00Z", "kinds": ["exchange"]},
+        {"query": "记住", "weights": {"keyword": 0.5, "semantic": 0.5, "decay": 0.99}},
+    ),
+    "recall/context": ({"query": "记住", "maxChars": 500, "weights": "seed004"}, {"query": "你好", "limit": 3}),
+    "archive/export": ({"path": "/nowhere/all.xbm"}, {"path": "/nowhere/sealed.xbm", "passphrase": "a passphrase"}),
+    "archive/import": ({"path": "/nowhere/all.xbm", "passphrase": "a passphrase"}, {"path": NOTHING, "dryRun": True}),
+    "retention/plan": ({"days": 30}, {"megabytes": 0}),
+    "retention/apply": ({"days": 30}, {"megabytes": 1}),
+    "redaction/check": ({"text": "密码是 hunter2，邮箱 person@example.com"},),
+    "redaction/rescan": ({}, {"apply": True}),
+    "events/forgetMatching": (
+        {"query": "火锅", "dryRun": False},
+        {"source": "device-a", "since": "2026-02-02", "until": "2026-02-02T10:00:00Z"},
+    ),
     "watermarks/get": ({"name": "mine"},),
     "watermarks/set": ({"name": "mine", "position": 3}, {"name": "mine", "eventId": "evt_a"}),
     "doctor": ({},),
@@ -149,17 +165,11 @@ def hostile_like(value: object, chance: random.Random) -> str:
     return hostile_value(chance)
 
 
-def examples(method: str) -> tuple[Mapping[str, Any], ...]:
-    """Right parameters; for a method that is new here, its names with anything behind them."""
-    known = VALID.get(method)
-    return known or ({field.encode_name: "x" for field in msgspec.structs.fields(TABLE[method].params)}, {})
-
-
 def params(chance: random.Random, method: str) -> str:
     """Parameters of a method, right or with some of them exchanged, missing, doubled or new."""
     if chance.random() < 0.1:
         return hostile_value(chance)
-    chosen = chance.choice(examples(method))
+    chosen = chance.choice(VALID[method])
     return members({name: text(value) for name, value in chosen.items()}, chosen, chance)
 
 
