@@ -101,3 +101,21 @@ def test_words_before_redaction_count_also_where_they_come_later_than_their_deed
     story = Story([deed])
     assert not story.go_on([original])
     assert book_of([deed, original]).records["rec_1"].content.topic == "a@b.cn"
+
+
+def test_a_deed_holds_also_where_the_clock_of_whoever_made_the_record_is_weeks_ahead() -> None:
+    said = {"record_id": "rec_1", "topic": "火锅", "date": "2026-01-29", "time": "10:00:00", "session": 1}
+    edited = event(1, EDITED, {"record_id": "rec_1", "topic": "端口", "changed": ["topic"]}, 2)
+    marked = event(2, MARKED, {"record_id": "rec_1", "mark": "important", "on": True}, 3)
+    record = event(9, RECORDED, said, 1)
+    known = book_of([record, edited, marked]).records["rec_1"]
+    assert (known.content.topic, known.marks) == ("端口", ("important",))
+    assert book_of([record, event(3, REMOVED, {"record_id": "rec_1"}, 2)]).records == {}
+
+
+def test_an_undo_of_an_undo_holds_wherever_the_clocks_place_it() -> None:
+    said = {"record_id": "rec_1", "topic": "火锅", "date": "2026-01-29", "time": "10:00:00", "session": 1}
+    record = event(1, RECORDED, said, 1)
+    undo, back = event(9, UNDONE, {"undoes": "evt_01"}, 2), event(5, UNDONE, {"undoes": "evt_09"}, 3)
+    assert book_of([record, undo]).records == {}
+    assert list(book_of([record, undo, back]).records) == ["rec_1"]

@@ -2,6 +2,7 @@
 
 Decisions
     The order is the log's own (HLC, then id), so every device tells the same story whatever arrived first.
+    Clocks differ by weeks, and HLCs as much: a deed that comes before its record in that order is told right after it.
     An undo takes one deed out of the story, and may itself be taken out. What is left is told from the beginning.
     What comes after all that was told, and takes none of it back, is told where the story ended: beside thousands of
     records a deed would else cost the telling of all. Who goes on and who begins anew know the same book.
@@ -9,6 +10,7 @@ Decisions
     What a record's number is on a page is not decided here (`numbering.py`).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -157,12 +159,20 @@ def _original_of(event: Event) -> str | None:
 
 
 def _undone(events: Sequence[Event]) -> set[str]:
-    """The deeds that are taken back: an undo that is itself undone takes nothing back."""
+    """The deeds that are taken back: an undo that is itself undone takes nothing back, wherever it stands."""
+    undoes = (event for event in events if event.type == UNDONE)
+    targets = {event.event_id: of for event in undoes if isinstance(of := event.payload.get("undoes"), str)}
+    undecided = Counter(targets.values())  # by a deed, the undos of it of which it is not known yet whether they hold
+    decided = [undo for undo in targets if not undecided[undo]]
     found: set[str] = set()
-    for event in reversed(events):
-        target = event.payload.get("undoes")
-        if event.type == UNDONE and event.event_id not in found and isinstance(target, str):
+    while decided:
+        undo = decided.pop()
+        target = targets[undo]
+        if undo not in found:
             found.add(target)
+        undecided[target] -= 1
+        if target in targets and not undecided[target]:
+            decided.append(target)
     return found
 
 
@@ -174,6 +184,7 @@ class _Records:
         self.gone: dict[str, Record] = {}
         self.told: list[str] = []
         self.skipped: set[str] = set()
+        self._early: dict[str, list[tuple[Event, Event | None]]] = {}  # deeds whose record was not told yet
 
     def tell(self, event: Event, original: Event | None) -> None:
         payload = event.payload
@@ -181,8 +192,9 @@ class _Records:
             self._record(event, original)
         elif event.type == SKIPPED:
             self._skip(payload.get("session_id"), on=payload.get("on") is not False)
-        elif (known := self.known.get(str(payload.get("record_id")))) is None:
-            return
+        elif (known := self.known.get(record_id := str(payload.get("record_id")))) is None:
+            if record_id not in self.gone:
+                self._early.setdefault(record_id, []).append((event, original))
         elif event.type == EDITED:
             self.known[known.record_id] = _edited(known, event, original)
         elif event.type == REMOVED:
@@ -204,6 +216,9 @@ class _Records:
         if found.record_id not in self.known and found.record_id not in self.gone:
             self.known[found.record_id] = found
             self.told.append(found.record_id)
+            for deed, its_original in self._early.pop(found.record_id, ()):
+                with suppress(InvalidInput):
+                    self.tell(deed, its_original)
 
     def _skip(self, session_id: Any, *, on: bool) -> None:
         if isinstance(session_id, str):
