@@ -333,7 +333,7 @@ async def _construct(
     events = parts.log(replica, settings, installation, clock)
     document = parts.memory_file(settings, profile, vault, events, redactor, clock)
     if is_sidecar:
-        await leftovers.tidy(settings, profile, installation, document, clock, parts.tree_base(settings))
+        await leftovers.tidy(settings, profile, installation, document, clock, settings.tree_base)
         rooms = parts.rooms(settings, profile, vault, events, document, redactor, clock)
         installation = await switch.complete(rooms, installation, clock)
     if (cloud := cloud or parts.cloud(settings, clock)) is not None:

@@ -41,7 +41,7 @@ from sync.profiles import Profile, known_installation, sidecar_pid, take_sidecar
 from sync.redaction import Redactor
 from sync.settings import CONFIG_FILE, Settings
 from sync.signals import Signal
-from sync.vault import mark
+from sync.vault import begun, mark
 from sync.vault.access import raised
 from sync.vault.vault import Vault
 
@@ -139,7 +139,7 @@ def _ours(settings: Settings) -> Iterator[Path]:
 def _databases(settings: Settings) -> list[Check]:
     installation = known_installation(settings.data_dir)
     profile = Profile.of(settings.data_dir, installation) if installation else None
-    if profile is None or not profile.database.exists():
+    if profile is None or not (profile.database.exists() or begun.is_emptied(profile.database)):
         return [Check("database", ok=None, found="not there yet; the first command makes it")]
     vault = Vault.of(settings)
     return [_database(profile.database, vault), _encryption(profile, vault)]

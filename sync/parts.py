@@ -33,7 +33,7 @@ from sync.profiles import Installation, Profile
 from sync.redaction import Redactor
 from sync.replica import Replica
 from sync.secret_store import SecretStore, open_secret_store
-from sync.settings import Settings, embeddings_key
+from sync.settings import MEMORY_DATA, Settings, embeddings_key
 from sync.signals import Signal
 from sync.tree.importing import Importer
 from sync.tree.room import EventStore
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from sync.recall.search import Recall
     from sync.retention.room import Retention
 
-MEMORY_DATA: Final = "memory-data"  # the folder of seed 002 §3
 EMBEDDINGS_SERVICE: Final = "xiaobai-memory embeddings"  # the name of the API key's entry in the keychain
 COMMAND_PATIENCE: Final = 20.0  # seconds that an answer waits for models which load for it alone, commonly one
 FIRST_ANSWER: Final = 0.5  # seconds after a start in which nothing else is loaded
@@ -94,14 +93,14 @@ def rooms(
         options, beside = settings.document, Beside(parked=former.parked)
         return MemoryFile(settings.memory_file, events, redactor, clock=clock, options=options, beside=beside)
 
-    return switch.Rooms(settings.data_dir, profile, vault, events, document, redactor, leaving, tree_base(settings))
+    return switch.Rooms(settings.data_dir, profile, vault, events, document, redactor, leaving, settings.tree_base)
 
 
 def event_store(
     settings: Settings, profile: Profile, events: Log, intake: Intake, redactor: Redactor, clock: Clock
 ) -> EventStore:
     """The event store of seed 002; its files lie in a folder of the profile's own, so that accounts never mix."""
-    base = tree_base(settings)
+    base = settings.tree_base
     idle, noted = settings.sessions.idle_minutes, profile.folder / "sessions.json"
     return EventStore(
         tree=Tree(base / profile.name, events, clock=clock),
@@ -307,11 +306,6 @@ def retention_jobs(
 
     bounded = max(settings.privacy.retention_days, settings.privacy.retention_megabytes) >= 0
     return [kept_up("archives", withdraw), *([kept_up("retention", keep)] if bounded else [])]
-
-
-def tree_base(settings: Settings) -> Path:
-    """Below it lies a folder for each profile."""
-    return settings.events_dir or settings.data_dir / MEMORY_DATA
 
 
 def device_facts(replica: Replica, installation: Installation, settings: Settings) -> DeviceFacts:

@@ -7,9 +7,14 @@ log's numbers are no longer safe, the server has to hear whom we replace, and th
 
 import asyncio
 import logging
+import os
+import shutil
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -18,15 +23,20 @@ from sync.cloud import store as cloud_store
 from sync.db import conversion
 from sync.db.engine import Database
 from sync.db.salvage import Salvage, finish_salvage, open_or_salvage
+from sync.db.tables import events, watermarks
 from sync.document.ledger import FOLLOWER
 from sync.errors import StorageError, StorageReadOnly
+from sync.files import told
 from sync.log import store as log_store
 from sync.log.model import CLOUD
 from sync.profiles import change_installation
 from sync.settings import Settings
+from sync.tree.files import copy_event_files
 from sync.vault import mark
 from sync.vault.access import Access
 from sync.vault.vault import Vault
+
+UNFINISHED: Final = ".events.damaged"
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +49,7 @@ class Replica:
     replica_id: str
     salvage: Salvage | None = None
     unconverted: str = ""  # why it is not yet encrypted, or still is, against the setting
+    kept_files: Path | None = None  # the files of the events as they were, where a salvage lost some
 
     @property
     def former(self) -> str | None:
@@ -52,7 +63,32 @@ class Replica:
         waits = (f"encryption_waits: {self.unconverted}",) if self.unconverted else ()
         if self.salvage is None:
             return waits
-        return (f"database_salvaged: {self.salvage.moved_to}; lost: {self.salvage.lost}", *waits)
+        kept = f"; its JSONL files are kept in {self.kept_files}" if self.kept_files else ""
+        return (f"database_salvaged: {self.salvage.moved_to}; lost: {self.salvage.lost}{kept}", *waits)
+
+
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """Where the files of the events lie, and where they are kept when the log has lost what they say.
+
+    Among them, not beside the database: that may be encrypted, and they are plain.
+    """
+
+    tree: Path
+    kept: Path
+
+    @classmethod
+    def of(cls, tree: Path, now: datetime) -> "_Files":
+        tree = Path(os.path.realpath(tree))
+        return cls(tree, tree / f"events.damaged-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}")
+
+    def keep(self) -> None:
+        """Copy them, whole or not at all. Raises StorageError."""
+        unfinished = self.tree / UNFINISHED
+        with told(unfinished):
+            shutil.rmtree(unfinished, ignore_errors=True)  # of a start that was killed
+            if not self.kept.exists() and copy_event_files(self.tree, unfinished):
+                unfinished.rename(self.kept)
 
 
 async def open_replica(
@@ -67,11 +103,12 @@ async def open_replica(
     if sidecar:
         await asyncio.to_thread(finish_salvage, path)
     access = await asyncio.to_thread(vault.settled, path)
-    succeed = partial(_succeed, settings, clock)
-    unconverted = ""
+    now, unconverted = clock.now(), ""
+    files = _Files.of(settings.tree_base / path.parent.name, now)
+    succeed = partial(_succeed, settings, clock, files)
     try:
         database, salvage = await open_or_salvage(
-            path, access, sidecar=sidecar, thorough=serving, destination=CLOUD, now=clock.now(), succeed=succeed
+            path, access, sidecar=sidecar, thorough=serving, destination=CLOUD, now=now, succeed=succeed
         )
     except StorageReadOnly:
         if serving or not path.exists():
@@ -89,9 +126,10 @@ async def open_replica(
         raise
     if salvage is not None:
         copied = ", ".join(f"{count} {table}" for table, count in salvage.copied.items())
-        kept = salvage.moved_to
-        log.error("the database was damaged and is kept at %s; saved: %s; lost: %s", kept, copied, salvage.lost)
-    return Replica(database, replica_id, salvage, unconverted)
+        said = salvage.moved_to, copied, salvage.lost
+        log.error("the database was damaged and is kept at %s; saved: %s; lost: %s", *said)
+    kept_files = files.kept if salvage is not None and files.kept.exists() else None
+    return Replica(database, replica_id, salvage, unconverted, kept_files)
 
 
 async def _as_wanted(database: Database, access: Access, vault: Vault) -> tuple[Database, str]:
@@ -113,14 +151,17 @@ async def _as_wanted(database: Database, access: Access, vault: Vault) -> tuple[
     return await Database.open(path, access), unconverted
 
 
-def _succeed(settings: Settings, clock: Clock, connection: Connection, marks_lost: bool) -> str:
+def _succeed(settings: Settings, clock: Clock, files: _Files, connection: Connection, lost: AbstractSet[str]) -> str:
     """Let a salvaged database go on as a new replica: the damaged one may have used numbers that nobody remembers.
 
-    Whom it replaces is noted before it is in place: the server may not be asked before another start.
+    Whom it replaces is noted before it is in place: the server may not be asked before another start. Nor may the files
+    of the events be made anew from a log that has lost some before what they say is kept.
     """
+    if events.name in lost:
+        files.keep()
     former = log_store.open_replica(connection, clock)
     log_store.begin_views_anew(connection)
-    if marks_lost and settings.memory_file.exists():  # its lines came from the log: none is added twice
+    if watermarks.name in lost and settings.memory_file.exists():  # its lines came from the log: none is added twice
         log_store.set_watermark(connection, FOLLOWER, log_store.newest_position(connection), clock)
     cloud_store.become_new_replica(connection, clock)
     change_installation(settings.data_dir, lambda now: replace(now, former=former))

@@ -45,6 +45,7 @@ NEST: Final = "__"
 ADMIN_KEYS: Final = (f"{PREFIX}ADMIN_KEY", "SUPABASE_SECRET_KEY")  # the first found; never settings
 EMBEDDINGS_KEY: Final = f"{PREFIX}EMBEDDINGS_KEY"  # of an embeddings API; a secret, so no setting and in no file
 CONFIG_FILE: Final = "config.toml"
+MEMORY_DATA: Final = "memory-data"  # the folder of seed 002 §3
 THIS_MACHINE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 HIDDEN: Final = "**********"
 WHERE: Final = re.compile(r"(?s)(.*?)(?: - at `\$\.?(.*)`)?")  # what msgspec says, and of which value
@@ -119,6 +120,11 @@ class Settings(Section, frozen=True):
             missing = "EMBEDDINGS_URL" if recall.embeddings_url is None else "EMBEDDINGS_MODEL"
             raise SettingsError(f"{PREFIX}RECALL__{missing} is missing: an API is asked by its address and its model")
         return settings
+
+    @property
+    def tree_base(self) -> Path:
+        """Below it lies a folder for each profile, with the JSONL files of its events."""
+        return self.events_dir or self.data_dir / MEMORY_DATA
 
     def shown(self) -> dict[str, Any]:
         """All of them as JSON values, the key hidden, and in an address the name and password that open it."""

@@ -23,6 +23,7 @@ from sync.db.failures import of_damage
 from sync.db.migrate import known
 from sync.errors import SchemaTooNew
 from sync.files import sha256
+from sync.vault.begun import SMALLEST
 from sync.vault.key import DatabaseKey
 from sync.vault.pages import MAGIC, PAGE, decrypted
 
@@ -145,8 +146,11 @@ def open_damaged(copy: Path, page_one: bytes, key: DatabaseKey | None) -> Damage
     """
     refuse_newer(copy, key)
     image = None if key is None else _image(copy, key)
-    pages = (copy.stat().st_size if image is None else len(image)) // len(page_one)
+    size = copy.stat().st_size if image is None else len(image)
+    pages = size // len(page_one)
     for mended in (b"", page_one[:HEADER_BYTES], page_one):
+        if size < SMALLEST and not mended:
+            continue  # SQLite would take it for a new one, and delete its log
         connection = _mended_file(copy, mended, pages) if image is None else _mended_image(image, mended, pages)
         connection.text_factory = bytes  # SQLite promises no valid UTF-8 in a damaged file
         try:

@@ -35,6 +35,7 @@ from sync.db.migrate import migrate
 from sync.db.reading import engine_to_read
 from sync.errors import StorageBusy, StorageCorrupt, StorageError, StorageReadOnly
 from sync.files import PRIVATE_FILE, Stamp, stamp, told
+from sync.vault import begun
 from sync.vault.access import PLAIN, Access
 
 T = TypeVar("T")
@@ -103,7 +104,10 @@ class Database:
     async def open(
         cls, path: Path, access: Access = PLAIN, *, writer: Executor | None = None, reader: Executor | None = None
     ) -> "Database":
-        """Create or open the file (0600), bring its schema up to date. Raises a StorageError."""
+        """Create or open the file (0600), bring its schema up to date. Raises a StorageError.
+
+        Never makes a new one in the place of one that had begun: `Emptied`.
+        """
         database = cls(
             path,
             access,
@@ -315,6 +319,7 @@ def _engine(path: Path, access: Access) -> Engine:
 
 
 def _prepare(path: Path, engine: Engine) -> None:
+    begun.refuse_emptied(path)
     with told(path):
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE))
@@ -323,3 +328,4 @@ def _prepare(path: Path, engine: Engine) -> None:
         connection.exec_driver_sql(
             "delete from replica where false"
         )  # BEGIN IMMEDIATE alone succeeds on a read-only file
+    begun.put(path)

@@ -1,14 +1,17 @@
 """What happens when the database is damaged: the file is moved aside, and what can be read of it becomes a new one.
 
 Decisions
-    Only SQLite's own CORRUPT and NOTADB lead here; never BUSY, a newer schema, or another program's database. A start
-    of the sidecar asks `quick_check` (1.3 ms per MB) of files up to `CHECKED_BYTES`, because opening alone reads no
-    page of the log, and reads every event of files up to `READ_BYTES`, because damage inside a text breaks no page. A
-    WAL that was cut is not damage: SQLite takes its committed prefix.
+    Only SQLite's own CORRUPT and NOTADB lead here, and a file that is empty or gone where a database had begun
+    (`Emptied`); never BUSY, a newer schema, or another program's database. A start of the sidecar looks for more than
+    opening meets (`sync.db.soundness`). A WAL that was cut is not damage: SQLite takes its committed prefix.
+    A write-ahead log that was left is looked at by a connection that can only read, before anything else: it may belong
+    to another database (a backup that was put back beside it), and whoever closes a file last writes its log into it.
+    Where the database is sound without it, that is what is salvaged; of the log what is missing there, if it speaks of
+    the same replica. Where SQLite finds nothing wrong with both together, nobody notices.
     Nothing is deleted. The new database is finished and synced beside the old one before anything is renamed, and a
     start that finds the renames half done ends them. Writers are locked out meanwhile where the file still lets us; a
-    process that had it open is told at its next write (`Database`). A process that opens the file within the
-    microseconds between the renames is not guarded against.
+    process that had it open is told at its next write (`Database`). One that opens
+    it within the microseconds between the renames finds it gone, and makes no new one.
     Positions, event ids and versions stay what they were, and the numbers of lost ones are not used again. What is
     known nowhere else is rebuilt: own events that the server never numbered wait to be sent again, and it skips ids it
     knows. Cursors are left behind, so the server's whole log is read again and brings back what it has. The caller
@@ -25,12 +28,14 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Connection, Table
 from sqlalchemy.exc import DBAPIError
@@ -39,21 +44,19 @@ from sync.db.damaged import Damaged, Row, open_damaged, refuse_newer
 from sync.db.engine import BUSY_TIMEOUT_MS, WRITING, Database, bare_engine, transaction
 from sync.db.failures import legible, of_damage, translated
 from sync.db.migrate import known, migrate
+from sync.db.soundness import FoundDamage, check, checked_with_its_log
 from sync.db.tables import UNKNOWN_OWNER, accounts, deliveries, events, quarantine, replica, watermarks, written
 from sync.errors import StorageBusy, StorageCorrupt
 from sync.files import PRIVATE_FILE, told
+from sync.vault import begun
 from sync.vault.access import PLAIN, Access, raised
+from sync.vault.begun import Emptied
 from sync.vault.pages import decrypted
 
-CHECKED_BYTES: Final = 256 * 1024 * 1024  # a third of a second; a larger file is checked when reading it fails
-READ_BYTES: Final = 16 * 1024 * 1024  # every row is read: 5 ms per MB
 PARTS: Final = ("", "-wal", "-shm")
 WORKSHOP: Final = ".salvage-"  # the beginning of the name of the folder in which a new database is made
+LEFT_OUT: Final = "the write-ahead log"  # in the list of what was lost
 FINISHED: Final = "salvaged"  # the suffix of a new database that only has to be put in place
-
-
-_ALL_ROWS: Final = "select * from events"
-_NO_JSON: Final = "select 1 from events where not json_valid(payload) or not json_valid(extra) limit 1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +72,8 @@ class Salvage:
     former: str
 
 
-Succeed = Callable[[Connection, bool], str]
-"""Makes a salvaged database the next replica; told whether the followers' marks are lost; says whom it replaces."""
-
-
-class _Found(StorageCorrupt):
-    """Damage that opening did not meet."""
+Succeed = Callable[[Connection, AbstractSet[str]], str]
+"""Makes a salvaged database the next replica; told of which tables something is lost; says whom it replaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +96,8 @@ async def open_or_salvage(
     """Open the database; where it is damaged and this process holds the sidecar role, salvage it first.
 
     `access`: with the right key of an encrypted one (`Vault.settled`), so what does not fit it is damage. `thorough`:
-    look for damage that opening does not meet. `destination`: where deliveries go. Raises a StorageError.
+    look for damage that opening does not meet; where a write-ahead log was left, that is always done. `destination`:
+    where deliveries go. Raises a StorageError.
     """
     if not sidecar:
         return await Database.open(path, access), None
@@ -105,49 +105,36 @@ async def open_or_salvage(
     try:
         return await _opened(path, access, thorough=thorough), None
     except StorageCorrupt as error:
-        if not isinstance(error, _Found) and not isinstance(error.__cause__, (DBAPIError, *of_damage())):
+        of_sqlite = isinstance(error.__cause__, (DBAPIError, *of_damage()))
+        if not of_sqlite and not isinstance(error, (FoundDamage, Emptied)):
             raise  # another program's database: SQLite has nothing to say against it
     salvage = await asyncio.to_thread(_salvage, path, access, destination, now, succeed)
     return await Database.open(path, access), salvage
 
 
 async def _opened(path: Path, access: Access, *, thorough: bool) -> Database:
+    looked_at = await asyncio.to_thread(checked_with_its_log, path, access)
     database = await Database.open(path, access)
     try:
-        with legible():
-            if thorough and path.stat().st_size <= CHECKED_BYTES:
-                await database.read(_check)
-            if thorough and path.stat().st_size <= READ_BYTES:
-                await database.read(_check_rows)
+        if thorough and not looked_at:
+            with legible():
+                await database.read(lambda connection: check(connection.connection.driver_connection, path))
     except BaseException:
         await database.close()
         raise
     return database
 
 
-def _check(connection: Connection) -> None:
-    if connection.exec_driver_sql("pragma quick_check(1)").scalar() != "ok":
-        raise _Found("quick_check found damage")
-
-
-def _check_rows(connection: Connection) -> None:
-    """SQLite minds neither text that is no text nor JSON that is none; one such row would fail every answer with it."""
-    driver: Any = connection.connection.driver_connection
-    for _ in driver.execute(_ALL_ROWS):
-        pass  # fetching decodes
-    if driver.execute(_NO_JSON).fetchone():
-        raise _Found("a payload is not JSON")
-
-
 def _salvage(path: Path, access: Access, destination: str, now: datetime, succeed: Succeed) -> Salvage:
+    with told(path):
+        path.touch(PRIVATE_FILE)  # one that is gone is kept as an empty one, with the log that it left
     refuse_newer(path, access.key)
     workshop = tempfile.TemporaryDirectory(dir=path.parent, prefix=WORKSHOP)
     with told(path), workshop as folder, _writers_out(path, access):
-        copy = Path(folder) / path.name
+        copy, new = Path(folder) / path.name, Path(folder) / "new.db"
         for part in ("-wal", ""):  # in this order: a checkpoint in between moves pages from the first to the second
             if _part(path, part).exists():
                 shutil.copyfile(_part(path, part), _part(copy, part))
-        new = Path(folder) / "new.db"
         with translated():
             saved = _rebuilt(copy, new, access, destination)
             former = _succeeding(new, access, saved, succeed)
@@ -164,15 +151,28 @@ def _succeeding(new: Path, access: Access, saved: _Saved, succeed: Succeed) -> s
     engine = bare_engine(new, access)
     try:
         with transaction(engine, WRITING) as connection:
-            return succeed(connection, watermarks.name in saved.failed)
+            return succeed(connection, saved.failed)
     finally:
         engine.dispose()
 
 
 @contextmanager
 def _writers_out(path: Path, access: Access) -> Iterator[None]:
-    """Hold the write lock where the damage leaves one to hold. Raises StorageBusy."""
-    with closing(access.connect(path, timeout=BUSY_TIMEOUT_MS / 1000)) as connection:
+    """Hold the write lock where the damage leaves one to hold. Raises StorageBusy.
+
+    The last connection that closes writes the log into the database, which is kept as it was: so one that cannot write
+    is the last. Of an empty one there is nothing to hold, and connecting would delete its log.
+    """
+    if path.stat().st_size < begun.SMALLEST:
+        yield
+        return
+    timeout = BUSY_TIMEOUT_MS / 1000
+    with (
+        closing(access.connect(path, timeout=timeout, read_only=True)) as last,
+        closing(access.connect(path, timeout=timeout)) as connection,
+    ):
+        with suppress(*of_damage()):
+            last.execute("select 1 from sqlite_master").fetchone()  # opens the log
         try:
             connection.execute("begin immediate")
         except of_damage() as error:
@@ -250,23 +250,46 @@ def make_empty(new: Path, access: Access) -> None:
 def _rebuilt(copy: Path, new: Path, access: Access, destination: str) -> _Saved:
     """Fill a new database with what can be read in the copy of the damaged one."""
     make_empty(new, access)
-    with closing(access.connect(new)) as target:
-        damaged = open_damaged(copy, _page_one(new.with_name("first.db"), access), access.key)
+    with closing(access.connect(new)) as target, ExitStack() as stack:
+        sources = [stack.enter_context(closing(found)) for found in _sources(copy, new, access)]
         target.execute("pragma foreign_keys = on")
         target.execute("begin")
-        if damaged is None:
+        if not sources:
             copied = {table.name: 0 for table in (events, written)}
             failed, findings = frozenset(t.name for t in (events, written, accounts, watermarks)), 0
         else:
-            findings = damaged.findings()
-            copied = _copy(damaged, target, destination)
-            failed = frozenset(damaged.failed)
-            damaged.close()
+            findings = max(damaged.findings() for damaged in sources)
+            copied = _copy(sources, target, destination)
+            failed = frozenset.intersection(*(frozenset(damaged.failed) for damaged in sources))
         if accounts.name in failed:
             target.execute(_UNKNOWN_OWNER, (UNKNOWN_OWNER,))
         _repair(target, destination)
         target.execute("commit")
     return _Saved(copied, failed, findings)
+
+
+def _sources(copy: Path, new: Path, access: Access) -> list[Damaged]:
+    """What rows are read from, the most trustworthy first: see the decisions about a log that was left."""
+    page_one, log = _page_one(new.with_name("first.db"), access), _part(copy, "-wal")
+    alone = copy.with_name("alone.db")
+    if log.exists() and log.stat().st_size:
+        shutil.copyfile(copy, alone)  # before anybody opens the copy, and writes the log into it
+    both = open_damaged(copy, page_one, access.key)
+    without = open_damaged(alone, page_one, access.key) if alone.exists() else None
+    if without is None or (both is not None and (without.findings() or not both.findings())):
+        if without is not None:
+            without.close()
+        return [] if both is None else [both]
+    if both is not None and _replica_of(without) == _replica_of(both):
+        return [without, both]
+    if both is not None:
+        both.close()
+    without.failed.add(LEFT_OUT)
+    return [without]
+
+
+def _replica_of(damaged: Damaged) -> object:
+    return next((row["replica_id"] for row in damaged.all_rows(replica)), None)
 
 
 def _page_one(path: Path, access: Access) -> bytes:
@@ -284,22 +307,27 @@ def _page_one(path: Path, access: Access) -> bytes:
     return page if access.key is None else decrypted(page, b"", access.key)
 
 
-def _copy(damaged: Damaged, target: sqlite3.Connection, destination: str) -> dict[str, int]:
-    last = damaged.newest_key(events, "position")
-    copied = {events.name: _insert(target, events, damaged.rows(events, "position", last))}
-    for table in (deliveries, quarantine):
-        copied[table.name] = _insert(target, table, damaged.rows(table, "position", last, destination=destination))
-    if copied[events.name] < last:
-        damaged.failed.add(events.name)  # a page that is whole and in the wrong place costs rows without an error
-    newest = damaged.newest_key(written, "version")
-    copied[written.name] = _insert(target, written, damaged.rows(written, "version", newest))
-    for table in (replica, accounts, watermarks):
-        copied[table.name] = _insert(target, table, damaged.all_rows(table))
+def _copy(sources: Sequence[Damaged], target: sqlite3.Connection, destination: str) -> dict[str, int]:
+    """Of the later ones what those before did not have."""
+    last = max(damaged.newest_key(events, "position") for damaged in sources)
+    newest = max(damaged.newest_key(written, "version") for damaged in sources)
+    copied: Counter[str] = Counter()
+    for damaged in sources:
+        copied[events.name] += _insert(target, events, damaged.rows(events, "position", last))
+        for table in (deliveries, quarantine):
+            rows = damaged.rows(table, "position", last, destination=destination)
+            copied[table.name] += _insert(target, table, rows)
+        copied[written.name] += _insert(target, written, damaged.rows(written, "version", newest))
+        for table in (replica, accounts, watermarks):
+            copied[table.name] += _insert(target, table, damaged.all_rows(table))
+    if copied[events.name] < last:  # a page that is whole and in the wrong place costs rows without an error
+        for damaged in sources:
+            damaged.failed.add(events.name)
     marks = target.execute("select coalesce(max(position), 0) from watermarks").fetchone()[0]
     for table, used in ((events, last), (written, newest)):
         if copied[table.name] or used or marks:
             _never_again(target, table, max(used, marks))
-    return copied
+    return dict(copied)
 
 
 def _insert(target: sqlite3.Connection, table: Table, rows: Iterator[Row]) -> int:

@@ -13,6 +13,7 @@ Decisions
 import contextlib
 import filecmp
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -169,6 +170,19 @@ def event_files(root: Path) -> Iterator[EventFile]:
         for month in sorted((root / "events").iterdir()):
             if is_month(month.name) and month.is_dir():
                 yield from (EventFile(month, path.stem) for path in sorted(month.glob("project_*_events.jsonl")))
+
+
+def copy_event_files(root: Path, folder: Path) -> bool:
+    """Copy every file of events below a root into a private folder; whether there was any. Raises StorageError."""
+    with told(root):
+        found = [file.path for file in event_files(root) if file.path.is_file()] if root.is_dir() else []
+    for path in found:
+        copy = folder / path.parent.name / path.name
+        _own_folder(copy.parent)
+        with told(copy):
+            copy.touch(PRIVATE_FILE)
+            shutil.copyfile(path, copy)
+    return bool(found)
 
 
 def meta_files(root: Path) -> Iterator[Path]:

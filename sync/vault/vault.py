@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 from sync.errors import KeyLost, SettingsError, StorageBusy
 from sync.files import told
 from sync.secret_store import FileSecret, KeychainSecret, SecretStore, keychain, open_secret_store
-from sync.vault import mark, pages
+from sync.vault import begun, mark, pages
 from sync.vault.access import PLAIN, Access, cipher, raised
 from sync.vault.key import DatabaseKey
 
@@ -58,7 +58,8 @@ class Vault:
         """How a database is opened, by its mark and by what it is. Raises KeyLost, SettingsError, StorageError."""
         if (known := self._known.get(database)) is not None:
             return known
-        return self._found(database) if mark.is_set(database) and database.exists() else self.plain()
+        is_there = database.exists() or begun.is_emptied(database)
+        return self._found(database) if is_there and mark.is_set(database) else self.plain()
 
     def plain(self) -> Access:
         """How a database that is not encrypted is opened: by one driver within one process."""
@@ -67,6 +68,7 @@ class Vault:
     @contextmanager
     def reading(self, database: Path, timeout: float) -> Iterator[Connection]:
         """A connection that only reads, rows by name. Raises as `access` does, and what drivers raise (`raised`)."""
+        begun.refuse_emptied(database)
         access = self.access(database)
         with closing(access.connect(database, timeout=timeout, read_only=True)) as connection:
             connection.row_factory = access.driver.Row
@@ -77,7 +79,7 @@ class Vault:
 
         Raises KeyLost where it is encrypted and no key opens it, SettingsError, StorageError.
         """
-        is_new = not database.exists() or database.stat().st_size == 0
+        is_new = not database.exists() or database.stat().st_size < begun.SMALLEST
         found = self._known[database] = self.sealed(database) if is_new and self.encrypts else self.access(database)
         return found
 
@@ -173,6 +175,8 @@ class Vault:
 
 def _opens(access: Access, database: Path) -> bool:
     """False where SQLite says that this is no database; what else may be wrong shows when it is opened."""
+    if begun.is_emptied(database):
+        return True
     try:
         with closing(access.connect(database, read_only=True)) as connection:
             connection.execute("select 1 from sqlite_master limit 1").fetchone()

@@ -25,6 +25,7 @@ from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.log import Log
 from sync.log.model import CLOUD, Cursor, Event, Query, Refusal
+from sync.vault import begun
 from tests.integration.document_desk import on_a_desk
 from tests.support import START, FixedClock, draft
 
@@ -32,6 +33,7 @@ PAGE: Final = 4096
 SECTOR: Final = 512
 MANY: Final = 150
 SENT: Final = 60
+IN_THE_LOG: Final = 20
 READ_AT_ONCE: Final = 10 * MANY
 
 Row = Mapping[str, Any]
@@ -39,34 +41,42 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Base:
-    """A memory in good order: events, some of them sent, one refused; versions of the document; an owner."""
+    """A memory in good order: events, some of them sent, one refused; versions of the document; an owner.
+
+    `log`: the write-ahead log with its newest events, as a kill leaves it; empty after an end in good order.
+    """
 
     database: bytes
+    log: bytes
     events: Mapping[str, Event]
     rows: Mapping[int, tuple[Any, ...]]
     unsent: frozenset[str]
 
 
 @cache
-def base() -> Base:
-    return asyncio.run(_made())
+def base(*, killed: bool = False) -> Base:
+    return asyncio.run(_made(killed))
 
 
-async def _made() -> Base:
+async def _made(killed: bool) -> Base:
     chance = random.Random(7)
     with tempfile.TemporaryDirectory(prefix="xiaobai-damage-") as folder:
         async with on_a_desk(Path(folder) / "desk") as desk:
             await desk.said(*(f"问题 {number}" for number in range(8)))
             for _ in range(MANY - 8):
                 await desk.log.record([draft("记" * chance.choice([5, 60, 900]))])
-            events = {event.event_id: event for event in (await desk.log.read(Query(limit=READ_AT_ONCE))).events}
-            await desk.database.write(lambda connection: _half_sent(connection, list(events)))
+            event_ids = [event.event_id for event in (await desk.log.read(Query(limit=READ_AT_ONCE))).events]
+            await desk.database.write(lambda connection: _half_sent(connection, event_ids))
             path = desk.database.path
+            await desk.database.purge()  # all of it is in the database
+            if killed:
+                await desk.log.record([draft("在日志里" * 40) for _ in range(IN_THE_LOG)])
+            events = {event.event_id: event for event in (await desk.log.read(Query(limit=READ_AT_ONCE))).events}
+            database, log = path.read_bytes(), path.with_name(f"{path.name}-wal").read_bytes()
         with closing(sqlite3.connect(path)) as connection:
-            connection.execute("pragma wal_checkpoint(truncate)")
             rows = {row[0]: row for row in connection.execute("select * from events")}
             unsent = connection.execute("select event_id from events where server_seq is null").fetchall()
-        return Base(path.read_bytes(), events, rows, frozenset(row[0] for row in unsent))
+        return Base(database, log, events, rows, frozenset(row[0] for row in unsent))
 
 
 def _half_sent(connection: Connection, event_ids: list[str]) -> None:
@@ -118,7 +128,7 @@ def _repeated(data: bytearray, chance: random.Random) -> None:
 
 
 def _no_database(data: bytearray, chance: random.Random) -> None:
-    data[:] = chance.choice([b"this is a text\n" * 500, chance.randbytes(len(data)), bytes(len(data)), b"\0"])
+    data[:] = chance.choice([b"this is a text\n" * 500, chance.randbytes(len(data)), bytes(len(data)), b"\0", b""])
 
 
 Damage = Callable[[bytearray, random.Random], None]
@@ -134,59 +144,80 @@ DAMAGES: Final[tuple[Damage, ...]] = (
 )
 # What these leave can look like rows that were never written: SQLite keeps no checksums.
 PLAUSIBLE: Final = frozenset({_sectors, _bytes})
+# Of these nobody can say that nothing is wrong.
+EVIDENT: Final = frozenset({_cut_short, _no_database})
 
 
 def trial(seed: int) -> tuple[str, str]:
-    """What became of one damaged database, and the complaint where something was wrong."""
+    """What became of one damaged database, and the complaint where something was wrong.
+
+    In every fourth round its write-ahead log lies beside it, as after a kill.
+    """
     chance = random.Random(seed)
     damage = DAMAGES[seed % len(DAMAGES)]
-    data = bytearray(base().database)
+    before = base(killed=seed // len(DAMAGES) % 4 == 1)
+    data = bytearray(before.database)
     damage(data, chance)
     try:
-        return asyncio.run(_opened(bytes(data), plausible=damage in PLAUSIBLE)), ""
+        return asyncio.run(_opened(before, bytes(data), damage)), ""
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what became of this database
         return "failed", f"seed {seed},{damage.__name__.replace('_', ' ')}: {type(error).__name__}: {error}"
 
 
-async def _opened(data: bytes, *, plausible: bool) -> str:
+async def _opened(before: Base, data: bytes, damage: Damage) -> str:
     clock = FixedClock(seed=3)
 
-    def succeed(connection: Connection, _: bool) -> str:
+    def succeed(connection: Connection, _: object) -> str:
         former = log_store.open_replica(connection, clock)
         cloud_store.become_new_replica(connection, clock)
         return former
 
     with tempfile.TemporaryDirectory(prefix="xiaobai-damage-") as folder:
         path = Path(folder) / "memory.db"
-        path.write_bytes(data)
-        readable = _readable(Path(folder) / "look", data)
+        _put(path, data, before.log)
+        begun.put(path)
+        readable = _readable(Path(folder) / "look", data, before)
         try:
             database, salvage = await open_or_salvage(
                 path, sidecar=True, thorough=True, destination=CLOUD, now=START, succeed=succeed
             )
         except (SchemaTooNew, StorageCorrupt):
-            assert data[:100] != base().database[:100], "refused although the header is ours"
+            assert data[:100] != before.database[:100], "refused although the header is ours"
             assert path.read_bytes() == data, "refused and yet touched"
             return "refused and left as it was"
         try:
-            survived = await _survived(database, plausible=plausible or salvage is None)
-            if salvage is None:
-                return "nothing that SQLite notices"
-            assert salvage.moved_to.read_bytes() == data, "the damaged file is kept as it was"
+            survived = await _survived(database, before, plausible=damage in PLAUSIBLE or salvage is None)
             missing = readable - survived
             assert not missing, f"{len(missing)} readable rows were not saved"
-            await _sound(database, salvage, survived)
+            if salvage is None:
+                lost = set(before.events) - survived
+                assert not lost or damage not in EVIDENT, f"{len(lost)} events are gone and nobody says so"
+                return "nothing that SQLite notices"
+            assert salvage.moved_to.read_bytes() == data, "the damaged file is kept as it was"
+            assert _log_beside(salvage.moved_to) == before.log, "and the log beside it"
+            await _sound(database, salvage, survived, before)
         finally:
             await database.close()
-    return "salvaged whole" if survived >= set(base().events) else "salvaged in part" if survived else "nothing left"
+    return "salvaged whole" if survived >= set(before.events) else "salvaged in part" if survived else "nothing left"
 
 
-def _readable(path: Path, data: bytes) -> set[str]:
-    """The events that a plain reader finds, one by one, as they were."""
+def _put(path: Path, data: bytes, log: bytes) -> None:
     path.write_bytes(data)
+    if log:
+        path.with_name(f"{path.name}-wal").write_bytes(log)
+
+
+def _log_beside(path: Path) -> bytes:
+    log = path.with_name(f"{path.name}-wal")
+    return log.read_bytes() if log.exists() else b""
+
+
+def _readable(path: Path, data: bytes, before: Base) -> set[str]:
+    """The events that a plain reader finds, one by one, as they were."""
+    _put(path, data, before.log)
     found = set()
     with closing(sqlite3.connect(path)) as connection:
-        for position, row in base().rows.items():
+        for position, row in before.rows.items():
             try:
                 same = connection.execute("select * from events where position = ?", [position]).fetchone() == row
             except (sqlite3.Error, UnicodeDecodeError):  # the second: the words of the error are damaged themselves
@@ -196,15 +227,15 @@ def _readable(path: Path, data: bytes) -> set[str]:
     return found
 
 
-async def _survived(database: Database, *, plausible: bool) -> set[str]:
+async def _survived(database: Database, before: Base, *, plausible: bool) -> set[str]:
     """The ids that are there; that none is invented or changed, where the damage cannot look like a row."""
     events = (await database.read(lambda to: log_store.read(to, Query(limit=READ_AT_ONCE)))).events
     ids = [event.event_id for event in events]
     assert len(ids) == len(set(ids)), "an event is there twice"
     if not plausible:
-        before = base().events
-        assert set(ids) <= set(before), "an event was invented"
-        assert all(_said(event) == _said(before[event.event_id]) for event in events), "an event was changed"
+        known = before.events
+        assert set(ids) <= set(known), "an event was invented"
+        assert all(_said(event) == _said(known[event.event_id]) for event in events), "an event was changed"
     return set(ids)
 
 
@@ -212,7 +243,7 @@ def _said(event: Event) -> tuple[object, ...]:
     return event.position, event.type, dict(event.payload), event.ts, event.hlc
 
 
-async def _sound(database: Database, salvage: Salvage, survived: set[str]) -> None:
+async def _sound(database: Database, salvage: Salvage, survived: set[str], before: Base) -> None:
     """The new database is one to go on with."""
     assert await database.read(lambda to: to.exec_driver_sql("pragma integrity_check").scalar()) == "ok"
     assert await database.read(lambda to: to.exec_driver_sql("pragma foreign_key_check").all()) == []
@@ -223,9 +254,9 @@ async def _sound(database: Database, salvage: Salvage, survived: set[str]) -> No
             ).scalars()
         )
     )
-    unsent = base().unsent & survived
+    unsent = before.unsent & survived
     assert unsent <= waiting, f"{len(unsent - waiting)} that were never sent do not wait"
-    if lost := set(base().events) - survived:
+    if lost := set(before.events) - survived:
         assert "events" in salvage.lost, f"{len(lost)} events are lost and nobody says so: {salvage.lost}"
     log = Log(database, FixedClock(seed=4), device_id="device-a", session_id="sess_20260202_002")
     (recorded,) = await log.record([draft("然后")])

@@ -33,7 +33,7 @@ from sync.vault.access import cipher
 from sync.vault.pages import decrypted
 from sync.vault.vault import KEY_FILE, KEY_SERVICE, Vault
 from tests.integration import test_salvage
-from tests.integration.test_salvage import MANY, PAGE, events_of, intact, leaves, overwrite, warned
+from tests.integration.test_salvage import MANY, PAGE, events_of, intact, leaves, overwrite, warned, zero_bytes
 from tests.support import EMAIL, PASSWORD, draft
 from tests.unit.test_tokens import Keychain, keychain
 
@@ -137,7 +137,7 @@ async def test_turned_on_and_off_again_every_row_of_every_table_is_what_it_was(p
         assert (plain.database.read_bytes()[:15] != b"SQLite format 3") == encrypts == mark.is_set(plain.database)
         assert key in {None, plain.key_file.read_bytes()}, "a key is made once"
         key = plain.key_file.read_bytes()
-    assert {path.name for path in plain.database.parent.glob("memory.db*")} == {"memory.db"}
+    assert {path.name for path in plain.database.parent.glob("memory.db*")} == {"memory.db", "memory.db.begun"}
     async with plain.app() as app:
         assert len((await app.recall().search(Ask("canary"))).hits) == 1
 
@@ -284,7 +284,7 @@ async def test_without_the_extra_a_setting_is_refused_and_a_plain_database_stays
         check = await plain.check("encryption")
         assert (check.ok, "pip install '.[encryption]'" in check.hint) == (False, True)
         assert plain.database.read_bytes() == database
-        assert [path.name for path in plain.database.parent.iterdir()] == ["memory.db"]
+        assert {path.name for path in plain.database.parent.iterdir()} == {"memory.db", "memory.db.begun"}
         plain.turn(encrypts=False)
         mark.put(plain.database)  # as a start leaves it that was killed in between
         async with plain.app() as app:
@@ -453,6 +453,7 @@ def cut_short(path: Path) -> None:
         (part_of_the_first_page_gone, MANY),
         (a_page_in_the_middle_gone, MANY - 20),
         (cut_short, 1),
+        (zero_bytes, 0),
     ],
 )
 async def test_what_can_be_read_of_a_damaged_one_lives_on_encrypted_and_it_is_kept(

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from sync.app import Role, open_app
-from sync.parts import tree_base
 from sync.profiles import Profile
 from sync.settings import Settings
 
@@ -35,7 +34,7 @@ async def test_half_written_files_go_also_from_the_event_files_of_an_account_tha
     async with open_app(settings, Role.HELPER) as app:
         away = app.profile.folder.with_name("0123456789abcdef")
     away.mkdir()
-    index = tree_base(settings) / away.name / "index"
+    index = settings.tree_base / away.name / "index"
     index.mkdir(parents=True)
     whole, *half = (
         index / "tags.json",

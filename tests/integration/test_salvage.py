@@ -21,11 +21,13 @@ from sync.db.engine import Database
 from sync.db.migrate import APPLICATION_ID, known
 from sync.document.capture import Exchange
 from sync.errors import DifferentUser, SchemaTooNew, StorageBusy, StorageCorrupt, StorageError
+from sync.health import around
 from sync.log.model import Event, Query
-from sync.profiles import open_installation
+from sync.profiles import Profile, open_installation, open_profile
 from sync.recall.model import Ask
 from sync.sections import RecallSettings
 from sync.settings import Settings
+from sync.vault.vault import Vault
 from tests.history import fill_log
 from tests.support import EMAIL, PASSWORD, START, draft, new_server
 
@@ -185,6 +187,18 @@ def cut_short(path: Path) -> None:
     os.truncate(path, path.stat().st_size // PAGE // 2 * PAGE)
 
 
+def zero_bytes(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def one_byte(path: Path) -> None:
+    path.write_bytes(b"\0")
+
+
+def gone(path: Path) -> None:
+    path.unlink()
+
+
 def names_gone(path: Path) -> None:
     """A page of table names that page 1 goes on to; it lies after the tables of the first schema."""
     garbage(path, next(iter(leaves(path, 1))))
@@ -310,13 +324,81 @@ async def test_wherever_the_damage_is_nothing_is_invented(home: Home, seed: int)
         await intact(app, before)  # how many depends on the pages: below a lost root nothing is found again
 
 
-async def test_a_file_of_zero_bytes_is_a_new_database(home: Home) -> None:
+@pytest.mark.parametrize("damage", [zero_bytes, one_byte, gone])
+async def test_where_a_memory_was_an_empty_file_is_no_new_one(home: Home, damage: Damage) -> None:
     await home.fill(3)
-    home.database.write_bytes(b"")
+    path = home.database
+    damage(path)
+    with pytest.raises(StorageCorrupt, match="held a memory"):
+        async with home.app(Role.GUEST):
+            pass
     async with home.app() as app:
         assert await events_of(app) == {}
+        assert any("lost: accounts, events" in warning for warning in app.start_warnings)
+        assert (await app.account.state()).state == "logged_out", "nobody knows whose it was"
+    assert len(home.kept) == 1
+    async with home.app() as app:
         assert not warned(app)
-    assert home.kept == []
+
+
+async def test_a_database_whose_making_was_cut_short_is_new(home: Home) -> None:
+    folder = open_profile(home.settings.data_dir, open_installation(home.settings.data_dir, lambda: None)).folder
+    (folder / "memory.db").touch(0o600)
+    async with home.app() as app:
+        assert not warned(app)
+        assert (await app.account.state()).state == "guest"
+
+
+@pytest.mark.parametrize("damage", [zero_bytes, gone])
+async def test_the_log_of_an_emptied_database_is_kept_and_its_words_live_on(
+    home: Home, damage: Damage, tmp_path: Path
+) -> None:
+    await home.fill(0)
+    path = home.database
+    async with home.app(Role.GUEST) as app:
+        await app.log.record([draft("only in the WAL")])
+        before = await events_of(app)
+        shutil.copyfile(f"{path}-wal", tmp_path / "wal")
+    damage(path)
+    shutil.copyfile(tmp_path / "wal", f"{path}-wal")
+    assert Profile(path.parent).owner(Vault()) is None
+    (found,) = [check for check in await around(home.settings, serving=False) if check.name == "database"]
+    assert found.hint == StorageCorrupt.default_hint, "and whoever looks deletes nothing"
+    async with home.app() as app:
+        assert await intact(app, before) == set(before)
+        assert warned(app)
+    assert [file.read_bytes() for file in home.kept] == [b"", (tmp_path / "wal").read_bytes()]
+
+
+@pytest.mark.parametrize("damage", [zero_bytes, middle_of_events])
+async def test_what_the_files_of_the_events_say_is_kept_before_they_are_made_anew(home: Home, damage: Damage) -> None:
+    await home.fill()
+    async with home.app() as app:
+        await app.events.settle()
+        lines = {path.name: path.read_bytes() for path in home.settings.tree_base.rglob("*.jsonl")}
+    damage(home.database)
+    async with home.app() as app:
+        (folder,) = home.settings.tree_base.glob("*/events.damaged-*")
+        assert any(str(folder) in warning for warning in app.start_warnings)
+        await app.events.settle()
+    assert lines == {path.name: path.read_bytes() for path in folder.rglob("*.jsonl")} != {}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*.jsonl")} == {0o600}
+
+
+async def test_a_log_that_is_not_its_own_costs_a_sound_database_nothing(home: Home, tmp_path: Path) -> None:
+    """Somebody puts a database back and leaves the log of another time beside it."""
+    await home.fill(30)
+    async with home.app(Role.GUEST) as app:
+        await app.log.record([draft("and one more")])
+        shutil.copyfile(f"{home.database}-wal", tmp_path / "wal")
+    before = await home.fill(30)
+    sound = home.database.read_bytes()
+    shutil.copyfile(tmp_path / "wal", f"{home.database}-wal")
+    async with home.app() as app:
+        assert await intact(app, before) == set(before)
+        assert any("lost: the write-ahead log" in warning for warning in app.start_warnings)
+    kept = [path.read_bytes() for path in home.kept if not path.name.endswith("-shm")]
+    assert kept == [sound, (tmp_path / "wal").read_bytes()]
 
 
 async def test_a_wal_that_was_cut_leaves_its_committed_prefix(home: Home, tmp_path: Path) -> None:
@@ -470,21 +552,23 @@ async def test_what_stands_in_the_replicas_place_and_is_none_is_not_carried_over
 # --- whose memory it is ------------------------------------------------------------------------------------
 
 
-async def test_a_lost_owner_is_known_by_his_stored_session(home: Home) -> None:
+@pytest.mark.parametrize("damage", [the_accounts, zero_bytes])
+async def test_a_lost_owner_is_known_by_his_stored_session(home: Home, damage: Damage) -> None:
     async with home.app() as app:
         owner = (await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)).user_id
-    the_accounts(home.database)
+    damage(home.database)
     async with home.app() as app:
         state = await app.account.state()
         assert (state.state, state.user_id) == ("logged_in", owner)
 
 
-async def test_a_memory_of_nobody_known_is_not_taken_by_the_next_login(home: Home) -> None:
+@pytest.mark.parametrize("damage", [the_accounts, zero_bytes, one_byte])
+async def test_a_memory_of_nobody_known_is_not_taken_by_the_next_login(home: Home, damage: Damage) -> None:
     async with home.app() as app:
         await app.entrance.log_in(contact_of(email=EMAIL), PASSWORD)
         await app.entrance.log_out()
     await home.fill(5)
-    the_accounts(home.database)
+    damage(home.database)
     home.server.add_user("other@example.com", PASSWORD)
     async with home.app() as app:
         assert (await app.account.state()).state == "logged_out"
@@ -514,7 +598,7 @@ async def test_a_guests_memory_stays_a_guests(home: Home) -> None:
 # --- the document ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("damage", [header_gone, no_database, the_versions, the_marks, versions_and_marks])
+@pytest.mark.parametrize("damage", [header_gone, no_database, zero_bytes, the_versions, the_marks, versions_and_marks])
 async def test_the_memory_file_keeps_its_bytes(home: Home, damage: Damage) -> None:
     async with home.app() as app:
         await app.conversation.update(Exchange("记住我喜欢简洁的回答", "好的，我记住了"))
@@ -577,7 +661,7 @@ async def test_a_lock_held_by_another_is_no_damage(
         assert home.kept == []
 
 
-@pytest.mark.parametrize("damage", [header_gone, no_database])
+@pytest.mark.parametrize("damage", [header_gone, no_database, zero_bytes])
 async def test_a_process_without_the_role_repairs_nothing_and_says_who_does(home: Home, damage: Damage) -> None:
     await home.fill(5)
     damage(home.database)

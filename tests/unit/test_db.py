@@ -112,7 +112,7 @@ async def test_every_file_is_private_from_birth_whatever_the_umask(tmp_path: Pat
         await database.close()
     finally:
         os.umask(before)
-    assert modes == {"memory.db": 0o600, "memory.db-wal": 0o600, "memory.db-shm": 0o600}
+    assert modes == dict.fromkeys(("memory.db", "memory.db-wal", "memory.db-shm", "memory.db.begun"), 0o600)
 
 
 async def test_what_was_written_is_there_after_reopening(tmp_path: Path) -> None:
