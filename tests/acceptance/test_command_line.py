@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -282,6 +283,22 @@ class TestBesideASidecar:
     def test_the_command_line_alone_keeps_the_file_too(self, home: Home) -> None:
         home.run("update", "没有服务", "也行")
         assert questions(home.file.read_text("utf-8")) == {"没有服务": 1}
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal of Ctrl-C for one process")
+    def test_ctrl_c_while_a_command_is_still_being_imported_ends_it_without_a_traceback(self, home: Home) -> None:
+        command = [sys.executable, "-X", "importtime", *COMMAND[1:], "status"]
+        with subprocess.Popen(
+            command, env=home.environment, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr is not None
+            while (
+                not (line := process.stderr.readline()).rstrip().endswith(" typer.core")
+            ):  # and the program's own next
+                assert line, "the command line imports another library by now"
+            process.send_signal(signal.SIGINT)
+            told = process.stderr.read()
+        assert process.returncode == -signal.SIGINT
+        assert "Traceback" not in told
 
 
 class TestServe:
