@@ -261,6 +261,46 @@ class TestForm:
         assert shown.stdout == home.file.read_text("utf-8")
         assert "source: local" in shown.stderr
 
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal of Ctrl-C for one process")
+    def test_ctrl_c_while_a_command_is_still_being_imported_ends_it_without_a_traceback(self, home: Home) -> None:
+        command = [sys.executable, "-X", "importtime", *COMMAND[1:], "status"]
+        with subprocess.Popen(
+            command, env=home.environment, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr is not None
+            assert any(line.rstrip().endswith(" typer.core") for line in process.stderr)  # what is ours comes next
+            process.send_signal(signal.SIGINT)
+            told = process.stderr.read()
+        assert process.returncode == -signal.SIGINT
+        assert "Traceback" not in told
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux alone has a disk that is always full")
+    @pytest.mark.parametrize(
+        "verb", ["update 问 答", "load", "status --json", "redact README.md", "doctor", "events verify", "load --help"]
+    )
+    def test_an_answer_that_the_disk_does_not_take_is_told_and_what_was_asked_is_done(
+        self, home: Home, verb: str
+    ) -> None:
+        with Path("/dev/full").open("wb") as full:
+            ended = subprocess.run(
+                [*COMMAND, *verb.split()],
+                env=home.environment,
+                cwd=REPOSITORY,
+                stdin=subprocess.DEVNULL,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert ended.returncode == 1
+        *_, error = ended.stderr.partition("error")
+        assert "Traceback" not in ended.stderr
+        assert "Exception ignored" not in ended.stderr
+        assert "could not be written to standard output" in error
+        assert "What was asked is done" in error
+        if verb.startswith("update"):
+            assert questions(home.file.read_text("utf-8")) == {"问": 1}
+
 
 class TestBesideASidecar:
     def test_an_update_from_the_command_line_is_in_the_sidecar_s_load(self, home: Home) -> None:
@@ -283,22 +323,6 @@ class TestBesideASidecar:
     def test_the_command_line_alone_keeps_the_file_too(self, home: Home) -> None:
         home.run("update", "没有服务", "也行")
         assert questions(home.file.read_text("utf-8")) == {"没有服务": 1}
-
-    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal of Ctrl-C for one process")
-    def test_ctrl_c_while_a_command_is_still_being_imported_ends_it_without_a_traceback(self, home: Home) -> None:
-        command = [sys.executable, "-X", "importtime", *COMMAND[1:], "status"]
-        with subprocess.Popen(
-            command, env=home.environment, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        ) as process:
-            assert process.stderr is not None
-            while (
-                not (line := process.stderr.readline()).rstrip().endswith(" typer.core")
-            ):  # and the program's own next
-                assert line, "the command line imports another library by now"
-            process.send_signal(signal.SIGINT)
-            told = process.stderr.read()
-        assert process.returncode == -signal.SIGINT
-        assert "Traceback" not in told
 
 
 class TestServe:
