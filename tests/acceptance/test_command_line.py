@@ -178,6 +178,16 @@ class TestEvents:
                 assert name in refused.value.data["field"], refused.value.data
             assert sidecar.call("events/read")["events"] == []
 
+    def test_an_import_that_finds_no_event_at_all_exits_1(self, home: Home, tmp_path: Path) -> None:
+        lines = tmp_path / "events.jsonl"
+        lines.write_text("# no event\nnor this\n", "utf-8")
+        refused = home.run("--json", "events", "import", str(lines), check=False)
+        assert (refused.returncode, json.loads(refused.stdout)["refused"]) == (1, 2)
+        lines.write_text(f"{text(STARTED)}\nno event\n", "utf-8")
+        for recorded, known in ((1, 0), (0, 1)):
+            told = home.json("events", "import", str(lines))
+            assert (told["recorded"], told["known"], told["refused"]) == (recorded, known, 1)
+
 
 class TestForm:
     @pytest.mark.parametrize("arguments", [("--json", "events", "tail"), ("events", "tail", "--json")])
