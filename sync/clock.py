@@ -55,7 +55,11 @@ class SystemClock:
     zone: tzinfo | None = None
 
     def now(self) -> datetime:
-        return datetime.now(UTC).astimezone(self.zone)
+        instant = datetime.now(UTC)
+        try:
+            return instant.astimezone(self.zone)
+        except ValueError:  # TZ=UTC+25: Python has no offset of a day or more
+            return instant
 
     def local(self, moment: datetime) -> datetime:
         return in_zone(moment, self.zone)
@@ -77,6 +81,8 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
     try:
         return moment.astimezone(zone)
     except (ValueError, OSError) as error:  # the system's own functions have calendars of their own
+        if zone is None and SystemClock().now().tzinfo is UTC:  # no time at all has a place in the system's zone
+            return in_zone(moment, UTC)
         raise OverflowError(f"{moment} is out of the calendar") from error
 
 

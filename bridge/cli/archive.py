@@ -1,5 +1,6 @@
 """`export` and `import`: everything as one file, and back; conversations of other programs."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,8 +53,13 @@ def take(
 
 def _passphrase(source: str | None, *, ask: bool, twice: bool) -> str | None:
     """Never an argument: those stand in the list of processes and in the shell's history."""
+    if source is None and not ask:
+        return None
     if source is None:
-        return str(typer.prompt("passphrase", hide_input=True, confirmation_prompt=twice, err=True)) if ask else None
+        if not sys.stdin.isatty():
+            hint = "Give it with `--passphrase-file F`, or with `-` in place of F on standard input."
+            raise InvalidInput("there is no terminal to ask for the passphrase at", field="passphrase", hint=hint)
+        return str(typer.prompt("passphrase", hide_input=True, confirmation_prompt=twice, err=True))
     try:
         text = line_of_stdin() if source == STDIN else Path(source).expanduser().read_text("utf-8-sig")
     except (OSError, RuntimeError, UnicodeDecodeError):  # the last one's text would repeat the passphrase

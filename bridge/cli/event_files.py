@@ -10,6 +10,7 @@ import typer
 from bridge.cli.events import Json, app
 from bridge.cli.running import JsonFlag, call, checked, json_argument, path_argument, run
 from bridge.methods.door import Door, OpenDoor
+from bridge.methods.failures import EXIT_FAILURE
 from bridge.methods.registry import TABLE
 from bridge.methods.table import Context, Notify, nobody
 from sync.app import App, Role
@@ -37,9 +38,14 @@ def take(
     *,
     json: JsonFlag = False,
 ) -> None:
-    """Record the events of JSONL files, of another installation for example. Again, it records nothing new."""
+    """Record the events of JSONL files, of another installation for example. Again, it records nothing new.
+
+    Exit 1 where lines were refused and none was an event.
+    """
     params = {"paths": [path_argument(path) for path in paths]}
-    with_bar(context, "events/import", params, _show_imported, as_json=json)
+    result = with_bar(context, "events/import", params, _show_imported, as_json=json)
+    if result["refused"] and not result["recorded"] and not result["known"]:  # no file of events at all
+        raise SystemExit(EXIT_FAILURE)
 
 
 @session_meta.command("upsert")
@@ -64,8 +70,8 @@ def with_bar(
     *,
     as_json: bool,
     instead: dict[str, Any] | None = None,
-) -> None:
-    """Run one method of the table, with its progress drawn for a person at a terminal.
+) -> Any:
+    """Run one method of the table, with its progress drawn for a person at a terminal; its result.
 
     `instead`: what is tried once more where the value of one of these parameters is refused.
     """
@@ -80,7 +86,7 @@ def with_bar(
                     raise
                 return await TABLE.call(method, Context[Door](OpenDoor(opened), told), params | instead)
 
-    run(context, working, show, as_json=as_json, role=Role.HELPER)
+    return run(context, working, show, as_json=as_json, role=Role.HELPER)
 
 
 @contextmanager

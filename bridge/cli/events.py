@@ -59,7 +59,7 @@ def tail(
 
     async def following(app: App) -> None:
         asked = query_of(value)
-        page = await app.log.tail(asked)
+        page = await app.log.tail(asked, foreign=True)
         while True:
             for event in page.events:
                 line = msgspec.json.encode(to_json(event)).decode() if as_json else _line(to_json(event))

@@ -3,10 +3,16 @@
 Pipes and files carry UTF-8, whatever the locale says (cp936 on a Chinese Windows): what is piped comes from programs,
 and is kept for years. A terminal keeps its own encoding and shows `?` for what that does not have, so that no command
 fails after it has recorded something.
+
+Ctrl-C while the command line is still being imported, which takes longer than many a command, ends the process as it
+ends any program: nothing has begun that would have to be left in order.
 """
 
 import io
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def main() -> None:
@@ -16,9 +22,21 @@ def main() -> None:
         from bridge.serving import main as serve  # noqa: PLC0415 - only this way needs it
 
         raise SystemExit(serve({}))
-    from bridge.cli.commands import app  # noqa: PLC0415
+    with ended_by_ctrl_c():
+        from bridge.cli.commands import app  # noqa: PLC0415
 
     app()
+
+
+@contextmanager
+def ended_by_ctrl_c() -> Iterator[None]:
+    """Python's own handler would show where in an import it was. Who started us to ignore it is heard."""
+    usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if usual:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    yield
+    if usual:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def speak_utf8() -> None:

@@ -21,7 +21,12 @@ def search(
     project: Annotated[str | None, typer.Option(help="Id or path of a project.", callback=project_option)] = None,
     since: Annotated[str | None, typer.Option(help="A day or time; what is older is left out.")] = None,
     until: Annotated[str | None, typer.Option(help="A day or time; what is later is left out.")] = None,
-    kind: Annotated[list[str] | None, typer.Option(help="Only this kind; may be given again.")] = None,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only exchange, entry, message, fact, feedback, daily, or another program's type; may be given again."
+        ),
+    ] = None,
     preset: Annotated[str | None, typer.Option(help="default, seed000 or seed004.")] = None,
     prompt: Annotated[bool, typer.Option("--context", help="Print what to put before this message.")] = False,
     json: JsonFlag = False,

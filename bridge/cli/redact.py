@@ -30,13 +30,23 @@ def redact(
 ) -> None:
     """Count what would be redacted, by kind; changes nothing without --write, --in-place or --apply."""
     if log:
+        _refuse_beside_log(file, write, in_place=in_place)
         call(context, "redaction/rescan", {"apply": apply}, _show_rescan, as_json=json, role=Role.HELPER)
     elif file is None:
         raise typer.BadParameter("name a file, - or --log", param_hint="FILE")
     elif in_place and file == STDIN:
         raise typer.BadParameter("standard input has no place", param_hint="--in-place")
+    elif in_place and write is not None:  # the text as it was would be gone from the one, and nothing in the other
+        raise typer.BadParameter("into one file: leave --write or --in-place out", param_hint="--in-place")
     else:
         _redact_file(context, file, path_to_write=Path(file) if in_place else write, as_json=json)
+
+
+def _refuse_beside_log(file: str | None, write: Path | None, *, in_place: bool) -> None:
+    """`--log` reads no file: one that is named would be left as it is without a word."""
+    for name, given in (("FILE", file is not None), ("--write", write is not None), ("--in-place", in_place)):
+        if given:
+            raise typer.BadParameter("--log reads the log, and no file", param_hint=name)
 
 
 def _redact_file(context: typer.Context, file: str, *, path_to_write: Path | None, as_json: bool) -> None:

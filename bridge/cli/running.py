@@ -20,7 +20,7 @@ from bridge.methods.failures import exit_code, failure_of, lines_for_people
 from bridge.methods.registry import TABLE
 from bridge.methods.table import Context
 from sync.app import App, Role, open_app
-from sync.errors import InvalidInput, XiaobaiError
+from sync.errors import InvalidInput, StorageError, XiaobaiError
 from sync.settings import Settings
 
 T = TypeVar("T")
@@ -49,9 +49,36 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         try:
-            return super().invoke(ctx)
+            return self._answered(ctx)
         except XiaobaiError as error:
             fail(error, as_json=ctx.ensure_object(Invocation).json)
+
+    def _answered(self, ctx: Any) -> Any:
+        """StorageError where standard output does not take the answer; a pipe that nobody reads is typer's to tell."""
+        try:
+            try:
+                return super().invoke(ctx)
+            finally:
+                if sys.stdout is not None:  # as it is for who was started without one
+                    sys.stdout.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            if error.filename is not None:
+                raise
+            _give_up_stdout()
+            reason = error.strerror or type(error).__name__
+            raise StorageError(
+                f"the answer could not be written to standard output ({reason})",
+                hint="What was asked is done and need not be repeated; only its answer is missing.",
+            ) from error
+
+
+def _give_up_stdout() -> None:
+    """What it still holds goes nowhere; else the interpreter would try once more, and tell it its own way."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
 
 
 def call(
@@ -85,7 +112,9 @@ def run(
     as_json = as_json or invocation.json
     try:
         result = asyncio.run(_opened(invocation, work, role))
-    except (XiaobaiError, BaseExceptionGroup) as error:
+    except BrokenPipeError:  # of one who follows: nobody reads any more
+        raise
+    except (XiaobaiError, BaseExceptionGroup, OSError) as error:  # after it, an OSError is one of the answer
         fail(error, as_json=as_json)
     if as_json:
         print_json(result)

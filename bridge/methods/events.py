@@ -80,7 +80,7 @@ async def forget(context: Context[Door], params: Forget) -> published.ForgottenJ
 
 async def read(context: Context[Door], params: Read) -> published.EventsJson:
     app = await context.app.opened()
-    return contract.events(await app.log.read(intake.query(msgspec.to_builtins(params))))
+    return contract.events(await app.log.read(intake.query(msgspec.to_builtins(params)), foreign=True))
 
 
 async def tail(context: Context[Door], params: Tail) -> published.EventsJson:
@@ -88,7 +88,7 @@ async def tail(context: Context[Door], params: Tail) -> published.EventsJson:
     asked = msgspec.to_builtins(params)
     asked.pop("follow", None)
     query = intake.query(asked)
-    page = await app.log.tail(query)
+    page = await app.log.tail(query, foreign=True)
     if params.follow:
         context.app.follow(app, replace(query, after=page.next_offset))
     return contract.events(page)

@@ -28,6 +28,9 @@ def _moment_ms(text: str | None, field: str, clock: Clock, of_a_day: timedelta) 
         try:
             moment = clock.local(datetime.strptime(text, "%Y-%m-%d") + of_a_day)  # noqa: DTZ007 - the zone is the clock's
         except ValueError:
+            if "T" not in text and ":" not in text:  # no time was meant
+                form = "write it as 2026-02-02, or a time as 2026-02-02T10:00:00.000Z"
+                raise InvalidInput(f"{field} is no day of the calendar: {form}", field=field) from None
             moment = instant(text, field=field)
         return milliseconds(moment)
     except OverflowError as error:

@@ -1,4 +1,13 @@
-"""The log as the rest of the program sees it: record, read, follow."""
+"""The log as the rest of the program sees it: record, read, follow.
+
+Decisions
+    A position that this log never gave is refused to other programs, as the place of a follower and as `after`. Whoever
+    has one has read another log: an older backup was put back, or a database was made anew. To answer him from the
+    newest on would pass over what was recorded here before he asked, and to answer him nothing would do so for ever; so
+    he is told, and begins at 0, where he knows by its id what he has taken already. What damage took had its position:
+    a follower that has come that far goes on. A position that both logs gave looks like one of this; a follower that
+    keeps its place here (`set_watermark`) has it brought back or lost with the log itself.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
@@ -81,11 +90,13 @@ class Log:
         self.changed.set()
         return answer
 
-    async def read(self, query: Query) -> Page:
-        return await self.database.read(lambda connection: store.read(connection, query))
+    async def read(self, query: Query, *, foreign: bool = False) -> Page:
+        """Events after a position. `foreign`: another program's; InvalidInput where this log never gave it."""
+        return await self.database.read(lambda connection: _page(connection, store.read, query, foreign))
 
-    async def tail(self, query: Query) -> Page:
-        return await self.database.read(lambda connection: store.tail(connection, query))
+    async def tail(self, query: Query, *, foreign: bool = False) -> Page:
+        """The newest events; `foreign` as for `read`."""
+        return await self.database.read(lambda connection: _page(connection, store.tail, query, foreign))
 
     async def newest(self, types: Sequence[str], limit: int, *, besides: Collection[str] = ()) -> list[Event]:
         """The newest events of these types of all devices but some, newest first in the log's own order."""
@@ -100,7 +111,8 @@ class Log:
     async def set_watermark(self, follower: str, place: int | str) -> int:
         """Note how far another program has come, as a position or as the id of the last event it took; the position.
 
-        Our own followers move theirs with what they write: InvalidInput, as for an event that is not here.
+        Our own followers move theirs with what they write: InvalidInput, as for an event that is not here and for a
+        position that nothing had yet.
         """
         if follower.partition(".")[0] in OUR_FOLLOWERS:
             raise InvalidInput(f"{follower} is a follower of this program itself", field="name")
@@ -110,6 +122,7 @@ class Log:
             if isinstance(place, str) and event is None:
                 raise InvalidInput("no event has this id", field="eventId", hint="Give the id of an event read here.")
             position = event.position if event is not None else int(place)
+            _check_given(connection, position, "position")
             store.set_watermark(connection, follower, position, self._clock)
             return position
 
@@ -139,6 +152,23 @@ class Log:
             )
 
         return await (self.database.write if behind_writes else self.database.read)(counting)
+
+
+def _page(connection: Connection, read: Callable[[Connection, Query], Page], query: Query, foreign: bool) -> Page:
+    page = read(connection, query)
+    if foreign and not page.events:
+        _check_given(connection, query.after, "after")
+    return page
+
+
+def _check_given(connection: Connection, position: int, field: str) -> None:
+    last = store.last_position(connection)
+    if position > last:
+        raise InvalidInput(
+            f"{position} is no position of this log, whose newest is {last}",
+            field=field,
+            hint="Give a nextOffset of this log; where it was restored or made anew, begin at 0: ids stay.",
+        )
 
 
 class Quarantine:

@@ -67,6 +67,10 @@ _REPLACE: Final = update(events).where(events.c.event_id == bindparam("id")).val
 _INSERT: Final = insert(events)
 _NEWEST: Final = select(func.coalesce(func.max(events.c.position), 0))
 _NEWEST_OF: Final = text(NEWEST)
+_LAST: Final = text("""
+select max((select coalesce(max(position), 0) from events),
+           coalesce((select seq from sqlite_sequence where name = 'events'), 0))
+""")
 _AT: Final = (
     select(events).where(events.c.position.in_(bindparam("positions", expanding=True))).order_by(events.c.position)
 )
@@ -357,6 +361,11 @@ def last_own_seq(connection: Connection) -> int:
 
 def newest_position(connection: Connection) -> int:
     return int(connection.execute(_NEWEST).scalar_one())
+
+
+def last_position(connection: Connection) -> int:
+    """The highest position that was ever given, also to events that damage took; 0 before the first."""
+    return int(connection.execute(_LAST).scalar_one())
 
 
 def watermark(connection: Connection, name: str) -> int:

@@ -65,6 +65,19 @@ def test_a_memory_moves_to_another_machine_in_one_sealed_file(home: Home, tmp_pa
     assert there.json("import", str(path), "--passphrase-file", str(secret))["recorded"] == 0
 
 
+@pytest.mark.parametrize("verb", [["export", "--encrypt"], ["import", "--encrypted"]], ids=lambda verb: verb[0])
+def test_without_a_terminal_a_passphrase_is_asked_for_by_its_option(
+    home: Home, tmp_path: Path, verb: list[str]
+) -> None:
+    path = tmp_path / "all.xbm"
+
+    refused = home.run(*verb, str(path), stdin="correct horse\ncorrect horse\n", check=False)
+
+    assert (refused.returncode, refused.stdout, path.exists()) == (2, "", False)
+    assert refused.stderr.startswith("error: ")
+    assert "--passphrase-file" in refused.stderr
+
+
 def test_a_passphrase_is_what_is_typed_whatever_mark_its_file_begins_with(home: Home, tmp_path: Path) -> None:
     path, secret = tmp_path / "all.xbm", tmp_path / "passphrase"
     secret.write_text("correct horse\n", "utf-8-sig")

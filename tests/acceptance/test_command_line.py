@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import secrets
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -177,6 +178,16 @@ class TestEvents:
                 assert name in refused.value.data["field"], refused.value.data
             assert sidecar.call("events/read")["events"] == []
 
+    def test_an_import_that_finds_no_event_at_all_exits_1(self, home: Home, tmp_path: Path) -> None:
+        lines = tmp_path / "events.jsonl"
+        lines.write_text("# no event\nnor this\n", "utf-8")
+        refused = home.run("--json", "events", "import", str(lines), check=False)
+        assert (refused.returncode, json.loads(refused.stdout)["refused"]) == (1, 2)
+        lines.write_text(f"{text(STARTED)}\nno event\n", "utf-8")
+        for recorded, known in ((1, 0), (0, 1)):
+            told = home.json("events", "import", str(lines))
+            assert (told["recorded"], told["known"], told["refused"]) == (recorded, known, 1)
+
 
 class TestForm:
     @pytest.mark.parametrize("arguments", [("--json", "events", "tail"), ("events", "tail", "--json")])
@@ -259,6 +270,46 @@ class TestForm:
         shown = home.run("load")
         assert shown.stdout == home.file.read_text("utf-8")
         assert "source: local" in shown.stderr
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal of Ctrl-C for one process")
+    def test_ctrl_c_while_a_command_is_still_being_imported_ends_it_without_a_traceback(self, home: Home) -> None:
+        command = [sys.executable, "-X", "importtime", *COMMAND[1:], "status"]
+        with subprocess.Popen(
+            command, env=home.environment, cwd=REPOSITORY, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stderr is not None
+            assert any(line.rstrip().endswith(" typer.core") for line in process.stderr)  # what is ours comes next
+            process.send_signal(signal.SIGINT)
+            told = process.stderr.read()
+        assert process.returncode == -signal.SIGINT
+        assert "Traceback" not in told
+
+    @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux alone has a disk that is always full")
+    @pytest.mark.parametrize(
+        "verb", ["update 问 答", "load", "status --json", "redact README.md", "doctor", "events verify", "load --help"]
+    )
+    def test_an_answer_that_the_disk_does_not_take_is_told_and_what_was_asked_is_done(
+        self, home: Home, verb: str
+    ) -> None:
+        with Path("/dev/full").open("wb") as full:
+            ended = subprocess.run(
+                [*COMMAND, *verb.split()],
+                env=home.environment,
+                cwd=REPOSITORY,
+                stdin=subprocess.DEVNULL,
+                stdout=full,
+                stderr=subprocess.PIPE,
+                text=True,
+                check=False,
+            )
+        assert ended.returncode == 1
+        *_, error = ended.stderr.partition("error")
+        assert "Traceback" not in ended.stderr
+        assert "Exception ignored" not in ended.stderr
+        assert "could not be written to standard output" in error
+        assert "What was asked is done" in error
+        if verb.startswith("update"):
+            assert questions(home.file.read_text("utf-8")) == {"问": 1}
 
 
 class TestBesideASidecar:

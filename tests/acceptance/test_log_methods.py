@@ -87,11 +87,40 @@ class TestWatermarks:
     def test_a_follower_keeps_its_place(self, home: Home) -> None:
         unknown = {"name": "my-exporter", "position": 0, "eventId": None}
         assert home.json("watermarks", "get", "my-exporter") == unknown
+        home.json("events", "append-batch", json.dumps([note(f"{number}") for number in range(7)]))
         home.json("watermarks", "set", "my-exporter", "7")
         with Sidecar(home) as sidecar:
             assert sidecar.call("watermarks/get", name="my-exporter")["position"] == 7
             sidecar.call("watermarks/set", name="my-exporter", position=3)
-        assert home.run("watermarks", "get", "my-exporter").stdout == "my-exporter 3\n"
+        assert home.run("watermarks", "get", "my-exporter").stdout.startswith("my-exporter 3 evt_")
+
+    def test_a_place_that_no_event_had_yet_is_refused_and_the_newest_named(
+        self, home: Home, refused: list[str]
+    ) -> None:
+        for far in ("4", "99999999"):
+            wrong = home.run("watermarks", "set", "far", far, check=False)
+            assert (wrong.returncode, wrong.stdout) == (2, "")
+            assert "newest is 3" in wrong.stderr
+        assert home.json("watermarks", "get", "far")["position"] == 0
+        assert home.json("watermarks", "set", "far", "3")["eventId"] == refused[2]
+
+    @pytest.mark.usefixtures("refused")
+    @pytest.mark.parametrize("arguments", [["read"], ["tail"], ["tail", "--follow"]], ids=" ".join)
+    def test_who_has_read_another_log_is_told_so_and_not_left_waiting(self, home: Home, arguments: list[str]) -> None:
+        verb, *flags = arguments
+        assert home.json("events", "read", '{"after": 3}') == {"events": [], "nextOffset": 3}
+        wrong = home.run("events", verb, '{"after": 4}', *flags, check=False)
+        assert (wrong.returncode, wrong.stdout) == (2, "")
+        assert "newest is 3" in wrong.stderr
+        assert "begin at 0" in wrong.stderr
+
+    @pytest.mark.usefixtures("refused")
+    def test_who_has_taken_an_event_that_damage_took_since_goes_on(self, home: Home) -> None:
+        change(home, "delete from deliveries where position = 3", "delete from events where position = 3")
+        home.json("watermarks", "set", "mine", "3")
+        home.json("events", "append", json.dumps(note("四")))
+        (later,) = home.json("events", "read", '{"after": 3}')["events"]
+        assert later["position"] == 4
 
     def test_a_place_is_kept_by_the_id_of_an_event_too(self, home: Home) -> None:
         batch = [{"type": "x", "event_id": f"evt_{number}"} for number in range(3)]

@@ -54,6 +54,28 @@ def test_in_place_keeps_the_mode_and_every_other_byte(home: Home, notes: Path) -
     assert [path.name for path in home.folder.iterdir() if path.name.startswith(".notes")] == []
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["notes.md", "--write", "clean.md", "--in-place"],
+        ["--log", "notes.md"],
+        ["--log", "--write", "clean.md"],
+        ["--log", "--in-place"],
+    ],
+    ids=" ".join,
+)
+def test_what_would_leave_out_a_part_of_what_was_asked_is_refused(
+    home: Home, notes: Path, arguments: list[str]
+) -> None:
+    given = [str(home.folder / one) if one.endswith(".md") else one for one in arguments]
+
+    ended = home.run("redact", *given, check=False)
+
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert notes.read_bytes() == TEXT.encode()
+    assert not (home.folder / "clean.md").exists()
+
+
 def test_standard_input_is_filtered_and_the_counts_stay_out_of_it(home: Home) -> None:
     filtered = home.run("redact", "-", stdin=f"电话 {PHONE}")
 

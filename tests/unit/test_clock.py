@@ -138,6 +138,23 @@ def test_the_system_clock_is_aware_and_follows_the_zone_it_was_given() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the zone of a Windows machine is no matter of a variable")
+def test_where_the_system_s_zone_is_a_day_off_or_more_the_clock_is_greenwich_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC+25")
+    time.tzset()
+    try:
+        assert SystemClock().now().utcoffset() == timedelta(0)
+        day = datetime(2026, 7, 2)  # noqa: DTZ001 - as a person writes it
+        assert (
+            SystemClock().local(day) == SystemClock().local(day.replace(tzinfo=UTC)) == datetime(2026, 7, 2, tzinfo=UTC)
+        )
+        with pytest.raises(OverflowError):
+            SystemClock().local(datetime.min.replace(tzinfo=CHINA))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the zone of a Windows machine is no matter of a variable")
 def test_a_local_time_has_the_offset_of_its_own_day(monkeypatch: pytest.MonkeyPatch) -> None:
     summer, winter = datetime(2026, 7, 2), datetime(2026, 12, 2)  # noqa: DTZ001 - as a person writes them
     assert SystemClock(CHINA).local(summer).isoformat() == "2026-07-02T00:00:00+08:00"

@@ -34,6 +34,14 @@ def test_what_is_neither_is_refused_by_name(wrong: str) -> None:
     assert (since.value.field, until.value.field) == ("since", "until")
 
 
+def test_who_meant_a_day_is_told_how_a_day_is_written() -> None:
+    for wrong in ("2026-02-31", "soon"):
+        with pytest.raises(InvalidInput, match="write it as 2026-02-02, or"):
+            since_ms(wrong, CLOCK)
+    with pytest.raises(InvalidInput, match="no time zone"):
+        since_ms("2026-02-04T10:00", CLOCK)
+
+
 def test_a_path_is_a_project_of_its_own_name_and_an_id_is_one_already() -> None:
     assert project_id("/home/me/app") == project_id_for("/home/me/app")
     assert (project_id("proj_1"), project_id(None)) == ("proj_1", None)
