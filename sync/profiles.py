@@ -26,6 +26,7 @@ from sync.device import device_id_from
 from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt, StorageError, XiaobaiError
 from sync.files import make_private_folder, probe, told, write_private
 from sync.vault.access import raised
+from sync.vault.begun import Emptied
 from sync.vault.vault import Vault
 
 DEVICE_ID_PATTERN: Final = r"^[A-Za-z0-9._:-]{1,128}\Z"
@@ -123,7 +124,7 @@ class Profile:
         try:
             with vault.reading(self.database, OWNER_PATIENCE) as connection:
                 row = connection.execute(question).fetchone()
-        except UnicodeDecodeError:  # the words of SQLite's complaint about a damaged schema
+        except (Emptied, UnicodeDecodeError):  # the latter are the words of SQLite's complaint about a damaged schema
             return None
         except raised("Error") as error:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
