@@ -41,6 +41,7 @@ UNLABELLED: Final = {
     "sync.profiles:remove_tree": "before `remove a profile`, which is a step; gone on with until nothing is left",
     "sync.document.aside:Aside.take_in": "what stood aside is in the log or parked by then; else it is taken in again",
     "sync.document.neighbours:park": "named by its bytes: parked again, it is the same file",
+    "sync.memory.daily.files:_clear_aside": HALF_MADE,
     "sync.memory.daily.files:Pages._take_place": "until the marker is ours every look does it again",
     "sync.memory.daily.vectors:Export._put": "the marker names both what stands there and what will",
     "sync.log.ending:Sessions._write": "which sessions are open here; one that is not noted ends when it falls idle",

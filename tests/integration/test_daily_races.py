@@ -342,3 +342,17 @@ class TestKilled:
             await desk.room.settle()
             assert "手写的" in desk.page().read_text("utf-8")
             assert any("session 9" in why for why in desk.pages.notices.values())
+
+
+async def test_what_a_killed_write_exchanged_out_of_a_page_goes_where_it_was_ours(tmp_path: Path) -> None:
+    """It may say what is forgotten since; what a hand had saved at that moment stays."""
+    async with open_desk(tmp_path) as desk:
+        await desk.keep("第一句")
+        page = desk.page()
+        ours, by_hand = (page.with_name(f".{page.name}.{name}.aside") for name in ("0123abcd", "4567abcd"))
+        ours.write_bytes(page.read_bytes())
+        by_hand.write_text("手写的一句", "utf-8")
+        await desk.keep("第二句")
+        await desk.room.settle()
+        assert not ours.exists()
+        assert by_hand.read_text("utf-8") == "手写的一句"

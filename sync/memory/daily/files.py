@@ -31,6 +31,7 @@ from filelock import FileLock, Timeout
 from sync.errors import DocumentChanged, InvalidInput, StorageError
 from sync.files import (
     compare_and_swap,
+    left_aside,
     make_private_folder,
     probe,
     remove_leftovers,
@@ -248,6 +249,7 @@ class Pages:
             for folder in (place.root, place.root / "daily", place.root / "index"):
                 remove_leftovers(folder)
             self._noted.tidy(place.root)
+            _clear_aside(place.root, self._noted)
             self._take_place(place, shown.records)
             written = sum(self._write_page(place, file) for file in files)
             written += self._remove_others(place, {file_name(file.page.day, file.part) for file in files})
@@ -374,3 +376,12 @@ def _remove_theirs(path: Path, known: Any) -> None:
     if found is not None and isinstance(known, list) and found.sha256 in known:
         with suppress(DocumentChanged):  # saved this moment: it is left
             remove_unchanged(path, found.sha256)
+
+
+def _clear_aside(root: Path, noted: Noted) -> None:
+    """Take away what a killed writer exchanged out of a page, where it is ours; a hand's stays where it is."""
+    for name in {*_pages_in(root), *noted.names(root)}:
+        for aside in left_aside(root / "daily" / name):
+            found = probe(aside)
+            if found is not None and noted.is_known(root, name, found.data):
+                remove_private(aside)
