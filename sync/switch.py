@@ -35,6 +35,7 @@ from sync.document.memory_file import MemoryFile
 from sync.document.neighbours import Neighbour, Neighbours
 from sync.errors import KeyLost, SettingsError, StorageError, XiaobaiError
 from sync.files import make_private_folder
+from sync.log import blank_store
 from sync.log import store as log_store
 from sync.log.log import Log
 from sync.log.model import EXPIRED, Draft, Event, Origin, Query, Reach, forgotten_by
@@ -222,7 +223,9 @@ def _spared(connection: Connection, event: Event) -> Event:
     if event.type != EXPIRED:
         return event
     named = forgotten_by(event)
-    said = log_store.known_ids(connection, named) - {held.event_id for held in log_store.blank_among(connection, named)}
+    said = log_store.known_ids(connection, named) - {
+        held.event_id for held in blank_store.blank_among(connection, named)
+    }
     return replace(event, payload={**event.payload, "event_ids": [name for name in named if name not in said]})
 
 

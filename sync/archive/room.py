@@ -44,7 +44,7 @@ from sync.document.imports import Imports
 from sync.document.parse import parse
 from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed
 from sync.files import told
-from sync.log import outbox_store, store
+from sync.log import blank_store, outbox_store, store
 from sync.log.envelope import UNDECODABLE, from_wire
 from sync.log.intake import Intake
 from sync.log.log import Log
@@ -254,7 +254,7 @@ class Archive:
     def _bring_back(self, connection: Connection, back: Sequence[Event]) -> None:
         """Fill blank rows in. Views that have passed their places are built anew: nothing else tells them."""
         if back:
-            store.bring_back(connection, back)
+            blank_store.bring_back(connection, back)
             outbox_store.deliver_again(connection, CLOUD, [event.event_id for event in back])
             store.note_reordered(connection, self._clock)  # what a shared document is made of
             for view in (f"{RecallView.name}{store.RULES}", TREE_RULES):
@@ -307,7 +307,7 @@ def _again(connection: Connection, items: Sequence[Item], device_id: str) -> lis
     """Events that are blank here, with the words that they have in these items."""
     given = {item.event_id: item for item in items if item.event_id is not None and _said(item)}
     found = []
-    for held in store.blank_among(connection, list(given)):
+    for held in blank_store.blank_among(connection, list(given)):
         item = given[held.event_id]
         extra = {} if item.extra is None else dict(item.extra.value if isinstance(item, Draft) else item.extra)
         if held.device_id != device_id:  # it stands here as what its own device said

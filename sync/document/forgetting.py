@@ -35,7 +35,7 @@ from sync.document.corrections import Rewording, reworded, with_lines
 from sync.document.edit import remove_entry
 from sync.document.model import Plan, Snapshot, Version
 from sync.document.plan import plan
-from sync.log import outbox_store
+from sync.log import blank_store, outbox_store
 from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.log import Log
@@ -142,7 +142,7 @@ def _corrections(connection: Connection, named: frozenset[str], mark: int) -> di
 
 def correct(connection: Connection, asked: Wish) -> None:
     """Put the corrected payloads in the place of the old ones, before the document follows the log."""
-    blank = [event.event_id for event in log_store.blank_among(connection, list(asked.payloads))]
+    blank = [event.event_id for event in blank_store.blank_among(connection, list(asked.payloads))]
     for event_id, payload in asked.payloads.items():
         log_store.replace_payload(connection, event_id, payload)
     outbox_store.deliver_again(connection, CLOUD, blank)

@@ -25,7 +25,6 @@ from sync.log import outbox_store
 from sync.log.envelope import event_ms, event_of_row
 from sync.log.model import (
     CLOUD,
-    EXPIRED,
     SCHEMA_VERSION,
     TAKING_AWAY,
     Draft,
@@ -54,14 +53,6 @@ _BLANK: Final = (
     update(events)
     .where(events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.type.not_in(TAKING_AWAY))
     .values(payload="{}", extra="{}")
-)
-_BLANK_AMONG: Final = select(events).where(
-    events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.payload == "{}"
-)
-_FILL: Final = (
-    update(events)
-    .where(events.c.event_id == bindparam("id"))
-    .values(payload=bindparam("said"), extra=bindparam("beside"))
 )
 _REPLACE: Final = update(events).where(events.c.event_id == bindparam("id")).values(payload=bindparam("said"))
 _INSERT: Final = insert(events)
@@ -260,23 +251,6 @@ def blank(connection: Connection, event_ids: Iterable[str]) -> None:
 def replace_payload(connection: Connection, event_id: str, payload: Mapping[str, Any]) -> None:
     """Give an event another payload, redacted anew; everything else of it stays."""
     connection.execute(_REPLACE, {"id": event_id, "said": msgspec.json.encode(payload).decode()})
-
-
-def blank_among(connection: Connection, event_ids: Sequence[str]) -> list[Event]:
-    """Those of these events of which we hold a row without words."""
-    return [event_of_row(row) for row in connection.execute(_BLANK_AMONG, {"ids": event_ids}).mappings()]
-
-
-def bring_back(connection: Connection, found: Sequence[Event]) -> None:
-    """Give blank events their words again, in their old places. What took them away here names them no more."""
-    for event in found:
-        said, beside = msgspec.json.encode(event.payload).decode(), msgspec.json.encode(event.extra).decode()
-        connection.execute(_FILL, {"id": event.event_id, "said": said, "beside": beside})
-    back = {event.event_id for event in found}
-    for wish in list(of_types(connection, [EXPIRED], after=0)):
-        left = [name for name in forgotten_by(wish) if name not in back]
-        if len(left) < len(forgotten_by(wish)):
-            replace_payload(connection, wish.event_id, {**wish.payload, "event_ids": left})
 
 
 def find(connection: Connection, event_id: str) -> Event | None:
