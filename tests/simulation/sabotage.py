@@ -39,7 +39,10 @@ from sync.cloud.memory import MemoryCloud
 from sync.cloud.memory_documents import Document
 from sync.cloud.plan import Verdict
 from sync.cloud.port import SyncAnswer, SyncRequest
+from sync.document.answers import Updated
+from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
+from sync.errors import StorageError
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.log import Beside, Drafted, Log
@@ -95,6 +98,10 @@ async def _acknowledged_early(log: Log, drafted: Drafted, beside: Beside | None 
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     answered = event(1, event_id=drafts[0].event_id or "evt_early", device=log.device_id, reach=Reach.CLOUD)
     return [Recorded(answered, duplicate=False)], 0
+
+
+async def _update_refused(*_: Any) -> Updated:
+    raise StorageError("nothing is recorded today")
 
 
 # --- files --------------------------------------------------------------------------------------------------------
@@ -282,6 +289,7 @@ def _without_sync(module: Any) -> SimpleNamespace:
 
 BUGS: Final = (
     Bug("an update is acknowledged before it is committed", ((Log, "record_and_count", _acknowledged_early),), 1),
+    Bug("no update is recorded", ((Conversation, "update", _update_refused),), 0),
     Bug("files are not synced before the rename", ((sync.files, "os", _without_sync(os)),), 7),
     Bug("files are written in place", ((sync.files, "_replace", _in_place),), 8),
     Bug(
