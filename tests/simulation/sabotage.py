@@ -39,7 +39,7 @@ from sync.cloud.memory import MemoryCloud
 from sync.cloud.memory_documents import Document
 from sync.cloud.plan import Verdict
 from sync.cloud.port import SyncAnswer, SyncRequest
-from sync.document.answers import Updated
+from sync.document.answers import Loaded, Updated
 from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
 from sync.errors import StorageError
@@ -102,6 +102,14 @@ async def _acknowledged_early(log: Log, drafted: Drafted, beside: Beside | None 
 
 async def _update_refused(*_: Any) -> Updated:
     raise StorageError("nothing is recorded today")
+
+
+_look = Conversation._look
+
+
+async def _emptied(conversation: Conversation, **given: Any) -> Loaded:
+    """The answer of a profile that nobody has said anything in."""
+    return replace(await _look(conversation, **given), content="", digest="")
 
 
 # --- files --------------------------------------------------------------------------------------------------------
@@ -290,6 +298,7 @@ def _without_sync(module: Any) -> SimpleNamespace:
 BUGS: Final = (
     Bug("an update is acknowledged before it is committed", ((Log, "record_and_count", _acknowledged_early),), 1),
     Bug("no update is recorded", ((Conversation, "update", _update_refused),), 0),
+    Bug("a load answers with nothing", ((Conversation, "_look", _emptied),), 0),
     Bug("files are not synced before the rename", ((sync.files, "os", _without_sync(os)),), 7),
     Bug("files are written in place", ((sync.files, "_replace", _in_place),), 8),
     Bug(

@@ -52,6 +52,8 @@ def test_every_promise_is_counted_by_what_its_breach_costs() -> None:
         "a/1f: lacks 2 events of user-1": "diverged",
         "user-1: the server holds one event twice: evt_1": "doubled",
         "a: w1x (by hand, step 5) was typed and never reached the server of user-1": "lost",
+        "a: a load does not tell w1x": "lost",
+        "a: a load tells w1x, which was forgotten": "leaked",
         "the server's memory of user-1 holds w1x of user-2": "leaked",
         "the secret ghp_1 was kept": "leaked",
         "a does not start although nothing is wrong": OTHERWISE,

@@ -237,7 +237,7 @@ class World:
 
     async def _judged(self) -> None:
         """Ask every program what it shows, end them all, and look at what they leave behind."""
-        views = {device.name: await acts.views(device) for device in self.devices}
+        views = {device.name: await acts.views(self, device) for device in self.devices}
         pages = {device.name: await asking.pages(self, device) for device in self.devices if self.is_asking}
         for device in self.devices if self.is_asking else ():
             await self.acted(device, asking.last_questions(self, device), PATIENCE)
