@@ -184,6 +184,7 @@ def _remembered(world: "World", held: list[Held]) -> Iterator[str]:
     """What was acknowledged is in its device's log, and on the server of its owner if it may leave (I1)."""
     stored = {user: _words(str(to_wire(event)) for event in memory.events) for user, memory in memories(world)}
     ids = {user: {event.event_id for event in memory.events} for user, memory in memories(world)}
+    kept_out = _words(row["payload"] for p in held for name, row in p.events.items() if name in world.server.refuses)
     for fact in world.ledger.expected():
         homes = [p for p in held if p.device.name == fact.device and p.owner == fact.owner]
         words = set(fact.words) - world.ledger.taken if fact.event_id is None else set(fact.words)
@@ -200,7 +201,7 @@ def _remembered(world: "World", held: list[Held]) -> Iterator[str]:
             continue
         elif fact.event_id is not None and fact.event_id not in ids[fact.owner]:
             yield f"{fact.device}: {_told(fact)} was acknowledged and never reached the server of {fact.owner}"
-        elif fact.event_id is None and not world.server.refuses and not words <= stored[fact.owner]:
+        elif fact.event_id is None and not words - kept_out <= stored[fact.owner]:
             yield f"{fact.device}: {_told(fact)} was typed and never reached the server of {fact.owner}"
 
 

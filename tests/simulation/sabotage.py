@@ -39,6 +39,7 @@ from sync.cloud.memory import MemoryCloud
 from sync.cloud.memory_documents import Document
 from sync.cloud.plan import Verdict
 from sync.cloud.port import SyncAnswer, SyncRequest
+from sync.db.engine import Database
 from sync.document.answers import Loaded, Updated
 from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
@@ -282,6 +283,10 @@ async def _filed_later(*given: Any) -> Filed:
     return Filed(0, "")
 
 
+async def _is_not(*_: Any, **__: Any) -> bool:
+    return False
+
+
 def _does_nothing(*_: Any, **__: Any) -> Any:
     return None
 
@@ -358,6 +363,7 @@ BUGS: Final = (
         4,
     ),
     Bug("a wish to forget leaves the server's row", ((sync.cloud.memory, "_forget", _does_nothing),), 13, asks=True),
+    Bug("what was forgotten stays in the write-ahead log", ((Database, "purge", _is_not),), 1, asks=True),
     Bug("a search answers what was forgotten", ((sync.recall.view, "_take_away", _does_nothing),), 13, asks=True),
     Bug("an archive is written after the log let go", ((sync.retention.room, "write", _filed_later),), 67, asks=True),
     Bug("an archive's place is not synced", ((sync.archive.filing, "sync_folder", _does_nothing),), 67, asks=True),
