@@ -16,7 +16,8 @@ DISK: Final[Mapping[str, frozenset[str]]] = {
     "storage_read_only": frozenset({"file"}),
 }
 NETWORK: Final[Mapping[str, frozenset[str]]] = {
-    "cloud_unavailable": frozenset({"loss", "outage", "partition"}),
+    # the last one: a server restored more than once meanwhile may take two rounds to be followed, and says so
+    "cloud_unavailable": frozenset({"loss", "outage", "partition", "restore"}),
     "rate_limited": frozenset({"loss", "outage", "partition"}),
     "forbidden": frozenset({"expire"}),  # tokens ended while one was being refreshed
 }
