@@ -18,6 +18,7 @@ from sync.log.envelope import to_wire
 from sync.log.model import EXPIRED, FORGOTTEN, forgotten_by
 from tests.simulation.device import Device
 from tests.simulation.ledger import Fact, words_of
+from tests.simulation.person import FOOTER
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -246,11 +247,18 @@ def _snapshots(world: "World", held: list[Held]) -> Iterator[str]:
         if device.began_anew:  # its own words of before come back without a new number of its own
             continue
         stored = world.server.memories[profile.owner].documents.get(str(device.settings.device_id))
+        if _body(stored.content if stored else "") != _body(profile.documents):
+            yield f"{device.name}: the server's document is not the one that this device has"
         seen = set(words_of(stored.content)) if stored else set()
         for fact in world.ledger.expected():
             lost = set(fact.words) - world.ledger.taken - seen
             if fact.device == device.name and fact.owner == profile.owner and fact.shown and lost:
                 yield f"{device.name}: {sorted(lost)} of {_told(fact)} is not in the server's document"
+
+
+def _body(document: str) -> str:
+    """A document without its footer, which names a version: what leaves bears one of its own."""
+    return document.rpartition(FOOTER)[0]
 
 
 def _resurrected(world: "World") -> Iterator[str]:

@@ -20,6 +20,7 @@ import sync.archive.filing
 import sync.cloud.account
 import sync.cloud.exchange
 import sync.cloud.memory
+import sync.cloud.memory_documents
 import sync.cloud.plan
 import sync.document.capture
 import sync.document.deeds
@@ -38,7 +39,7 @@ from sync.cloud.exchange import Exchange
 from sync.cloud.memory import MemoryCloud
 from sync.cloud.memory_documents import Document
 from sync.cloud.plan import Verdict
-from sync.cloud.port import SyncAnswer, SyncRequest
+from sync.cloud.port import SnapshotRow, SyncAnswer, SyncRequest
 from sync.db.engine import Database
 from sync.document.answers import Loaded, Updated
 from sync.document.conversation import Conversation
@@ -245,14 +246,13 @@ async def _unlocked(server: SimulatedServer, inner: MemoryCloud, session: Any, r
     return answer
 
 
-def _any_document(documents: dict[str, Document], request: SyncRequest) -> str | None:
-    """Whatever comes last is the newest."""
-    sent = request.snapshot
-    if sent is None:
-        return None
-    through = sent.through_replica_seq
-    documents[request.device_id] = Document(sent.content, sent.content_sha256, request.replica_id, through)
-    return "written"
+_refusal = sync.cloud.memory_documents._refusal
+
+
+def _kept_until_something_is_said(held: Document, sent: SnapshotRow, replica_id: str) -> str | None:
+    """As before the text that is replaced was named: what others say or forget does not reach this copy."""
+    same = held.replica_id == replica_id and held.through == sent.through_replica_seq
+    return "kept" if same else _refusal(held, sent, replica_id)
 
 
 # --- accounts -----------------------------------------------------------------------------------------------------
@@ -356,6 +356,11 @@ BUGS: Final = (
         "the server does not notice that it was restored",
         ((sync.cloud.memory, "_must_reset", _always(answer=False)),),
         4,
+    ),
+    Bug(
+        "the server keeps a document until its device says something",
+        ((sync.cloud.memory_documents, "_refusal", _kept_until_something_is_said),),
+        0,
     ),
     Bug(
         "whoever logs in takes the memory that is there",
