@@ -678,20 +678,3 @@ class TestCommands:
             assert json.loads((desk.home / FOLDER / "config.json").read_text("utf-8")) == {
                 "recording": {"auto_save": False}
             }
-
-
-async def test_records_of_two_devices_with_one_number_both_stand_on_the_page(tmp_path: Path) -> None:
-    async with open_desk(tmp_path) as desk:
-        await desk.keep("一")
-        payload = {
-            "record_id": "rec_other",
-            "date": "2026-02-02",
-            "time": "09:00:00",
-            "session": 1,
-            "topic": "别的设备的",
-        }
-        await desk.device.log.record(desk.device.intake.drafts([{"type": "session_recorded", "payload": payload}]))
-        await desk.room.settle()
-        notes = parse(desk.page().read_text("utf-8")).notes
-        assert {note.content.topic: note.number for note in notes} == {"一": 1, "别的设备的": 2}
-        assert sorted(await desk.topics()) == ["一", "别的设备的"]

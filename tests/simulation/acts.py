@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sync.app import App, Role, open_app
 from sync.cloud.contact import contact_of
 from sync.cloud.replicator import Replicator
+from sync.document.answers import Loaded
 from sync.document.capture import Exchange
 from sync.document.remarks import Notice
 from sync.log.model import FORGOTTEN
@@ -123,8 +124,45 @@ async def helper(world: "World", device: Device, step: Step, _: random.Random) -
 async def load(world: "World", device: Device, _: Step, chance: random.Random) -> None:
     app = await device.started()
     if app is not None:
-        wait = chance.choice([0, 0, 800])
-        await world.within(device, f"load {wait}", lambda: app.conversation.load(wait_ms=wait))
+        await _loaded(world, device, app, chance.choice([0, 0, 800]))
+
+
+async def _loaded(world: "World", device: Device, app: App, wait: int) -> Loaded | None:
+    """What an AI is told: all that this device itself has said, nothing of others' accounts, nothing forgotten."""
+    database = app.log.database.path
+    before, certain = device.said(database), _certain(world, device, app)
+    found: Loaded | None = None
+
+    async def loading() -> None:
+        nonlocal found
+        found = await app.conversation.load(wait_ms=wait)
+
+    if not await world.within(device, f"load {wait}", loading) or found is None:
+        return None
+    told, owner = set(words_of(found.content)), asking.owner_of(device, app)
+    if lost := sorted(certain - world.ledger.taken - told):
+        world.blame(f"{device.name}: a load does not tell {lost[0]}")
+    others = {word for other in found.devices for line in other.lines for word in words_of(line.text)}
+    if lost := sorted(others - told):
+        world.blame(f"{device.name}: a load does not tell {lost[0]} of another device")
+    if forgotten := sorted(told & asking.gone(world, before)):
+        world.blame(f"{device.name}: a load tells {forgotten[0]}, which was forgotten")
+    owners = world.ledger.owners()
+    strange = sorted(word for word in told if owners.get(word) not in {None, owner})
+    if strange and owner is not None:
+        world.blame(f"{device.name}: a load of {owner} holds {strange[0]} of {owners[strange[0]]}")
+    return found
+
+
+def _certain(world: "World", device: Device, app: App) -> set[str]:
+    """The words of what was acknowledged here and stands in this log."""
+    rows, owner = device.said(app.log.database.path), asking.owner_of(device, app)
+    facts = (
+        fact
+        for fact in world.ledger.expected()
+        if fact.event_id in rows and fact.shown and fact.device == device.name and fact.owner == owner
+    )
+    return {word for fact in facts for word in fact.words}
 
 
 async def app_save(world: "World", device: Device, step: Step, chance: random.Random) -> None:
@@ -460,12 +498,11 @@ async def round_of(world: "World", device: Device) -> bool:
     return True
 
 
-async def views(device: Device) -> dict[str, tuple[Any, ...]]:
+async def views(world: "World", device: Device) -> dict[str, tuple[Any, ...]]:
     """What this device shows of every other one."""
     app = device.app
-    if app is None:
+    if app is None or (loaded := await _loaded(world, device, app, 0)) is None:
         return {}
-    loaded = await app.conversation.load(wait_ms=0)
     return {
         shown.device_id: (shown.name, *((line.date, line.text) for line in shown.lines)) for shown in loaded.devices
     }

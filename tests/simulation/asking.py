@@ -44,7 +44,7 @@ def _door(app: App) -> Context[Door]:
     return Context(OpenDoor(app))
 
 
-def _owner(device: Device, app: App) -> str | None:
+def owner_of(device: Device, app: App) -> str | None:
     """Of the profile that is open."""
     return dict(device.profiles()).get(app.log.database.path)
 
@@ -93,7 +93,7 @@ async def _searched(world: "World", device: Device, app: App, word: str) -> None
         world.blame(f"{device.name}: a search for {word} does not find {event_id}")
     if forgotten := sorted(told & gone(world, before)):
         world.blame(f"{device.name}: a search for {word} finds {forgotten[0]}, which was forgotten")
-    owners, owner = world.ledger.owners(), _owner(device, app)
+    owners, owner = world.ledger.owners(), owner_of(device, app)
     strange = sorted(word for word in told if owners.get(word) not in {None, owner})
     if strange and owner is not None:
         world.blame(f"{device.name}: a search of {owner} holds {strange[0]} of {owners[strange[0]]}")
@@ -130,7 +130,7 @@ async def remember(world: "World", device: Device, _: Step, __: random.Random) -
         return
     topic, said = world.ledger.sentence(2), world.ledger.sentence(2)
     words = tuple(words_of(f"{topic} {said}"))
-    fact = world.ledger.add(Fact(words, device.name, _owner(device, app), world.at, shown=False, must=False))
+    fact = world.ledger.add(Fact(words, device.name, owner_of(device, app), world.at, shown=False, must=False))
 
     async def adding() -> None:
         done = await daily.add(_door(app), daily.Adding(summary=daily.Summary(topic=topic, facts=(said,))))
@@ -164,7 +164,7 @@ async def edit_page(world: "World", device: Device, _: Step, chance: random.Rand
     if here is not None:
         world.ledger.changes(here)
     words = world.ledger.sentence(2)
-    fact = Fact(tuple(words_of(words)), device.name, _owner(device, app), world.at, shown=False, must=False)
+    fact = Fact(tuple(words_of(words)), device.name, owner_of(device, app), world.at, shown=False, must=False)
     world.ledger.add(fact)
     await _written(world, device, app, path, [*lines[: at + 1], f"- {words}", *lines[at + 1 :]])
     rows = device.said(app.log.database.path)
@@ -273,7 +273,7 @@ async def forget(world: "World", device: Device, _: Step, chance: random.Random)
             asked = forgetting.ForgetMatching(query=word, dry_run=False)
             held.extend((await forgetting.forget_matching(_door(app), asked))["forgotten"])
 
-    owner = _owner(device, app)
+    owner = owner_of(device, app)
     done = await world.within(device, f"forget {word or event_id}", forgetting_it)
     _wished(world, before, held)
     after = device.said(app.log.database.path)

@@ -20,9 +20,9 @@ SORTS: Final[Mapping[str, re.Pattern[str]]] = {
     "doubled": re.compile(r"twice"),
     "lost": re.compile(
         r"is in no log|never reached|is not in the|was written over|has no delivery"
-        r"|does not find|in no archive|before a follower|was kept and is not|was emptied"
+        r"|does not find|does not tell|in no archive|before a follower|was kept and is not|was emptied"
     ),
-    "diverged": re.compile(r"lacks|differ|look the same|cursor is at|has number|still wait|and is back"),
+    "diverged": re.compile(r"lacks|differ|look the same|cursor is at|has number|still wait|and is back|is not the one"),
 }
 
 

@@ -18,6 +18,7 @@ from sync.log.envelope import to_wire
 from sync.log.model import EXPIRED, FORGOTTEN, forgotten_by
 from tests.simulation.device import Device
 from tests.simulation.ledger import Fact, words_of
+from tests.simulation.person import FOOTER
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -184,6 +185,7 @@ def _remembered(world: "World", held: list[Held]) -> Iterator[str]:
     """What was acknowledged is in its device's log, and on the server of its owner if it may leave (I1)."""
     stored = {user: _words(str(to_wire(event)) for event in memory.events) for user, memory in memories(world)}
     ids = {user: {event.event_id for event in memory.events} for user, memory in memories(world)}
+    kept_out = _words(row["payload"] for p in held for name, row in p.events.items() if name in world.server.refuses)
     for fact in world.ledger.expected():
         homes = [p for p in held if p.device.name == fact.device and p.owner == fact.owner]
         words = set(fact.words) - world.ledger.taken if fact.event_id is None else set(fact.words)
@@ -200,7 +202,7 @@ def _remembered(world: "World", held: list[Held]) -> Iterator[str]:
             continue
         elif fact.event_id is not None and fact.event_id not in ids[fact.owner]:
             yield f"{fact.device}: {_told(fact)} was acknowledged and never reached the server of {fact.owner}"
-        elif fact.event_id is None and not world.server.refuses and not words <= stored[fact.owner]:
+        elif fact.event_id is None and not words - kept_out <= stored[fact.owner]:
             yield f"{fact.device}: {_told(fact)} was typed and never reached the server of {fact.owner}"
 
 
@@ -245,11 +247,18 @@ def _snapshots(world: "World", held: list[Held]) -> Iterator[str]:
         if device.began_anew:  # its own words of before come back without a new number of its own
             continue
         stored = world.server.memories[profile.owner].documents.get(str(device.settings.device_id))
+        if _body(stored.content if stored else "") != _body(profile.documents):
+            yield f"{device.name}: the server's document is not the one that this device has"
         seen = set(words_of(stored.content)) if stored else set()
         for fact in world.ledger.expected():
             lost = set(fact.words) - world.ledger.taken - seen
             if fact.device == device.name and fact.owner == profile.owner and fact.shown and lost:
                 yield f"{device.name}: {sorted(lost)} of {_told(fact)} is not in the server's document"
+
+
+def _body(document: str) -> str:
+    """A document without its footer, which names a version: what leaves bears one of its own."""
+    return document.rpartition(FOOTER)[0]
 
 
 def _resurrected(world: "World") -> Iterator[str]:

@@ -7,6 +7,7 @@ server refuses) nothing is expected; that it is not lost itself is for the ledge
 """
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 Pages = Mapping[str, Mapping[str, str]]  # by device and day
 
 DATABASE: Final = "memory.db"
+IN_BYTES: Final = re.compile(rb'(?<=[ "])w\d+x(?=[ "])')  # as text has it: what was packed is full of letters too
 
 
 def defects(world: "World", held: list[Held], pages: Pages) -> list[str]:
@@ -56,6 +58,9 @@ def _forgotten_here(world: "World", profile: Held) -> Iterator[str]:
     for place, text in _texts(profile):
         if found := sorted(gone.intersection(words_of(text))):
             yield f"{profile.name}: {found[0]} was forgotten and stands in {place}"
+    for path in sorted(profile.path.parent.glob(f"{DATABASE}*")):
+        if found := sorted(gone.intersection(word.decode() for word in IN_BYTES.findall(path.read_bytes()))):
+            yield f"{profile.name}: {found[0]} was forgotten and stands in the bytes of {path.name}"
 
 
 def _texts(profile: Held) -> Iterator[tuple[str, str]]:

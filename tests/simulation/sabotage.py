@@ -20,6 +20,7 @@ import sync.archive.filing
 import sync.cloud.account
 import sync.cloud.exchange
 import sync.cloud.memory
+import sync.cloud.memory_documents
 import sync.cloud.plan
 import sync.document.capture
 import sync.document.deeds
@@ -38,8 +39,12 @@ from sync.cloud.exchange import Exchange
 from sync.cloud.memory import MemoryCloud
 from sync.cloud.memory_documents import Document
 from sync.cloud.plan import Verdict
-from sync.cloud.port import SyncAnswer, SyncRequest
+from sync.cloud.port import SnapshotRow, SyncAnswer, SyncRequest
+from sync.db.engine import Database
+from sync.document.answers import Loaded, Updated
+from sync.document.conversation import Conversation
 from sync.document.memory_file import MemoryFile
+from sync.errors import StorageError
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.log import Beside, Drafted, Log
@@ -95,6 +100,18 @@ async def _acknowledged_early(log: Log, drafted: Drafted, beside: Beside | None 
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     answered = event(1, event_id=drafts[0].event_id or "evt_early", device=log.device_id, reach=Reach.CLOUD)
     return [Recorded(answered, duplicate=False)], 0
+
+
+async def _update_refused(*_: Any) -> Updated:
+    raise StorageError("nothing is recorded today")
+
+
+_look = Conversation._look
+
+
+async def _emptied(conversation: Conversation, **given: Any) -> Loaded:
+    """The answer of a profile that nobody has said anything in."""
+    return replace(await _look(conversation, **given), content="", digest="")
 
 
 # --- files --------------------------------------------------------------------------------------------------------
@@ -229,14 +246,13 @@ async def _unlocked(server: SimulatedServer, inner: MemoryCloud, session: Any, r
     return answer
 
 
-def _any_document(documents: dict[str, Document], request: SyncRequest) -> str | None:
-    """Whatever comes last is the newest."""
-    sent = request.snapshot
-    if sent is None:
-        return None
-    through = sent.through_replica_seq
-    documents[request.device_id] = Document(sent.content, sent.content_sha256, request.replica_id, through)
-    return "written"
+_refusal = sync.cloud.memory_documents._refusal
+
+
+def _kept_until_something_is_said(held: Document, sent: SnapshotRow, replica_id: str) -> str | None:
+    """As before the text that is replaced was named: what others say or forget does not reach this copy."""
+    same = held.replica_id == replica_id and held.through == sent.through_replica_seq
+    return "kept" if same else _refusal(held, sent, replica_id)
 
 
 # --- accounts -----------------------------------------------------------------------------------------------------
@@ -267,6 +283,10 @@ async def _filed_later(*given: Any) -> Filed:
     return Filed(0, "")
 
 
+async def _is_not(*_: Any, **__: Any) -> bool:
+    return False
+
+
 def _does_nothing(*_: Any, **__: Any) -> Any:
     return None
 
@@ -282,6 +302,8 @@ def _without_sync(module: Any) -> SimpleNamespace:
 
 BUGS: Final = (
     Bug("an update is acknowledged before it is committed", ((Log, "record_and_count", _acknowledged_early),), 1),
+    Bug("no update is recorded", ((Conversation, "update", _update_refused),), 0),
+    Bug("a load answers with nothing", ((Conversation, "_look", _emptied),), 0),
     Bug("files are not synced before the rename", ((sync.files, "os", _without_sync(os)),), 7),
     Bug("files are written in place", ((sync.files, "_replace", _in_place),), 8),
     Bug(
@@ -336,11 +358,17 @@ BUGS: Final = (
         4,
     ),
     Bug(
+        "the server keeps a document until its device says something",
+        ((sync.cloud.memory_documents, "_refusal", _kept_until_something_is_said),),
+        0,
+    ),
+    Bug(
         "whoever logs in takes the memory that is there",
         ((sync.switch, "other_home", _at_home_everywhere), (sync.cloud.account.Account, "_claim", _claimed_by_anybody)),
         4,
     ),
     Bug("a wish to forget leaves the server's row", ((sync.cloud.memory, "_forget", _does_nothing),), 13, asks=True),
+    Bug("what was forgotten stays in the write-ahead log", ((Database, "purge", _is_not),), 1, asks=True),
     Bug("a search answers what was forgotten", ((sync.recall.view, "_take_away", _does_nothing),), 13, asks=True),
     Bug("an archive is written after the log let go", ((sync.retention.room, "write", _filed_later),), 67, asks=True),
     Bug("an archive's place is not synced", ((sync.archive.filing, "sync_folder", _does_nothing),), 67, asks=True),

@@ -20,6 +20,7 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 Names = tuple[str, ...]
 Values = Mapping[str, Any]
+Processors = Mapping[str, Callable[[Any], Any]]
 
 
 class Done(NamedTuple):
@@ -27,6 +28,12 @@ class Done(NamedTuple):
 
     rowcount: int
     lastrowid: int | None
+
+
+class _Rows(IteratorResult[Any]):
+    """What is asked of one that answers rows; how many they are the driver does not say before they are read."""
+
+    rowcount: Final = -1
 
 
 @dataclass(slots=True)
@@ -37,12 +44,15 @@ class _Sent:
     in_order: Callable[[Values], Sequence[Any]]
     fixed: Values  # of the statement itself
     expanded: Mapping[str, Sequence[str]]  # a list's name: the names of its items
+    processors: Processors  # what a type makes of its values, and which ones it refuses, as bytes refuse text
     answers: SimpleResultMetaData | None = None
 
     def values(self, given: Values) -> Sequence[Any]:
-        if not self.fixed and not self.expanded:
+        if not self.fixed and not self.expanded and not self.processors:
             return self.in_order(given)
         every = {**self.fixed, **given}
+        for name, process in self.processors.items():
+            every[name] = process(every[name])
         for name, items in self.expanded.items():
             every.update(zip(items, given[name], strict=True))
         return self.in_order(every)
@@ -55,6 +65,7 @@ class _Known:
     compiled: SQLCompiler
     fixed: Values
     lists: Names
+    processors: Processors
     sent: dict[tuple[int, ...], _Sent] = field(default_factory=dict)
 
     def for_lengths(self, given: Values) -> _Sent:
@@ -63,7 +74,7 @@ class _Known:
             state = self.compiled.construct_expanded_state({**self.fixed, **given})
             expanded = {name: state.parameter_expansion[name] for name in self.lists}
             names = tuple(state.positiontup or ())
-            self.sent[lengths] = _Sent(state.statement, _getter(names), self.fixed, expanded)
+            self.sent[lengths] = _Sent(state.statement, _getter(names), self.fixed, expanded, self.processors)
         return self.sent[lengths]
 
 
@@ -94,17 +105,18 @@ class QuickConnection(Connection):
 
     def _answered(self, sent: _Sent, many: Sequence[Values] | None, one: Values) -> Any:
         driver: sqlite3.Connection = self.connection.driver_connection  # type: ignore[assignment]
-        values: Any = sent.values(one) if many is None else [sent.values(each) for each in many]
+        values: Any = None
         try:
+            values = sent.values(one) if many is None else [sent.values(each) for each in many]
             cursor = driver.execute(sent.sql, values) if many is None else driver.executemany(sent.sql, values)
             if cursor.description is None:
                 return Done(cursor.rowcount, cursor.lastrowid)
             rows = cursor.fetchall()
-        except sqlite3.Error as error:
+        except (sqlite3.Error, TypeError, ValueError) as error:  # the last two: a value that its type refuses
             self._handle_dbapi_exception(error, sent.sql, values, None, None)
         if sent.answers is None:
             sent.answers = SimpleResultMetaData([column[0] for column in cursor.description])
-        return IteratorResult(sent.answers, iter(rows))
+        return _Rows(sent.answers, iter(rows))
 
     def _known(self, statement: Any, given: Values) -> _Known | None:
         compiled: Any = statement.compile(dialect=self.dialect, column_keys=sorted(given))
@@ -116,9 +128,12 @@ class QuickConnection(Connection):
         lists = tuple(name for name in given if compiled.binds[name].expanding)
         if len(compiled.post_compile_params) > len(lists) or compiled.literal_execute_params:
             return None  # a list within the statement itself
+        processors = compiled._bind_processors
+        if not processors.keys().isdisjoint(lists):
+            return None  # each item of a list would be processed by itself
         everything = compiled.construct_params(given)
         fixed = {name: value for name, value in everything.items() if name not in given}
-        return _Known(compiled, fixed, lists)
+        return _Known(compiled, fixed, lists, processors)
 
 
 def _getter(names: Names) -> Callable[[Values], Sequence[Any]]:

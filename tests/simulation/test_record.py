@@ -50,7 +50,10 @@ def test_a_run_without_a_failure_has_a_bound_and_one_with_a_failure_names_it(tmp
 def test_every_promise_is_counted_by_what_its_breach_costs() -> None:
     said = {
         "a/1f: lacks 2 events of user-1": "diverged",
+        "a: the server's document is not the one that this device has": "diverged",
         "user-1: the server holds one event twice: evt_1": "doubled",
+        "a: a load does not tell w1x": "lost",
+        "a: a load tells w1x, which was forgotten": "leaked",
         "a: w1x (by hand, step 5) was typed and never reached the server of user-1": "lost",
         "the server's memory of user-1 holds w1x of user-2": "leaked",
         "the secret ghp_1 was kept": "leaked",

@@ -59,6 +59,7 @@ ASKED: Final[dict[str, Ask]] = {
     "nothing given": lambda on: on.execute(COUNT).scalar_one(),
     "text": lambda on: on.execute(BY_TEXT, {"id": "a"}).one()[0],
     "bytes": lambda on: (on.execute(PUT, VERSION).lastrowid, on.execute(BYTES).scalars().all()),
+    "how many rows": lambda on: on.execute(ALL).rowcount,
     "a changed row": lambda on: (on.execute(CHANGE, {"id": "a"}).rowcount, on.execute(BY_ID, {"id": "a"}).one()[2]),
     "many changed": lambda on: (on.execute(CHANGE, [{"id": "a"}, {"id": "b"}]), on.execute(ALL).all())[1],
     "removed": lambda on: (on.execute(REMOVE, {"ids": ["a", "b"]}).rowcount, on.execute(COUNT).scalar_one()),
@@ -69,6 +70,8 @@ ASKED: Final[dict[str, Ask]] = {
 }
 REFUSED: Final[dict[str, tuple[type[Exception], Ask]]] = {
     "a second one": (IntegrityError, lambda on: on.execute(INSERT, ROWS[0])),
+    "text for bytes": (StatementError, lambda on: on.execute(PUT, {**VERSION, "bytes": "你好"})),
+    "text for bytes among many": (StatementError, lambda on: on.execute(PUT, [VERSION, {**VERSION, "bytes": "你好"}])),
     "a name too few": (StatementError, lambda on: on.execute(BY_ID, {})),
     "no such table": (OperationalError, lambda on: on.execute(NO_TABLE)),
 }

@@ -24,6 +24,7 @@ from tests.simulation.history import ASKED_FROM, ASKING, Plan, Step, planned
 from tests.simulation.ledger import Ledger
 from tests.simulation.machine import DeviceClock, Machine, ProcessDied
 from tests.simulation.network import Line, SimulatedServer
+from tests.simulation.reasons import Calm, is_explained
 from tests.support import VirtualTimeLoop
 
 ROUNDS: Final = 4  # after the last fault: within so many rounds every device of a user holds the same
@@ -75,6 +76,7 @@ class World:
         self.devices: list[Device] = []
         self.is_asking = ASKING in plan.kinds
         self.at = 0  # the number of the step that was begun last
+        self.calm = Calm.NOT_YET
         self.copied = False  # whether two devices may have one session
         self.unheard: set[str] = set()  # events that are to be forgotten, by a wish that the server refuses
         self._stood: dict[str, list[object]] = {}  # how each device was left by its last round
@@ -145,7 +147,10 @@ class World:
             self.blame(f"{device.name}: an act of the simulation failed: {traceback.format_exc()}")
 
     async def within(self, device: Device, what: str, work: Callable[[], Awaitable[object]]) -> bool:
-        """Have the device's program do something; whether it was done. Errors of ours are outcomes, others defects."""
+        """Have the device's program do something; whether it was done.
+
+        Errors of ours are outcomes where a fault explains them, all others are defects.
+        """
         done = False
 
         async def doing() -> None:
@@ -154,6 +159,8 @@ class World:
                 await work()
             except XiaobaiError as error:
                 self.tell(f"{device.name} {what}: {error.kind}")
+                if life is not None and life.process.alive and not self._explains(device, what, error):
+                    self.blame(f"{device.name} {what} failed without a reason: {error.kind} ({error})")
             except (ProcessDied, asyncio.CancelledError):
                 return
             except Exception:  # noqa: BLE001 - a program that raises anything else has a defect
@@ -168,6 +175,9 @@ class World:
         if life is not None and not life.process.alive:
             await device.reaped()
         return done
+
+    def _explains(self, device: Device, what: str, error: XiaobaiError) -> bool:
+        return is_explained(what, error.kind, self.plan.kinds, calm=self.calm, is_guest=device.owner is None)
 
     def pass_time(self, seconds: float) -> None:
         """All clocks go on while every program sleeps, as when the lids are shut: cheaper than living through it."""
@@ -195,10 +205,12 @@ class World:
         while self._under_way:
             await asyncio.wait(set(self._under_way))
         await self.server.settled()
+        self.calm = Calm.BEGUN
         for number in range(TURNS if self.copied else 1):  # in each profile
             self.pass_time(LIVE)
             for device in self._in_turn(number):
                 await self._left_by(device, acts.calm(self, device))
+        self.calm = Calm.COMPLETE
         for number in range(ROUNDS):
             self.tell(f"round {number + 1}")
             self.pass_time(LIVE if number == 0 or self.copied else 0.0)
@@ -225,7 +237,7 @@ class World:
 
     async def _judged(self) -> None:
         """Ask every program what it shows, end them all, and look at what they leave behind."""
-        views = {device.name: await acts.views(device) for device in self.devices}
+        views = {device.name: await acts.views(self, device) for device in self.devices}
         pages = {device.name: await asking.pages(self, device) for device in self.devices if self.is_asking}
         for device in self.devices if self.is_asking else ():
             await self.acted(device, asking.last_questions(self, device), PATIENCE)
