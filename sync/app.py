@@ -150,7 +150,7 @@ class App:
         try:
             await work()
         except StorageError as error:
-            log.warning("files and log could not be brought together: %s", error.kind)
+            log.warning("files and log could not be brought together: %s. %s", error.message, error.hint or "")
 
     async def adopt_device_id(self, device_id: str) -> None:
         """The app knows the hardware better than we do: be that device from now on. A setting outranks it."""
