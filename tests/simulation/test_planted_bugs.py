@@ -5,6 +5,9 @@ from typing import Final
 
 import pytest
 
+import sync.cloud.memory_documents
+from tests.contract import test_cloud_port as contract
+from tests.contract.cloud_worlds import MemoryWorld
 from tests.simulation.history import ASKING, planned
 from tests.simulation.sabotage import BUGS, Bug
 from tests.simulation.world import run
@@ -22,6 +25,17 @@ def test_it_is_found(bug: Bug) -> None:
 @pytest.mark.parametrize(("seed", "asks"), sorted({(bug.seed, bug.asks) for bug in BUGS}))
 def test_nothing_else_is_found_in_these_histories(seed: int, *, asks: bool) -> None:
     assert run(planned(seed) if asks else planned(seed).without([ASKING])).defects == ()
+
+
+async def test_an_older_document_over_a_newer_one_is_found_by_the_contract_of_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not by a history: the device's next round puts its newest in its place, and each ends with one."""
+    client = await (await contract.signed_in(MemoryWorld())).register()
+    await contract.test_a_document_is_stored_only_when_it_is_newer(client)
+    monkeypatch.setattr(sync.cloud.memory_documents, "_refusal", lambda *_: None)
+    with pytest.raises(AssertionError):
+        await contract.test_a_document_is_stored_only_when_it_is_newer(client)
 
 
 def test_half_of_them_are_found_within_fifty_histories() -> None:
