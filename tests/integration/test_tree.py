@@ -140,6 +140,17 @@ class TestFollowing:
         await Tree(tmp_path / "other", device.log, clock=device.clock).rebuild()
         assert everything(tmp_path / "other") == followed
 
+    async def test_a_command_makes_them_whole_in_a_folder_that_was_named_since(
+        self, device: Device, root: Path, tmp_path: Path
+    ) -> None:
+        await record(device, *some(12))
+        await Tree(root, device.log, clock=device.clock).catch_up()
+        await record(device, said("x", 1))
+        elsewhere = Tree(tmp_path / "other", device.log, clock=device.clock)
+        assert await elsewhere.catch_up(batches=1) == 13
+        assert lines_of(tmp_path / "other") == await from_the_log(device)
+        assert await elsewhere.catch_up(batches=1) == 0
+
     async def test_a_reader_outside_goes_on_reading_the_same_file(self, device: Device, root: Path) -> None:
         tree = Tree(root, device.log, clock=device.clock)
         await record(device, said("x"))
