@@ -100,7 +100,7 @@ class Tree:
         if batches is not None and self._alone.locked():
             return 0
         async with self._alone:
-            if await self._log.watermark(RULES) != FORMAT or await self._is_gone():
+            if await self._log.watermark(RULES) != FORMAT or await _is_gone(self.root, self._log):
                 if batches is not None and await self._log.newest_position() > batches * BATCH:
                     return 0  # a first tree of a long log is nothing for a command, or for one that leaves
                 return (await self._rebuild(None)).events
@@ -112,12 +112,6 @@ class Tree:
                     break
                 batches = None if batches is None else batches - 1
             return taken
-
-    async def _is_gone(self) -> bool:
-        """Whether nothing lies here of what was written: another folder was named, or somebody removed it."""
-        if await asyncio.to_thread((self.root / "events").exists):
-            return False
-        return await self._log.watermark(FOLLOWER) > 0
 
     async def rebuild(self, told: Told | None = None) -> Rebuilt:
         """Make every file what the log says, and take away what it does not know. Raises StorageError."""
@@ -339,3 +333,8 @@ def _read_index(folder: Path) -> Index | None:
         return index.read({name: (folder / f"{name}.json").read_bytes() for name in index.FILES})
     except OSError:
         return None
+
+
+async def _is_gone(root: Path, events: Log) -> bool:
+    """Whether nothing lies there of what was written: another folder was named, or somebody removed it."""
+    return not await asyncio.to_thread((root / "events").exists) and await events.watermark(FOLLOWER) > 0
