@@ -37,6 +37,8 @@ UNLABELLED: Final = {
     "sync.tree.files:EventFile.build": HALF_MADE,
     "sync.tree.files:remove_unfinished": HALF_MADE,
     "sync.db.salvage:_salvage": "behind `sync the new` and before `put in place`, which are steps",
+    "sync.replica:_Files.keep": "before `put in place`, which is a step; a start that was killed makes the copy again",
+    "sync.retention.archives:_move": "gone on with until the guest's folder is empty; what is in both is not doubled",
     "sync.secret_store:FileSecret.delete": "in `drop the session`, which is a step",
     "sync.profiles:remove_tree": "before `remove a profile`, which is a step; gone on with until nothing is left",
     "sync.document.aside:Aside.take_in": "what stood aside is in the log or parked by then; else it is taken in again",
