@@ -7,6 +7,7 @@ import secrets
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,14 @@ class TestEvents:
             assert (told["recorded"], told["known"], told["refused"]) == (recorded, known, 1)
 
 
+@pytest.fixture
+def hears_ctrl_c() -> Iterator[None]:
+    """What is started here does, also where the tests themselves run in the background of a shell, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 class TestForm:
     @pytest.mark.parametrize("arguments", [("--json", "events", "tail"), ("events", "tail", "--json")])
     def test_json_may_stand_before_or_after_the_verb(self, home: Home, arguments: tuple[str, ...]) -> None:
@@ -275,6 +284,7 @@ class TestForm:
         assert "source: local" in shown.stderr
 
     @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signal of Ctrl-C for one process")
+    @pytest.mark.usefixtures("hears_ctrl_c")
     def test_ctrl_c_while_a_command_is_still_being_imported_ends_it_without_a_traceback(self, home: Home) -> None:
         command = [sys.executable, "-X", "importtime", *COMMAND[1:], "status"]
         with subprocess.Popen(
