@@ -14,8 +14,10 @@ demo: setup  ## two devices and a cloud on this machine, live (ONCE=1 ends by it
 	@$(PY) -m tests.demo $(if $(ONCE),--once)
 
 test: setup  ## every test: Python in parallel and random order, then Node
-	@$(PY) -m pytest -n 3 --dist worksteal
-	@node --test --test-concurrency=2 --test-reporter=dot electron-snippets/test/*.test.js && echo "electron-snippets: passed"
+	@failed=0; \
+	$(PY) -m pytest -n 3 --dist worksteal || failed=1; \
+	node --test --test-concurrency=2 --test-reporter=dot electron-snippets/test/*.test.js && echo "electron-snippets: passed" || failed=1; \
+	exit $$failed
 
 fuzz: setup  ## hostile input in full, minutes long: ONLY=frames,markdown… SEED=n AT=n COUNT=n
 	@$(PY) -m tests.hostile $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at $(AT)) $(if $(COUNT),--count $(COUNT))

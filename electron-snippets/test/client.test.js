@@ -44,10 +44,10 @@ test('text that was cut inside an emoji is accepted', async () => {
 
 test('many calls at once get their own answers', async () => {
   const client = shared;
-  const numbers = Array.from({ length: 200 }, (_, number) => number);
-  const set = (number) => client.request('watermarks/set', { name: `mark-${number}`, position: number });
-  const answers = await within(Promise.all(numbers.map(set)), 'all answers');
-  assert.deepEqual(answers.map(({ position }) => position), numbers);
+  const names = Array.from({ length: 200 }, (_, number) => `mark-${number}`);
+  const set = (name) => client.request('watermarks/set', { name, position: 0 });
+  const answers = await within(Promise.all(names.map(set)), 'all answers');
+  assert.deepEqual(answers.map(({ name }) => name), names);
 });
 
 test('after a handshake changes are announced', async (t) => {
