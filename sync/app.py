@@ -121,6 +121,8 @@ class App:
     async def settle(self) -> None:
         """Bring file and log together. A file that cannot be read or written now is noted and tried again."""
         await self._tolerating(self.document.settle)
+        if self.log.database.owes_purge:
+            await self._tolerating(partial(self.log.database.purge, patient=False))
         await self._tolerating(self.insights_cache.let_go)  # it may hold what was just forgotten
 
     async def let_go(self, *, whole: bool = False) -> None:
@@ -146,7 +148,7 @@ class App:
 
         await self._tolerating(keep)
 
-    async def _tolerating(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
+    async def _tolerating(self, work: Callable[[], Coroutine[None, None, object]]) -> None:
         try:
             await work()
         except StorageError as error:

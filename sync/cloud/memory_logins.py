@@ -5,7 +5,7 @@ only the newest one; there is a minute between two messages; verifying one makes
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sync.clock import Clock
@@ -90,14 +90,20 @@ class MemoryAccounts:
         return self._issue(known)
 
     def renew(self, session: Session) -> Session:
-        """As GoTrue does: who used the parent of the active token up and did not hear the answer gets it once more."""
+        """As GoTrue does: who used the parent of the active token up and did not hear the answer gets it once more.
+
+        The refresh token is the same then; the access token is a new one, which is good for a whole hour again.
+        """
         parent = session.refresh_token or ""
         user_id = self._refresh.pop(parent, None)
         if user_id is not None:
             self._replaced[parent] = self._issue(self._person(user_id))
-        elif parent not in self._replaced or self._replaced[parent].refresh_token not in self._refresh:
+            return self._replaced[parent]
+        known = self._replaced.get(parent)
+        if known is None or known.refresh_token not in self._refresh:
             raise LoginRequired("the session was ended by the server")
-        return self._replaced[parent]
+        token, expires = self._admit(known.user_id)
+        return replace(known, access_token=token, expires_at=expires)
 
     def identify(self, access_token: str) -> tuple[str, str]:
         person = self._person(self.user_of(access_token))
@@ -108,11 +114,16 @@ class MemoryAccounts:
         self._refresh.pop(session.refresh_token or "", None)
 
     def _issue(self, person: _Person) -> Session:
-        token, refresh = (self._clock.random_bytes(16).hex() for _ in range(2))
-        expires = self._now() + TOKEN_SECONDS
-        self._tokens[token] = (person.user_id, expires)
+        token, expires = self._admit(person.user_id)
+        refresh = self._clock.random_bytes(16).hex()
         self._refresh[refresh] = person.user_id
         return Session(person.user_id, person.label, token, refresh, expires)
+
+    def _admit(self, user_id: str) -> tuple[str, float]:
+        """A new access token and when it ends."""
+        token, expires = self._clock.random_bytes(16).hex(), self._now() + TOKEN_SECONDS
+        self._tokens[token] = (user_id, expires)
+        return token, expires
 
     def _person(self, user_id: str) -> _Person:
         return next(person for person in self._people.values() if person.user_id == user_id)

@@ -103,7 +103,7 @@ class SupabaseLogins:
             if contact.kind == "phone"
             else {"email": contact.value, "token": code, "type": "email"}
         )
-        return self._session(await self._asked(contact, self._auth.verify_otp(params)), contact.label)
+        return await self._session(self._asked(contact, self._auth.verify_otp(params)), contact.label)
 
     async def sign_in(self, contact: Contact, password: str) -> Session:
         credentials: SignInWithPasswordCredentials = (
@@ -111,14 +111,14 @@ class SupabaseLogins:
             if contact.kind == "phone"
             else {"email": contact.value, "password": password}
         )
-        return self._session(await self._asked(contact, self._auth.sign_in_with_password(credentials)), contact.label)
+        answer = self._asked(contact, self._auth.sign_in_with_password(credentials))
+        return await self._session(answer, contact.label)
 
     async def refresh(self, session: Session) -> Session:
         try:
-            answer = await self._told(self._auth.refresh_session(session.refresh_token))
+            return await self._session(self._told(self._auth.refresh_session(session.refresh_token)), session.label)
         except (BadCredentials, LoginRefused, InvalidInput) as error:
             raise LoginRequired("the session was ended by the server") from error
-        return self._session(answer, session.label)
 
     async def identify(self, access_token: str) -> tuple[str, str]:
         try:
@@ -134,14 +134,18 @@ class SupabaseLogins:
         check_token(session)
         await self._told(self._auth.admin.sign_out(session.access_token, "local"))
 
-    def _session(self, answer: AuthResponse, label: str) -> Session:
-        """The server says for how long; until when is a matter of our own clock, which it is compared with."""
+    async def _session(self, answering: Awaitable[AuthResponse], label: str) -> Session:
+        """The server says for how long; until when is a matter of our own clock, which it is compared with.
+
+        Counted from the question: a machine may sleep before it hears the answer.
+        """
+        asked_at = self._clock.now().timestamp()
+        answer = await answering
         if answer.session is None:
             raise CloudUnavailable("the server signed nobody in")
         found = answer.session
         seconds = min(max(found.expires_in, 0), LONGEST_TOKEN)
-        expires_at = self._clock.now().timestamp() + seconds
-        return Session(found.user.id, label, found.access_token, found.refresh_token, expires_at)
+        return Session(found.user.id, label, found.access_token, found.refresh_token, asked_at + seconds)
 
     async def _asked(self, contact: Contact, call: Awaitable[T]) -> T:
         """A call that a person is waiting for: how long to wait, and which of his words is impossible."""

@@ -99,6 +99,7 @@ class Database:
         self._inode: int | None = None
         self._failed = False  # the disk did, and what it holds is not known
         self._wal = path.with_name(f"{path.name}-wal")
+        self.owes_purge = False  # the log may hold what was deleted: of a killed process, or while another one reads it
 
     @classmethod
     async def open(
@@ -114,6 +115,8 @@ class Database:
             writer or ThreadPoolExecutor(1, "xiaobai-write"),
             reader or ThreadPoolExecutor(1, "xiaobai-read"),
         )
+        left = stamp(database._wal)
+        database.owes_purge = left is not None and left[0] > 0
         try:
             with legible():
                 await database._in(database._writer, lambda: _prepare(path, database._write_engine))
@@ -178,10 +181,11 @@ class Database:
         _, wal = token
         return wal is None or wal == self._own_wal or time.time_ns() - wal[1] > PUBLISHED_AFTER_NS
 
-    async def purge(self, *, whole: bool = False) -> bool:
+    async def purge(self, *, whole: bool = False, patient: bool = True) -> bool:
         """Leave nothing in the write-ahead log of what was deleted or replaced; False while another process reads it.
 
         `whole`: nor in freed pages, which an older build left as they were. It rewrites the file.
+        `patient`: wait for a reader for as long as for a lock; our own writers wait then too.
         """
 
         def purging() -> bool:
@@ -189,10 +193,16 @@ class Database:
                 driver: Any = connection.driver_connection
                 if whole:
                     driver.execute("vacuum")
-                return not driver.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
+                driver.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS if patient else 0}")
+                try:
+                    return not driver.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
+                finally:
+                    driver.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS}")
 
         self.check_writable()
-        return await self._in(self._writer, purging)
+        done = await self._in(self._writer, purging)
+        self.owes_purge = not done
+        return done
 
     async def close(self) -> None:
         """Wait for what was begun, then let go of the file."""

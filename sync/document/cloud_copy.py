@@ -11,6 +11,7 @@ Decisions
     Only the holder of the sidecar role takes anything in; to any other process it stays foreign.
 """
 
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
@@ -45,6 +46,8 @@ class CloudCopy:
             row = SnapshotRow(content, sha256(data).hexdigest(), leaving.through)
             self._last = row if len(data) <= SNAPSHOT_BYTES else None
             self._of, self._left = leaving.sha256, leaving.snapshot
+        elif self._last is not None:  # the same text, perhaps under other numbers: a copied home is a new replica
+            self._last = replace(self._last, through_replica_seq=leaving.through)
         self._forgotten = leaving.forgotten
         return self._last
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from sync.clock import Clock
 from sync.cloud.replicator import CloudState, Replicator
-from sync.document import store
+from sync.document import forgetting, store
 from sync.document.answers import Loaded, Scope, Source, Updated
 from sync.document.capture import Exchange, Told, exchange_drafts, repeated_by
 from sync.document.digest import DeviceDigest, render_digest
@@ -160,7 +160,9 @@ class Conversation:
         about = about_devices(await self._log.newest(ABOUT_DEVICES, MOST_EVENTS))
         besides = {self._log.device_id, *self._log.earlier_ids, *hidden_devices(about)}
         said = await self._log.newest(SAID, MOST_EVENTS, besides=besides)
-        return digests(said, await self._log.newest(BY_HAND, MOST_EVENTS, besides=besides), about)
+        by_hand = await self._log.newest(BY_HAND, MOST_EVENTS, besides=besides)
+        taken_back = await self._log.database.read(forgetting.taken_back)
+        return digests(list(map(taken_back.left_of, said)), list(map(taken_back.left_of, by_hand)), about)
 
 
 def _reason(recorded: Recorded) -> str | None:

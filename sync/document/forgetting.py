@@ -4,6 +4,7 @@ Decisions
     A wish is an event like any other: it is durable before anything is taken away, waits in the outbox while there is
     no network, is carried out by the server when it arrives there, and by every device that pulls it. A device that
     was killed half-way finds the wish again, because its watermark moves in the transaction that carries it out.
+    Where that cannot be done at once (a busy database, a full disk), nothing that is shown has the words any more.
     Here it is carried out with the document, not where it is pulled: which lines came from an event stands in its
     payload, and the lines, the versions and the payload have to go together.
     The row of an event stays, blank, under its number. Versions keep their hash, because it names what lay on disk; the
@@ -41,7 +42,7 @@ from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import CLOUD, EXPIRED, FORGOTTEN, TAKING_AWAY, Draft, Event, Origin, Query, forgotten_by
 from sync.log.payloads import MESSAGE
-from sync.log.withdrawn import REDACTED, Withdrawn, correction_of
+from sync.log.withdrawn import REDACTED, TAKING_BACK, Withdrawn, correction_of
 from sync.redaction import Redactor
 
 BY_HAND: Final = frozenset({ADDED, EDITED})  # what was typed here stays in the file as it was typed
@@ -89,15 +90,32 @@ def _waits(connection: Connection, types: Sequence[str]) -> bool:
     return log_store.newest_of_types(connection, types) > log_store.watermark(connection, FORGETTER)
 
 
-def wish(connection: Connection, device_id: str) -> Wish | None:
-    """What the log asks of this device and was not carried out yet; None where there is nothing."""
-    mark = log_store.watermark(connection, FORGETTER)
-    waiting = log_store.read(connection, Query(types=TAKING_AWAY, after=mark, limit=WISHES)).events
-    if not waiting:
+def waiting(connection: Connection, device_id: str) -> Iterator[Wish]:
+    """All that the log asks of this device and was not carried out yet: what is shown meanwhile does not have it."""
+    asked = wish(connection, device_id) if is_asked(connection) else None
+    while asked is not None:
+        yield asked
+        asked = wish(connection, device_id, after=asked.position)
+
+
+def taken_back(connection: Connection) -> Withdrawn:
+    """What the log has taken back, where some of that was not carried out yet; else nothing."""
+    found = Withdrawn()
+    if is_asked(connection):
+        found.hear(log_store.of_types(connection, TAKING_BACK, after=0))
+    return found
+
+
+def wish(connection: Connection, device_id: str, *, after: int | None = None) -> Wish | None:
+    """What the log asks of this device next; None where all is carried out.
+
+    `after`: behind this position, not behind what is carried out.
+    """
+    mark = log_store.watermark(connection, FORGETTER) if after is None else after
+    found = log_store.read(connection, Query(types=TAKING_AWAY, after=mark, limit=WISHES)).events
+    if not found:
         return None
-    asked = (
-        waiting[:1] if waiting[0].type == EXPIRED else list(takewhile(lambda event: event.type == FORGOTTEN, waiting))
-    )
+    asked = found[:1] if found[0].type == EXPIRED else list(takewhile(lambda event: event.type == FORGOTTEN, found))
     named = frozenset(event_id for event in asked for event_id in forgotten_by(event))
     here = frozenset(name for event in asked if event.type == EXPIRED for name in forgotten_by(event))
     held = [event for event_id in named if (event := log_store.find(connection, event_id)) is not None]
@@ -135,8 +153,8 @@ def _corrections(connection: Connection, named: frozenset[str], mark: int) -> di
     """The newest payload that each of these events has from now on, where no wish behind `mark` withdraws that too."""
     told = [(event.event_id, correction_of(event)) for event in log_store.of_types(connection, [REDACTED], after=0)]
     found = [(by, said) for by, said in told if said is not None and said[0] in named]
-    waiting = log_store.read(connection, Query(types=TAKING_AWAY, after=mark)).events if found else ()
-    withdrawn = {name for event in waiting for name in forgotten_by(event)}
+    later = log_store.read(connection, Query(types=TAKING_AWAY, after=mark)).events if found else ()
+    withdrawn = {name for event in later for name in forgotten_by(event)}
     return {name: payload for by, (name, payload) in found if by not in withdrawn}
 
 

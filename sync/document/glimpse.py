@@ -1,10 +1,10 @@
 """The first `load` of a starting sidecar, answered before the program has finished importing itself.
 
 SQLAlchemy and its friends take 300 ms to import; the answer stands in two small tables. So this one question is asked
-without SQLAlchemy, read-only, and only where the answer is certain: the file on disk is, byte for
-byte, the newest version known. Everything else (a hand edit made meanwhile, no database yet, an older schema) returns
-None, and the caller waits for the program; so does the key of an encrypted database that is in a keychain, which may
-have to ask a person first. One test holds this answer against the one `Conversation` gives.
+without SQLAlchemy, read-only, and only where the answer is certain: the file on disk is, byte for byte, the newest
+version known. Everything else (a hand edit made meanwhile, something to forget, no database yet, an older schema)
+returns None, and the caller waits for the program; so does the key of an encrypted database that is in a keychain,
+which may have to ask a person first. One test holds this answer against the one `Conversation` gives.
 """
 
 import zlib
@@ -33,7 +33,7 @@ from sync.document.prompt import compose
 from sync.errors import XiaobaiError
 from sync.files import probe, sha256
 from sync.log.envelope import event_of_row
-from sync.log.model import Event
+from sync.log.model import TAKING_AWAY, Event
 from sync.log.newest import NEWEST, newest_asked
 from sync.vault.access import raised
 from sync.vault.vault import Vault
@@ -45,6 +45,10 @@ _NEWEST: Final = "select * from written where surface = 'file' order by version 
 _PENDING: Final = (
     "select * from events where device_id = ? and type = ? and position >"
     " coalesce((select position from watermarks where name = 'document'), 0) order by position"
+)
+_TO_FORGET: Final = (
+    "select 1 from events where type in (?, ?) and position >"
+    " coalesce((select position from watermarks where name = 'document.forgotten'), 0) limit 1"
 )
 _WAITING: Final = (
     "select coalesce(sum(count), 0) from delivery_counts where destination = 'cloud' and state = 'pending'"
@@ -77,6 +81,8 @@ class Glimpse:
 
     def _look(self, connection: Connection, scope: Scope, max_chars: int | None) -> Loaded | None:
         if connection.execute("pragma user_version").fetchone()[0] not in SCHEMAS:
+            return None
+        if connection.execute(_TO_FORGET, TAKING_AWAY).fetchone() is not None:
             return None
         row = connection.execute(_NEWEST).fetchone()
         disk = probe(self.memory_file)

@@ -136,13 +136,14 @@ class Ledger:
         return self._append(connection, self._finished(connection, news.snapshot, current), "log")
 
     def _shown(self, connection: Connection) -> DocumentView:
-        """The newest version with what the log has besides."""
+        """The newest version with what the log has besides, without what it asks to forget."""
         current = store.newest(connection, store.FILE)
         news = self._news(connection, current)
-        if news is not None:
-            return DocumentView(news.snapshot, exists=True, updated_at=news.ts)
-        updated = store.newest_at(connection, store.FILE)
-        return DocumentView(start(current, self._clock), exists=current is not None, updated_at=updated)
+        snapshot = start(current, self._clock) if news is None else news.snapshot
+        for asked in forgetting.waiting(connection, self._log.device_id):
+            snapshot = asked.cleared(snapshot)
+        updated = store.newest_at(connection, store.FILE) if news is None else news.ts
+        return DocumentView(snapshot, exists=(news or current) is not None, updated_at=updated)
 
     def _pending(self, connection: Connection) -> list[Event]:
         mark = log_store.watermark(connection, FOLLOWER)

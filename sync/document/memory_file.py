@@ -32,6 +32,7 @@ from sync.document.parse import parse
 from sync.document.past import Past
 from sync.document.remarks import ANSWERED, QUESTIONS, Notice, remarks
 from sync.document.sharing import Sharing
+from sync.document.strangers import NO_MARKS, Marks
 from sync.document.surface import Sleep, stable_read
 from sync.document.versions import Versions
 from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError, XiaobaiError
@@ -147,7 +148,7 @@ class MemoryFile:
             document = parse(text.encode())
         except (DocumentUntouchable, UnicodeEncodeError) as error:
             raise InvalidInput("the document is not readable Markdown text", field="document") from error
-        if await self._stranger(document) is not None:
+        if await self._stranger(document, self.versions.handed_out.marks) is not None:
             raise InvalidInput("this document is another account's memory", field="document", hint="Load again.")
         async with self._turn:
             await self._settle()  # what is on disk comes first: the app's text is merged with it
@@ -268,9 +269,11 @@ class MemoryFile:
             return await _may_with_a_loss(document, self.versions)
         return _May.WRITE, None
 
-    async def _stranger(self, document: Document) -> Neighbour | None:
+    async def _stranger(self, document: Document, shown: Marks = NO_MARKS) -> Neighbour | None:
         """The other account of this machine that the document belongs to."""
-        return None if self._neighbours is None else await asyncio.to_thread(self._neighbours.owner_of, document)
+        if self._neighbours is None:
+            return None
+        return await asyncio.to_thread(self._neighbours.owner_of, document, shown)
 
     async def _worth_writing(self, disk: Probe | None, current: Version, may: _May) -> bool:
         if may in {_May.WRITE, _May.REPLACE}:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sync.document.model import Document
 from sync.document.parse import parse_own
-from sync.document.strangers import Marks, is_of_either, named_by_marks, told_by_lines
+from sync.document.strangers import NO_MARKS, Marks, is_of_either, named_by_marks, told_by_lines
 from sync.errors import XiaobaiError
 from sync.files import make_private_folder, sha256, write_private
 from sync.vault.access import raised
@@ -41,14 +41,17 @@ class Neighbours:
         self._others = others
         self._vault = vault
 
-    def owner_of(self, document: Document) -> Neighbour | None:
-        """The other profile that this document belongs to, or None where it is ours or nobody's."""
+    def owner_of(self, document: Document, shown: Marks = NO_MARKS) -> Neighbour | None:
+        """The other profile that this document belongs to, or None where it is ours or nobody's.
+
+        `shown`: what we have given out besides our versions.
+        """
         if document.is_blank:
             return None
-        return next((other for other in self._others() if self._is_of(other, document)), None)
+        return next((other for other in self._others() if self._is_of(other, document, shown)), None)
 
-    def _is_of(self, other: Neighbour, document: Document) -> bool:
-        own, theirs = self._marks(self._own), self._marks(other.database)
+    def _is_of(self, other: Neighbour, document: Document, shown: Marks) -> bool:
+        own, theirs = self._marks(self._own) | shown, self._marks(other.database)
         named = named_by_marks(document, own, theirs)
         if named is not None:
             return named

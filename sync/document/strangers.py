@@ -7,6 +7,7 @@ the lines decide: a document most of whose lines are only the other account's is
 """
 
 from dataclasses import dataclass
+from typing import Final
 
 from sync.document.model import Document, sha256_of
 
@@ -17,6 +18,12 @@ class Marks:
 
     labels: frozenset[str]
     hashes: frozenset[str]
+
+    def __or__(self, other: "Marks") -> "Marks":
+        return Marks(self.labels | other.labels, self.hashes | other.hashes)
+
+
+NO_MARKS: Final = Marks(frozenset(), frozenset())
 
 
 def named_by_marks(document: Document, own: Marks, other: Marks) -> bool | None:

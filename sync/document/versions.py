@@ -16,12 +16,12 @@ from sqlalchemy import Connection
 
 from sync.document import forgetting, store
 from sync.document.capture import RESTORED
+from sync.document.handed_out import HandedOut
 from sync.document.labels import parse_time
 from sync.document.ledger import DocumentView, Edited, Footing, Ledger, elsewhere, folded, start
 from sync.document.model import (
     Document,
     EntryRemoved,
-    Snapshot,
     Version,
     encode,
 )
@@ -33,7 +33,6 @@ from sync.log import store as log_store
 from sync.log.model import Draft, Origin
 
 ON_DISK: Final = "document.on_disk"  # the newest version that was seen in, or written to, the file
-HANDED_OUT: Final = 32  # answers of `load` that an app may base an edit on without their being versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Versions(Ledger):
 
     def __init__(self, footing: Footing) -> None:
         super().__init__(footing)
-        self._handed_out: dict[str, Snapshot] = {}
+        self.handed_out = HandedOut()
         self._cleaned: date | None = None  # the day on which nothing was left to fold
 
     async def newest(self) -> Version | None:
@@ -86,11 +85,7 @@ class Versions(Ledger):
     async def view(self) -> DocumentView:
         """The newest version with what the log has besides. What was shown can be the base of a `save`."""
         view = await self._log.database.read(self._shown)
-        digest = view.sha256
-        self._handed_out.pop(digest, None)  # shown again, it is the newest of them again
-        self._handed_out[digest] = view.snapshot
-        while len(self._handed_out) > HANDED_OUT:
-            del self._handed_out[next(iter(self._handed_out))]
+        self.handed_out.add(view.snapshot)
         return view
 
     async def history(self, limit: int) -> list[store.HistoryRow]:
@@ -124,8 +119,8 @@ class Versions(Ledger):
         if due.wished:
             while await self._log.database.read(forgetting.is_asked):
                 if (asked := await self._in_transaction(self._forget)) is not None:
-                    self._handed_out = {digest: asked.cleared(shown) for digest, shown in self._handed_out.items()}
-            await self._log.database.purge()
+                    self.handed_out.clear(asked.cleared)
+            await self._log.database.purge(patient=False)
             due = await self._log.database.read(self._due)
         newest = await self._in_transaction(self._followed) if due.is_behind else due.newest
         today = self._clock.now().date()
@@ -263,7 +258,7 @@ class Versions(Ledger):
         """What the app's text was made from. None where its hash names nothing we know: then nothing is a deletion."""
         if base_sha256 is None:
             return choose_base(document, store.candidates(connection, store.FILE, "", document.label))
-        shown = self._handed_out.get(base_sha256)
+        shown = self.handed_out.find(base_sha256)
         return Version.of(0, shown) if shown is not None else store.find(connection, store.FILE, base_sha256)
 
     def _seen_on_disk(self, connection: Connection, version: Version) -> None:

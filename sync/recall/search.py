@@ -127,7 +127,7 @@ class Recall:
             while await database.write(partial(store.merge, begin=begin)):
                 begin = False
                 await asyncio.sleep(MERGE_REST)
-            await database.purge()
+            await database.purge(patient=False)
             is_done = await database.write(partial(self._have_let_go, taken))
 
     def _have_let_go(self, taken: int, connection: Connection) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from filelock import FileLock
 
 from sync.cloud.account import LET_FINISH, Account, AccountState
+from sync.cloud.authorized import TOKENS, authorized
 from sync.cloud.contact import contact_of
 from sync.cloud.logins import Session
 from sync.cloud.memory import MemoryServer
@@ -23,6 +24,7 @@ from sync.errors import (
     CloudNotConfigured,
     CloudUnavailable,
     DifferentUser,
+    Forbidden,
     LoginRequired,
     RateLimited,
     StorageError,
@@ -145,6 +147,37 @@ async def test_a_session_near_its_end_is_refreshed_before_it_is_used(
     assert fresh.access_token != old.access_token
     assert device.tokens.session == fresh, "what was refreshed is stored before it is used"
     assert device.cloud.count("refresh") == 1
+
+
+async def test_a_token_that_ran_out_before_it_was_used_is_no_reason_to_log_in_again(
+    device: Device, clock: FixedClock, server: MemoryServer
+) -> None:
+    """A machine sleeps between a refresh and its use (seed 4515)."""
+    await device.log_in()
+    clock.advance(TOKEN_SECONDS)
+    naps = [TOKEN_SECONDS, 0.0]
+
+    async def call(session: Session) -> str:
+        clock.advance(naps.pop(0))
+        return server.accounts.user_of(session.access_token)
+
+    assert await authorized(device.account, call, timeout=1.0) == "user-1"
+    assert device.cloud.count("refresh") == 2
+
+
+@pytest.mark.parametrize(("nap", "refreshes"), [(0.0, 1), (TOKEN_SECONDS, TOKENS)])
+async def test_where_no_token_is_ever_good_the_refreshing_ends(
+    device: Device, clock: FixedClock, nap: float, refreshes: int
+) -> None:
+    await device.log_in()
+
+    async def call(_: Session) -> None:
+        clock.advance(nap)
+        raise LoginRequired("the server does not know this token")
+
+    with pytest.raises(Forbidden):
+        await authorized(device.account, call, timeout=1.0)
+    assert device.cloud.count("refresh") == refreshes
 
 
 async def test_an_expired_token_is_refreshed_once_however_many_ask(device: Device, clock: FixedClock) -> None:

@@ -6,12 +6,16 @@ from typing import Any
 
 import pytest
 
+from sync.document.answers import Loaded
 from sync.document.capture import Exchange, exchange_drafts
 from sync.document.choosing import Choice
+from sync.document.conversation import Conversation
 from sync.document.forgetting import ask, chosen
+from sync.document.glimpse import Glimpse
 from sync.log.envelope import instant_ms
 from sync.log.intake import Intake
 from sync.log.model import Event, Query
+from sync.settings import Settings
 from tests.integration.document_desk import Desk, on_a_desk
 
 OLD = "2025-01-02T03:04:05.000Z"
@@ -181,3 +185,40 @@ async def test_what_repeats_a_daily_record_goes_with_it(desk: Desk) -> None:
     await desk.memory.settle()
     assert len(await forget(desk, query="秘密")) == 1, "of the other record's mark the words go too"
     assert "秘密" not in str((await events(desk)).values())
+
+
+async def test_what_is_to_be_forgotten_is_shown_nowhere_from_that_moment_on(desk: Desk, tmp_path: Path) -> None:
+    """Also where it cannot be carried out yet: a busy database, a full disk, a kill in between."""
+    async with on_a_desk(tmp_path / "b", device="device-b") as other:
+        secrets = [await desk.say(f"秘密{number}") for number in range(12)]  # more than are carried out at a time
+        await desk.said("早饭吃什么")
+        await other.hear(desk)
+        for at in (desk, other):
+            for secret in secrets:
+                assert await ask(at.log, Intake(at.redactor), [secret])
+
+        shown = (await told(desk)).content
+        digest = (await told(other)).content
+        assert "早饭吃什么" in shown
+        assert "早饭吃什么" in digest
+        assert "秘密" not in shown + digest
+        leaving = await desk.memory.cloud.leaving(known="")
+        assert leaving is not None
+        assert leaving.snapshot is not None
+        assert "秘密" not in leaving.snapshot.document.text
+        assert glimpsed(desk) is None, "the program that carries it out answers"
+        await desk.memory.settle()
+        carried_out = (await told(desk)).content
+        assert carried_out.splitlines()[:-1] == shown.splitlines()[:-1], "but for the footer"
+        assert glimpsed(desk) == carried_out
+
+
+async def told(desk: Desk) -> Loaded:
+    conversation = Conversation(desk.log, desk.memory, None, desk.redactor, clock=desk.clock, settings=Settings())
+    return await conversation.load(wait_ms=0)
+
+
+def glimpsed(desk: Desk) -> str | None:
+    look = Glimpse(desk.database.path, desk.file, desk.log.device_id, other_devices=True, cloud=False)
+    found = look.load(scope="user", max_chars=None)
+    return None if found is None else found.content

@@ -1,6 +1,7 @@
 """The document's row on the server as a surface: what another program writes there is an edit of what had left."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from sqlalchemy import Connection
 from sync.document.capture import ADDED, EDITED, REMOVED
 from sync.document.cloud_copy import CloudCopy
 from sync.document.remarks import Notice
+from sync.log import store as log_store
 from tests.integration.document_desk import Desk, on_a_desk
 
 HABITS = "### 工作习惯"
@@ -54,6 +56,19 @@ async def test_a_document_never_leaves_as_of_an_event_that_it_does_not_have(
     assert row is not None
     assert "又一句" not in row.content
     assert row.through_replica_seq < await desk.log.last_own_seq()
+
+
+async def test_the_same_document_of_a_new_replica_leaves_under_that_one_s_numbers(desk: Desk) -> None:
+    """Under the old, higher number the server would keep every newer document of a copied home out (seed 3341)."""
+    await with_lines(desk, "- 喜欢早起", "- 爱喝茶")
+    copy = copy_of(desk)
+    before = await copy.snapshot()
+    await desk.database.write(lambda connection: log_store.renumber(connection, [], desk.clock))
+
+    after = await copy.snapshot()
+
+    assert before is not None
+    assert after == replace(before, through_replica_seq=0)
 
 
 async def taken_in(desk: Desk, content: str) -> bool:

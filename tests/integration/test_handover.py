@@ -9,6 +9,7 @@ import pytest
 
 from sync.document import forgetting
 from sync.document.handover import hand_over, replace_document
+from sync.document.labels import parse_time
 from sync.document.memory_file import Beside
 from sync.document.neighbours import Neighbour, Neighbours
 from sync.document.remarks import Notice
@@ -247,6 +248,21 @@ class TestStaleBuffers:
         with pytest.raises(InvalidInput, match="another account"):
             await house.ben.memory.save(shown.text, shown.sha256, meant=True)
         assert await house.ben.hand_events() == []
+
+    async def test_the_first_page_of_a_new_account_is_its_own_also_in_the_second_of_the_other_s(
+        self, house: House
+    ) -> None:
+        """Its document is a template still, whose label is the time (seeds 549, 1610, 1963)."""
+        label = (await house.ann.newest()).label
+        moment = parse_time(label or "")
+        assert moment is not None
+        house.ben.clock.time = moment.replace(tzinfo=house.ben.clock.time.tzinfo)
+        await house.to_ben()
+        shown = await house.ben.memory.view()
+        assert shown.document.label == label
+        text = shown.text.replace("### 工作习惯\n", "### 工作习惯\n- 本在设置页里打的\n", 1)
+        await house.ben.memory.save(text, shown.sha256, meant=False)
+        assert [event.payload["text"] for event in await house.ben.hand_events()] == ["- 本在设置页里打的"]
 
     async def test_our_own_are_still_hand_edits(self, house: House) -> None:
         await house.to_ben()

@@ -1,12 +1,19 @@
 """What killed processes left behind, at the next start."""
 
+import shutil
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from sync.app import Role, open_app
+from sync.document.capture import Exchange
+from sync.document.forgetting import ask
+from sync.log.intake import Intake
 from sync.profiles import Profile
+from sync.redaction import Redactor
 from sync.settings import Settings
 
 
@@ -57,3 +64,33 @@ async def test_half_written_archives_go_also_those_of_an_account_that_is_away(se
     half = [profile.archives / ".2025-01-02T030405-0a1b2c3d.xbm.0123abcd.part" for profile in (here, away)]
     whole = here.archives / "2025-01-02T030405-0a1b2c3d.xbm"
     await start_clears(settings, half, whole)
+
+
+async def test_what_was_forgotten_goes_from_the_write_ahead_log_once_nobody_reads_it(
+    settings: Settings, tmp_path: Path
+) -> None:
+    """Also from the one that a killed process left behind (seed 4960)."""
+    copied = Settings(data_dir=tmp_path / "copied", memory_file=tmp_path / "m.md", device_id="a", token_store="file")
+    async with open_app(settings, Role.HELPER) as app:
+        database = app.profile.database
+        log = database.with_name("memory.db-wal")
+        event_id = (await app.conversation.update(Exchange("秘密", "好"))).event_id
+        assert event_id is not None
+        await app.settle()
+        with closing(sqlite3.connect(database)) as reader:
+            reader.execute("begin")
+            reader.execute("select * from events").fetchall()
+            await ask(app.log, Intake(Redactor()), [event_id])
+            await app.document.versions.follow()
+            assert app.log.database.owes_purge
+            assert holds_words(log), "somebody reads it"
+            shutil.copytree(settings.data_dir, copied.data_dir, ignore=shutil.ignore_patterns("*.lock"))
+            reader.execute("commit")
+        await app.settle()
+        assert not holds_words(log)
+    async with open_app(copied, Role.HELPER) as app:
+        assert not holds_words(app.profile.database.with_name("memory.db-wal"))
+
+
+def holds_words(log: Path) -> bool:
+    return "秘密".encode() in log.read_bytes()

@@ -179,10 +179,10 @@ class _SimulatedLogins:
         await self._cloud.carried("start", lambda: self._inner.start(contact))
 
     async def verify(self, contact: Contact, code: str) -> Session:
-        return self._dated(await self._cloud.carried("verify", lambda: self._inner.verify(contact, code)))
+        return await self._dated("verify", lambda: self._inner.verify(contact, code))
 
     async def sign_in(self, contact: Contact, password: str) -> Session:
-        return self._dated(await self._cloud.carried("sign in", lambda: self._inner.sign_in(contact, password)))
+        return await self._dated("sign in", lambda: self._inner.sign_in(contact, password))
 
     async def refresh(self, session: Session) -> Session:
         server, token = self._cloud.server, session.refresh_token or ""
@@ -190,7 +190,7 @@ class _SimulatedLogins:
         if server.refreshing[token] > 1:
             server.refreshed_at_once.add(token)
         try:
-            return self._dated(await self._cloud.carried("refresh", lambda: self._inner.refresh(session)))
+            return await self._dated("refresh", lambda: self._inner.refresh(session))
         finally:
             server.refreshing[token] -= 1
 
@@ -200,5 +200,7 @@ class _SimulatedLogins:
     async def sign_out(self, session: Session) -> None:
         await self._cloud.carried("sign out", lambda: self._inner.sign_out(session))
 
-    def _dated(self, session: Session) -> Session:
-        return replace(session, expires_at=self._cloud.clock.now().timestamp() + TOKEN_SECONDS)
+    async def _dated(self, what: str, call: Callable[[], Awaitable[Session]]) -> Session:
+        asked_at = self._cloud.clock.now().timestamp()
+        session = await self._cloud.carried(what, call)
+        return replace(session, expires_at=asked_at + TOKEN_SECONDS)

@@ -49,7 +49,12 @@ FOUND: Final = {
     8_298: "two logins of a newcomer at once made him two profiles",
     17_783: "a file cut off was taken for an edit once it had been asked about for twenty versions",
     7_143: "an account without a document took in what another one's editor saved while the file changed hands",
+    3_341: "the document of a home that had been copied was sent under the copy's number, and newer ones were kept out",
+    549: "the first page of a new account was taken for the other's, whose label was of the same second",
+    1_610: "the same",
+    1_963: "the same",
     # the program was right in these, and the simulation was not
+    4_455: "whoever asks once more for a refreshed session was given the access token that had run out meanwhile",
     149: "what an editor had open since before the first login was taken for the second account's",
     201: "copies of one home take turns in the profile of each account, and the tail gave them none in the others",
     375: "an editor that loads what it has just saved itself holds the document of the account it had before",
@@ -94,6 +99,10 @@ FOUND_ASKING: Final = {
     12_375: "what the app removed of an answer was back where something else was forgotten before it saved",
     6_246: "an answer that was kept, and the index taken for level, by what the database was after the question",
     18_960: "a page of a hand whose taking in could not be noted kept what was forgotten before the next look",
+    553: "a load showed what somebody had wished to forget while the database was busy",
+    4_650: "the same",
+    4_960: "forgotten words stayed in the write-ahead log of a program that was killed before it was emptied",
+    4_515: "a token that ran out before it was used, while the lid was shut, was told as one that is never good",
     # the program was right in these, and the simulation was not
     1_931: "what a wish took out of a document was not sent before the program was given to the other account",
     5_314: "a device that had heard of a wish in its last round was given no other to send its document without it",
