@@ -14,7 +14,7 @@ from typing import Any, Final, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tests.simulation.history import ASKING, KINDS, Plan, planned
+from tests.simulation.history import BESIDES, KINDS, Plan, planned
 from tests.simulation.one import Result, digest, one, settle_worker
 from tests.simulation.planted import shown
 from tests.simulation.record import AGAIN, Record
@@ -137,7 +137,7 @@ def _report(results: list[Result], seconds: float, *, as_json: bool) -> int:
         "original_remembered": sum(result.original[0] for result in results),
         "original_lost": sum(result.original[1] for result in results),
         "original_histories_with_losses": sum(1 for result in results if result.original[1]),
-        "faults": {kind: kinds[kind] for kind in (*KINDS, ASKING)},
+        "faults": {kind: kinds[kind] for kind in (*KINDS, *BESIDES)},
     }
     print(json.dumps(said, ensure_ascii=False) if as_json else _table(said))
     for result in sorted(results, key=lambda result: result.seed):

@@ -17,7 +17,7 @@ from sync.log.model import FORGOTTEN
 from tests.simulation import asking
 from tests.simulation.device import Device
 from tests.simulation.history import Step
-from tests.simulation.ledger import Fact, words_of
+from tests.simulation.ledger import Fact, Save, words_of
 from tests.simulation.machine import CURRENT, Process
 from tests.simulation.person import digest_of
 
@@ -205,13 +205,38 @@ async def torn(world: "World", device: Device, step: Step, chance: random.Random
     await _edited(world, device, step, chance, fresh=chance.random() < 0.5, how="torn")
 
 
+async def same_line(world: "World", device: Device, step: Step, chance: random.Random) -> None:
+    """Two people who have heard of each other change the same line, and neither has heard of the other's change."""
+    others = [one for one in world.devices if one is not device and one.owner == device.owner is not None]
+    if not others:
+        return
+    both = device, chance.choice(others)
+    for one in (*both, device):
+        await sync(world, one, step, chance)
+        await look(world, one, step, chance)
+    lines = [set(one.person.lines) for one in both if _opened(one, fresh=True)]
+    if len(lines) == len(both) and (common := sorted(set.intersection(*lines))):
+        line = chance.choice(common)
+        for one in both:
+            change = one.person.change(chance, step.number, line)
+            await _saved(world, one, change, chance.choice(["in place", "atomic"]))
+
+
 async def _edited(world: "World", device: Device, step: Step, chance: random.Random, *, fresh: bool, how: str) -> None:
+    if _opened(device, fresh=fresh):
+        await _saved(world, device, device.person.change(chance, step.number), how)
+
+
+def _opened(device: Device, *, fresh: bool) -> bool:
+    """Whether the person has something in the editor that may be changed now."""
     person = device.person
     if "removing" in device.installation():
-        return  # as of `log_out`: what is loaded now would be a buffer of a memory that is gone
-    if person.saving or ((fresh or not person.buffer) and not person.load(device.document_owner())):
-        return
-    change = person.change(chance, step.number)
+        return False  # as of `log_out`: what is loaded now would be a buffer of a memory that is gone
+    return not person.saving and ((not fresh and bool(person.buffer)) or person.load(device.document_owner()))
+
+
+async def _saved(world: "World", device: Device, change: Save | None, how: str) -> None:
+    person = device.person
     if change is not None:
         await person.save(change, device.versions, how)
         world.tell(f"{device.name} saved {how} {change.digest[:12]}")
@@ -518,6 +543,7 @@ ACTS: Final[Mapping[str, Act]] = {
     "edit": edit,
     "stale": stale,
     "torn": torn,
+    "same line": same_line,
     "empty": empty,
     "delete": delete,
     "cut off": cut_off,

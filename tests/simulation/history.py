@@ -3,12 +3,13 @@
 A seed makes a plan, a plan makes a run. Each step draws its details from a chance of its own, named by seed and number,
 so that steps can be taken out (shrinking) without changing the others.
 
-In a share of histories people do more than talk and type: they search, keep daily records, forget and archive. That is
-no fault, so it is none of `KINDS`. Its steps are drawn apart and numbered apart: without them a plan is what it was.
+In a share of histories people do more than talk and type, each for himself: they search, keep daily records, forget and
+archive; or two of them change the same line before either has heard of the other. That is no fault, so it is none of
+`KINDS`. Its steps are drawn apart and numbered apart: without them a plan is what it was.
 """
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
@@ -52,6 +53,8 @@ ASKED: Final[tuple[tuple[str, int], ...]] = (
     ("forget", 4),
     ("archive", 3),
 )
+TOGETHER: Final = "together"
+BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {ASKING: ASKED, TOGETHER: (("same line", 1),)}
 ORDINARY: Final[tuple[tuple[str, int], ...]] = (
     ("say", 11),
     ("edit", 6),
@@ -68,6 +71,9 @@ FEWEST, MOST = 50, 200
 ASKS: Final = 0.25  # how likely people ask in a history
 FEW_ASKED, MOST_ASKED = 5, 10  # steps
 ASKED_FROM: Final = 1_000  # the number of the first of them
+MEETS: Final = 0.4  # how likely people change the same line in a history in which they share their document
+FEW_MET, MOST_MET = 2, 6  # steps
+MET_FROM: Final = 2_000
 ASKED_DIES: Final = 3.0  # so much likelier than another step it dies, where programs die at all: there are few of them
 
 
@@ -100,12 +106,16 @@ class Plan:
     def without(self, kinds: Iterable[str]) -> "Plan":
         """The same history with some kinds of fault switched off."""
         gone = frozenset(kinds)
-        acts = {action for kind in gone for action, _ in (ASKED if kind == ASKING else ACTS.get(kind, ()))}
+        acts = {action for kind in gone for action, _ in BESIDES.get(kind, ACTS.get(kind, ()))}
         steps = tuple(
             replace(step, fuse=None) if "crash" in gone else step for step in self.steps if step.action not in acts
         )
         rates = {kind: rate for kind, rate in self.rates.items() if kind not in gone}
         return replace(self, rates=rates, kinds=self.kinds - gone, steps=steps)
+
+    def besides(self, *kinds: str) -> "Plan":
+        """The same history, with what these of `BESIDES` add to it alone."""
+        return self.without(BESIDES.keys() - set(kinds))
 
     def only(self, numbers: Iterable[int]) -> "Plan":
         """The same history with these steps alone."""
@@ -144,7 +154,7 @@ def planned(seed: int) -> Plan:
         page=chance.choice([3, 10, 1_000]),
         steps=steps,
     )
-    return _with_asking(plan)
+    return _with_meetings(_with_asking(plan))
 
 
 def _with_asking(plan: Plan) -> Plan:
@@ -155,10 +165,23 @@ def _with_asking(plan: Plan) -> Plan:
     acts = [(name, weight) for name, weight in ASKED if name != "archive" or "restore" not in plan.kinds]
     count = chance.randint(FEW_ASKED, MOST_ASKED)
     actions = chance.choices([name for name, _ in acts], [weight for _, weight in acts], k=count)
+    return _with_steps(plan, ASKING, actions, ASKED_FROM, chance)
+
+
+def _with_meetings(plan: Plan) -> Plan:
+    chance = random.Random(f"together {plan.seed}")
+    if plan.sharing == "device" or chance.random() >= MEETS:
+        return plan
+    actions = chance.choices([name for name, _ in BESIDES[TOGETHER]], k=chance.randint(FEW_MET, MOST_MET))
+    return _with_steps(plan, TOGETHER, actions, MET_FROM, chance)
+
+
+def _with_steps(plan: Plan, kind: str, actions: Sequence[str], first: int, chance: random.Random) -> Plan:
+    """With these steps put in after its first quarter, when there is something to do them with."""
     steps = list(plan.steps)
-    for number, action in enumerate(actions, ASKED_FROM):
+    for number, action in enumerate(actions, first):
         dies = chance.random() < ASKED_DIES * plan.rate("crash")
         fuse = chance.choice([1, 2, 3, 5, 8, 13]) if dies else None
         step = Step(number, action, chance.randrange(plan.devices), chance.choice([0.0, 0.1, 1.0]), fuse)
         steps.insert(chance.randint(len(plan.steps) // 4, len(steps)), step)
-    return replace(plan, kinds=plan.kinds | {ASKING}, steps=tuple(steps))
+    return replace(plan, kinds=plan.kinds | {kind}, steps=tuple(steps))

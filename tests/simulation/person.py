@@ -14,6 +14,7 @@ from tests.simulation.ledger import Fact, Ledger, Save, words_of
 
 TORN_PAUSE: Final = 0.02  # seconds between two parts of a save in place; below what a stable read waits
 FOOTER: Final = footer("")
+REWORDED: Final = ("reword", "reword", "reword", "remove")  # what becomes of a line that two people change
 Versions = Callable[[str], Mapping[Path, int]]  # as `Home.versions`
 
 
@@ -44,15 +45,22 @@ class Person:
                 return True
         return False
 
-    def change(self, chance: random.Random, step: int) -> Save | None:
-        """One change to the buffer; None where there is nothing to change."""
+    @property
+    def lines(self) -> list[str]:
+        """The lines in the buffer that somebody has written."""
+        return [line for line in self.buffer.split("\n") if line.startswith("- ") and words_of(line)]
+
+    def change(self, chance: random.Random, step: int, line: str | None = None) -> Save | None:
+        """One change to the buffer, or to a line of it; None where there is nothing to change."""
         lines = self.buffer.split("\n")
         places = [at for at, line in enumerate(lines) if line.startswith(("- ", "###"))]
         items = [at for at, line in enumerate(lines) if line.startswith("- ") and words_of(line)]
         if not places:
             return None
         save = Save()
-        kind = chance.choice(["add", "add", "add", "reword", "reword", "remove"])
+        kind = chance.choice(["add", "add", "add", "reword", "reword", "remove"] if line is None else REWORDED)
+        if line is not None:
+            items = [at for at in items if lines[at] == line]
         if kind == "add" or not items:
             text = self._ledger.sentence(chance.randint(4, 7))
             lines.insert(chance.choice(places) + 1, f"- {text}")

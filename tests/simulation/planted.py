@@ -11,7 +11,6 @@ from typing import Final
 
 from rich.progress import track
 
-from tests.simulation.history import ASKING
 from tests.simulation.sabotage import BUGS
 from tests.simulation.world import run
 
@@ -31,7 +30,7 @@ def first(bug: int, most: int) -> Finding:
     logging.disable(logging.CRITICAL)
     for seed in range(most):
         plan = BUGS[bug].plan(seed)
-        if BUGS[bug].asks and ASKING not in plan.kinds:
+        if BUGS[bug].besides not in {None, *plan.kinds}:
             continue
         with BUGS[bug].planted():
             defects = run(plan).defects

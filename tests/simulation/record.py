@@ -20,12 +20,17 @@ from tests.simulation.history import (
     ASKED,
     ASKING,
     ASKS,
+    BESIDES,
     FEW_ASKED,
+    FEW_MET,
     FEWEST,
     KINDS,
+    MEETS,
     MOST,
     MOST_ASKED,
+    MOST_MET,
     RATES,
+    TOGETHER,
 )
 from tests.simulation.one import NO_FAULT, OTHERWISE, SORTS, Result
 
@@ -127,7 +132,7 @@ class Record:
             original_remembered=sum(result.original[0] for result in results),
             original_lost=sum(result.original[1] for result in results),
             original_histories=sum(1 for result in results if result.original[1]),
-            faults=[_fault(kind, results) for kind in (NO_FAULT, *KINDS, ASKING)],
+            faults=[_fault(kind, results) for kind in (NO_FAULT, *KINDS, *BESIDES)],
             asking=sum(ASKING in result.kinds for result in results),
             machine=_machine(),
         )
@@ -185,7 +190,7 @@ def page(record: Record) -> str:
             "",
             "## The faults",
             "",
-            *_ranges(),
+            *_ranges(met=any(fault.kind == TOGETHER for fault in record.faults)),
             "",
         ]
     )
@@ -230,12 +235,13 @@ def _table(faults: Iterable[Fault]) -> Iterable[str]:
     yield "|---|--:|--:|--:|"
     for fault in faults:
         words = f"{fault.original_lost:,} of {fault.original_remembered:,} ({fault.original_share:.1%})"
-        words = "cannot be asked" if fault.kind == ASKING else words
+        words = "cannot be asked" if fault.kind in BESIDES else words
         met = ("", "") if fault.kind == NO_FAULT else (f"{fault.histories:,}", f"{fault.with_losses:,}")
         yield f"| {fault.kind} | {words} | {' | '.join(met)} |"
 
 
-def _ranges() -> Iterable[str]:
+def _ranges(*, met: bool) -> Iterable[str]:
+    """`met`: the run is of a time when people met already."""
     yield f"Each is on or off per seed; {FEWEST} to {MOST} steps on 3 to 5 devices of 1 or 2 users."
     yield ""
     for kind, most in RATES.items():
@@ -247,6 +253,10 @@ def _ranges() -> Iterable[str]:
     yield ""
     for name, _ in ASKED:
         yield f"- {name}: {DONE[name]}"
+    if met:
+        yield ""
+        yield f"And in {MEETS:.0%} of those where people share their document (`{TOGETHER}`), {FEW_MET} to {MOST_MET}"
+        yield "times two change the same line, or one removes it, before either has heard of the other's change."
 
 
 def part(record: Record) -> str:

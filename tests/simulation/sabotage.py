@@ -24,6 +24,7 @@ import sync.cloud.memory_documents
 import sync.cloud.plan
 import sync.document.capture
 import sync.document.deeds
+import sync.document.entry_fold
 import sync.document.memory_file
 import sync.document.plan
 import sync.document.versions
@@ -43,6 +44,8 @@ from sync.cloud.port import SnapshotRow, SyncAnswer, SyncRequest
 from sync.db.engine import Database
 from sync.document.answers import Loaded, Updated
 from sync.document.conversation import Conversation
+from sync.document.deeds import Deed
+from sync.document.entry_fold import Line
 from sync.document.memory_file import MemoryFile
 from sync.errors import StorageError
 from sync.log import outbox_store
@@ -52,7 +55,7 @@ from sync.log.model import CLOUD, Event, Reach, Recorded, Refusal
 from sync.redaction import Redactor
 from sync.redaction.redactor import _Cleaner
 from sync.turns import Turns
-from tests.simulation.history import ASKING, Plan, planned
+from tests.simulation.history import ASKING, TOGETHER, Plan, planned
 from tests.simulation.machine import CURRENT
 from tests.simulation.network import SimulatedServer
 from tests.support import event
@@ -62,16 +65,16 @@ Patch = tuple[Any, str, Any]  # where, which name, what instead
 
 @dataclass(frozen=True, slots=True)
 class Bug:
-    """What is broken, how it is put in, and the first history that shows it; `asks`: one in which people ask."""
+    """What is broken, how it is put in, and the first history that shows it; `besides`: of `BESIDES`, what it needs."""
 
     name: str
     patches: tuple[Patch, ...]
     seed: int
-    asks: bool = False
+    besides: str | None = None
 
     def plan(self, seed: int) -> Plan:
-        """The history of a seed as the bug is looked for in it; `make sim` lives it with the asking where there is."""
-        return planned(seed) if self.asks else planned(seed).without([ASKING])
+        """The history of a seed as the bug is looked for in it; `make sim` lives it with all that is besides."""
+        return planned(seed).besides(*filter(None, [self.besides]))
 
     @contextmanager
     def planted(self) -> Iterator[None]:
@@ -283,6 +286,10 @@ async def _filed_later(*given: Any) -> Filed:
     return Filed(0, "")
 
 
+def _taken_away_whatever_it_says(line: Line, _: Deed) -> None:
+    line.copies.clear()
+
+
 async def _is_not(*_: Any, **__: Any) -> bool:
     return False
 
@@ -367,9 +374,28 @@ BUGS: Final = (
         ((sync.switch, "other_home", _at_home_everywhere), (sync.cloud.account.Account, "_claim", _claimed_by_anybody)),
         4,
     ),
-    Bug("a wish to forget leaves the server's row", ((sync.cloud.memory, "_forget", _does_nothing),), 13, asks=True),
-    Bug("what was forgotten stays in the write-ahead log", ((Database, "purge", _is_not),), 1, asks=True),
-    Bug("a search answers what was forgotten", ((sync.recall.view, "_take_away", _does_nothing),), 13, asks=True),
-    Bug("an archive is written after the log let go", ((sync.retention.room, "write", _filed_later),), 67, asks=True),
-    Bug("an archive's place is not synced", ((sync.archive.filing, "sync_folder", _does_nothing),), 67, asks=True),
+    Bug(
+        "a wish to forget leaves the server's row", ((sync.cloud.memory, "_forget", _does_nothing),), 13, besides=ASKING
+    ),
+    Bug("what was forgotten stays in the write-ahead log", ((Database, "purge", _is_not),), 1, besides=ASKING),
+    Bug("a search answers what was forgotten", ((sync.recall.view, "_take_away", _does_nothing),), 13, besides=ASKING),
+    Bug(
+        "an archive is written after the log let go",
+        ((sync.retention.room, "write", _filed_later),),
+        67,
+        besides=ASKING,
+    ),
+    Bug("an archive's place is not synced", ((sync.archive.filing, "sync_folder", _does_nothing),), 67, besides=ASKING),
+    Bug(
+        "of two edits of a line the later takes the other's words",
+        ((sync.document.entry_fold, "_merged", lambda _base, _ours, theirs: theirs),),
+        0,
+        besides=TOGETHER,
+    ),
+    Bug(
+        "a removal takes an edit that it had not seen",
+        ((sync.document.entry_fold, "_remove", _taken_away_whatever_it_says),),
+        19,
+        besides=TOGETHER,
+    ),
 )

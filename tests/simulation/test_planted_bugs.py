@@ -8,7 +8,7 @@ import pytest
 import sync.cloud.memory_documents
 from tests.contract import test_cloud_port as contract
 from tests.contract.cloud_worlds import MemoryWorld
-from tests.simulation.history import ASKING, planned
+from tests.simulation.history import Plan
 from tests.simulation.sabotage import BUGS, Bug
 from tests.simulation.world import run
 
@@ -22,9 +22,9 @@ def test_it_is_found(bug: Bug) -> None:
         assert run(bug.plan(bug.seed)).defects, f"seed {bug.seed} shows it no longer: make sim-bugs looks for another"
 
 
-@pytest.mark.parametrize(("seed", "asks"), sorted({(bug.seed, bug.asks) for bug in BUGS}))
-def test_nothing_else_is_found_in_these_histories(seed: int, *, asks: bool) -> None:
-    assert run(planned(seed) if asks else planned(seed).without([ASKING])).defects == ()
+@pytest.mark.parametrize("plan", {(bug.seed, bug.besides): bug.plan(bug.seed) for bug in BUGS}.values())
+def test_nothing_else_is_found_in_these_histories(plan: Plan) -> None:
+    assert run(plan).defects == ()
 
 
 async def test_an_older_document_over_a_newer_one_is_found_by_the_contract_of_the_server(

@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from tests.simulation import original
-from tests.simulation.history import ASKED, ASKING, MOST_ASKED, Plan, planned
+from tests.simulation.history import ASKING, ASKS, BESIDES, MEETS, MOST_ASKED, MOST_MET, TOGETHER, Plan, planned
 from tests.simulation.shrink import command, replayed, shrunk
 from tests.simulation.world import lived, run
 from tests.support import REPOSITORY
@@ -133,23 +133,26 @@ def test_nothing_is_lost_doubled_or_leaked_and_everybody_agrees(number: int) -> 
 
 @pytest.mark.parametrize("seed", FOUND)
 def test_what_a_seed_once_found_stays_mended(seed: int) -> None:
-    assert run(planned(seed).without([ASKING])).defects == ()  # as it was lived when it was found
+    assert run(planned(seed).besides()).defects == ()  # as it was lived when it was found
 
 
 @pytest.mark.parametrize("seed", FOUND_ASKING)
 def test_what_a_seed_once_found_when_people_asked_stays_mended(seed: int) -> None:
-    assert lived(seed).defects == ()
+    assert run(planned(seed).besides(ASKING)).defects == ()
 
 
-def test_people_ask_in_a_share_of_histories_and_nothing_else_of_a_plan_changes_with_it() -> None:
+@pytest.mark.parametrize(("kind", "share", "most"), [(ASKING, ASKS, MOST_ASKED), (TOGETHER, MEETS / 2, MOST_MET)])
+def test_what_people_do_besides_is_in_a_share_of_histories_and_nothing_else_of_a_plan_changes_with_it(
+    kind: str, share: float, most: int
+) -> None:
     plans = [planned(seed) for seed in range(400)]
-    asking = [plan for plan in plans if ASKING in plan.kinds]
-    assert 0.2 < len(asking) / len(plans) < 0.3
-    for plan in asking:
-        without = plan.without([ASKING])
-        assert [step.number for step in without.steps] == list(range(len(without.steps)))
-        assert len(plan.steps) - len(without.steps) <= MOST_ASKED
-        assert {step.action for step in plan.steps} & {action for action, _ in ASKED}
+    with_it = [plan for plan in plans if kind in plan.kinds]
+    assert abs(len(with_it) / len(plans) - share) < 0.05
+    for plan in with_it:
+        added = set(plan.besides(kind).steps) - set(plan.besides().steps)
+        assert [step.number for step in plan.besides().steps] == list(range(len(plan.besides().steps)))
+        assert 0 < len(added) <= most
+        assert {step.action for step in added} <= {action for action, _ in BESIDES[kind]}
 
 
 def test_the_same_seed_tells_the_same_story_in_another_process_too() -> None:
