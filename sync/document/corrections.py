@@ -10,7 +10,7 @@ from typing import Any
 
 from sync.document.capture import ADDED, EDITED, EXCHANGE, exchange_ids, exchange_lines, preferences_of
 from sync.document.clean_up import DAY_FOLDED
-from sync.document.deeds import hashed
+from sync.document.deeds import hashed, twin
 from sync.document.edit import edit_entry, entry_text
 from sync.document.likeness import counted, parted
 from sync.document.model import Snapshot
@@ -78,3 +78,4 @@ def _lines(event: Event) -> Iterator[tuple[str, str]]:
         entry_id, text = event.payload.get("entry_id"), event.payload.get("text")
         if isinstance(entry_id, str) and isinstance(text, str):
             yield entry_id, entry_text(text)
+            yield twin(entry_id, event.event_id), entry_text(text)  # where it stands beside what another edit says

@@ -33,6 +33,7 @@ from sync.document.capture import ADDED, EDITED, EXCHANGE, exchange_ids, prefere
 from sync.document.choosing import Choice
 from sync.document.clean_up import DAY_FOLDED, folded_ids
 from sync.document.corrections import Rewording, reworded, with_lines
+from sync.document.deeds import twin
 from sync.document.edit import remove_entry
 from sync.document.model import Plan, Snapshot, Version
 from sync.document.plan import plan
@@ -280,7 +281,15 @@ def _originals(connection: Connection, event_id: str) -> Iterator[str]:
 
 
 def lines_of(event: Event) -> tuple[str, ...]:
-    """The ids of the document's lines that an event speaks of."""
+    """The ids of the document's lines that an event speaks of, each with that of the line it may have left beside it.
+
+    That one stands in a shared document where two changed a line apart. Nothing else says its words, and once the event
+    is blank nothing tells whose it was: it would stay as a line that no event knows.
+    """
+    return tuple(line for entry_id in _spoken_of(event) for line in (entry_id, twin(entry_id, event.event_id)))
+
+
+def _spoken_of(event: Event) -> tuple[str, ...]:
     if event.type == EXCHANGE:
         return *exchange_ids(event), *(entry.entry_id for entry in preferences_of(event))
     entry_id = event.payload.get("entry_id") if event.type in {ADDED, EDITED, DAY_FOLDED} else None

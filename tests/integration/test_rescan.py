@@ -211,6 +211,35 @@ async def test_devices_that_share_show_the_correction_and_merge_later_edits(tmp_
         assert "猫叫" not in one.text
 
 
+async def test_a_line_that_stands_where_edits_met_is_corrected_on_the_device_that_did_not_type_it(
+    tmp_path: Path,
+) -> None:
+    async with AsyncExitStack() as stack:
+        one, two, other = [
+            await stack.enter_async_context(on_a_desk(tmp_path / name, device=f"device-{name}", sharing="user"))
+            for name in ("a", "b", "other")
+        ]
+        await one.said("早上起来先喝一杯红茶，然后去看书")
+        await two.hear(one)
+        one.replace("红茶", f"{CANARY}绿茶")
+        two.replace("红茶", f"{CANARY}白茶")
+        await one.memory.settle()
+        await two.memory.settle()
+        await one.hear(two)
+        await other.hear(one)
+        assert other.text.count(CANARY) == 2
+
+        other.redactor = STRICTER
+        other.restart()
+        await read_again(one)
+        await other.hear(one)
+        await other.database.purge(whole=True)
+
+        for tea in ("绿茶", "白茶"):
+            assert f"- 用户问：早上起来先喝一杯[自定义]{tea}，然后去看书\n" in other.text
+        assert CANARY.encode() not in bytes_of(other)
+
+
 async def test_a_new_device_that_gets_the_blank_event_and_the_correction_shows_it(tmp_path: Path) -> None:
     async with on_a_desk(tmp_path / "a") as one, on_a_desk(tmp_path / "b") as again:
         await one.said(f"记住{CANARY}这句话")

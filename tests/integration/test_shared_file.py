@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,25 @@ class TestTogether:
         assert "早起" not in await desks.level()
         for desk in desks.all:
             assert "蓝色的猫" not in str((await desk.log.read(Query())).events)
+
+    @pytest.mark.parametrize("forgotten", ["绿茶", "白茶"])
+    async def test_of_two_lines_that_stand_where_edits_met_what_is_forgotten_goes_from_every_device(
+        self, desks: Desks, forgotten: str
+    ) -> None:
+        """The lower one has an id that no event names; a device that never saw the two meet has no such line."""
+        a, b = await desks.open("a"), await desks.open("b")
+        await a.said("喝红茶")
+        await desks.level()
+        a.replace("红茶", "绿茶")
+        b.replace("红茶", "白茶")
+        assert forgotten in await desks.level()
+        (edited,) = (event for event in await a.hand_events() if forgotten in str(event.payload["text"]))
+        await ask(a.log, Intake(a.redactor), [edited.event_id])
+        await desks.level()
+        await desks.open("late")
+        assert forgotten not in await desks.level()
+        for desk in desks.all:
+            assert forgotten not in str(await desk.database.read(partial(document_store.kept, after=0, limit=100)))
 
     async def test_a_stale_buffer_takes_nothing_of_the_others_away(self, desks: Desks) -> None:
         a, b = await desks.open("a"), await desks.open("b")

@@ -120,6 +120,11 @@ FOUND_ASKING: Final = {
     216: "archives follow what others wish to forget as a running program does; the simulation's tail did not",
 }
 
+# and when two change one line apart
+FOUND_TOGETHER: Final = {
+    4_039: "what an edit had left beside a line stayed, forgotten words and all, where the two had been seen to meet",
+}
+
 
 def share(number: int) -> range:
     return range(FIRST + number * HISTORIES, FIRST + (number + 1) * HISTORIES)
@@ -139,6 +144,11 @@ def test_what_a_seed_once_found_stays_mended(seed: int) -> None:
 @pytest.mark.parametrize("seed", FOUND_ASKING)
 def test_what_a_seed_once_found_when_people_asked_stays_mended(seed: int) -> None:
     assert run(planned(seed).besides(ASKING)).defects == ()
+
+
+@pytest.mark.parametrize("seed", FOUND_TOGETHER)
+def test_what_a_seed_once_found_when_two_changed_a_line_stays_mended(seed: int) -> None:
+    assert run(planned(seed).besides(ASKING, TOGETHER)).defects == ()
 
 
 @pytest.mark.parametrize(("kind", "share", "most"), [(ASKING, ASKS, MOST_ASKED), (TOGETHER, MEETS / 2, MOST_MET)])
