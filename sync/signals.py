@@ -4,11 +4,14 @@ import asyncio
 
 
 class Signal:
-    """Wakes whoever waits for a change. A change between two waits is not lost: the count tells."""
+    """Wakes whoever waits, in the order they came. A change between two waits is not lost: the count tells.
+
+    A set of waiters would wake them in the order of their addresses, another one in each run.
+    """
 
     def __init__(self) -> None:
         self._count = 0
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._waiters: dict[asyncio.Future[None], None] = {}
 
     @property
     def count(self) -> int:
@@ -25,11 +28,11 @@ class Signal:
         """Return as soon as the count differs from `seen`; the new count."""
         while self._count == seen:
             waiter = asyncio.get_running_loop().create_future()
-            self._waiters.add(waiter)
+            self._waiters[waiter] = None
             try:
                 await waiter
             finally:
-                self._waiters.discard(waiter)
+                self._waiters.pop(waiter, None)
         return self._count
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Coroutine
@@ -208,7 +209,9 @@ def integrity(home: Home) -> str:
 
 
 def files_below(folder: Path) -> list[Path]:
-    return [path for path in folder.rglob("*") if path.is_file()]
+    """Also while a program takes folders away."""
+    paths = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
+    return [path for path in paths if path.is_file()]
 
 
 def holding(folder: Path, text: str, *, unpacked: Callable[[Path, bytes], bytes] = lambda _, data: data) -> list[Path]:

@@ -21,6 +21,22 @@ async def test_everybody_who_waits_is_woken() -> None:
     assert await asyncio.gather(*waiting) == [1] * 5
 
 
+async def test_who_waited_first_is_woken_first() -> None:
+    """Otherwise the same history could go another way each time it is lived."""
+    signal = Signal()
+    woken: list[int] = []
+
+    async def waits(number: int) -> None:
+        await signal.wait(0)
+        woken.append(number)
+
+    waiting = [asyncio.create_task(waits(number)) for number in range(50)]
+    await asyncio.sleep(0)
+    signal.set()
+    await asyncio.gather(*waiting)
+    assert woken == list(range(50))
+
+
 async def test_a_cancelled_waiter_leaves_nothing_behind() -> None:
     signal = Signal()
     waiting = asyncio.create_task(signal.wait(0))
