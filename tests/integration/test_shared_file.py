@@ -151,6 +151,23 @@ class TestTogether:
         for desk in desks.all:
             assert forgotten not in str(await desk.database.read(partial(document_store.kept, after=0, limit=100)))
 
+    async def test_every_line_that_edits_of_a_forgotten_one_left_beside_it_goes_with_it(self, desks: Desks) -> None:
+        a, b = await desks.open("a"), await desks.open("b")
+        event_id = await a.say("我每天下午都喝红茶")
+        await desks.level()
+        a.replace("红茶", "绿茶")
+        b.replace("红茶", "白茶")
+        await desks.level()
+        a.replace("白茶", "奶茶")  # the line beside meets another edit in its turn
+        b.replace("白茶", "花茶")
+        assert (await desks.level()).count("喝") == 3
+        await ask(b.log, Intake(b.redactor), [event_id])
+        await desks.open("c")
+        assert "喝" not in await desks.level()
+        for desk in desks.all:
+            assert "喝" not in str((await desk.log.read(Query())).events)
+            assert "喝" not in str(await desk.database.read(partial(document_store.kept, after=0, limit=100)))
+
     async def test_a_stale_buffer_takes_nothing_of_the_others_away(self, desks: Desks) -> None:
         a, b = await desks.open("a"), await desks.open("b")
         await a.said("旧的")

@@ -123,6 +123,7 @@ FOUND_ASKING: Final = {
 # and when two change one line apart
 FOUND_TOGETHER: Final = {
     4_039: "what an edit had left beside a line stayed, forgotten words and all, where the two had been seen to meet",
+    3_249: "the same, on devices that had shown the line beside and on one that had not",
 }
 
 
