@@ -393,6 +393,20 @@ class _JumpingSelector(selectors.DefaultSelector):
         return []
 
 
+class _NumberedTask(asyncio.Task[T]):
+    """One whose place in a set follows from when it was made, not from its address.
+
+    Else whoever goes through a set of tasks, as `TaskGroup` does to cancel them, goes another way in each process.
+    """
+
+    def __init__(self, number: int, work: Coroutine[Any, Any, T], **more: Any) -> None:
+        self._number = number
+        super().__init__(work, **more)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """A loop in which waiting takes no time. Whatever it runs must not use threads.
 
@@ -401,7 +415,9 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self._jumping = _JumpingSelector()
+        self._made = itertools.count()
         super().__init__(self._jumping)
+        self.set_task_factory(lambda loop, work, **more: _NumberedTask(next(self._made), work, loop=loop, **more))
         self._inline = InlineExecutor()
         self.set_default_executor(self._inline)
 

@@ -16,6 +16,7 @@ Decisions
 
 import asyncio
 import errno
+import gc
 import io
 import os
 import random
@@ -279,7 +280,13 @@ class Machine:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Run simulated processes in this block."""
+        """Run simulated processes in this block.
+
+        Garbage is not looked for: of an object in a cycle the end may be told (a lock that is given back), which makes
+        a task, and when that is would depend on what else the process has in memory.
+        """
+        collects = gc.isenabled()
+        gc.disable()
         chance = random.getstate()
         random.seed(self._seed)  # tenacity draws its jitter there
         patches: list[tuple[Any, str, Any]] = [
@@ -305,6 +312,8 @@ class Machine:
             for place, name, value in before:
                 setattr(place, name, value)
             random.setstate(chance)
+            if collects:
+                gc.enable()
 
     def _fsync(self, descriptor: int) -> None:
         process = CURRENT.get()

@@ -3,8 +3,11 @@
 `make test` lives a bounded share of histories; `make sim SEEDS=5000` many. A seed that found a defect stays here.
 """
 
+import asyncio
+import gc
 import json
 import os
+import random
 import subprocess
 import sys
 from typing import Final
@@ -13,9 +16,10 @@ import pytest
 
 from tests.simulation import original
 from tests.simulation.history import ASKING, ASKS, BESIDES, MEETS, MOST_ASKED, MOST_MET, TOGETHER, Plan, planned
+from tests.simulation.machine import Machine
 from tests.simulation.shrink import command, replayed, shrunk
 from tests.simulation.world import lived, run
-from tests.support import REPOSITORY
+from tests.support import REPOSITORY, in_virtual_time
 
 SHARES: Final = 10  # parts of equal size, so that both cores have something to do
 HISTORIES: Final = 12  # in each of them
@@ -181,6 +185,20 @@ def test_the_same_seed_tells_the_same_story_in_another_process_too() -> None:
         for hashes in ("1", "2")
     }
     assert told == {f"{lived(3).digest} {lived(7).digest}\n"}
+
+
+def test_what_else_a_process_has_in_memory_changes_no_story() -> None:
+    """Sets of tasks are gone through in the order of their making; no end of an object is told in the midst of it."""
+
+    async def tasks() -> list[asyncio.Task[None]]:
+        made = [asyncio.create_task(asyncio.sleep(0)) for _ in range(100)]
+        return [*made, *set(random.sample(made, len(made)))]
+
+    told = in_virtual_time(tasks())
+    assert told[100:] == told[:100]
+    with Machine(1).running():
+        assert not gc.isenabled()
+    assert gc.isenabled()
 
 
 def test_many_are_lived_by_workers_and_told_in_one_line_for_machines() -> None:
