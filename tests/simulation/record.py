@@ -190,7 +190,7 @@ def page(record: Record) -> str:
             "",
             "## The faults",
             "",
-            *_ranges(met=any(fault.kind == TOGETHER for fault in record.faults)),
+            *_ranges(),
             "",
         ]
     )
@@ -240,8 +240,7 @@ def _table(faults: Iterable[Fault]) -> Iterable[str]:
         yield f"| {fault.kind} | {words} | {' | '.join(met)} |"
 
 
-def _ranges(*, met: bool) -> Iterable[str]:
-    """`met`: the run is of a time when people met already."""
+def _ranges() -> Iterable[str]:
     yield f"Each is on or off per seed; {FEWEST} to {MOST} steps on 3 to 5 devices of 1 or 2 users."
     yield ""
     for kind, most in RATES.items():
@@ -253,10 +252,9 @@ def _ranges(*, met: bool) -> Iterable[str]:
     yield ""
     for name, _ in ASKED:
         yield f"- {name}: {DONE[name]}"
-    if met:
-        yield ""
-        yield f"And in {MEETS:.0%} of those where people share their document (`{TOGETHER}`), {FEW_MET} to {MOST_MET}"
-        yield "times two change the same line, or one removes it, before either has heard of the other's change."
+    yield ""
+    yield f"And in {MEETS:.0%} of those where people share their document (`{TOGETHER}`), {FEW_MET} to {MOST_MET}"
+    yield "times two change the same line, or one removes it, before either has heard of the other's change."
 
 
 def part(record: Record) -> str:
