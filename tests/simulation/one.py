@@ -3,6 +3,7 @@
 import gc
 import logging
 import re
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -14,6 +15,8 @@ from tests.simulation.world import lived, run
 NO_FAULT: Final = "no fault"
 RARELY: Final = 10_000  # objects between two looks for garbage
 OTHERWISE: Final = "otherwise broken"
+LOOP: Final = 100_000  # additions: the floor that a run's seconds stand beside, as machines differ, and their hours
+BESIDE: Final = 20  # of so many seeds one measures it
 # what a broken promise comes to, by the oracle's words; the first that fits
 SORTS: Final[Mapping[str, re.Pattern[str]]] = {
     "leaked": re.compile(r"the secret|must stay on|holds \S+ of |belongs to nobody|was forgotten|to be forgotten"),
@@ -31,6 +34,7 @@ class Result:
     """One seed: what was broken, what had to survive, and what the original algorithm lost in the same history.
 
     `original` and `alone` are words (remembered, lost): in the whole history, and with one kind of fault at a time.
+    `floor`: seconds of a bare loop, in some.
     """
 
     seed: int
@@ -41,6 +45,7 @@ class Result:
     kinds: tuple[str, ...]
     original: tuple[int, int]
     alone: Mapping[str, tuple[int, int]]
+    floor: float | None = None
 
     @property
     def sorts(self) -> set[str]:
@@ -61,7 +66,16 @@ def one(seed: int) -> Result:
     alone = {kind: _original(plan, {kind}) for kind in plan.kinds} | {NO_FAULT: _original(plan, ())}
     kinds = tuple(sorted(plan.kinds))
     whole = _original(plan, plan.kinds)
-    return Result(seed, outcome.digest, outcome.defects, outcome.facts, outcome.events, kinds, whole, alone)
+    floor = _floor() if seed % BESIDE == 0 else None
+    return Result(seed, outcome.digest, outcome.defects, outcome.facts, outcome.events, kinds, whole, alone, floor)
+
+
+def _floor() -> float:
+    began = time.perf_counter()
+    total = 0
+    for number in range(LOOP):
+        total += number
+    return time.perf_counter() - began
 
 
 def _original(plan: Plan, kinds: Iterable[str]) -> tuple[int, int]:

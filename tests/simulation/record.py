@@ -32,7 +32,7 @@ from tests.simulation.history import (
     RATES,
     TOGETHER,
 )
-from tests.simulation.one import NO_FAULT, OTHERWISE, SORTS, Result
+from tests.simulation.one import LOOP, NO_FAULT, OTHERWISE, SORTS, Result
 
 FIGURES: Final = Path(__file__).with_name("results.json")
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
@@ -82,7 +82,7 @@ class Record:
     """One run. `broken`: histories by what a broken promise came to; `unlike`: seeds whose two traces differ.
 
     `asking`: histories in which people also search, keep daily records, forget and archive. `machine`: what it took
-    its `seconds` on.
+    its `seconds` on, and `floor` the seconds of a bare loop there (half of them took longer), 0 where none was timed.
     """
 
     date: str
@@ -103,6 +103,7 @@ class Record:
     faults: Sequence[Fault]
     asking: int = 0
     machine: str = ""
+    floor: float = 0.0
 
     @classmethod
     def of(
@@ -135,6 +136,7 @@ class Record:
             faults=[_fault(kind, results) for kind in (NO_FAULT, *KINDS, *BESIDES)],
             asking=sum(ASKING in result.kinds for result in results),
             machine=_machine(),
+            floor=median([result.floor for result in results if result.floor is not None] or [0.0]),
         )
 
     @classmethod
@@ -200,6 +202,8 @@ def _run(record: Record) -> Iterable[str]:
     last = record.first + record.histories - 1
     took = f"{record.seconds:,.0f} s{' on ' + record.machine if record.machine else ''}"
     yield f"- {record.date}, commit {record.commit}, seeds {record.first:,} to {last:,}, {took}"
+    if record.floor:
+        yield f"- beside them a bare loop of {LOOP:,} additions took {record.floor * 1000:.1f} ms there (median)"
     if record.histories < PROMISED:
         yield f"- **a short run**: the promise is {PROMISED:,} histories"
     yield f"- {record.histories:,} histories, {record.events:,} events on the server, {record.facts:,} facts to keep"

@@ -42,6 +42,14 @@ def test_a_run_without_a_failure_has_a_bound_and_one_with_a_failure_names_it(tmp
     assert all(f"- {act}: " in page(asking) for act, _ in ASKED)
     assert f"2 s on {good.machine}\n" in page(good)
     assert "2 s\n" in page(replace(good, machine=""))
+    assert "a bare loop" not in page(good)
+    timed = Record.of(
+        [replace(result(seed), floor=floor) for seed, floor in ((0, 0.004), (1, None), (20, 0.006))],
+        {},
+        [],
+        seconds=2.0,
+    )
+    assert "a bare loop of 100,000 additions took 5.0 ms" in page(timed)
     kept = tmp_path / "results.json"
     kept.write_text(json.dumps(asdict(bad)), "utf-8")
     assert page(Record.read(kept)) == page(bad)
