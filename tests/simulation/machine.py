@@ -67,7 +67,7 @@ class _Compiled(dict[Any, Any]):
 
 
 COMPILED: Final = _Compiled()
-PREPARE: Final = sync.db.engine._prepare
+REAL_PREPARE: Final = sync.db.engine._prepare  # ours stands in its place while a history is lived
 TAKEN: Final[WeakKeyDictionary[Engine, Connection]] = WeakKeyDictionary()
 
 
@@ -398,7 +398,7 @@ def _prepare(path: Path, engine: Engine) -> None:
         begun.refuse_emptied(path)
         path.touch(PRIVATE_FILE, exist_ok=False)
         path.write_bytes(Context().run(_empty))
-    PREPARE(path, engine)
+    REAL_PREPARE(path, engine)
 
 
 @cache
@@ -407,7 +407,7 @@ def _empty() -> bytes:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "empty.db"
         engine = sync.db.engine._engine(path, PLAIN)
-        PREPARE(path, engine)
+        REAL_PREPARE(path, engine)
         engine.dispose()
         return path.read_bytes()
 

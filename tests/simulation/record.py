@@ -82,7 +82,7 @@ class Record:
     """One run. `broken`: histories by what a broken promise came to; `unlike`: seeds whose two traces differ.
 
     `asking`: histories in which people also search, keep daily records, forget and archive. `machine`: what it took
-    its `seconds` on, and `floor` the seconds of a bare loop there (half of them took longer), 0 where none was timed.
+    its `seconds` on; `floor`: the median seconds of a bare loop there, 0 where none was timed.
     """
 
     date: str
