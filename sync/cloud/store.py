@@ -18,6 +18,7 @@ from sync.log.model import CLOUD, FORGOTTEN, Cursor, Event, Refusal
 from sync.log.withdrawn import REDACTED, Withdrawn
 
 _OWNER: Final = select(accounts.c.user_id, accounts.c.label)
+_CLAIM: Final = insert(accounts).prefix_with("or replace")
 
 
 class Owner(NamedTuple):
@@ -40,7 +41,7 @@ def owner(connection: Connection) -> Owner | None:
 def claim(connection: Connection, user_id: str, label: str, claimed_at: str) -> None:
     """Make this profile, and all its events, a user's. One row: it is done or it is not."""
     values = {"one": 1, "user_id": user_id, "label": label, "claimed_at": claimed_at}
-    connection.execute(insert(accounts).prefix_with("or replace"), values)
+    connection.execute(_CLAIM, values)
 
 
 def cursor(connection: Connection) -> Cursor:

@@ -22,7 +22,11 @@ RULE_RING: Final = 20  # versions walked where the label on disk names none
 
 _INSERT: Final = insert(written)
 _ON: Final = written.c.surface == bindparam("on")
-_NEWEST: Final = select(written).where(_ON).order_by(written.c.version.desc()).limit(1)
+_NEWEST_FIRST: Final = select(written).where(_ON).order_by(written.c.version.desc())
+_NEWEST: Final = _NEWEST_FIRST.limit(1)
+_RING: Final = _NEWEST_FIRST.limit(RULE_RING)
+_NEWEST_HASHED: Final = _NEWEST.where(written.c.sha256 == bindparam("name"))
+_NEWEST_LABELLED: Final = _NEWEST.where(written.c.label == bindparam("name"))
 _NEWEST_AT: Final = select(written.c.created_at).where(_ON).order_by(written.c.version.desc()).limit(1)
 _NEWEST_NUMBER: Final = select(func.coalesce(func.max(written.c.version), 0)).where(_ON)
 _BEYOND: Final = (
@@ -79,15 +83,14 @@ def candidates(connection: Connection, surface: str, sha256: str, label: str | N
     Where the label, or the hash of a file without one, names a version, the newest of that name and the newest of all;
     else the last `RULE_RING`.
     """
-    name = written.c.sha256 == sha256 if label is None else written.c.label == label
-    named = select(written).where(written.c.surface == surface, name).order_by(written.c.version.desc()).limit(1)
-    found = connection.execute(named).mappings().first()
+    asked = {"on": surface, "name": sha256 if label is None else label}
+    found = connection.execute(_NEWEST_HASHED if label is None else _NEWEST_LABELLED, asked).mappings().first()
     if found is not None:
         current = newest(connection, surface)
         assert current is not None  # there is at least the one just found
         return [current] if found["version"] == current.number else [_version(found), current]
-    ring = select(written).where(written.c.surface == surface).order_by(written.c.version.desc()).limit(RULE_RING)
-    return [_version(row) for row in reversed(connection.execute(ring).mappings().all())]
+    ring = connection.execute(_RING, {"on": surface}).mappings().all()
+    return [_version(row) for row in reversed(ring)]
 
 
 def beginning_with(connection: Connection, surface: str, data: bytes, *, through: int) -> Version | None:
@@ -101,13 +104,7 @@ def beginning_with(connection: Connection, surface: str, data: bytes, *, through
 
 def find(connection: Connection, surface: str, sha256: str) -> Version | None:
     """The newest version with this hash."""
-    wanted = (
-        select(written)
-        .where(written.c.surface == surface, written.c.sha256 == sha256)
-        .order_by(written.c.version.desc())
-        .limit(1)
-    )
-    row = connection.execute(wanted).mappings().first()
+    row = connection.execute(_NEWEST_HASHED, {"on": surface, "name": sha256}).mappings().first()
     return None if row is None else _version(row)
 
 

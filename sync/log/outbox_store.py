@@ -75,6 +75,15 @@ _NUMBERED: Final = select(events.c.position, events.c.event_id, events.c.server_
     events.c.server_seq.between(bindparam("first"), bindparam("last"))
 )
 _BEYOND: Final = select(events.c.position).where(events.c.server_seq > bindparam("head"))
+_SEND_AGAIN: Final = (
+    update(deliveries)
+    .where(
+        deliveries.c.destination == bindparam("to"),
+        deliveries.c.state == "acked",
+        deliveries.c.position.in_(select(events.c.position).where(events.c.server_seq.is_(None))),
+    )
+    .values(state="pending")
+)
 _REFUSALS: Final = (
     select(events.c.event_id, quarantine.c.code, quarantine.c.message, quarantine.c.noticed_at)
     .join(events, events.c.position == quarantine.c.position)
@@ -289,17 +298,7 @@ def send_again_what_was_forgotten(connection: Connection, destination: str) -> i
 
     This reads the whole log, so it is never asked for after an ordinary round.
     """
-    forgotten = select(events.c.position).where(events.c.server_seq.is_(None))
-    statement = (
-        update(deliveries)
-        .where(
-            deliveries.c.destination == destination,
-            deliveries.c.state == "acked",
-            deliveries.c.position.in_(forgotten),
-        )
-        .values(state="pending")
-    )
-    return connection.execute(statement).rowcount
+    return connection.execute(_SEND_AGAIN, {"to": destination}).rowcount
 
 
 def release(connection: Connection, destination: str, event_ids: Sequence[str] | None, state: str) -> list[str]:

@@ -19,6 +19,7 @@ _BOUNDS: Final = select(
     func.max(events.c.position).filter(_TALK).label("last"),
     func.count().label("events"),
 )
+_OF_IDS: Final = _BOUNDS.where(events.c.session_id.in_(_IDS)).group_by(events.c.session_id)
 _COLUMNS: Final = (
     events.c.position,
     events.c.event_id,
@@ -30,6 +31,13 @@ _COLUMNS: Final = (
 _AT: Final = select(*_COLUMNS).where(events.c.position.in_(_IDS))
 _ABOUT: Final = (
     select(events).where(events.c.session_id.in_(_IDS), events.c.type.in_(ABOUT)).order_by(events.c.position)
+)
+_IDS_AFTER: Final = (
+    select(events.c.session_id)
+    .where(events.c.session_id > bindparam("after"))
+    .distinct()
+    .order_by(events.c.session_id)
+    .limit(bindparam("most"))
 )
 _AT_ONCE: Final = 500  # ids in one statement; SQLite takes 32,766
 
@@ -44,10 +52,7 @@ def sessions(
     found: dict[str, Session] = {}
     for start in range(0, len(session_ids), _AT_ONCE):
         some = list(session_ids[start : start + _AT_ONCE])
-        bounds = connection.execute(
-            _BOUNDS.where(events.c.session_id.in_(_IDS)).group_by(events.c.session_id), {"ids": some}
-        )
-        found |= _built(connection, list(bounds.mappings()), left_of)
+        found |= _built(connection, list(connection.execute(_OF_IDS, {"ids": some}).mappings()), left_of)
     return [found[session_id] for session_id in dict.fromkeys(session_ids) if session_id in found]
 
 
@@ -75,14 +80,7 @@ def unended(connection: Connection, device_id: str) -> list[Session]:
 
 def ids_after(connection: Connection, session_id: str, limit: int) -> list[str]:
     """The next session ids in the order of their names."""
-    statement = (
-        select(events.c.session_id)
-        .where(events.c.session_id > session_id)
-        .distinct()
-        .order_by(events.c.session_id)
-        .limit(limit)
-    )
-    return list(connection.execute(statement).scalars())
+    return list(connection.execute(_IDS_AFTER, {"after": session_id, "most": limit}).scalars())
 
 
 def _recent(project_id: str | None, since_ms: int | None) -> Select[Any]:

@@ -6,7 +6,19 @@ from functools import cache
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, Select, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    text,
+    update,
+)
 
 from sync.clock import (
     Clock,
@@ -42,6 +54,7 @@ RULES: Final = ".rules"  # the end of the mark under which a view keeps the numb
 ORDER: Final = "document.order"  # counts how often the events' order has changed
 
 _REPLICA: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
+_BEGIN: Final = insert(replica)
 _ADVANCE: Final = update(replica).values(next_seq=bindparam("next"), hlc=bindparam("clock"))
 _BY_ID: Final = select(events).where(events.c.event_id == bindparam("id"))
 _KNOWN: Final = select(events.c.event_id).where(events.c.event_id.in_(bindparam("ids", expanding=True)))
@@ -71,6 +84,13 @@ _OF_TYPES: Final = (
     .order_by(events.c.position)
 )
 _OF_DEVICE: Final = _OF_TYPES.where(events.c.device_id == bindparam("device"))
+_FILTERS: Final[Mapping[str, ColumnElement[bool]]] = {  # of a `Query`, by its fields
+    "project_id": events.c.project_id == bindparam("project_id"),
+    "session_id": events.c.session_id == bindparam("session_id"),
+    "types": events.c.type.in_(bindparam("types", expanding=True)),
+    "since_ms": events.c.ts_ms >= bindparam("since_ms"),
+    "until_ms": events.c.ts_ms < bindparam("until_ms"),
+}
 _SET_WATERMARK: Final = insert(watermarks).prefix_with("or replace")
 _WATERMARK: Final = select(watermarks.c.position).where(watermarks.c.name == bindparam("follower"))
 
@@ -81,7 +101,7 @@ def open_replica(connection: Connection, clock: Clock) -> str:
     if row is not None:
         return str(row.replica_id)
     replica_id = _new_replica_id(clock)
-    connection.execute(insert(replica).values(one=1, replica_id=replica_id, next_seq=1, hlc=None))
+    connection.execute(_BEGIN, {"one": 1, "replica_id": replica_id, "next_seq": 1, "hlc": None})
     return replica_id
 
 
@@ -260,15 +280,13 @@ def find(connection: Connection, event_id: str) -> Event | None:
 
 def read(connection: Connection, query: Query) -> Page:
     """Events after `query.after`, oldest first."""
-    rows = connection.execute(_filtered(query).order_by(events.c.position).limit(query.limit)).mappings().all()
-    found = tuple(event_of_row(row) for row in rows)
+    found = tuple(event_of_row(row) for row in _asked(connection, query))
     return Page(found, found[-1].position if found else query.after)
 
 
 def tail(connection: Connection, query: Query) -> Page:
     """The newest events of a query, oldest of them first."""
-    newest = _filtered(query).order_by(events.c.position.desc()).limit(query.limit)
-    found = tuple(event_of_row(row) for row in reversed(connection.execute(newest).mappings().all()))
+    found = tuple(event_of_row(row) for row in reversed(_asked(connection, query, newest_first=True)))
     return Page(found, found[-1].position if found else query.after)
 
 
@@ -366,16 +384,15 @@ def note_reordered(connection: Connection, clock: Clock) -> None:
     set_watermark(connection, ORDER, order(connection) + 1, clock)
 
 
-def _filtered(query: Query) -> Select[Any]:
-    statement = select(events).where(events.c.position > query.after)
-    if query.project_id is not None:
-        statement = statement.where(events.c.project_id == query.project_id)
-    if query.session_id is not None:
-        statement = statement.where(events.c.session_id == query.session_id)
-    if query.types:
-        statement = statement.where(events.c.type.in_(query.types))
-    if query.since_ms is not None:
-        statement = statement.where(events.c.ts_ms >= query.since_ms)
-    if query.until_ms is not None:
-        statement = statement.where(events.c.ts_ms < query.until_ms)
-    return statement
+def _asked(connection: Connection, query: Query, *, newest_first: bool = False) -> Sequence[RowMapping]:
+    given = {name: value for name in _FILTERS if (value := getattr(query, name)) not in (None, ())}
+    statement = _filtered(tuple(given), newest_first=newest_first)
+    return connection.execute(statement, {**given, "after": query.after, "most": query.limit}).mappings().all()
+
+
+@cache
+def _filtered(names: tuple[str, ...], *, newest_first: bool) -> Select[Any]:
+    """One statement for each set of filters: to build it anew takes longer than SQLite takes to answer it."""
+    wanted = select(events).where(events.c.position > bindparam("after"), *(_FILTERS[name] for name in names))
+    place = events.c.position.desc() if newest_first else events.c.position
+    return wanted.order_by(place).limit(bindparam("most"))

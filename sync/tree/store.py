@@ -19,6 +19,22 @@ FOLLOWER: Final = "jsonl"
 RULES: Final = "jsonl.rules"
 
 _PLACE: Final = select(events.c.position, events.c.event_id, events.c.project_id, events.c.ts_ms)
+_PLACES: Final = (
+    _PLACE.where(events.c.position > bindparam("after"), events.c.position <= bindparam("upto"))
+    .order_by(events.c.position)
+    .limit(bindparam("most"))
+)
+_PROJECTS: Final = select(events.c.project_id).distinct()
+_LAST_PATHS: Final = (
+    select(events.c.project_id, func.max(events.c.position).label("at"))
+    .where(events.c.project_path.is_not(None))
+    .group_by(events.c.project_id)
+    .subquery()
+)
+_PATHS: Final = select(events.c.project_id, events.c.project_path).join(
+    _LAST_PATHS, events.c.position == _LAST_PATHS.c.at
+)
+_SESSIONS: Final = select(events.c.project_id, events.c.session_id).where(events.c.session_id != "").distinct()
 _OF_FILE: Final = (
     select(events)
     .where(events.c.project_id == bindparam("project"))
@@ -47,8 +63,7 @@ def of_file(connection: Connection, key: FileKey, *, after: int, upto: int, limi
 
 def places(connection: Connection, *, after: int, upto: int, limit: int) -> list[Place]:
     """Where the next events stand, in log order."""
-    statement = _PLACE.where(events.c.position > after, events.c.position <= upto)
-    rows = connection.execute(statement.order_by(events.c.position).limit(limit)).mappings()
+    rows = connection.execute(_PLACES, {"after": after, "upto": upto, "most": limit}).mappings()
     return [_place(row) for row in rows]
 
 
@@ -70,17 +85,13 @@ def taking_back(connection: Connection, *, after: int) -> list[Event]:
 
 def projects(connection: Connection) -> dict[str, str | None]:
     """Every project with the path that was last given for it."""
-    found: dict[str, str | None] = dict.fromkeys(connection.execute(select(events.c.project_id).distinct()).scalars())
-    newest = select(events.c.project_id, func.max(events.c.position).label("at"))
-    last = newest.where(events.c.project_path.is_not(None)).group_by(events.c.project_id).subquery()
-    paths = select(events.c.project_id, events.c.project_path).join(last, events.c.position == last.c.at)
-    found |= {row.project_id: row.project_path for row in connection.execute(paths)}
+    found: dict[str, str | None] = dict.fromkeys(connection.execute(_PROJECTS).scalars())
+    found |= {row.project_id: row.project_path for row in connection.execute(_PATHS)}
     return found
 
 
 def sessions_by_project(connection: Connection) -> list[tuple[str, str]]:
-    pairs = select(events.c.project_id, events.c.session_id).where(events.c.session_id != "").distinct()
-    return [(row.project_id, row.session_id) for row in connection.execute(pairs)]
+    return [(row.project_id, row.session_id) for row in connection.execute(_SESSIONS)]
 
 
 def tagged(connection: Connection) -> Iterator[Event]:
