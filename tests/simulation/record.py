@@ -136,7 +136,7 @@ class Record:
             faults=[_fault(kind, results) for kind in (NO_FAULT, *KINDS, *BESIDES)],
             asking=sum(ASKING in result.kinds for result in results),
             machine=_machine(),
-            floor=median([result.floor for result in results if result.floor is not None] or [0.0]),
+            floor=round(median([result.floor for result in results if result.floor is not None] or [0.0]), 6),
         )
 
     @classmethod
