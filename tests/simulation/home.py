@@ -1,6 +1,7 @@
 """What lies on a simulated device's disk, read with the standard library: profiles, versions, pages, archives."""
 
 import json
+import os
 import shutil
 import sqlite3
 import tarfile
@@ -46,18 +47,26 @@ class Home:
         self.folder = folder
         self.memory_file = folder / "memory.md"
         self.pages = folder / "home" / PAGES
+        self._profiles = folder / "data" / "profiles"
+        self._databases: dict[str, Path] = {}  # by the names of profiles
         self._owners: dict[Path, str] = {}  # a profile that is somebody's stays so
         self._connections: dict[Path, tuple[int, sqlite3.Connection]] = {}
 
     def databases(self) -> list[Path]:
-        profiles = self.folder / "data" / "profiles"
-        folders = sorted(profiles.iterdir()) if profiles.is_dir() else []
-        return [path for folder in folders if (path := folder / "memory.db").exists()]
+        """Asked a hundred times in a history, so the paths are made once."""
+        try:
+            names = sorted(found.name for found in os.scandir(self._profiles))
+        except FileNotFoundError:
+            return []
+        for name in names:
+            if name not in self._databases:
+                self._databases[name] = self._profiles / name / "memory.db"
+        return [path for name in names if (path := self._databases[name]).exists()]
 
     def asked(self, database: Path, question: str, *given: object) -> list[tuple[Any, ...]]:
-        return self._connection(database).execute(question, given).fetchall()
+        return self.connection(database).execute(question, given).fetchall()
 
-    def _connection(self, database: Path) -> sqlite3.Connection:
+    def connection(self, database: Path) -> sqlite3.Connection:
         """Kept, since opening takes longer than what is asked; a file put in the place of another gets one of its own.
 
         The file it was opened for is told by its inode, which nothing else can bear for as long as it is open.

@@ -31,7 +31,7 @@ from datetime import datetime, timedelta
 from functools import cache, lru_cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 from weakref import WeakKeyDictionary
 
 from sqlalchemy import Connection, Engine
@@ -71,7 +71,7 @@ class _Compiled(dict[Any, Any]):
 COMPILED: Final = _Compiled()
 REAL_BARE: Final = sync.db.engine.bare_engine  # ours stand in their places while a history is lived
 REAL_PREPARE: Final = sync.db.engine._prepare
-TAKEN: Final[WeakKeyDictionary[Engine, Connection]] = WeakKeyDictionary()
+TAKEN: Final[WeakKeyDictionary[Engine, QuickConnection]] = WeakKeyDictionary()
 
 
 class ProcessDied(BaseException):
@@ -248,16 +248,15 @@ def _transaction(engine: Engine, begin: str) -> Iterator[Connection]:
     process = CURRENT.get()
     connection = TAKEN.get(engine)
     if connection is None:
-        connection = TAKEN[engine] = engine.connect()
+        connection = TAKEN[engine] = cast("QuickConnection", engine.connect())
         connection.begin()
     try:
-        driver: Any = connection.connection.driver_connection
-        driver.execute(begin)
+        connection.driver.execute(begin)
         yield connection
         if process is not None and begin == sync.db.engine.WRITING:
             process.point("before the commit")
             process.database_fault()
-        driver.execute("commit")
+        connection.driver.execute("commit")
     except BaseException:
         _give_back(engine)  # whatever is the matter with it, the next one does not inherit it
         raise

@@ -8,7 +8,6 @@ import json
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -93,18 +92,16 @@ def defects(world: "World", views: Views, held: list[Held]) -> list[str]:
 
 
 def _read(device: Device, path: Path, owner: str | None) -> Held:
-    with closing(sqlite3.connect(path)) as connection:
-        connection.row_factory = sqlite3.Row
-        events = {row["event_id"]: dict(row) for row in connection.execute(_EVENTS)}
-        states = Counter(row[0] for row in connection.execute("select state from deliveries"))
-        cursor = connection.execute("select seq from cursors").fetchone()
-        problems = [row[0] for row in connection.execute("pragma integrity_check") if row[0] != "ok"]
-        for what, question in _QUESTIONS.items():
-            if connection.execute(str(question)).fetchall():
-                problems.append(what)
+    cursor = device.connection(path).cursor()
+    cursor.row_factory = sqlite3.Row
+    events = {row["event_id"]: dict(row) for row in cursor.execute(_EVENTS)}
+    states = Counter(state for (state,) in device.asked(path, "select state from deliveries"))
+    problems = [found for (found,) in device.asked(path, "pragma integrity_check") if found != "ok"]
+    problems += [what for what, question in _QUESTIONS.items() if device.asked(path, str(question))]
+    stands = device.asked(path, "select seq from cursors")
     documents = device.newest_document(path)
     archived = {event_id: line for lines in device.archived().values() for event_id, line in lines.items()}
-    seq = cursor[0] if cursor else 0
+    seq = stands[0][0] if stands else 0
     return Held(device, path, owner, events, states, seq, documents, archived, problems)
 
 

@@ -9,6 +9,7 @@ option, RETURNING, a transaction that is over) goes through it as ever. `test_st
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
 from weakref import WeakKeyDictionary
@@ -85,6 +86,11 @@ _KNOWN: Final[WeakKeyDictionary[ClauseElement, dict[Names, _Known | None]]] = We
 class QuickConnection(Connection):
     """A connection for an engine's `_connection_cls`."""
 
+    @cached_property
+    def driver(self) -> Any:
+        """What SQLAlchemy looks up at each statement; it stays the same for as long as this one is open."""
+        return self.connection.driver_connection
+
     def execute(self, statement: Any, parameters: Any = None, *, execution_options: Any = None) -> Any:
         known = _KNOWN.get(statement)
         if known is None:
@@ -104,7 +110,7 @@ class QuickConnection(Connection):
         return whole is not None and whole.is_active and (nested is None or nested.is_active)
 
     def _answered(self, sent: _Sent, many: Sequence[Values] | None, one: Values) -> Any:
-        driver: sqlite3.Connection = self.connection.driver_connection  # type: ignore[assignment]
+        driver: sqlite3.Connection = self.driver
         values: Any = None
         try:
             values = sent.values(one) if many is None else [sent.values(each) for each in many]
