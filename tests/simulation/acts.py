@@ -102,7 +102,7 @@ async def note(world: "World", device: Device, step: Step, chance: random.Random
 
 async def helper(world: "World", device: Device, step: Step, _: random.Random) -> None:
     """A command in a process of its own records beside the running program."""
-    process = Process(device.name, device.chance, device.disk, world.tell)
+    process = Process(device.name, device.chance, device.disk, world.tell, slowest=device.slowest)
     words = world.ledger.sentence(2)
     fact = Fact(tuple(words_of(words)), device.name, device.owner, step.number, must=False)
     if device.app is None:
@@ -387,6 +387,13 @@ async def log_in(world: "World", device: Device, user: int) -> None:
     await device.look_who()  # also after an error: the profile may be his by then
 
 
+async def come_back(world: "World", device: Device, _: Step, __: random.Random) -> None:
+    """Who finds himself logged out logs in again."""
+    app, owner = await device.started(), device.owner
+    if app is not None and owner is not None and not app.account.is_open:
+        await log_in(world, device, world.users.index(owner))
+
+
 async def switch(world: "World", device: Device, _: Step, chance: random.Random) -> None:
     await log_in(world, device, chance.randrange(len(world.users)))
 
@@ -562,6 +569,7 @@ ACTS: Final[Mapping[str, Act]] = {
     "restore": restore,
     "replace": replace,
     "poison": poison,
+    "come back": come_back,
     "switch": switch,
     "log out": log_out,
     "revoke": revoke,

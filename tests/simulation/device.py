@@ -82,7 +82,7 @@ class Device(Home):
         self.chance = random.Random(f"machine {seed}")
         self.disk = Disk()
         self.line = line
-        self.file_errors = self.database_errors = 0.0
+        self.file_errors = self.database_errors = self.slowest = 0.0
         self.life: Life | None = None
         self.unanswered: dict[str, tuple[str | None, Exchange]] = {}
         self.backup: tuple[int, Path] | None = None
@@ -158,6 +158,7 @@ class Device(Home):
             self.around.told,
             file_errors=self.file_errors,
             database_errors=self.database_errors,
+            slowest=self.slowest,
         )
 
     def spawn(self, work: Coroutine[Any, Any, None], life: Life | None = None) -> asyncio.Task[None]:

@@ -4,8 +4,9 @@ A seed makes a plan, a plan makes a run. Each step draws its details from a chan
 so that steps can be taken out (shrinking) without changing the others.
 
 In a share of histories people do more than talk and type, each for himself: they search, keep daily records, forget and
-archive; or two of them change the same line before either has heard of the other. That is no fault, so it is none of
-`KINDS`. Its steps are drawn apart and numbered apart: without them a plan is what it was.
+archive; or two of them change the same line before either has heard of the other; or who was logged out logs in again;
+or commits take their time, so that others begin, and share them, meanwhile. That is no fault, so it is none of `KINDS`.
+It is drawn apart, and its steps are numbered apart: without them a plan is what it was.
 """
 
 import random
@@ -54,7 +55,14 @@ ASKED: Final[tuple[tuple[str, int], ...]] = (
     ("archive", 3),
 )
 TOGETHER: Final = "together"
-BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {ASKING: ASKED, TOGETHER: (("same line", 1),)}
+RETURNING: Final = "returning"
+SLOW: Final = "slow"
+BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
+    ASKING: ASKED,
+    TOGETHER: (("same line", 1),),
+    RETURNING: (("come back", 1),),
+    SLOW: (),
+}
 ORDINARY: Final[tuple[tuple[str, int], ...]] = (
     ("say", 11),
     ("edit", 6),
@@ -74,6 +82,12 @@ ASKED_FROM: Final = 1_000  # the number of the first of them
 MEETS: Final = 0.4  # how likely people change the same line in a history in which they share their document
 FEW_MET, MOST_MET = 2, 6  # steps
 MET_FROM: Final = 2_000
+LOGGED_OUT: Final = frozenset({"expire", "logout"})  # kinds after which somebody has to log in again
+RETURNS: Final = 0.5  # how likely people do so, before the tail, in a history with one of these
+FEW_RETURNS, MOST_RETURNS = 2, 6
+RETURNED_FROM: Final = 3_000
+IS_SLOW: Final = 0.2  # how likely commits take their time
+SLOWEST: Final = 0.5  # seconds, at most
 ASKED_DIES: Final = 3.0  # so much likelier than another step it dies, where programs die at all: there are few of them
 
 
@@ -154,7 +168,7 @@ def planned(seed: int) -> Plan:
         page=chance.choice([3, 10, 1_000]),
         steps=steps,
     )
-    return _with_meetings(_with_asking(plan))
+    return _with_slow_commits(_with_returns(_with_meetings(_with_asking(plan))))
 
 
 def _with_asking(plan: Plan) -> Plan:
@@ -174,6 +188,21 @@ def _with_meetings(plan: Plan) -> Plan:
         return plan
     actions = chance.choices([name for name, _ in BESIDES[TOGETHER]], k=chance.randint(FEW_MET, MOST_MET))
     return _with_steps(plan, TOGETHER, actions, MET_FROM, chance)
+
+
+def _with_returns(plan: Plan) -> Plan:
+    chance = random.Random(f"returning {plan.seed}")
+    if plan.kinds.isdisjoint(LOGGED_OUT) or chance.random() >= RETURNS:
+        return plan
+    actions = chance.choices([name for name, _ in BESIDES[RETURNING]], k=chance.randint(FEW_RETURNS, MOST_RETURNS))
+    return _with_steps(plan, RETURNING, actions, RETURNED_FROM, chance)
+
+
+def _with_slow_commits(plan: Plan) -> Plan:
+    chance = random.Random(f"slow {plan.seed}")
+    if chance.random() >= IS_SLOW:
+        return plan
+    return replace(plan, kinds=plan.kinds | {SLOW}, rates={**plan.rates, SLOW: chance.uniform(0.0, SLOWEST)})
 
 
 def _with_steps(plan: Plan, kind: str, actions: Sequence[str], first: int, chance: random.Random) -> Plan:

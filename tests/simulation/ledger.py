@@ -132,6 +132,7 @@ class Ledger:
             if words & forgotten:
                 self.anew |= words & forgotten
                 self.taken |= words
+                self.loose.add(words_of(line)[0])  # it had been taken away as well, perhaps
 
     def gone(self, event_ids: Iterable[str]) -> set[str]:
         """Words that must be nowhere where it is known that these events are to be forgotten."""

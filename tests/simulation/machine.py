@@ -23,8 +23,10 @@ import random
 import secrets
 import sqlite3
 import stat
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -172,6 +174,7 @@ class Process:
     told: Callable[[str], None]
     file_errors: float = 0.0
     database_errors: float = 0.0
+    slowest: float = 0.0  # seconds until a commit begins, at most
     alive: bool = True
     fuse: int | None = None
     ended: Callable[[], None] = lambda: None
@@ -218,23 +221,43 @@ class Process:
 
 
 class _Executor(InlineExecutor):
-    """The process's thread for SQLite, in the process's own thread."""
+    """The process's thread for SQLite, in the process's own thread. What is handed in may have to wait for the disk."""
 
     def __init__(self, _workers: int, name: str) -> None:
         super().__init__(1)
         self._process = CURRENT.get()
         self._writes = name.endswith("write")
+        self._handed_in: deque[Callable[[], object]] = deque()
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """The future is nobody's: what is handed in tells its outcome itself."""
+        self._handed_in.append(partial(fn, *args, **kwargs))
+        if self._process is not None and self._process.slowest:
+            wait = self._process.chance.uniform(0.0, self._process.slowest)
+            asyncio.get_running_loop().call_later(wait, self._begun)
+        else:
+            self._begun()
+        return Future()
 
     def call(self, fn: Callable[..., T], /, *args: Any) -> T:
+        self._begun()
+        return self._done(partial(fn, *args))
+
+    def _begun(self) -> None:
+        while self._handed_in:
+            with suppress(ProcessDied):
+                self._done(self._handed_in.popleft())
+
+    def _done(self, work: Callable[[], T]) -> T:
         process = self._process
         if process is None:
-            return fn(*args)
+            return work()
         if not self._writes:
             if not process.alive:
                 raise ProcessDied("read")
-            return fn(*args)
+            return work()
         process.point("before the transaction")
-        done = fn(*args)
+        done = work()
         process.point("after the commit")
         return done
 

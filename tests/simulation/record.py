@@ -23,13 +23,21 @@ from tests.simulation.history import (
     BESIDES,
     FEW_ASKED,
     FEW_MET,
+    FEW_RETURNS,
     FEWEST,
+    IS_SLOW,
     KINDS,
+    LOGGED_OUT,
     MEETS,
     MOST,
     MOST_ASKED,
     MOST_MET,
+    MOST_RETURNS,
     RATES,
+    RETURNING,
+    RETURNS,
+    SLOW,
+    SLOWEST,
     TOGETHER,
 )
 from tests.simulation.one import LOOP, NO_FAULT, OTHERWISE, SORTS, Result
@@ -259,6 +267,10 @@ def _ranges() -> Iterable[str]:
     yield ""
     yield f"And in {MEETS:.0%} of those where people share their document (`{TOGETHER}`), {FEW_MET} to {MOST_MET}"
     yield "times two change the same line, or one removes it, before either has heard of the other's change."
+    out = " or ".join(f"`{kind}`" for kind in sorted(LOGGED_OUT))
+    yield f"In {RETURNS:.0%} of those with {out} (`{RETURNING}`), whoever was logged out logs in again,"
+    yield f"{FEW_RETURNS} to {MOST_RETURNS} times. In {IS_SLOW:.0%} of all (`{SLOW}`), commits wait for the disk, up to"
+    yield f"{SLOWEST:g} s each, and whoever else writes meanwhile shares them."
 
 
 def part(record: Record) -> str:

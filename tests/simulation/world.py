@@ -20,7 +20,7 @@ from typing import Any, Final
 from sync.errors import XiaobaiError
 from tests.simulation import acts, asking, oracle, promises
 from tests.simulation.device import Device, Surroundings
-from tests.simulation.history import ASKED_FROM, ASKING, Plan, Step, planned
+from tests.simulation.history import ASKED_FROM, ASKING, SLOW, Plan, Step, planned
 from tests.simulation.ledger import Ledger
 from tests.simulation.machine import DeviceClock, Machine, ProcessDied
 from tests.simulation.network import Line, SimulatedServer
@@ -102,6 +102,7 @@ class World:
         )
         device = Device(name, self.around, seed, line)
         device.file_errors, device.database_errors = plan.rate("file"), plan.rate("database")
+        device.slowest = plan.rate(SLOW)
         self.devices.append(device)
         return device
 
