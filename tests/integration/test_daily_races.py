@@ -334,6 +334,26 @@ class TestKilled:
             await again.room.settle()
             assert await recorded(again) == ["一", "二", "手写的"]
 
+    async def test_at_an_edit_s_note_the_page_is_its_account_s_again_once_that_is_back(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Another account cannot know what the page says, and leaves it; its own can, by the note of what was begun."""
+        async with open_desk(tmp_path / "a") as first, open_desk(tmp_path / "b", profile="prof_b") as other:
+            await first.keep("一")
+            change(first.page(), "一", "手写的")
+            with monkeypatch.context() as process:
+                process.setattr(first.pages, "took", die)
+                with pytest.raises(Killed):
+                    await first.room.settle()
+            other.places.home = first.home
+            await other.room.settle()
+            assert topics_on(first.page()) == ["手写的"]
+            again = Desk(first.device)
+            await again.room.settle()
+            await again.keep("二")
+            assert topics_on(again.page()) == await again.topics() == ["手写的", "二"]
+            assert again.pages.notices == {}
+
     async def test_an_addition_that_has_no_place_stays_on_its_page_and_is_told(self, tmp_path: Path) -> None:
         async with open_desk(tmp_path) as desk:
             await desk.keep("一")

@@ -152,6 +152,11 @@ FOUND_TOGETHER: Final = {
     7_368: "an editor that still showed a forgotten line and saved it brought it back, removed elsewhere or not",
 }
 
+# and when whoever was logged out logs in again
+FOUND_RETURNING: Final = {
+    1_924: "a page that was not noted as taken in was nobody's once its account was back",
+}
+
 
 def share(number: int) -> range:
     return range(FIRST + number * HISTORIES, FIRST + (number + 1) * HISTORIES)
@@ -176,6 +181,11 @@ def test_what_a_seed_once_found_when_people_asked_stays_mended(seed: int) -> Non
 @pytest.mark.parametrize("seed", FOUND_TOGETHER)
 def test_what_a_seed_once_found_when_two_changed_a_line_stays_mended(seed: int) -> None:
     assert run(planned(seed).besides(ASKING, TOGETHER)).defects == ()
+
+
+@pytest.mark.parametrize("seed", FOUND_RETURNING)
+def test_what_a_seed_once_found_when_people_came_back_stays_mended(seed: int) -> None:
+    assert run(planned(seed).besides(ASKING, TOGETHER, RETURNING)).defects == ()
 
 
 @pytest.mark.parametrize(

@@ -331,8 +331,8 @@ class Pages:
             _remove_theirs(place.root / SUMMARY, marker.get("summary"))
             _remove_theirs(place.root / EMBEDDINGS, marker.get("vectors"))
             found = {name: probe(place.root / "daily" / name) for name in _pages_in(place.root)}
-            known = self._noted.is_known
-            left = [name for name, page in found.items() if page and not known(place.root, name, page.data)]
+            ours = self._noted.is_ours
+            left = [name for name, page in found.items() if page and not ours(place.root, name, page.data)]
             self.owner.mark(place.root, pages={}, summary=[], vectors=[], left=left)
         for name in self.owner.read(place.root).get("left", []):
             self._notice(place, name, LEFT)
