@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.simulation import original
-from tests.simulation.history import Plan, planned
+from tests.simulation.history import BESIDES, Plan, planned
 from tests.simulation.world import lived, run
 
 NO_FAULT: Final = "no fault"
@@ -63,7 +63,8 @@ def one(seed: int) -> Result:
     logging.disable(logging.CRITICAL)  # what the program says of its faults is no news here
     plan = planned(seed)
     outcome = run(plan)
-    alone = {kind: _original(plan, {kind}) for kind in plan.kinds} | {NO_FAULT: _original(plan, ())}
+    asked = {kind: _original(plan, {kind}) for kind in plan.kinds - BESIDES.keys()}
+    alone = asked | {NO_FAULT: _original(plan, ())}
     kinds = tuple(sorted(plan.kinds))
     whole = _original(plan, plan.kinds)
     floor = _floor() if seed % BESIDE == 0 else None

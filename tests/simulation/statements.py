@@ -7,16 +7,16 @@ option, RETURNING, a transaction that is over) goes through it as ever. `test_st
 """
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections import namedtuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import itemgetter
 from typing import Any, Final, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 from sqlalchemy import ClauseElement, Connection
-from sqlalchemy.engine import IteratorResult
-from sqlalchemy.engine.result import SimpleResultMetaData
+from sqlalchemy.exc import MultipleResultsFound, NoResultFound
 from sqlalchemy.sql.compiler import SQLCompiler
 
 Names = tuple[str, ...]
@@ -31,10 +31,55 @@ class Done(NamedTuple):
     lastrowid: int | None
 
 
-class _Rows(IteratorResult[Any]):
-    """What is asked of one that answers rows; how many they are the driver does not say before they are read."""
+class _Found(list[Any]):
+    """What is asked of the rows of an answer, as mappings or as values."""
+
+    def all(self) -> Sequence[Any]:
+        return self
+
+    def first(self) -> Any:
+        return self[0] if self else None
+
+    def one(self) -> Any:
+        if len(self) != 1:
+            raise (MultipleResultsFound if self else NoResultFound)(f"{len(self)} rows were found, not one")
+        return self[0]
+
+
+class _Rows:
+    """What is asked of an answer with rows; how many they are the driver does not say before they are read."""
 
     rowcount: Final = -1
+
+    def __init__(self, shape: Any, rows: list[tuple[Any, ...]]) -> None:
+        """`shape`: a named tuple with the names of the columns."""
+        self._shape = shape
+        self._rows = rows
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.all())
+
+    def all(self) -> Sequence[Any]:
+        return [self._shape._make(row) for row in self._rows]
+
+    def first(self) -> Any:
+        return self._shape._make(self._rows[0]) if self._rows else None
+
+    def one(self) -> Any:
+        return self._shape._make(_Found(self._rows).one())
+
+    def scalar(self) -> Any:
+        return self._rows[0][0] if self._rows else None
+
+    def scalar_one(self) -> Any:
+        return _Found(self._rows).one()[0]
+
+    def scalars(self) -> _Found:
+        return _Found(row[0] for row in self._rows)
+
+    def mappings(self) -> _Found:
+        names = self._shape._fields
+        return _Found(dict(zip(names, row, strict=True)) for row in self._rows)
 
 
 @dataclass(slots=True)
@@ -46,7 +91,7 @@ class _Sent:
     fixed: Values  # of the statement itself
     expanded: Mapping[str, Sequence[str]]  # a list's name: the names of its items
     processors: Processors  # what a type makes of its values, and which ones it refuses, as bytes refuse text
-    answers: SimpleResultMetaData | None = None
+    shape: Any = None  # of its rows
 
     def values(self, given: Values) -> Sequence[Any]:
         if not self.fixed and not self.expanded and not self.processors:
@@ -79,8 +124,15 @@ class _Known:
         return self.sent[lengths]
 
 
-# by names; None where the statement has to go the ordinary way
-_KNOWN: Final[WeakKeyDictionary[ClauseElement, dict[Names, _Known | None]]] = WeakKeyDictionary()
+class _Statement(NamedTuple):
+    """One that came again, with what it is by the names of its parameters: None where it has to go the ordinary way."""
+
+    itself: ClauseElement
+    by_names: dict[Names, _Known | None]
+
+
+_ONCE: Final[WeakSet[ClauseElement]] = WeakSet()  # most of those that came once never come again
+_KNOWN: Final[dict[int, _Statement]] = {}  # by `id`, which nothing else bears while it is held here
 
 
 class QuickConnection(Connection):
@@ -92,16 +144,18 @@ class QuickConnection(Connection):
         return self.connection.driver_connection
 
     def execute(self, statement: Any, parameters: Any = None, *, execution_options: Any = None) -> Any:
-        known = _KNOWN.get(statement)
+        known = _KNOWN.get(id(statement))
         if known is None:
-            _KNOWN[statement] = {}  # most of those that come once never come again
+            if statement in _ONCE:
+                _KNOWN[id(statement)] = _Statement(statement, {})
+            _ONCE.add(statement)
         elif execution_options is None and self._is_under_way():
             many = isinstance(parameters, list)
             first: Values = (parameters[0] if many else parameters) or {}
             names = tuple(first)
-            if names not in known:
-                known[names] = self._known(statement, first)
-            if (found := known[names]) is not None and not (many and found.lists):
+            if names not in known.by_names:
+                known.by_names[names] = self._known(statement, first)
+            if (found := known.by_names[names]) is not None and not (many and found.lists):
                 return self._answered(found.for_lengths(first), parameters if many else None, first)
         return super().execute(statement, parameters, execution_options=execution_options)
 
@@ -120,9 +174,9 @@ class QuickConnection(Connection):
             rows = cursor.fetchall()
         except (sqlite3.Error, TypeError, ValueError) as error:  # the last two: a value that its type refuses
             self._handle_dbapi_exception(error, sent.sql, values, None, None)
-        if sent.answers is None:
-            sent.answers = SimpleResultMetaData([column[0] for column in cursor.description])
-        return _Rows(sent.answers, iter(rows))
+        if sent.shape is None:
+            sent.shape = _shape([column[0] for column in cursor.description])
+        return _Rows(sent.shape, rows)
 
     def _known(self, statement: Any, given: Values) -> _Known | None:
         compiled: Any = statement.compile(dialect=self.dialect, column_keys=sorted(given))
@@ -140,6 +194,11 @@ class QuickConnection(Connection):
         everything = compiled.construct_params(given)
         fixed = {name: value for name, value in everything.items() if name not in given}
         return _Known(compiled, fixed, lists, processors)
+
+
+def _shape(columns: Sequence[str]) -> Any:
+    make: Any = namedtuple  # noqa: PYI024 - its fields are not known before
+    return make("Row", columns, rename=True)
 
 
 def _getter(names: Names) -> Callable[[Values], Sequence[Any]]:

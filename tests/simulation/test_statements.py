@@ -7,7 +7,14 @@ from typing import Any, Final
 
 import pytest
 from sqlalchemy import Connection, bindparam, delete, func, insert, select, text, update
-from sqlalchemy.exc import IntegrityError, InvalidRequestError, OperationalError, StatementError
+from sqlalchemy.exc import (
+    IntegrityError,
+    InvalidRequestError,
+    MultipleResultsFound,
+    NoResultFound,
+    OperationalError,
+    StatementError,
+)
 
 from sync.db.engine import bare_engine
 from sync.db.tables import captured, cursors, metadata, written
@@ -56,6 +63,9 @@ ASKED: Final[dict[str, Ask]] = {
     "an empty list": lambda on: on.execute(AMONG, {"ids": []}).all(),
     "a list and more": lambda on: on.execute(BESIDES, {"but": "a!", "ids": ["a", "b", "c", "d"]}).scalars().all(),
     "a list within the statement": lambda on: on.execute(WITHIN).scalars().all(),
+    "rows": lambda on: [row.answer for row in on.execute(ALL)],
+    "the first row": lambda on: on.execute(ALL).first(),
+    "no value": lambda on: on.execute(BY_ID, {"id": "z"}).scalar(),
     "nothing given": lambda on: on.execute(COUNT).scalar_one(),
     "text": lambda on: on.execute(BY_TEXT, {"id": "a"}).one()[0],
     "bytes": lambda on: (on.execute(PUT, VERSION).lastrowid, on.execute(BYTES).scalars().all()),
@@ -73,6 +83,9 @@ REFUSED: Final[dict[str, tuple[type[Exception], Ask]]] = {
     "text for bytes": (StatementError, lambda on: on.execute(PUT, {**VERSION, "bytes": "你好"})),
     "text for bytes among many": (StatementError, lambda on: on.execute(PUT, [VERSION, {**VERSION, "bytes": "你好"}])),
     "a name too few": (StatementError, lambda on: on.execute(BY_ID, {})),
+    "no row for one": (NoResultFound, lambda on: on.execute(BY_ID, {"id": "z"}).one()),
+    "rows for one": (MultipleResultsFound, lambda on: on.execute(ALL).mappings().one()),
+    "rows for a value": (MultipleResultsFound, lambda on: on.execute(ALL).scalar_one()),
     "no such table": (OperationalError, lambda on: on.execute(NO_TABLE)),
 }
 
@@ -93,7 +106,7 @@ def test_the_short_way_answers_what_sqlalchemy_answers(tmp_path: Path, asked: As
     def answers(kind: type[Connection]) -> list[Any]:
         found = []
         with connected(tmp_path / kind.__name__, kind) as connection:
-            for _ in range(3):  # seen first, worked out, known
+            for _ in range(4):  # seen once, seen again, worked out, known
                 nested = connection.begin_nested()
                 found.append(asked(connection))
                 nested.rollback()
@@ -107,11 +120,11 @@ def test_most_of_them_do_go_the_short_way(tmp_path: Path) -> None:
     statements._KNOWN.clear()
     with connected(tmp_path / "log.db", QuickConnection) as connection:
         for name, asked in ASKED.items():
-            for _ in range(2):
+            for _ in range(3):
                 nested = connection.begin_nested()
                 asked(connection)
                 nested.rollback()
-            known = [kind for kinds in list(statements._KNOWN.values()) for kind in kinds.values()]
+            known = [kind for statement in statements._KNOWN.values() for kind in statement.by_names.values()]
             ordinary |= {name} if None in known else set()
             statements._KNOWN.clear()
     assert ordinary == {"a list within the statement", "returning", "a stream"}
@@ -120,7 +133,7 @@ def test_most_of_them_do_go_the_short_way(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("error", "asked"), REFUSED.values(), ids=list(REFUSED))
 def test_its_errors_are_sqlalchemys(tmp_path: Path, error: type[Exception], asked: Ask) -> None:
     with connected(tmp_path / "log.db", QuickConnection) as connection:
-        for _ in range(3):
+        for _ in range(4):
             nested = connection.begin_nested()
             with pytest.raises(error):
                 asked(connection)
@@ -132,7 +145,7 @@ def test_a_transaction_that_is_over_answers_nothing(tmp_path: Path) -> None:
     engine._connection_cls = QuickConnection
     with closing(engine.connect()) as connection, connection.begin() as whole:
         metadata.create_all(connection)
-        for _ in range(3):
+        for _ in range(4):
             connection.execute(COUNT)
         whole.rollback()
         with pytest.raises(InvalidRequestError):
