@@ -80,7 +80,7 @@ class SharedFold:
         self._owner: dict[str, str] = {}  # of a line that a conflict left: the root of the entry
         self._nodes: defaultdict[Section, dict[str, Line]] = defaultdict(dict)  # every line that ever stood there
         self._arranged: dict[Section, list[Line]] = {}
-        self._touched: set[str] = set()
+        self._touched: dict[str, None] = {}  # a set in an order that is the same in each process
         self._unnamed: list[Deed] = []  # of these nobody has asked yet what they would leave beside an entry
         self._beside: set[str] = set()
 
@@ -172,9 +172,9 @@ class SharedFold:
         self._unnamed.append(deed)
         if deed.place is not None:
             self._mention(deed.place.section, deed.order)
-        self._touched.add(deed.entry_id)
+        self._touched[deed.entry_id] = None
         if deed.is_birth:
-            self._touched |= self._copies.note(deed)
+            self._touched.update(dict.fromkeys(sorted(self._copies.note(deed))))
 
     def _mention(self, section: Section, order: Order) -> None:
         if section not in self.mentioned or order < self.mentioned[section]:
@@ -185,16 +185,17 @@ class SharedFold:
     def _settle(self) -> None:
         """Fold the entries that were spoken of since the last time."""
         while self._touched:
-            entry_id = self._touched.pop()
+            entry_id, _ = self._touched.popitem()
             root = self.root(entry_id)
             if root != entry_id:
-                self._clear(entry_id)
+                self._touch(self._clear(entry_id) - {entry_id})
             self._fold(self._owner.get(root, root))
 
     def _fold(self, root: str) -> None:
-        before = {line.entry_id for line in self._lines.get(root, ())}
-        self._clear(root)
+        before = self._clear(root)
         lines = EntryFold(root, self._copies.members(root), self._deeds).fold()
+        for line in lines:
+            before |= self._clear(line.entry_id)  # what it was before it was known to be one of these
         self._lines[root] = lines
         for line in lines:
             for place in line.places:
@@ -202,18 +203,22 @@ class SharedFold:
                 self._arranged.pop(place.section, None)
             if line.entry_id != root:
                 self._owner[line.entry_id] = root
-                self._clear(line.entry_id)  # what it was before it was known to be one of these
-        for gone in before - {line.entry_id for line in lines}:  # no conflict any more; somebody may have edited it
-            if gone in self._deeds:
-                self._touched.add(gone)
+        self._touch(before - {line.entry_id for line in lines})  # no conflict any more
 
-    def _clear(self, root: str) -> None:
-        for line in self._lines.pop(root, ()):
+    def _touch(self, left: set[str]) -> None:
+        """Lines that stood beside others; somebody may have edited them."""
+        self._touched.update(dict.fromkeys(sorted(left & self._deeds.keys())))
+
+    def _clear(self, root: str) -> set[str]:
+        """Forget how an entry was folded; which lines that were."""
+        lines = self._lines.pop(root, ())
+        for line in lines:
             self._owner.pop(line.entry_id, None)
             for place in line.places:
                 if self._nodes[place.section].get(line.entry_id) is line:
                     del self._nodes[place.section][line.entry_id]
                 self._arranged.pop(place.section, None)
+        return {line.entry_id for line in lines}
 
 
 def _local_time(hlc: str, utc_offset: int) -> datetime:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sync.clock import hlc_parts, hlc_text
 from sync.document.canonical import canonical
 from sync.document.capture import EXCHANGE
+from sync.document.deeds import hashed, twin
 from sync.document.hand import shared_drafts
 from sync.document.labels import is_shared
 from sync.document.model import Snapshot, Version, encode
@@ -22,6 +23,7 @@ from sync.document.overlay import overlay
 from sync.document.parse import parse
 from sync.document.plan import choose_base, plan
 from sync.document.shared import SharedFold
+from sync.document.template import WORK_HABITS
 from sync.log.model import Draft, Event, Origin
 from tests.support import REDACTOR, event
 
@@ -249,3 +251,50 @@ def test_any_order_of_delivery_ends_in_the_same_bytes(chance: random.Random) -> 
                 canonical(fold, overlay(None, fold, REDACTOR.clean))
         texts.add(encode(canonical(fold, overlay(None, fold, REDACTOR.clean)).document))
     assert len(texts) == 1
+
+
+def meetings(chance: random.Random) -> list[Event]:
+    """Devices that change two lines, and the lines which that leaves beside them, without hearing of each other."""
+    ids, texts, events = ["e1", "e2"], ["- 喝红茶", "- 喝绿茶的人"], list[Event]()
+    for number in range(1, chance.randint(5, 10)):
+        kind = chance.choice(["entry_added", *["entry_edited"] * 4, "entry_removed", "entry_moved"])
+        entry_id, base, device = chance.choice(ids), chance.choice(texts), chance.choice(NAMES)
+        said: dict[str, object] = {"entry_id": entry_id, "base_hash": hashed(base)}
+        if kind in {"entry_added", "entry_edited"}:
+            said["text"] = base.replace(chance.choice(base[2:]), chance.choice("白黑酒水"))
+            texts.append(str(said["text"]))
+        if kind == "entry_edited":
+            said["base"] = base
+            ids.append(twin(entry_id, f"evt_{number}"))
+        if kind in {"entry_added", "entry_moved"}:
+            said["after"] = chance.choice([None, *ids])
+        events.append(
+            event(
+                number,
+                replica=f"rep_{device}",
+                device=f"device-{device}",
+                type=kind,
+                payload={"section": list(WORK_HABITS), "shared": True, **said},
+                hlc=hlc_text(1_700_000_000_000, number),
+                event_id=f"evt_{number}",
+            )
+        )
+    return events
+
+
+@settings(max_examples=400, deadline=None, phases=UNSHRUNK)
+@given(st.randoms(use_true_random=False))
+def test_where_many_edits_meet_neither_order_nor_looks_in_between_change_what_stands_where(
+    chance: random.Random,
+) -> None:
+    events = meetings(chance)
+    shown = set()
+    for looks in (0.0, 0.3, 0.6, 1.0):
+        fold = SharedFold()
+        for heard in events:
+            fold.add(heard)
+            if chance.random() < looks:
+                fold.lines(WORK_HABITS)
+        shown.add(tuple((line.entry_id, line.text) for line in fold.lines(WORK_HABITS)))
+        chance.shuffle(events)
+    assert len(shown) == 1

@@ -152,9 +152,10 @@ FOUND_TOGETHER: Final = {
     7_368: "an editor that still showed a forgotten line and saved it brought it back, removed elsewhere or not",
 }
 
-# and when whoever was logged out logs in again
-FOUND_RETURNING: Final = {
+# and when whoever was logged out logs in again, or commits are slow
+FOUND_LATER: Final = {
     1_924: "a page that was not noted as taken in was nobody's once its account was back",
+    58: "a line beside another stood elsewhere on a device that had heard of its edits first; in some processes only",
 }
 
 
@@ -183,9 +184,9 @@ def test_what_a_seed_once_found_when_two_changed_a_line_stays_mended(seed: int) 
     assert run(planned(seed).besides(ASKING, TOGETHER)).defects == ()
 
 
-@pytest.mark.parametrize("seed", FOUND_RETURNING)
-def test_what_a_seed_once_found_when_people_came_back_stays_mended(seed: int) -> None:
-    assert run(planned(seed).besides(ASKING, TOGETHER, RETURNING)).defects == ()
+@pytest.mark.parametrize("seed", FOUND_LATER)
+def test_what_a_seed_once_found_when_people_came_back_or_commits_were_slow_stays_mended(seed: int) -> None:
+    assert run(planned(seed).besides(ASKING, TOGETHER, RETURNING, SLOW)).defects == ()
 
 
 @pytest.mark.parametrize(

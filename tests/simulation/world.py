@@ -24,6 +24,7 @@ from tests.simulation.history import ASKED_FROM, ASKING, SLOW, Plan, Step, plann
 from tests.simulation.ledger import Ledger
 from tests.simulation.machine import DeviceClock, Machine, ProcessDied
 from tests.simulation.network import Line, SimulatedServer
+from tests.simulation.person import digest_of
 from tests.simulation.reasons import Calm, is_explained
 from tests.support import VirtualTimeLoop
 
@@ -249,6 +250,8 @@ class World:
                 device.kill("the history is over")
                 await device.reaped()
         held = oracle.read(self)
+        for profile in held:
+            self.tell(f"{profile.name} shows {digest_of(profile.documents.encode())}")
         self.defects += oracle.defects(self, views, held)
         self.defects += promises.defects(self, held, pages) if self.is_asking else []
 

@@ -1,12 +1,13 @@
 """The shared document's fold, case by case; what any history comes to is in `property/test_shared_document.py`."""
 
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 from sync.clock import hlc_text
 from sync.document.canonical import canonical
 from sync.document.capture import LARGEST_ENTRY
-from sync.document.deeds import SECTION_ADDED, SECTION_REMOVED, hashed
+from sync.document.deeds import SECTION_ADDED, SECTION_REMOVED, hashed, twin
 from sync.document.model import Snapshot
 from sync.document.overlay import Overlay, as_typed, overlay
 from sync.document.parse import parse
@@ -68,6 +69,27 @@ class TestFold:
         ]
         assert shown(*events[:4]) == ["- 喝白茶", "- 喝龙井"]
         assert shown(*events) == ["- 喝龙井"]
+
+    def test_a_line_beside_another_stays_there_however_late_the_edits_come_that_made_and_changed_it(self) -> None:
+        """Looked at after each event, in every order in which they can come (seed 58)."""
+        left = said(3, "entry_edited", entry_id="e", base="- 喝红茶", text="- 喝绿茶")
+        beside = twin("e", left.event_id)
+        events = [
+            said(1, "entry_added", entry_id="e", text="- 喝红茶"),
+            said(2, "entry_edited", device="b", entry_id="e", base="- 喝红茶", text="- 喝白茶"),
+            left,
+            said(4, "entry_added", entry_id="end", text="- 末", after="e"),
+            said(5, "entry_edited", device="b", entry_id=beside, base="- 喝绿茶", text="- 喝绿茶好"),
+            said(6, "entry_edited", device="b", entry_id=beside, base="- 喝绿茶好", text="- 喝绿茶很好"),
+        ]
+        expected = shown(*events)
+        assert expected == ["- 喝白茶", "- 末", "- 喝绿茶很好"]
+        for order in permutations(events):
+            fold = SharedFold()
+            for one in order:
+                fold.add(one)
+                fold.lines(WORK_HABITS)
+            assert [line.text for line in fold.lines(WORK_HABITS)] == expected
 
     def test_a_line_whose_neighbour_is_gone_or_moved_stays_where_it_was_put(self) -> None:
         events = [
