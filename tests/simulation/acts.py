@@ -17,7 +17,7 @@ from sync.log.model import FORGOTTEN
 from tests.simulation import asking
 from tests.simulation.device import Device
 from tests.simulation.history import Step
-from tests.simulation.ledger import Fact, Save, words_of
+from tests.simulation.ledger import TOKEN, Fact, Save, words_of
 from tests.simulation.machine import CURRENT, Process
 from tests.simulation.person import digest_of
 
@@ -43,7 +43,7 @@ async def say(world: "World", device: Device, step: Step, chance: random.Random)
     question = world.ledger.sentence(chance.randint(1, 3))
     answer = world.ledger.sentence(chance.randint(1, 3))
     if chance.random() < 0.1:
-        secret = f"ghp_{''.join(chance.choices('abcdefghijkmnpqrstuvyz0123456789', k=36))}"
+        secret = f"{TOKEN}{''.join(chance.choices('abcdefghijkmnpqrstuvyz0123456789', k=36))}"
         world.ledger.secrets.append(secret)
         question += f" 我的令牌是 {secret}"
     app = await device.started()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 WORD: Final = re.compile(r"w\d+x")
+TOKEN: Final = "ghp_"  # what each planted secret begins with
 TWO: Final = 2  # changes of one daily record, after which nobody can know what it says
 
 
