@@ -384,12 +384,8 @@ class _JumpingSelector(selectors.DefaultSelector):
 
     now = 0.0
 
-    @property
-    def watches(self) -> bool:
-        return len(self.get_map()) > 1  # the first is the loop's own
-
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if self.watches and (ready := super().select(0)):
+        if len(self.get_map()) > 1 and (ready := super().select(0)):  # the first is the loop's own
             return ready
         if timeout is None:
             raise RuntimeError("nothing is ready and no timer runs: this would wait for ever")
@@ -429,18 +425,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
     call_soon_threadsafe = asyncio.SelectorEventLoop.call_soon
-
-    def _run_once(self) -> None:
-        """As the inherited one, which asks files and timers first; mostly none of them has anything to say."""
-        ready, timers = self._ready, self._scheduled  # type: ignore[attr-defined]
-        due = timers and timers[0].when() < self.time() + self._clock_resolution  # type: ignore[attr-defined]
-        if not ready or due or self._jumping.watches:
-            super()._run_once()  # type: ignore[misc]
-            return
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if not handle.cancelled():
-                handle._run()
 
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts

@@ -174,7 +174,7 @@ class SharedFold:
             self._mention(deed.place.section, deed.order)
         self._touched[deed.entry_id] = None
         if deed.is_birth:
-            self._touched.update(dict.fromkeys(sorted(self._copies.note(deed))))
+            self._touch(self._copies.note(deed))
 
     def _mention(self, section: Section, order: Order) -> None:
         if section not in self.mentioned or order < self.mentioned[section]:
@@ -205,9 +205,9 @@ class SharedFold:
                 self._owner[line.entry_id] = root
         self._touch(before - {line.entry_id for line in lines})  # no conflict any more
 
-    def _touch(self, left: set[str]) -> None:
-        """Lines that stood beside others; somebody may have edited them."""
-        self._touched.update(dict.fromkeys(sorted(left & self._deeds.keys())))
+    def _touch(self, entry_ids: set[str]) -> None:
+        """Fold these anew as well, as far as somebody has spoken of them."""
+        self._touched.update(dict.fromkeys(sorted(entry_ids & self._deeds.keys())))
 
     def _clear(self, root: str) -> set[str]:
         """Forget how an entry was folded; which lines that were."""

@@ -60,17 +60,7 @@ FILE_FAULTS: Final = (errno.EIO, errno.ENOSPC, errno.EACCES)
 DATABASE_FAULTS: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_BUSY)
 
 
-class _Compiled(dict[Any, Any]):
-    """SQL is compiled once, not once a database: a key begins with the dialect, of which every engine has its own."""
-
-    def get(self, key: Any, default: Any = None) -> Any:
-        return super().get(key[1:], default)
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        super().__setitem__(key[1:], value)
-
-
-COMPILED: Final = _Compiled()
+COMPILED: Final[dict[Any, Any]] = {}  # SQL is compiled once, not once a database: all engines have one dialect
 REAL_BARE: Final = sync.db.engine.bare_engine  # ours stand in their places while a history is lived
 REAL_PREPARE: Final = sync.db.engine._prepare
 TAKEN: Final[WeakKeyDictionary[Engine, QuickConnection]] = WeakKeyDictionary()
@@ -234,21 +224,21 @@ class _Executor(InlineExecutor):
         self._handed_in.append(partial(fn, *args, **kwargs))
         if self._process is not None and self._process.slowest:
             wait = self._process.chance.uniform(0.0, self._process.slowest)
-            asyncio.get_running_loop().call_later(wait, self._begun)
+            asyncio.get_running_loop().call_later(wait, self._work_off)
         else:
-            self._begun()
+            self._work_off()
         return Future()
 
     def call(self, fn: Callable[..., T], /, *args: Any) -> T:
-        self._begun()
-        return self._done(partial(fn, *args))
+        self._work_off()
+        return self._run(partial(fn, *args))
 
-    def _begun(self) -> None:
+    def _work_off(self) -> None:
         while self._handed_in:
-            with suppress(ProcessDied):
-                self._done(self._handed_in.popleft())
+            with suppress(ProcessDied):  # whoever waits for it is cancelled with the process's life
+                self._run(self._handed_in.popleft())
 
-    def _done(self, work: Callable[[], T]) -> T:
+    def _run(self, work: Callable[[], T]) -> T:
         process = self._process
         if process is None:
             return work()

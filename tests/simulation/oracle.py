@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 Views = Mapping[str, Mapping[str, tuple[Any, ...]]]
 COMPARED = ("type", "device_id", "hlc", "ts", "session_id", "origin", "local_date")
-SECRET = TOKEN.encode()
 NUMBERED = ("replica_id", "replica_seq")  # of two copies of one home each numbers anew what neither had sent
 _EVENTS = "select events.*, deliveries.state as delivery from events left join deliveries using (position)"
+SECRET = TOKEN.encode()
 QUESTIONS = {what: str(question) for what, question in _QUESTIONS.items()}
 
 

@@ -2,7 +2,8 @@
 
 A history runs two thousand statements, nearly all of them constants of the program. Around one SQLAlchemy takes several
 times as long as SQLite within it, and that was a fifth of what a simulation took. Here a statement that comes again is
-sent as SQLAlchemy compiled it the first time. Errors become SQLAlchemy's own, and whatever is out of the ordinary (an
+sent as SQLAlchemy compiled it the first time, and its rows are answered with no more than the program asks of them;
+anything else raises AttributeError. Errors become SQLAlchemy's own, and whatever is out of the ordinary (an
 option, RETURNING, a transaction that is over) goes through it as ever. `test_statements.py` compares the two.
 """
 

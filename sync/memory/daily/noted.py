@@ -31,8 +31,9 @@ class Noted:
 
     def is_ours(self, root: Path, name: str, data: bytes) -> bool:
         """Likewise, or as a hand had left it when it was begun to be taken in: that may not have come to its end."""
-        begun = _base(read_json(self._path(root, name)).get("begun"))
-        return self.is_known(root, name, data) or (begun is not None and data == begun.text.encode())
+        told = read_json(self._path(root, name))
+        states = map(_base, (*_written(told), told.get("begun")))
+        return any(base is not None and data == base.text.encode() for base in states)
 
     def begun(self, root: Path, name: str, added: Container[str], said: Container[str]) -> Base | None:
         """The page of a hand as it was begun to be taken in, where it is not noted that it was taken in.
