@@ -91,14 +91,14 @@ def test_the_server_and_the_other_device_forget_it_too(
     ):
         event_id = a.update(secret)["eventId"]
         level(a)
+        in_file(home, secret)  # files are written behind the answers: until then there is nothing to take away
         level(b)
         eventually(lambda: secret in str(b.load()))
         assert b.call("events/forget", eventIds=[event_id]) == {"forgotten": [event_id]}
+        assert payload_of(b, event_id) == {}
         level(b)
         assert secret not in str(server.events)
-        level(a)
         eventually(lambda: secret not in on_disk(home))
-        level(a)
         eventually(lambda: secret not in server.everything())
         for sidecar in (a, b):
             assert payload_of(sidecar, event_id) == {}
