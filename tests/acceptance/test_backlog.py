@@ -1,0 +1,65 @@
+"""A device that was without a network for long: ten thousand events wait, and neither start nor memory feels it."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.world import Network, Server, reaching
+from tests.bench.child import rss_mb
+from tests.cloud.fixtures import Cloud, User
+from tests.sidecar import Home, Measured, Sidecar
+
+WAITING = 10_000
+AT_ONCE = 1_000
+TEXT = "离线时说的话，" * 20
+ROOM = 35.0  # MB above a sidecar with nothing to send; all of the events at once take some 50
+
+
+def recorded_without_network(sidecar: Sidecar) -> list[str]:
+    """The ids of what a program recorded, in order."""
+    told: list[str] = []
+    for start in range(0, WAITING, AT_ONCE):
+        events = [
+            {"type": "note", "payload": {"text": f"{number}：{TEXT}"}} for number in range(start, start + AT_ONCE)
+        ]
+        told += [event["event_id"] for event in sidecar.call("events/appendBatch", events=events)["events"]]
+    return told
+
+
+def waiting(sidecar: Sidecar) -> int:
+    return int(sidecar.call("sync/status")["pending"])
+
+
+def everything_left(status: dict[str, Any]) -> bool:
+    return bool(status["pending"] == 0 and status["cloud"]["state"] == "synced")
+
+
+def test_ten_thousand_waiting_events_hold_up_no_start_and_arrive_once_whatever_kills_the_program(
+    tmp_path: Path, local_cloud: Cloud, user: User
+) -> None:
+    server = Server(local_cloud, user.user_id)
+    with Network(local_cloud) as network:
+        home = Home(tmp_path / "a", **reaching(local_cloud, network.url))
+        with Sidecar(home) as sidecar:
+            sidecar.log_in(user.email, user.password)
+            sidecar.until("sync/status", everything_left)
+        with Measured(home) as sidecar:
+            sidecar.load()
+            before = rss_mb(sidecar.process.pid)
+            network.half_open()
+            told = recorded_without_network(sidecar)
+            sidecar.kill()
+
+        with Measured(home) as sidecar:
+            assert "用户偏好" in sidecar.load(waitMs=0)["content"]
+            assert waiting(sidecar) >= WAITING, "the first answers waited for no event to go out"
+            network.restore()
+            sidecar.until("sync/status", lambda status: 0 < status["pending"] < WAITING // 2)
+            sidecar.kill()
+        assert 0 < len(server.ids("note")) < WAITING
+
+        with Measured(home) as sidecar:
+            last = sidecar.update("网络回来了")["eventId"]
+            sidecar.until("sync/status", everything_left)
+            assert rss_mb(sidecar.process.pid) < before + ROOM
+        assert server.ids("note") == told
+        assert server.ids()[-1] == last
