@@ -106,6 +106,7 @@ class App:
     start_warnings: tuple[str, ...] = ()
     _watcher: Watcher | None = None
     _file_touched: Signal = field(default_factory=Signal)
+    _trouble: str | None = None  # with files or database, that was told and is not over
 
     def document_to_write(self) -> MemoryFile:
         """The memory file, for what only the holder of the sidecar role may do. AlreadyRunning."""
@@ -120,7 +121,8 @@ class App:
 
     async def settle(self) -> None:
         """Bring file and log together. A file that cannot be read or written now is noted and tried again."""
-        await self._tolerating(self.document.settle)
+        if await self._tolerating(self.document.settle):
+            self._trouble = None
         if self.log.database.owes_purge:
             await self._tolerating(partial(self.log.database.purge, patient=False))
         await self._tolerating(self.insights_cache.let_go)  # it may hold what was just forgotten
@@ -148,11 +150,16 @@ class App:
 
         await self._tolerating(keep)
 
-    async def _tolerating(self, work: Callable[[], Coroutine[None, None, object]]) -> None:
+    async def _tolerating(self, work: Callable[[], Coroutine[None, None, object]]) -> bool:
+        """Whether it was done. What goes on failing, at each look at the file, is told once."""
         try:
             await work()
         except StorageError as error:
-            log.warning("files and log could not be brought together: %s. %s", error.message, error.hint or "")
+            level = logging.DEBUG if error.message == self._trouble else logging.WARNING
+            log.log(level, "files and log could not be brought together: %s. %s", error.message, error.hint or "")
+            self._trouble = error.message
+            return False
+        return True
 
     async def adopt_device_id(self, device_id: str) -> None:
         """The app knows the hardware better than we do: be that device from now on. A setting outranks it."""

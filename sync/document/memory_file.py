@@ -14,6 +14,8 @@ Decisions
 
 import asyncio
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -94,10 +96,7 @@ class MemoryFile:
         self._keep_days, self._redactor, self._sleep = options.keep_days, redactor.for_leaving(), sleep
         self._turn = asyncio.Lock()
         self._looked: Stamp | None = None
-        self._remarked: tuple[str | None, frozenset[Notice]] = (
-            None,
-            frozenset(),
-        )  # of which version what is to be said
+        self._remarked: tuple[str | None, frozenset[Notice]] = None, frozenset()  # of which version what is to be said
 
     @property
     def looked_at(self) -> bool:
@@ -128,7 +127,7 @@ class MemoryFile:
         return warnings | ({Notice.MISSING if disk is None else Notice.MASS_DELETE} if lost else set())
 
     async def settle(self, *, only: str | None = None) -> None:
-        """Bring file, versions and log together. Raises StorageError; an untouchable file is only noted.
+        """Bring file, versions and log together. Raises StorageError, and notes it; an untouchable file is only noted.
 
         `only`: the hash of the bytes that may be taken in; DocumentChanged where others are there by now.
         """
@@ -214,7 +213,8 @@ class MemoryFile:
 
     async def _settle(self, only: str | None = None) -> None:
         cached = await self._take_in_app_cache()
-        await self._settle_file(only)
+        with _noted(self.notices, Notice.UNREACHABLE):
+            await self._settle_file(only)
         if cached is not None and self._write_back:
             await self._fill_app_cache(cached)
 
@@ -245,7 +245,8 @@ class MemoryFile:
 
     def _has_looked(self, seen: Stamp | None, question: Notice | None) -> None:
         """Only now, with the edit taken in: whoever asks before shall wait. `seen`: the file before it was read."""
-        self.notices = (self.notices - QUESTIONS) | ({question} if question else set())
+        self.notices -= QUESTIONS
+        self.notices |= {question} if question else set()
         self._looked = seen
 
     async def _take_in(self, disk: Probe | None, current: Version | None) -> tuple[_May, Notice | None]:
@@ -318,6 +319,17 @@ class MemoryFile:
         data, expected = encode(current.snapshot.document), disk.sha256 if disk else None
         self._looked = await self.aside.after(asyncio.to_thread(compare_and_swap, self.path, expected, data))
         await self.versions.seen_on_disk(current)
+
+
+@contextmanager
+def _noted(notices: set[Notice], notice: Notice) -> Iterator[None]:
+    """Note a StorageError for as long as it comes again."""
+    try:
+        yield
+    except StorageError:
+        notices.add(notice)
+        raise
+    notices.discard(notice)
 
 
 async def _may_with_a_loss(document: Document, versions: Versions) -> tuple[_May, Notice | None]:

@@ -21,6 +21,7 @@ class Notice(StrEnum):
     MASS_DELETE = "suspicious_mass_delete"
     MISSING = "document_missing"
     UNTOUCHABLE = "document_untouchable"
+    UNREACHABLE = "document_unreachable"
     NOT_UTF8 = "document_not_utf8"
     LARGE_ENTRY = "entry_too_large"
     APP_CACHE = "app_cache_unreadable"

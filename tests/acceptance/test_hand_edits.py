@@ -399,6 +399,20 @@ class TestOddFiles:
         assert len(questions(text)) == 3
         assert hand_events(sidecar, 0) == []
 
+    def test_a_file_that_cannot_be_written_is_told_until_it_can_be_and_logged_once(self, home: Home) -> None:
+        home.file.mkdir()
+        with Sidecar(home) as sidecar:
+            sidecar.update("先记着")
+            sidecar.until("sync/status", lambda status: status["document"]["warnings"] == ["document_unreachable"])
+            for _ in range(3):
+                settled(sidecar)
+            assert "用户问：先记着" in sidecar.load()["document"]
+            home.file.rmdir()
+            in_file(home, "用户问：先记着")
+            sidecar.until("sync/status", lambda status: status["document"]["warnings"] == [])
+        told = (home.folder / "stderr.log").read_text("utf-8")
+        assert told.count("files and log could not be brought together") == 1
+
 
 class TestAppCache:
     def test_what_the_app_writes_into_its_cache_becomes_events_and_nothing_is_written_back(

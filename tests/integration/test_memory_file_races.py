@@ -15,6 +15,7 @@ from sync import files
 from sync.document import memory_file, remarks, store
 from sync.document.capture import ADDED
 from sync.document.memory_file import ATTEMPTS
+from sync.document.remarks import Notice
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
 from tests.integration.document_desk import Desk, on_a_desk
 
@@ -393,6 +394,11 @@ class TestDisks:
         with pytest.raises(StorageError):
             await desk.memory.settle()
         assert "用户问：一" in (await desk.memory.view()).text
+        assert await desk.memory.warnings() == {Notice.UNREACHABLE}
+        desk.file.rmdir()
+        await desk.memory.settle()
+        assert "用户问：一" in desk.text
+        assert await desk.memory.warnings() == set()
 
     async def test_a_missing_folder_is_not_made_and_the_memory_goes_on(self, desk: Desk, tmp_path: Path) -> None:
         desk.file = tmp_path / "unplugged" / "memory.md"
