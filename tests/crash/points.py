@@ -91,7 +91,7 @@ def live(scenario: Scenario, world: World, at: str) -> End:
     try:
         scenario.act(world, sidecar)
     except Died:
-        pass
+        sidecar.process.wait(10)  # its pipes are closed a moment before anybody can wait for it
     finally:
         if sidecar.process.poll() is None and not sidecar._reader.is_alive():
             sidecar.process.wait(10)
