@@ -6,22 +6,37 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
-from sync.errors import place_of
+from sync.errors import StorageError, place_of
 
 T = TypeVar("T")
 
-BEGIN_ANEW: Final = 2.0  # seconds before a job that failed unexpectedly is begun anew
+BEGIN_ANEW: Final = 2.0  # seconds before a job that failed is begun anew
+WENT_WELL: Final = 60.0  # seconds without a failure, after which the same one is news
 
 log = logging.getLogger(__name__)
 
 
 async def kept_up(name: str, job: Callable[[], Coroutine[None, None, None]]) -> None:
-    """A job that a defect, or a database that is busy or full, must not end for good: calls go on being answered."""
+    """A job that a defect, or a database that is busy or full, must not end for good: calls go on being answered.
+
+    What fails again and again in the same way is told once.
+    """
+    time = asyncio.get_running_loop().time
+    told = None
     while True:
+        began = time()
+        failed = None
         try:
             await job()
-        except Exception as error:  # noqa: BLE001 - told where it happened, without its text, and begun anew
-            log.error("the job %r failed and begins anew: %s", name, place_of(error))  # noqa: TRY400 - no text of it
+        except StorageError as error:  # its message names a path, and holds no word of a memory
+            failed = logging.WARNING, f"{error.message}. {error.hint or ''}"
+        except Exception as error:  # noqa: BLE001 - a defect: told by where it happened, without its text
+            failed = logging.ERROR, place_of(error)
+        if failed is not None:
+            level, what = failed
+            is_news = what != told or time() - began > WENT_WELL
+            log.log(level if is_news else logging.DEBUG, "the job %r failed and begins anew: %s", name, what)
+            told = what
         await asyncio.sleep(BEGIN_ANEW)
 
 

@@ -10,7 +10,6 @@ from bridge.methods.table import Context, Method, NoParams, Params
 from sync.errors import AlreadyRunning
 from sync.published.event_files import EventFilesJson, ImportedJson, RebuiltJson, SessionMetaJson, SessionsJson
 
-JSONL: Final = "jsonl"  # the watermark of the tree
 IMPORTING: Final = "events-import"  # the token of `$/progress`, in bytes
 REBUILDING: Final = "events-rebuild"  # likewise, in events
 
@@ -38,9 +37,10 @@ class List(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 async def files(context: Context[Door], params: NoParams) -> EventFilesJson:  # noqa: ARG001 - every row has params
     app = await context.app.opened()
     from sync.contract import event_files  # noqa: PLC0415 - the room, which a start need not load
+    from sync.tree.tree import written  # noqa: PLC0415 - as above
 
-    tree = app.events.tree
-    return event_files.files(str(tree.root), await app.log.watermark(JSONL), await app.log.newest_position())
+    root = app.events.tree.root
+    return event_files.files(str(root), await written(root, app.log), await app.log.newest_position())
 
 
 async def rebuild(context: Context[Door], params: NoParams) -> RebuiltJson:  # noqa: ARG001 - every row has params

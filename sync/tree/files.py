@@ -165,9 +165,10 @@ class EventFile:
 
 
 def event_files(root: Path) -> Iterator[EventFile]:
-    """Every file of events that lies below a root."""
-    with contextlib.suppress(FileNotFoundError):
-        for month in sorted((root / "events").iterdir()):
+    """Every file of events that lies below a root. Raises StorageError."""
+    folder = root / "events"
+    with told(folder), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for month in sorted(folder.iterdir()):
             if is_month(month.name) and month.is_dir():
                 yield from (EventFile(month, path.stem) for path in sorted(month.glob("project_*_events.jsonl")))
 

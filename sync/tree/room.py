@@ -32,7 +32,7 @@ class EventStore:
         try:
             await self.tree.catch_up(batches=1)
         except StorageError as error:
-            log.warning("the files of events could not be written: %s", error.kind)
+            log.warning("the files of events could not be written: %s. %s", error.message, error.hint or "")
 
     async def _keep_files(self) -> None:
         try:

@@ -335,6 +335,11 @@ def _read_index(folder: Path) -> Index | None:
         return None
 
 
+async def written(root: Path, events: Log) -> int:
+    """The position in the log up to which the files below a root have come; 0 where they are gone."""
+    return 0 if await _is_gone(root, events) else await events.watermark(FOLLOWER)
+
+
 async def _is_gone(root: Path, events: Log) -> bool:
     """Whether nothing lies there of what was written: another folder was named, or somebody removed it."""
     return not await asyncio.to_thread((root / "events").exists) and await events.watermark(FOLLOWER) > 0

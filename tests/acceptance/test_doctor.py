@@ -62,6 +62,7 @@ def test_a_sound_one_says_so_by_every_door_and_nothing_is_changed(home: Home) ->
         "program",
         "settings",
         "data folder",
+        "event files",
         "permissions",
         "database",
         "sidecar",
@@ -145,6 +146,10 @@ def no_folder(home: Home) -> None:
     home.settings["MEMORY_FILE"] = str(home.folder / "gone" / "memory.md")
 
 
+def no_folder_for_events(home: Home) -> None:
+    home.settings["EVENTS_DIR"] = str(home.file / "events")
+
+
 def emptied_file(home: Home) -> None:
     home.file.write_bytes(b"")
 
@@ -206,6 +211,7 @@ def test_what_others_may_read_is_named_and_the_hint_mends_it(home: Home, breakin
         (unreadable_file, {"file", "document"}, "xiaobai-ai-memory.md"),
         (a_folder_for_a_file, {"file", "document"}, "is a folder"),
         (no_folder, {"file", "watcher", "document"}, "gone"),
+        (no_folder_for_events, {"event files"}, "is not a folder"),
         (emptied_file, {"document"}, ""),
         (vanished_file, {"document"}, ""),
         (no_cache, {"app cache"}, "app.db"),

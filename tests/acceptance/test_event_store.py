@@ -54,9 +54,14 @@ def in_log(sidecar: Sidecar) -> list[dict[str, Any]]:
     return found
 
 
-def agree(home: Home, sidecar: Sidecar) -> list[dict[str, Any]]:
-    """Wait until the files have come as far as the log; then each line says what its event says."""
+def complete(sidecar: Sidecar) -> None:
+    """Wait until the files have come as far as the log."""
     sidecar.until("events/files", lambda told: told["position"] == told["head"], within=PATIENCE)
+
+
+def agree(home: Home, sidecar: Sidecar) -> list[dict[str, Any]]:
+    """Once the files have come as far as the log, each line says what its event says."""
+    complete(sidecar)
     lines, events = in_files(home), in_log(sidecar)
     assert [line["event_id"] for line in lines] == [event["event_id"] for event in events]
     for line, event in zip(lines, events, strict=True):
@@ -197,6 +202,24 @@ def test_the_files_lie_where_the_setting_says_and_what_lay_there_before_is_taken
         assert root == tmp_path / "memory-data" / home.installation["profile"]
         eventually(lambda: list(root.glob("sessions/*/sess_left.meta.json")))
     assert not (home.data / "memory-data").exists()
+
+
+def test_where_no_files_can_be_made_none_are_claimed_and_they_come_when_they_can(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    with Sidecar(home) as sidecar:
+        sidecar.update("第一句")
+        complete(sidecar)
+    in_the_way = tmp_path / "memory-data"
+    in_the_way.write_text("no folder")
+    home.settings["EVENTS_DIR"] = str(in_the_way)
+    assert home.json("events", "files")["position"] == 0
+    with Sidecar(home) as sidecar:
+        eventually(lambda: "the job 'event files' failed" in (home.folder / "stderr.log").read_text("utf-8"))
+        told = sidecar.call("events/files")
+        assert told["position"] == 0 < told["head"]
+        in_the_way.unlink()
+        complete(sidecar)
+        assert holding(in_the_way, "第一句")
 
 
 def test_removing_a_memory_removes_its_files(tmp_path: Path, local_cloud: Cloud, user: User) -> None:

@@ -1,0 +1,74 @@
+"""A job that goes on failing is begun anew each time, and told once."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+
+import pytest
+
+from sync.errors import StorageFull
+from sync.jobs import BEGIN_ANEW, WENT_WELL, kept_up, running
+from tests.support import in_virtual_time
+
+TIMES = 10
+
+
+@pytest.fixture
+def told(caplog: pytest.LogCaptureFixture) -> Callable[[Callable[[int], Coroutine[None, None, None]]], list[str]]:
+    """The levels of what is told of a job that is begun so many times; it is given the number of its turn."""
+
+    def living(job: Callable[[int], Coroutine[None, None, None]]) -> list[str]:
+        turns = iter(range(TIMES))
+        all_lived = asyncio.Event()
+
+        async def turn() -> None:
+            number = next(turns, None)
+            if number is None:
+                all_lived.set()
+                await asyncio.Event().wait()
+            else:
+                await job(number)
+
+        async def let_run() -> None:
+            async with running([kept_up("a job", turn)]), asyncio.timeout(TIMES * (BEGIN_ANEW + 2 * WENT_WELL)):
+                await all_lived.wait()
+
+        with caplog.at_level(logging.INFO, "sync.jobs"):
+            in_virtual_time(let_run())
+        return [record.levelname for record in caplog.records if record.name == "sync.jobs"]
+
+    return living
+
+
+def test_what_the_disk_refuses_is_told_once_and_no_defect(told: Callable[..., list[str]]) -> None:
+    async def full(_: int) -> None:
+        raise StorageFull("no space left for events")
+
+    assert told(full) == ["WARNING"]
+
+
+def test_a_defect_is_told_by_its_place_and_not_by_its_words(
+    told: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
+    async def wrong(_: int) -> None:
+        raise ValueError("what somebody said")
+
+    assert told(wrong) == ["ERROR"]
+    assert "ValueError at" in caplog.text
+    assert "what somebody said" not in caplog.text
+
+
+def test_another_failure_is_news(told: Callable[..., list[str]]) -> None:
+    async def two(number: int) -> None:
+        raise StorageFull(f"no space left for {number // 5}")
+
+    assert told(two) == ["WARNING", "WARNING"]
+
+
+def test_one_that_comes_again_after_it_went_well_is_news(told: Callable[..., list[str]]) -> None:
+    async def now_and_then(number: int) -> None:
+        if number == TIMES // 2:
+            await asyncio.sleep(WENT_WELL + 1)
+        raise StorageFull("no space left for events")
+
+    assert told(now_and_then) == ["WARNING", "WARNING"]
