@@ -21,7 +21,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, Final
@@ -105,7 +105,8 @@ class Prepared:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it ended meanwhile, as subprocess.Popen allows for too
+                os.kill(self.pid, number)
 
     def _hear(self, timeout: float | None) -> int:
         self._keeper.settimeout(timeout)
