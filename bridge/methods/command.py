@@ -40,7 +40,7 @@ async def command(context: Context[Door], params: Saying) -> CommandJson:
         asked = recall.Search(wanted.query, wanted.limit, project=place, since=since, weights=weights)
         return (await recall.search(context, asked))["hits"]
 
-    here = Here(params.session_id, turns_of(params.turns), params.project_path)
+    here = Here(app.intake.session(params.session_id), turns_of(params.turns), params.project_path)
     commander = Commander(app.daily(), search, "openai" if app.settings.recall.embeddings == "api" else "local")
     return contract.reply(await commander.carry_out(asked, here), recall=recalls)
 

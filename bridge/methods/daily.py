@@ -166,7 +166,7 @@ async def record(context: Context[Door], params: Recording) -> DailyOutcomeJson:
     if params.summary is None and not params.turns and params.session_id is None:
         raise InvalidInput("there is nothing to keep", field="sessionId", hint="Give sessionId, turns or summary.")
     given = Conversation(
-        session_id=params.session_id,
+        session_id=app.intake.session(params.session_id),
         turns=turns_of(params.turns),
         summary=None if params.summary is None else summary_of(params.summary),
         project_path=params.project_path,

@@ -45,8 +45,9 @@ async def following(context: Context[Door], params: Next) -> NextJson:
     from sync.contract import insights  # noqa: PLC0415 - the room, which a start need not load
 
     room = app.insights()
+    session_id = app.intake.session(params.session_id)
     found = await room.following(
-        project_id=params.project_id, session_id=params.session_id, stage=params.stage, limit=params.limit
+        project_id=params.project_id, session_id=session_id, stage=params.stage, limit=params.limit
     )
     return insights.following(found, room.source_watermark)
 

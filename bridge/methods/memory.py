@@ -84,7 +84,7 @@ async def update(context: Context[Door], params: Update) -> published.UpdateJson
     exchange = Exchange(
         user_message=params.user_message,
         ai_response=params.ai_response,
-        session_id=params.session_id,
+        session_id=app.intake.session(params.session_id),
         project_path=params.project_path,
         importance=params.importance,
         idempotency_key=params.idempotency_key,

@@ -160,11 +160,25 @@ class Intake:
         The same id has the same digest, so that what belonged together still does and nothing comes in twice.
         """
         given = dict(value)
-        for field, beginning in _IDS.items():
+        for field in _IDS:
             name = given.get(field)
-            if isinstance(name, str) and name.isprintable() and self.redactor.is_telling(name):
-                given[field] = beginning + sha256(name.encode()).hexdigest()[:32]
+            if isinstance(name, str) and name.isprintable():
+                given[field] = self._discreet(field, name)
         return given
+
+    def session(self, name: str | None) -> str | None:
+        """The id under which a conversation is kept that an app calls so: a digest where `draft` would refuse it.
+
+        What was said in it is not refused with it: an app that names conversations by the number of whom it speaks with
+        would remember nothing.
+        """
+        return None if name is None else self._discreet("session_id", name)
+
+    def _discreet(self, field: str, name: str) -> str:
+        """An id, or a digest of it where it says what should not leave."""
+        if not self.redactor.is_telling(name):
+            return name
+        return _IDS[field] + sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
 
     def _check_ids(self, given: _Foreign) -> None:
         """Ids are kept and sent as they are, so none may be what redaction would take out of a text."""

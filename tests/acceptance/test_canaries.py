@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 
 from sync.redaction.checksums import is_identity
-from tests.acceptance.world import Server, hand_events, holding, in_file, level, reaching
+from tests.acceptance.world import Server, exchanges, hand_events, holding, in_file, level, reaching
 from tests.cloud.fixtures import Cloud, User
 from tests.integration.document_desk import AppCache
 from tests.sidecar import CallFailed, Home, Sidecar
@@ -106,6 +106,25 @@ def test_what_goes_through_update_is_nowhere(
     for kind, (secret, _) in planted.items():
         assert found_in_files(home, secret) == [], kind
         assert secret not in server, kind
+
+
+@pytest.mark.parametrize("kind", ["phone", "id card", "e-mail", "github", "openai", "aws"])
+def test_the_name_that_an_app_gives_a_conversation_is_nowhere_and_still_names_it(
+    home: Home, sidecar: Sidecar, user: User, local_cloud: Cloud, planted: dict[str, tuple[str, str]], kind: str
+) -> None:
+    secret, _ = planted[kind]
+    for number in range(3):
+        sidecar.update(f"第 {number} 句", "好的，我决定用火锅底料", sessionId=secret)
+    assert len({event["session_id"] for event in exchanges(sidecar)}) == 1
+    assert sidecar.call("insights/next", sessionId=secret)
+    assert sidecar.call("memory/command", text="不要保存", sessionId=secret)["done"] is True
+    assert sidecar.call("daily/record", sessionId=secret)["reason"] == "skip"
+    assert sidecar.call("memory/command", text="记住这个", sessionId=secret)["done"] is True
+    in_file(home, "第 2 句")
+    level(sidecar)
+    sidecar.stop()
+    assert found_in_files(home, secret) == []
+    assert secret not in Server(local_cloud, user.user_id).everything()
 
 
 def test_what_other_programs_append_is_nowhere(
