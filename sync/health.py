@@ -39,7 +39,7 @@ from sync.files import probe, real_target
 from sync.log.log import Log
 from sync.profiles import Profile, known_installation, sidecar_pid, take_sidecar_role
 from sync.redaction import Redactor
-from sync.settings import CONFIG_FILE, Settings
+from sync.settings import CONFIG_FILE, PREFIX, Settings
 from sync.signals import Signal
 from sync.vault import begun, mark
 from sync.vault.access import raised
@@ -65,7 +65,8 @@ class Check:
 async def around(settings: Settings, *, serving: bool) -> list[Check]:
     """What can be seen from outside. `serving`: this very process holds the sidecar role."""
     checks = [program(), Check("settings", ok=True, found=str(settings.data_dir / CONFIG_FILE))]
-    checks += [_space(settings.data_dir), _event_files(settings.tree_base), _private(settings)]
+    checks.append(_space("data folder", settings.data_dir, "DATA_DIR"))
+    checks += [_space("event files", settings.tree_base, "EVENTS_DIR"), _private(settings)]
     checks += await asyncio.to_thread(_databases, settings)
     checks.append(_sidecar(settings, serving))
     checks += [_file(settings.memory_file), await _watcher(settings.memory_file)]
@@ -108,29 +109,15 @@ def program() -> Check:
 # --- this machine ------------------------------------------------------------------------------------------
 
 
-def _space(folder: Path) -> Check:
-    there = _nearest(folder)
+def _space(name: str, folder: Path, setting: str) -> Check:
+    """A folder can be written, or made, and has room."""
+    there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    if not (os.access(there, os.W_OK | os.X_OK) and there.is_dir()):
+        hint = f"Set {PREFIX}{setting} to another folder, or give this user write permission to this one."
+        return Check(name, ok=False, found=f"{there} is no folder that can be written to", hint=hint)
     free = shutil.disk_usage(there).free
-    writable = os.access(there, os.W_OK)
-    found = f"{there}: {free // (1024 * 1024)} MiB free" + ("" if writable else ", not writable")
-    hint = "Free some disk space." if writable else f"Give this user write permission to {there}."
-    return Check("data folder", ok=writable and free >= LITTLE_SPACE, found=found, hint=hint)
-
-
-def _event_files(folder: Path) -> Check:
-    """The JSONL files can be written, or made."""
-    there = _nearest(folder)
-    hint = "Set XIAOBAI_EVENTS_DIR to a folder that this user may write to."
-    if not there.is_dir():
-        return Check("event files", ok=False, found=f"{there} is not a folder", hint=hint)
-    if not os.access(there, os.W_OK | os.X_OK):
-        return Check("event files", ok=False, found=f"{there} is not writable", hint=hint)
-    return Check("event files", ok=True, found=str(folder))
-
-
-def _nearest(path: Path) -> Path:
-    """A path, or what there is of the folders above it."""
-    return next(one for one in (path, *path.parents) if os.path.lexists(one))
+    found = f"{there}: {free // (1024 * 1024)} MiB free"
+    return Check(name, ok=free >= LITTLE_SPACE, found=found, hint="Free some disk space.")
 
 
 def _private(settings: Settings) -> Check:

@@ -150,6 +150,12 @@ def no_folder_for_events(home: Home) -> None:
     home.settings["EVENTS_DIR"] = str(home.file / "events")
 
 
+def unplugged_data(home: Home) -> None:
+    link = home.folder / "drive"
+    link.symlink_to(home.folder / "unplugged")
+    home.settings["DATA_DIR"] = str(link / "data")
+
+
 def emptied_file(home: Home) -> None:
     home.file.write_bytes(b"")
 
@@ -211,7 +217,8 @@ def test_what_others_may_read_is_named_and_the_hint_mends_it(home: Home, breakin
         (unreadable_file, {"file", "document"}, "xiaobai-ai-memory.md"),
         (a_folder_for_a_file, {"file", "document"}, "is a folder"),
         (no_folder, {"file", "watcher", "document"}, "gone"),
-        (no_folder_for_events, {"event files"}, "is not a folder"),
+        (no_folder_for_events, {"event files"}, "XIAOBAI_EVENTS_DIR"),
+        (unplugged_data, {"data folder", "event files"}, "XIAOBAI_DATA_DIR"),
         (emptied_file, {"document"}, ""),
         (vanished_file, {"document"}, ""),
         (no_cache, {"app cache"}, "app.db"),
