@@ -54,6 +54,7 @@ from sync.role import is_free, is_ours, role_if_free
 from sync.settings import Settings
 from sync.signals import Signal, wait_for_any
 from sync.tree.room import EventStore
+from sync.troubles import Troubles
 from sync.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
 BETWEEN_WRITES: Final = 0.6  # seconds at least between two renderings of the file caused by new events
 KEPT_BY_A_COMMAND: Final = 20  # sessions; whoever gave it waits for them
+FILES: Final = "files"  # what there is trouble with, where files and log cannot be brought together
 AFTER_THE_START: Final = 1.0  # seconds that the first answers have before the word index is looked at
 
 log = logging.getLogger(__name__)
@@ -106,7 +108,7 @@ class App:
     start_warnings: tuple[str, ...] = ()
     _watcher: Watcher | None = None
     _file_touched: Signal = field(default_factory=Signal)
-    _trouble: str | None = None  # with files or database, that was told and is not over
+    _troubles: Troubles = field(default_factory=lambda: Troubles(log))
 
     def document_to_write(self) -> MemoryFile:
         """The memory file, for what only the holder of the sidecar role may do. AlreadyRunning."""
@@ -122,7 +124,7 @@ class App:
     async def settle(self) -> None:
         """Bring file and log together. A file that cannot be read or written now is noted and tried again."""
         if await self._tolerating(self.document.settle):
-            self._trouble = None
+            self._troubles.over(FILES)
         if self.log.database.owes_purge:
             await self._tolerating(partial(self.log.database.purge, patient=False))
         await self._tolerating(self.insights_cache.let_go)  # it may hold what was just forgotten
@@ -155,9 +157,8 @@ class App:
         try:
             await work()
         except StorageError as error:
-            level = logging.DEBUG if error.message == self._trouble else logging.WARNING
-            log.log(level, "files and log could not be brought together: %s. %s", error.message, error.hint or "")
-            self._trouble = error.message
+            told = f"files and log could not be brought together: {error.message}. {error.hint or ''}"
+            self._troubles.met(FILES, told)
             return False
         return True
 

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
 
 from sync.errors import StorageError, place_of
+from sync.troubles import Troubles
 
 T = TypeVar("T")
 
@@ -22,22 +23,24 @@ async def kept_up(name: str, job: Callable[[], Coroutine[None, None, None]]) -> 
     What fails again and again in the same way is told once.
     """
     time = asyncio.get_running_loop().time
-    told = None
+    troubles = Troubles(log)
     while True:
         began = time()
-        failed = None
         try:
             await job()
-        except StorageError as error:  # its message names a path, and holds no word of a memory
-            failed = logging.WARNING, f"{error.message}. {error.hint or ''}"
-        except Exception as error:  # noqa: BLE001 - a defect: told by where it happened, without its text
-            failed = logging.ERROR, place_of(error)
-        if failed is not None:
-            level, what = failed
-            is_news = what != told or time() - began > WENT_WELL
-            log.log(level if is_news else logging.DEBUG, "the job %r failed and begins anew: %s", name, what)
-            told = what
+        except Exception as error:  # noqa: BLE001 - told, and begun anew
+            if time() - began > WENT_WELL:
+                troubles.over(name)
+            level, what = _told(error)
+            troubles.met(name, f"the job {name!r} failed and begins anew: {what}", level=level)
         await asyncio.sleep(BEGIN_ANEW)
+
+
+def _told(error: Exception) -> tuple[int, str]:
+    """How bad a failure is, and what is logged of it: never its text, in which a folder may be named after anything."""
+    if isinstance(error, StorageError):
+        return logging.WARNING, f"{error.kind}. `xiaobai-memory doctor` looks at what is in the way."
+    return logging.ERROR, place_of(error)
 
 
 async def to_its_end(work: Coroutine[None, None, T], patience: float) -> T:

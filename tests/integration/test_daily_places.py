@@ -1,6 +1,7 @@
 """Places that are none, or cannot be looked at or written: each costs its own records a page, and nobody else."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -117,7 +118,7 @@ class TestPathsThatAreNoFolder:
 
 class TestAPlaceThatFails:
     async def test_what_cannot_be_written_is_named_and_keeps_no_other_place_from_its_pages(
-        self, tmp_path: Path
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         async with open_desk(tmp_path) as desk:
             (desk.project / ".cursor").write_text("a file where a folder should be", "utf-8")
@@ -128,10 +129,17 @@ class TestAPlaceThatFails:
             assert topics_on(desk.page(desk.device.folder / "p2" / FOLDER)) == ["第二个项目的"]
             assert topics_on(desk.page()) == ["家里的"]
             assert list(desk.pages.notices) == [str(desk.own_root)]
+            await desk.room.settle()
+            assert caplog.text.count("could not be settled") == 1, "told once, however often it is tried"
             (desk.project / ".cursor").unlink()
             await desk.room.settle()
             assert topics_on(desk.page(desk.own_root)) == ["写不下的"]
             assert desk.pages.notices == {}
+            shutil.rmtree(desk.project / ".cursor")
+            (desk.project / ".cursor").write_text("in the way again", "utf-8")
+            await record(desk, "又写不下的", str(desk.project))
+            await desk.room.settle()
+            assert caplog.text.count("could not be settled") == 2
 
     async def test_what_cannot_be_read_is_named_and_every_other_hand_is_heard(self, tmp_path: Path) -> None:
         async with open_desk(tmp_path) as desk:

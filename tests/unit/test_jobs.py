@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 
 import pytest
 
-from sync.errors import StorageFull
+from sync.errors import StorageBusy, StorageFull
 from sync.jobs import BEGIN_ANEW, WENT_WELL, kept_up, running
 from tests.support import in_virtual_time
 
@@ -40,11 +40,15 @@ def told(caplog: pytest.LogCaptureFixture) -> Callable[[Callable[[int], Coroutin
     return living
 
 
-def test_what_the_disk_refuses_is_told_once_and_no_defect(told: Callable[..., list[str]]) -> None:
+def test_what_the_disk_refuses_is_told_once_and_no_defect(
+    told: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
+) -> None:
     async def full(_: int) -> None:
-        raise StorageFull("no space left for events")
+        raise StorageFull("no space left for 项目")
 
     assert told(full) == ["WARNING"]
+    assert "storage_full" in caplog.text
+    assert "项目" not in caplog.text
 
 
 def test_a_defect_is_told_by_its_place_and_not_by_its_words(
@@ -60,7 +64,7 @@ def test_a_defect_is_told_by_its_place_and_not_by_its_words(
 
 def test_another_failure_is_news(told: Callable[..., list[str]]) -> None:
     async def two(number: int) -> None:
-        raise StorageFull(f"no space left for {number // 5}")
+        raise (StorageBusy if number < TIMES // 2 else StorageFull)("what the disk says")
 
     assert told(two) == ["WARNING", "WARNING"]
 

@@ -50,6 +50,7 @@ from sync.memory.daily.overview import Written, file_name, keywords_json, summar
 from sync.memory.daily.page import parts, render
 from sync.memory.daily.places import Place, Places, is_folder
 from sync.memory.daily.whose import Owner
+from sync.troubles import Troubles
 
 LOCK: Final = ".xiaobai-memory.lock"
 LOCK_PATIENCE: Final = 2.0  # seconds; another process writes a few small files at most
@@ -95,7 +96,7 @@ class Pages:
     def __init__(self, places: Places, *, kept: Path, installation: str, profile: str) -> None:
         """`kept`: the folder in which is noted what was written."""
         self._places = places
-        self._noted = Noted(kept)
+        self._noted, self._troubles = Noted(kept), Troubles(log)
         self.owner = Owner(installation, profile)
         self.notices: dict[str, str] = {}
         self.failing: set[Path] = set()  # the places that could not be read or written in this round
@@ -103,6 +104,7 @@ class Pages:
 
     def edits(self, book: Book) -> list[Edit]:
         """What a person changed since the pages were written, also where that is no deed; begins a round."""
+        self._troubles.end_but(self.failing)
         self.notices, self.failing, self._read = {}, set(), {}
         found: list[Edit] = []
         for place, project_path in self._known(book):
@@ -167,7 +169,7 @@ class Pages:
             with told(place.root):
                 yield
         except StorageError as error:
-            log.warning("the daily pages of a place could not be settled: %s", error.kind)
+            self._troubles.met(place.root, f"the daily pages of a place could not be settled: {error.kind}")
             self.notices[str(place.root)] = error.message
             self.failing.add(place.root)
 

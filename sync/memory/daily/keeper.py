@@ -33,6 +33,7 @@ from sync.memory.daily.shelf import Shelf
 from sync.memory.daily.talk import TALK, is_imported
 from sync.memory.daily.vectors import Export, Vectors
 from sync.signals import Signal, wait_for_any
+from sync.troubles import Troubles
 
 PAGE: Final = 500
 CALM: Final = 0.5  # seconds that a burst of words has before it is looked at
@@ -107,6 +108,7 @@ class Keeper:
         self._seen: tuple[object, Book] | None = None
         self._exported: tuple[Book, int, tuple[str, dict[str, int]]] | None = None
         self._alone = asyncio.Lock()
+        self._troubles = Troubles(log)
 
     async def settle(self) -> None:
         """Take in what a hand wrote and write what is new; a place that cannot be written now is tried again."""
@@ -114,7 +116,9 @@ class Keeper:
             async with self._alone:
                 await self._settle()
         except StorageError as error:
-            log.warning("the daily pages could not be settled: %s", error.kind)
+            self._troubles.met("pages", f"the daily pages could not be settled: {error.kind}")
+        else:
+            self._troubles.over("pages")
 
     async def keep_ended(self, *, most: int | None = None) -> list[str]:
         """Keep the sessions that are over, or the first so many of them; their ids."""
