@@ -367,7 +367,8 @@ def _decoded(reply: Reply) -> Any:
     if reply.manner is Manner.CHUNKED:
         length, _, rest = body.partition(b"\r\n")
         body = rest[: int(length, 16)]
-    return json.loads(gzip.decompress(body) if b"content-encoding: gzip" in reply.head else body)
+    plain = gzip.decompress(body) if b"content-encoding: gzip" in reply.head else body
+    return json.loads(plain) if plain else None  # nothing is nothing, also in a chunk or packed
 
 
 def _good_reply(good: object) -> Reply:
