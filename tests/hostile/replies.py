@@ -357,7 +357,8 @@ def _check(name: str, outcome: object, reply: Reply) -> None:
 def _may_arrive(reply: Reply) -> bool:
     """Whether all of it was sent: also by what set in behind its end, or only a few bytes before it."""
     behind_its_end = reply.manner in LAST_BYTES and reply.at == len(reply.head + reply.body)
-    return reply.manner in {*ARRIVING, Manner.SLOW} or behind_its_end
+    nothing_announced = reply.manner is Manner.SHORT and b"content-length:" not in reply.head
+    return reply.manner in {*ARRIVING, Manner.SLOW} or behind_its_end or nothing_announced
 
 
 def _decoded(reply: Reply) -> Any:
