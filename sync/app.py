@@ -67,7 +67,6 @@ if TYPE_CHECKING:
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
 BETWEEN_WRITES: Final = 0.6  # seconds at least between two renderings of the file caused by new events
 KEPT_BY_A_COMMAND: Final = 20  # sessions; whoever gave it waits for them
-FILES: Final = "files"  # what there is trouble with, where files and log cannot be brought together
 AFTER_THE_START: Final = 1.0  # seconds that the first answers have before the word index is looked at
 
 log = logging.getLogger(__name__)
@@ -118,16 +117,15 @@ class App:
 
     async def look_at_file(self) -> None:
         """Take in a hand edit that the watcher has not reported yet, so that an answer shows what was just saved."""
-        if self.is_sidecar:
-            await self._tolerating(self.document.look)
+        if self.is_sidecar and not self.document.looked_at:
+            await self._tolerating("file", self.document.look)
 
     async def settle(self) -> None:
         """Bring file and log together. A file that cannot be read or written now is noted and tried again."""
-        if await self._tolerating(self.document.settle):
-            self._troubles.over(FILES)
+        await self._tolerating("file", self.document.settle)
         if self.log.database.owes_purge:
-            await self._tolerating(partial(self.log.database.purge, patient=False))
-        await self._tolerating(self.insights_cache.let_go)  # it may hold what was just forgotten
+            await self._tolerating("purge", partial(self.log.database.purge, patient=False))
+        await self._tolerating("insights", self.insights_cache.let_go)  # it may hold what was just forgotten
 
     async def let_go(self, *, whole: bool = False) -> None:
         """Carry out now what was just asked to be forgotten or corrected, wherever it stands; a sidecar does it else.
@@ -136,8 +134,8 @@ class App:
         """
         if self.is_sidecar:
             await self.settle()
-            await self._tolerating(self.daily().settle)
-            await self._tolerating(self.recall().let_go)
+            await self._tolerating("daily", self.daily().settle)
+            await self._tolerating("recall", self.recall().let_go)
         await self.log.database.purge(whole=whole and self.is_sidecar)
         if self.is_sidecar:
             await self.retention().withdraw()  # last: where an archive cannot be written, it alone is left
@@ -150,17 +148,17 @@ class App:
             if await daily.keeper.keep_ended(most=KEPT_BY_A_COMMAND):
                 await daily.settle()
 
-        await self._tolerating(keep)
+        await self._tolerating("sessions", keep)
 
-    async def _tolerating(self, work: Callable[[], Coroutine[None, None, object]]) -> bool:
-        """Whether it was done. What goes on failing, at each look at the file, is told once."""
+    async def _tolerating(self, what: str, work: Callable[[], Coroutine[None, None, object]]) -> None:
+        """What goes on failing, at each look at the file, is told once, until it has gone well."""
         try:
             await work()
         except StorageError as error:
             told = f"files and log could not be brought together: {error.message}. {error.hint or ''}"
-            self._troubles.met(FILES, told)
-            return False
-        return True
+            self._troubles.met(what, told)
+        else:
+            self._troubles.over(what)
 
     async def adopt_device_id(self, device_id: str) -> None:
         """The app knows the hardware better than we do: be that device from now on. A setting outranks it."""
