@@ -29,6 +29,7 @@ lint: setup  ## style, types, arrows, ceilings
 	@.venv/bin/lint-imports --no-logo
 	@$(PY) -m tests.ceilings sync bridge tests
 	@for file in electron-snippets/*.js electron-snippets/test/*.js electron-snippets/tools/*.mjs tests/demo/*.mjs tests/acceptance/*.mjs; do node --check $$file || exit 1; done
+	@for project in main page; do node tests/types/node_modules/typescript/bin/tsc -p tests/types/tsconfig.$$project.json || exit 1; done
 	@echo "lint: passed"
 
 sim: setup  ## SEEDS=5000 simulated histories under faults; RECORD=1 notes it; SEED=7 lives one again, SHRINK=1 TRACE=1

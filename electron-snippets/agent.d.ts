@@ -1,4 +1,4 @@
-import type { LoadJson, Methods, SidecarClient, UpdateJson } from './client';
+import type { LoadJson, Methods, SidecarClient } from './client';
 import type { SidecarSupervisor } from './supervisor';
 
 export const TEMPLATE: string;
@@ -12,7 +12,15 @@ export interface Limits {
 
 type LoadParams = Methods['memory/load']['params'];
 export type UpdateOptions = Omit<Methods['memory/update']['params'], 'userMessage' | 'aiResponse'>;
-export type UpdateAnswer = UpdateJson | { recorded: false; eventId: null; queued?: true; reason?: string };
+
+/** `recorded`: the exchange is durable. `queued`: it waits in this process. Neither: it was refused, and `reason` says why. */
+export interface UpdateAnswer {
+  recorded: boolean;
+  eventId: string | null;
+  queued?: true;
+  reason?: string;
+  pending?: number;
+}
 
 export interface Memory {
   load(options?: LoadParams): Promise<LoadJson>;

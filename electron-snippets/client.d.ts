@@ -1,41 +1,10 @@
 import { EventEmitter } from 'node:events';
-import type { ErrorKind, InitializeJson, MethodName, Methods } from './types';
+import type { InitializeJson, MethodName, Methods } from './types';
 
+export * from './errors';
 export * from './types';
 
 export const PROTOCOL_VERSION: number;
-
-/** Kinds that arise on this side of the pipe, besides those the sidecar answers. */
-export type LocalErrorKind =
-  | 'sidecar_not_found'
-  | 'spawn_failed'
-  | 'sidecar_exited'
-  | 'not_running'
-  | 'timeout'
-  | 'version_mismatch'
-  | 'overloaded'
-  | 'protocol_error';
-
-export interface SidecarErrorJson {
-  code: number;
-  kind: ErrorKind | LocalErrorKind;
-  message: string;
-  hint: string;
-  retryable: boolean;
-  field?: string;
-  /** seconds */
-  retryAfter?: number;
-}
-
-export class SidecarError extends Error implements SidecarErrorJson {
-  code: number;
-  kind: ErrorKind | LocalErrorKind;
-  hint: string;
-  retryable: boolean;
-  field?: string;
-  retryAfter?: number;
-  toJSON(): SidecarErrorJson;
-}
 
 export interface RequestOptions {
   /** 0 waits without limit */
@@ -82,4 +51,12 @@ export interface FindOptions {
   env?: NodeJS.ProcessEnv;
   platform?: string;
 }
+/** The command that starts the sidecar: executable and arguments, as `ClientOptions.command` takes it. */
 export function findSidecar(where?: FindOptions): string[];
+
+/** Splits a stream of bytes into lines, as the client reads the sidecar's output. */
+export class LineSplitter {
+  /** bytes of the longest line that is kept */
+  constructor(limit: number);
+  push(chunk: Buffer): { bytes: Buffer; oversized: boolean }[];
+}

@@ -1,18 +1,8 @@
 import { EventEmitter } from 'node:events';
-import type { ClientOptions, InitializeParams, RequestOptions, Requests, SidecarClient, SidecarErrorJson } from './client';
+import type { ClientOptions, InitializeParams, RequestOptions, Requests, SidecarClient } from './client';
+import type { Snapshot, SupervisorState } from './snapshot';
 
-export type SupervisorState = 'stopped' | 'starting' | 'running' | 'waiting' | 'template';
-
-export interface Snapshot {
-  state: SupervisorState;
-  /** for people, in Chinese */
-  message: string;
-  /** within the last three minutes */
-  restarts: number;
-  retryInMs?: number;
-  error?: SidecarErrorJson;
-  server?: { name: string; version: string; protocolVersion: number };
-}
+export * from './snapshot';
 
 export interface Policy {
   firstDelayMs: number;

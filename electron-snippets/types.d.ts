@@ -31,6 +31,11 @@ export interface CloudJson {
   state: 'connecting' | 'off' | 'offline' | 'refused' | 'signed_out' | 'synced';
 }
 
+export interface CodeGiven {
+  text: string;
+  /** default "" */ language?: string;
+}
+
 export interface CodeSentJson {
   contact: string;
   resendAfterSeconds: number;
@@ -385,7 +390,7 @@ export interface PromptJson {
 }
 
 export interface QuarantineJson {
-  events: Array<sync.published.RefusalJson>;
+  events: Array<RefusalJson>;
   released: Array<string>;
 }
 
@@ -408,6 +413,18 @@ export interface RedactionCheckJson {
   counts: Record<string, unknown>;
   text: string;
   total: number;
+}
+
+export interface RefusalJson {
+  code: string;
+  eventId: string;
+  message: string;
+  noticedAt: string;
+}
+
+export interface RefusedItemJson {
+  item: string;
+  problem: string;
 }
 
 export interface RefusedLineJson {
@@ -495,13 +512,20 @@ export interface StepJson {
   step: string;
 }
 
+export interface Summary {
+  topic: string;
+  /** default [] */ facts?: Array<string>;
+  /** default [] */ code?: Array<CodeGiven>;
+  /** default [] */ tags?: Array<string>;
+}
+
 export interface TakenJson {
   conversations: number;
   dryRun: boolean;
   found: number;
   known: number;
   recorded: number;
-  refusals: Array<sync.published.archive.RefusalJson>;
+  refusals: Array<RefusedItemJson>;
   refused: number;
   shortened: number;
   source: string;
@@ -511,6 +535,11 @@ export interface ThisDeviceJson {
   deviceId: string;
   name: string;
   replicaId: string;
+}
+
+export interface TurnGiven {
+  role: 'assistant' | 'user';
+  content: string;
 }
 
 export interface UpdateJson {
@@ -544,16 +573,10 @@ export interface WatermarkJson {
   position: number;
 }
 
-export interface sync.published.RefusalJson {
-  code: string;
-  eventId: string;
-  message: string;
-  noticedAt: string;
-}
-
-export interface sync.published.archive.RefusalJson {
-  item: string;
-  problem: string;
+export interface Weights {
+  keyword: number;
+  semantic: number;
+  /** default 1 */ decay?: number;
 }
 
 /** Every method with its parameters and its result. */

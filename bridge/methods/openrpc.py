@@ -25,6 +25,8 @@ def document(table: Table[Door]) -> dict[str, Any]:
     shapes = [method.params for method in methods]
     results = [_result(method) for method in methods]
     _, components = msgspec.json.schema_components([*shapes, *results], ref_template="#/components/schemas/{name}")
+    if ambiguous := sorted(name for name in components if not name.isidentifier()):
+        raise ValueError(f"two published types have the same class name: {', '.join(ambiguous)}")
     return {
         "openrpc": OPENRPC_VERSION,
         "info": {"title": "xiaobai-memory", "version": __version__, "license": {"name": "MIT"}},

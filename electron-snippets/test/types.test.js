@@ -28,3 +28,22 @@ test('the generator reads its standard input, or runs a command', (t) => {
   assert.match(piped, /'memory\/load': \{/);
   assert.equal(asked, piped);
 });
+
+test('the generator refuses a name that TypeScript cannot declare, and one that is described nowhere', async () => {
+  const { generate } = await import('../tools/generate-types.mjs');
+  const document = (name, schemas) => ({
+    methods: [{ name: 'a/b', summary: '', params: [], result: { schema: { $ref: `#/components/schemas/${name}` } } }],
+    components: { schemas, errors: {} },
+  });
+  assert.throws(() => generate(document('a.BJson', { 'a.BJson': {} })), /a\.BJson .* cannot declare/);
+  assert.throws(() => generate(document('BJson', {})), /BJson is used and not described/);
+});
+
+test('every module for apps has types, and they name each of its exports', () => {
+  for (const module of ['client', 'supervisor', 'agent', 'main-ipc']) {
+    const types = ['errors', module].map((name) => fs.readFileSync(path.join(FOLDER, `${name}.d.ts`), 'utf8')).join();
+    for (const name of Object.keys(require(path.join(FOLDER, `${module}.js`)))) {
+      assert.match(types, new RegExp(`export (class|const|function) ${name}\\b`), `${module}.d.ts: ${name}`);
+    }
+  }
+});

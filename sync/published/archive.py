@@ -14,7 +14,9 @@ class ExportedJson(TypedDict):
     sealed: bool
 
 
-class RefusalJson(TypedDict):
+class RefusedItemJson(TypedDict):
+    """One item of an import that was refused, and why."""
+
     item: str
     problem: str
 
@@ -32,5 +34,5 @@ class TakenJson(TypedDict):
     known: int
     refused: int
     shortened: int
-    refusals: list[RefusalJson]
+    refusals: list[RefusedItemJson]
     dryRun: bool
