@@ -199,7 +199,7 @@ async def test_a_cut_ends_the_channel_and_another_can_be_joined_after_it(
     local_cloud: LocalCloud, new_user: Callable[[], User]
 ) -> None:
     async with FaultProxy("127.0.0.1", local_cloud.port) as proxy:
-        cloud = SupabaseCloud(proxy.url, local_cloud.publishable_key, timeout=1.0, clock=SystemClock())
+        cloud = SupabaseCloud(proxy.url, local_cloud.publishable_key, timeout=WITHIN, clock=SystemClock())
         session = await sign_in(cloud, new_user())
         channel = await until_ready(await cloud.listen(session))
         await proxy.cut()
@@ -217,8 +217,11 @@ async def test_a_network_that_lies_is_no_channel(
     local_cloud: LocalCloud, new_user: Callable[[], User], mood: str
 ) -> None:
     async with FaultProxy("127.0.0.1", local_cloud.port) as proxy:
-        cloud = SupabaseCloud(proxy.url, local_cloud.publishable_key, timeout=1.0, clock=SystemClock())
-        session = await sign_in(cloud, new_user())
+        patient = SupabaseCloud(proxy.url, local_cloud.publishable_key, timeout=WITHIN, clock=SystemClock())
+        session = await sign_in(patient, new_user())
+        await patient.close()
+        timeout = 1.0 if mood == "half open" else WITHIN  # only there no answer comes at all
+        cloud = SupabaseCloud(proxy.url, local_cloud.publishable_key, timeout=timeout, clock=SystemClock())
         if mood == "half open":
             await proxy.half_open()
         elif mood == "redirect":

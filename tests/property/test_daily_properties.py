@@ -66,7 +66,7 @@ def orders(book: Book) -> tuple[list[str], list[str]]:
     return list(book.records), list(book.gone)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(told=st.lists(PLAIN | PLAIN | TURNING, max_size=MOST), data=st.data())
 def test_a_story_that_goes_on_is_the_one_told_from_the_beginning(
     told: list[tuple[str, dict[str, Any]]], data: st.DataObject

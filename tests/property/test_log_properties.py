@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync.db.engine import Database
@@ -54,7 +54,7 @@ def recorded(drafts: list[Any]) -> list[Event]:
     return asyncio.run(run())
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(payload=OBJECTS, extra=OBJECTS, name=NAMES)
 def test_json_comes_back_value_for_value(payload: dict[str, Any], extra: dict[str, Any], name: str) -> None:
     unknown = {f"x_{key}": value for key, value in extra.items()}
@@ -72,14 +72,14 @@ def same(one: Any, other: Any) -> bool:
     return json.dumps(one, sort_keys=True, ensure_ascii=False) == json.dumps(other, sort_keys=True, ensure_ascii=False)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(value=st.dictionaries(st.sampled_from(FIELDS) | TEXTS, ANYTHING, max_size=6) | ANYTHING)
 def test_the_door_raises_nothing_but_its_own_refusal(value: Any) -> None:
     with suppress(InvalidInput):
         assert Intake(UNTOUCHED).draft(value).type
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(value=st.dictionaries(st.sampled_from(["after", "limit", "types", "since_ts", "project_id"]), ANYTHING))
 def test_a_filter_raises_nothing_but_its_own_refusal(value: Any) -> None:
     try:

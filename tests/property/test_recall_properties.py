@@ -4,7 +4,7 @@ import asyncio
 import tempfile
 from pathlib import Path
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Connection
 
@@ -26,7 +26,7 @@ def test_a_text_is_found_by_itself(text: str) -> None:
     assert bool(asked) == bool(kept)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(st.lists(WORDS, min_size=1, max_size=5), st.data())
 def test_any_word_in_the_store_is_found_and_what_leaves_is_not(notes: list[list[str]], data: st.DataObject) -> None:
     async def living(folder: Path) -> None:
@@ -49,7 +49,7 @@ def test_any_word_in_the_store_is_found_and_what_leaves_is_not(notes: list[list[
         asyncio.run(living(Path(folder)))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(st.lists(WORDS, min_size=1, max_size=6), st.lists(WORDS, max_size=4), st.data())
 def test_vectors_that_grew_are_those_made_anew_and_what_is_forgotten_has_none(
     notes: list[list[str]], later: list[list[str]], data: st.DataObject

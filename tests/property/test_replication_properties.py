@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import Final
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync.cloud.memory import MemoryServer
@@ -131,7 +131,7 @@ async def lived(history: list[tuple[str, str, int]], folder: Path) -> None:
         await world.close_all()
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(history=HISTORIES)
 def test_when_the_faults_stop_everybody_holds_everything_once(history: list[tuple[str, str, int]]) -> None:
     with tempfile.TemporaryDirectory() as folder:

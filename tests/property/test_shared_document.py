@@ -214,7 +214,7 @@ def all_events(peers: list[Peer]) -> list[Event]:
     return list({event.event_id: event for peer in peers for event in peer.known}.values())
 
 
-@settings(max_examples=150, deadline=None, phases=UNSHRUNK)
+@settings(max_examples=150, phases=UNSHRUNK)
 @given(st.randoms(use_true_random=False))
 def test_devices_that_know_the_same_show_the_same_bytes_and_every_word(chance: random.Random) -> None:
     world, peers = history(chance)
@@ -236,7 +236,7 @@ def test_devices_that_know_the_same_show_the_same_bytes_and_every_word(chance: r
         assert line not in shown or world.edited.get(line, set()) - by, "taken away and edited by nobody else"
 
 
-@settings(max_examples=100, deadline=None, phases=UNSHRUNK)
+@settings(max_examples=100, phases=UNSHRUNK)
 @given(st.randoms(use_true_random=False))
 def test_any_order_of_delivery_ends_in_the_same_bytes(chance: random.Random) -> None:
     _, peers = history(chance)
@@ -282,7 +282,7 @@ def meetings(chance: random.Random) -> list[Event]:
     return events
 
 
-@settings(max_examples=400, deadline=None, phases=UNSHRUNK)
+@settings(max_examples=400, phases=UNSHRUNK)
 @given(st.randoms(use_true_random=False))
 def test_where_many_edits_meet_neither_order_nor_looks_in_between_change_what_stands_where(
     chance: random.Random,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sync.errors import InvalidInput, TooLarge
@@ -101,12 +101,10 @@ class TestPage:
         assert render(page) == SEED
         assert parse_page(SEED) == page
 
-    @settings(deadline=None)
     @given(NOTES)
     def test_what_is_written_is_read_as_it_was(self, notes: tuple[Note, ...]) -> None:
         assert parse_page(render(Page(DAY, notes))).notes == notes
 
-    @settings(deadline=None)
     @given(NOTES)
     def test_line_ranges_are_those_of_the_file(self, notes: tuple[Note, ...]) -> None:
         page = Page(DAY, notes)
@@ -268,7 +266,6 @@ class TestSummary:
             typed = [Turn(turn.role, turn.text.replace("\n", end)) for turn in self.chinese]
             assert summarise(typed) == summarise(self.chinese)
 
-    @settings(deadline=None)
     @given(st.lists(st.builds(Turn, st.sampled_from(["user", "assistant"]), st.text(max_size=80)), max_size=6))
     def test_anything_said_gives_a_page_that_can_be_read(self, turns: list[Turn]) -> None:
         page = Page(DAY, (Note(1, "10:00:00", summarise(turns)),))
@@ -355,7 +352,6 @@ class TestCommands:
     def test_ordinary_words_are_no_command(self, text: str) -> None:
         assert parse(text) is None
 
-    @settings(deadline=None)
     @given(st.text(max_size=200))
     def test_nothing_stops_it(self, text: str) -> None:
         parse(text)
