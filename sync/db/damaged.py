@@ -1,17 +1,19 @@
 """Reads what can still be read of a damaged database, row by row, from a copy that nobody else uses.
 
 A range of keys is read at once; what is missing in it is asked for key by key, so one bad leaf costs only its own rows,
-and a number that became too large does not end the reading early. A bad inner page costs all below it: pages are not
-searched for rows that no tree leads to. Page 1 holds the header and the names of the tables: where it is gone, or a
-page that it goes on to, that of a database of the first schema takes its place in the copy: every database was made
-with those tables on those pages, whatever was added later. What then does not fit shows: every row is checked for its
-types, its JSON and, where there is one, its hash. SQLite keeps no checksums: damage that leaves such a row plausible
-(a byte of text, or an overflow page with the end of another row larger than a page) is found by nobody.
+and a number that became too large does not end the reading early. Between the ranges the table itself says which key
+follows: the reading takes as long as the file is large, however large a number is. A bad inner page costs all below it:
+pages are not searched for rows that no tree leads to. Page 1 holds the header and the names of the tables: where it is
+gone, or a page that it goes on to, that of a database of the first schema takes its place in the copy: every database
+was made with those tables on those pages, whatever was added later. What then does not fit shows: every row is checked
+for its types, its JSON and, where there is one, its hash. SQLite keeps no checksums: damage that leaves such a row
+plausible (a byte of text, or an overflow page with the end of another row larger than a page) is found by nobody.
 """
 
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +33,8 @@ HEADER_BYTES: Final = 100  # https://www.sqlite.org/fileformat2.html
 PAGE_COUNT_AT: Final = slice(28, 32)
 VERSION_AT: Final = slice(60, 64)  # where `pragma user_version` is kept
 RANGE: Final = 512  # rows asked for at once
-KEYS_PER_PAGE: Final = 64  # more than fit, for a bound where nothing tells the newest key
+KEYS_PER_PAGE: Final = 32  # more events or versions than fit on a page
+MOST_KEY: Final = 2**53  # no greater number is a key of ours: JSON readers take it for another one
 NOTABLE: Final = 100  # findings of integrity_check that are counted
 
 Row = dict[str, Any]
@@ -43,7 +46,7 @@ class Damaged:
 
     def __init__(self, connection: sqlite3.Connection, pages: int) -> None:
         self._connection = connection
-        self._pages = pages
+        self._reach = pages * KEYS_PER_PAGE  # how many keys the file can hold
         self.failed: set[str] = set()
 
     def close(self) -> None:
@@ -57,35 +60,67 @@ class Damaged:
             return NOTABLE
         return 0 if found == [(b"ok",)] else len(found)
 
-    def newest_key(self, table: Table, key: str) -> int:
-        """The highest key there can be: as SQLite noted it, as the table shows it, else by the size of the file."""
-        found = []
-        noted = f"select seq from sqlite_sequence where name = '{table.name}'"  # noqa: S608 - names of ours
-        for query in (noted, f"select max({key}) from {table}"):  # noqa: S608 - names of ours
-            try:
-                row = self._connection.execute(query).fetchone()
-            except of_damage():
-                continue
-            found.append(row[0] if row and isinstance(row[0], int) else 0)
-        if len(found) < 2:
-            found.append(0 if found and found[0] else self._pages * KEYS_PER_PAGE)
-        return max(found)
+    def highest_given(self, table: Table, highest: int) -> int:
+        """The highest key that was ever given, also to a lost row; `highest` is that of the rows that were read.
 
-    def rows(self, table: Table, key: str, newest: int, **fixed: str) -> Iterator[Row]:
-        """The sound rows with keys from 1 to `newest`; `fixed` names a column that comes before the key."""
+        A noted number that the file cannot have reached is damaged itself, or was never a key.
+        """
+        noted = self.noted(table)
+        if self.is_possible(noted, highest):
+            return noted
+        return highest + self._reach if table.name in self.failed else highest
+
+    def is_possible(self, key: int, highest: int) -> bool:
+        """Whether rows that cannot be read may have had the keys up to this one; `highest`: as in `highest_given`."""
+        return highest <= key <= highest + self._reach
+
+    def noted(self, table: Table) -> int:
+        """The highest key that was ever given, as SQLite noted it: any number. 0 if that cannot be read."""
+        try:
+            query = "select seq from sqlite_sequence where name = ?"
+            row = self._connection.execute(query, (table.name,)).fetchone()
+        except of_damage():
+            return 0
+        return row[0] if row and isinstance(row[0], int) else 0
+
+    def rows(self, table: Table, key: str, noted: int, **fixed: str) -> Iterator[Row]:
+        """The sound rows by their keys. `noted`: the highest key there was; `fixed`: a column before the key."""
         columns = self._columns(table)
         if not columns:
             return
         these = " and ".join((*(f"{name} = :{name}" for name in fixed), ""))
         rows = f"select {', '.join(columns)} from {table} not indexed where {these}"  # noqa: S608 - names of ours
-        for low in range(1, newest + 1, RANGE):
-            high = min(low + RANGE - 1, newest)
+        first = f"select {key} from {table} not indexed where {these}{key} >= :key order by {key} limit 1"  # noqa: S608 - names of ours
+        low: int | None = 1
+        highest = 0
+        while low is not None:
+            high = low + RANGE - 1
             query = f"{rows}{key} between :low and :high order by {key}"
             found = self._read(table, query, {**fixed, "low": low, "high": high})
             for missing in set(range(low, high + 1)).difference(values[columns.index(key)] for values in found):
                 found += self._read_one(table, f"{rows}{key} = :key", {**fixed, "key": missing})
+            highest = max([highest, *(values[columns.index(key)] for values in found)])
             for values in found:
                 yield from self._sound(table, dict(zip(columns, values, strict=True)))
+            low = self._following(partial(self._first, first, fixed), high + 1, highest, noted)
+
+    def _first(self, query: str, fixed: Mapping[str, object], key: int) -> int | None:
+        """The first key from this one on; None if there is none. Raises what a damaged page raises."""
+        row = self._connection.execute(query, {**fixed, "key": key}).fetchone()
+        return max(key, row[0]) if row and row[0] <= MOST_KEY else None
+
+    def _following(self, first: Callable[[int], int | None], low: int, highest: int, noted: int) -> int | None:
+        """The key from which to read on, `low` or a later one; None if there is nothing more.
+
+        Keys are read one after the other as long as a key was noted that is not there, and behind a bad page as far as
+        the file can hold keys: a bad page hides the good ones between two of them.
+        """
+        expected = noted if self.is_possible(noted, highest) else 0
+        try:
+            found = first(low)
+        except of_damage():
+            return low if low <= (expected or highest + self._reach) else _first_readable(first, low)
+        return low if low <= expected and (found is None or found > expected) else found
 
     def all_rows(self, table: Table) -> Iterator[Row]:
         """The sound rows of a table that fits on a page."""
@@ -136,6 +171,28 @@ class Damaged:
             self.failed.add(table.name)
             return
         yield checked
+
+
+def _first_readable(first: Callable[[int], int | None], low: int) -> int | None:
+    """The first key behind a bad page at `low`, by a search in growing steps and back; None if there is none."""
+    bad, good, step = low, low + RANGE, RANGE
+    while not _can_read(first, good):
+        bad, step = good, 2 * step
+        good = low + step
+        if good > MOST_KEY:
+            return None
+    while good - bad > 1:
+        middle = (bad + good) // 2
+        bad, good = (bad, middle) if _can_read(first, middle) else (middle, good)
+    return first(good)
+
+
+def _can_read(first: Callable[[int], int | None], key: int) -> bool:
+    try:
+        first(key)
+    except of_damage():
+        return False
+    return True
 
 
 def open_damaged(copy: Path, page_one: bytes, key: DatabaseKey | None) -> Damaged | None:

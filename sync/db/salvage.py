@@ -28,8 +28,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -37,19 +36,27 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from sync.db.damaged import Damaged, Row, open_damaged, refuse_newer
+from sync.db.copying import NOBODY_KNOWN, complete, copy_rows
+from sync.db.damaged import Damaged, open_damaged, refuse_newer
 from sync.db.engine import BUSY_TIMEOUT_MS, WRITING, Database, bare_engine, transaction
 from sync.db.failures import legible, of_damage, translated
 from sync.db.migrate import known, migrate
 from sync.db.soundness import FoundDamage, check, checked_with_its_log
-from sync.db.tables import UNKNOWN_OWNER, accounts, deliveries, events, quarantine, replica, watermarks, written
+from sync.db.tables import (
+    UNKNOWN_OWNER,
+    accounts,
+    events,
+    replica,
+    watermarks,
+    written,
+)
 from sync.errors import StorageBusy, StorageCorrupt
 from sync.files import PRIVATE_FILE, told
 from sync.vault import begun
-from sync.vault.access import PLAIN, Access, raised
+from sync.vault.access import PLAIN, Access
 from sync.vault.begun import Emptied
 from sync.vault.pages import decrypted
 
@@ -259,11 +266,11 @@ def _rebuilt(copy: Path, new: Path, access: Access, destination: str) -> _Saved:
             failed, findings = frozenset(t.name for t in (events, written, accounts, watermarks)), 0
         else:
             findings = max(damaged.findings() for damaged in sources)
-            copied = _copy(sources, target, destination)
+            copied = copy_rows(sources, target, destination)
             failed = frozenset.intersection(*(frozenset(damaged.failed) for damaged in sources))
         if accounts.name in failed:
-            target.execute(_UNKNOWN_OWNER, (UNKNOWN_OWNER,))
-        _repair(target, destination)
+            target.execute(NOBODY_KNOWN, (UNKNOWN_OWNER,))
+        complete(target, destination)
         target.execute("commit")
     return _Saved(copied, failed, findings)
 
@@ -305,86 +312,6 @@ def _page_one(path: Path, access: Access) -> bytes:
         connection.execute("commit")
         page = path.read_bytes()[: int(connection.execute("pragma page_size").fetchone()[0])]
     return page if access.key is None else decrypted(page, b"", access.key)
-
-
-def _copy(sources: Sequence[Damaged], target: sqlite3.Connection, destination: str) -> dict[str, int]:
-    """Of the later ones what those before did not have."""
-    last = max(damaged.newest_key(events, "position") for damaged in sources)
-    newest = max(damaged.newest_key(written, "version") for damaged in sources)
-    copied: Counter[str] = Counter()
-    for damaged in sources:
-        copied[events.name] += _insert(target, events, damaged.rows(events, "position", last))
-        for table in (deliveries, quarantine):
-            rows = damaged.rows(table, "position", last, destination=destination)
-            copied[table.name] += _insert(target, table, rows)
-        copied[written.name] += _insert(target, written, damaged.rows(written, "version", newest))
-        for table in (replica, accounts, watermarks):
-            copied[table.name] += _insert(target, table, damaged.all_rows(table))
-    if copied[events.name] < last:  # a page that is whole and in the wrong place costs rows without an error
-        for damaged in sources:
-            damaged.failed.add(events.name)
-    marks = target.execute("select coalesce(max(position), 0) from watermarks").fetchone()[0]
-    for table, used in ((events, last), (written, newest)):
-        if copied[table.name] or used or marks:
-            _never_again(target, table, max(used, marks))
-    return dict(copied)
-
-
-def _insert(target: sqlite3.Connection, table: Table, rows: Iterator[Row]) -> int:
-    """How many went in. What a constraint refuses (an event is missing, a number is taken) is not copied."""
-    inserted = 0
-    for row in rows:
-        names = ", ".join(row)
-        places = ", ".join(f":{name}" for name in row)
-        try:
-            cursor = target.execute(f"insert or ignore into {table} ({names}) values ({places})", row)  # noqa: S608 - names of ours
-        except raised("IntegrityError"):
-            continue
-        inserted += cursor.rowcount
-    return inserted
-
-
-def _never_again(target: sqlite3.Connection, table: Table, used: int) -> None:
-    """The keys of lost rows are not given to new ones: others may have noted how far they have read."""
-    target.execute("delete from sqlite_sequence where name = ?", (table.name,))
-    target.execute("insert into sqlite_sequence (name, seq) values (?, ?)", (table.name, used))
-
-
-_UNKNOWN_OWNER: Final = """
-insert or ignore into accounts (one, user_id, label, claimed_at) values (1, ?, 'unknown owner', datetime('now'))
-"""
-# The newest event that had to go somewhere, or was never numbered by a server, is our own.
-_OWN_REPLICA: Final = """
-insert or ignore into replica (one, replica_id, next_seq)
-select 1, replica_id, 1 from events
-where server_seq is null or position in (select position from deliveries)
-order by position desc limit 1
-"""
-_ADVANCE: Final = """
-update replica set
-  next_seq = max(next_seq,
-    1 + coalesce((select max(replica_seq) from events where replica_id = replica.replica_id), 0)),
-  hlc = nullif(max(coalesce(hlc, ''),
-    coalesce((select max(hlc) from events where replica_id = replica.replica_id), '')), '')
-"""
-_DELIVER: Final = """
-insert or ignore into deliveries (destination, position, state)
-select :to, position, case when server_seq is not null then 'acked'
-  when position in (select position from quarantine where destination = :to) then 'quarantined' else 'pending' end
-from events where reach = 'cloud' and (server_seq is null or replica_id = (select replica_id from replica))
-"""  # what no server numbered is our own, whatever became of its replica's id
-_TRY_AGAIN: Final = """
-update deliveries set state = 'pending' where destination = :to and state = 'quarantined'
-and position not in (select position from quarantine where destination = :to)
-"""
-
-
-def _repair(target: sqlite3.Connection, destination: str) -> None:
-    """Rebuild what follows from the events: this replica's numbers, and what still has to be sent."""
-    target.execute(_OWN_REPLICA)
-    target.execute(_ADVANCE)
-    for statement in (_DELIVER, _TRY_AGAIN):
-        target.execute(statement, {"to": destination})
 
 
 def _lost(saved: _Saved) -> str:

@@ -4,6 +4,13 @@ from sqlalchemy import Column, Integer, LargeBinary, MetaData, Table, Text
 
 UNKNOWN_OWNER = ""  # `accounts.user_id` where the row that named the owner was damaged
 
+ON_DISK = "document.on_disk"  # the watermark that is a version: the newest that was seen in, or written to, the file
+NUMBERS = (
+    ".rules",
+    ".order",
+    ".begun",
+)  # the ends of the names of watermarks that are no key, but a number of another kind
+
 metadata = MetaData()
 
 events = Table(
@@ -116,3 +123,10 @@ captured = Table(
     Column("question", Text, nullable=False),
     Column("answer", Text, nullable=False),
 )
+
+
+def key_of(watermark: str) -> Table | None:
+    """The table whose key a watermark is; None if it is a number of another kind: of rules, a count, a flag."""
+    if watermark.endswith(NUMBERS):
+        return None
+    return written if watermark == ON_DISK else events

@@ -10,10 +10,10 @@ or begun anew comes back (`returned`). A shared one (`sharing`) is made anew fro
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Final
 
 from sqlalchemy import Connection
 
+from sync.db.tables import ON_DISK
 from sync.document import forgetting, store
 from sync.document.capture import RESTORED
 from sync.document.handed_out import HandedOut
@@ -31,8 +31,6 @@ from sync.errors import InvalidInput
 from sync.files import sha256
 from sync.log import store as log_store
 from sync.log.model import Draft, Origin
-
-ON_DISK: Final = "document.on_disk"  # the newest version that was seen in, or written to, the file
 
 
 @dataclass(frozen=True, slots=True)
