@@ -56,6 +56,7 @@ export interface CommandJson {
 export interface ContextJson {
   context: string;
   hits: Array<HitJson>;
+  partial: boolean;
 }
 
 export interface CountJson {
@@ -471,6 +472,7 @@ export interface RoundJson {
 
 export interface SearchJson {
   hits: Array<HitJson>;
+  partial: boolean;
   searched: 'all' | 'recent';
   semantic: 'failed' | 'off' | 'partial' | 'pending' | 'used';
   since: string | null;

@@ -54,6 +54,8 @@ def _show_hits(result: dict[str, Any]) -> None:
         typer.echo(f"{hit['score']:.2f}  {hit['date']}  {hit['kind']:<9} {shown}  ({hit['origin']}, {hit['eventId']})")
     if not result["hits"]:
         typer.echo("nothing found")
+    if result["partial"]:
+        typer.echo("The index is still being built: some memories are missing from this answer.", err=True)
 
 
 def _show_context(result: dict[str, Any]) -> None:

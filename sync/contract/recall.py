@@ -22,11 +22,12 @@ def search(value: Answer) -> SearchJson:
         "since": _time(value.since_ms),
         "until": _time(value.until_ms),
         "searched": "all" if value.cold else "recent",
+        "partial": value.partial,
     }
 
 
 def context(value: Packed) -> ContextJson:
-    return {"context": value.text, "hits": [hit(found) for found in value.hits]}
+    return {"context": value.text, "hits": [hit(found) for found in value.hits], "partial": value.partial}
 
 
 def hit(value: Hit) -> HitJson:

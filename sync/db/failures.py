@@ -54,6 +54,11 @@ def breaks_transaction(error: BaseException) -> bool:
     return storage_error(error) is not None and code not in OF_ONE_STATEMENT
 
 
+def is_busy(error: BaseException) -> bool:
+    """Whether another connection holds the lock."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
 def is_disk_failure(error: BaseException) -> bool:
     """Whether the disk itself refused to read, write or flush: then nobody knows what it holds."""
     while error.__cause__ is not None and not isinstance(error, DBAPIError):

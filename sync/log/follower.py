@@ -72,10 +72,16 @@ class Follower:
         await self._log.database.write(self._begin)
         return await self.catch_up(told)
 
-    def is_level(self, connection: Connection) -> bool:
-        """Whether the view has all of the log, under its present rules: one that is to be built anew is not."""
-        mark, rules = store.watermark(connection, self.view.name), store.watermark(connection, self._rules)
-        return mark >= store.newest_position(connection) and rules == self.view.rules
+    def backlog(self, connection: Connection) -> int:
+        """How many positions of the log the view has still to take; all, and at least one, if its rules changed."""
+        newest = store.newest_position(connection)
+        if store.watermark(connection, self._rules) != self.view.rules:
+            return max(1, newest)
+        return max(0, newest - store.watermark(connection, self.view.name))
+
+    async def step(self) -> None:
+        """Take the next batch; a view whose rules changed is emptied first."""
+        await self._log.database.write(self._step)
 
     def _step(self, connection: Connection) -> tuple[int, int]:
         if store.watermark(connection, self._rules) != self.view.rules:

@@ -99,9 +99,10 @@ _CURSOR: Final = (
 )
 
 
-def deliver(connection: Connection, destination: str, position: int) -> None:
-    """An event has to reach a destination. Call it in the transaction that inserts the event."""
-    connection.execute(_DELIVER, {"destination": destination, "position": position})
+def deliver(connection: Connection, destination: str, positions: Sequence[int]) -> None:
+    """Queue events for a destination. Call it in the transaction that inserts the events."""
+    if positions:
+        connection.execute(_DELIVER, [{"destination": destination, "position": position} for position in positions])
 
 
 def note_delivered(connection: Connection, destination: str, event_ids: Sequence[str]) -> None:

@@ -69,6 +69,9 @@ _BLANK: Final = (
 )
 _REPLACE: Final = update(events).where(events.c.event_id == bindparam("id")).values(payload=bindparam("said"))
 _INSERT: Final = insert(events)
+_CONVERTED: Final = {"position", "ts_ms", "payload", "reach", "extra"}
+_AS_IT_IS: Final = [column.name for column in events.columns if column.name not in _CONVERTED]
+_LAST_INSERTED: Final = select(func.last_insert_rowid())
 _NEWEST: Final = select(func.coalesce(func.max(events.c.position), 0))
 _NEWEST_OF: Final = text(NEWEST)
 _LAST: Final = text("""
@@ -143,11 +146,14 @@ def record(
     state = connection.execute(_REPLICA).one()
     now = clock.now()
     seq, hlc = state.next_seq, state.hlc
-    recorded = []
+    fresh: dict[str, Event] = {}
+    answers: list[tuple[Event, bool]] = []
     for draft in drafts:
-        known = connection.execute(_BY_ID, {"id": draft.event_id}).mappings().first() if draft.event_id else None
+        known = None
+        if draft.event_id:
+            known = fresh.get(draft.event_id) or find(connection, draft.event_id)
         if known is not None:
-            recorded.append(Recorded(_same(connection, event_of_row(known), draft), duplicate=True))
+            answers.append((_same(connection, known, draft), True))
             continue
         hlc = next_hlc(hlc, milliseconds(now))
         event = Event(
@@ -169,13 +175,14 @@ def record(
             utc_offset=utc_offset_minutes(now) if draft.utc_offset is None else draft.utc_offset,
             extra=draft.extra.value if draft.extra else {},
         )
-        event = add(connection, event)
-        if event.reach is Reach.CLOUD:
-            outbox_store.deliver(connection, CLOUD, event.position)
+        fresh[event.event_id] = event
+        answers.append((event, False))
         seq += 1
-        recorded.append(Recorded(event, duplicate=False))
+    added = {event.event_id: event for event in _add_in_order(connection, list(fresh.values()))}
+    sent = [event.position for event in added.values() if event.reach is Reach.CLOUD]
+    outbox_store.deliver(connection, CLOUD, sent)
     connection.execute(_ADVANCE, {"next": seq, "clock": hlc})
-    return recorded
+    return [Recorded(added.get(event.event_id, event), duplicate=duplicate) for event, duplicate in answers]
 
 
 def _same(connection: Connection, known: Event, draft: Draft) -> Event:
@@ -201,6 +208,15 @@ def add(connection: Connection, event: Event) -> Event:
     return replace(event, position=connection.execute(_INSERT, _row(event)).lastrowid)
 
 
+def _add_in_order(connection: Connection, found: Sequence[Event]) -> list[Event]:
+    """Insert events; returns them with their positions, which AUTOINCREMENT gives in order and without a gap."""
+    if len(found) <= 1:
+        return [add(connection, event) for event in found]
+    add_all(connection, found)
+    first = connection.execute(_LAST_INSERTED).scalar_one() - len(found) + 1
+    return [replace(event, position=position) for position, event in enumerate(found, start=first)]
+
+
 def add_all(connection: Connection, found: Sequence[Event]) -> None:
     """Insert a page of events at once: statement by statement a first pull takes ten times as long."""
     if found:
@@ -208,27 +224,11 @@ def add_all(connection: Connection, found: Sequence[Event]) -> None:
 
 
 def _row(event: Event) -> dict[str, Any]:
-    return {
-        "event_id": event.event_id,
-        "schema_version": event.schema_version,
-        "project_id": event.project_id,
-        "project_path": event.project_path,
-        "session_id": event.session_id,
-        "ts": event.ts,
+    return {name: getattr(event, name) for name in _AS_IT_IS} | {
         "ts_ms": event_ms(event),
-        "type": event.type,
         "payload": msgspec.json.encode(event.payload).decode(),
-        "device_id": event.device_id,
-        "replica_id": event.replica_id,
-        "replica_seq": event.replica_seq,
-        "hlc": event.hlc,
-        "origin": event.origin,
         "reach": str(event.reach),
-        "local_date": event.local_date,
-        "utc_offset": event.utc_offset,
         "extra": msgspec.json.encode(event.extra).decode(),
-        "server_seq": event.server_seq,
-        "server_ts": event.server_ts,
     }
 
 

@@ -51,6 +51,7 @@ class SearchJson(TypedDict):
 
     `since`, `until`: the time that words of the question named, if any.
     `searched`: all, or recent where the recent part alone was enough.
+    `partial`: the index is still being built (after a large pull or import), so some memories are missing.
     """
 
     hits: list[HitJson]
@@ -58,6 +59,7 @@ class SearchJson(TypedDict):
     since: str | None
     until: str | None
     searched: Literal["all", "recent"]
+    partial: bool
 
 
 class ContextJson(TypedDict):
@@ -65,3 +67,4 @@ class ContextJson(TypedDict):
 
     context: str
     hits: list[HitJson]
+    partial: bool

@@ -79,10 +79,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Hits, best first. `semantic` says why meaning was not asked, where it was not."""
+    """Hits, best first. `semantic`: why meaning was not asked, if it was not. `partial`: the index is behind."""
 
     hits: tuple[Hit, ...]
     semantic: Semantic
     since_ms: int | None = None
     until_ms: int | None = None
     cold: bool = True  # whether the old part was searched
+    partial: bool = False

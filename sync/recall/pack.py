@@ -39,6 +39,7 @@ class Packed:
 
     text: str
     hits: tuple[Hit, ...]
+    partial: bool = False  # the index was behind the log
 
 
 def packed(

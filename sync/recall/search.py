@@ -2,7 +2,8 @@
 
 Decisions
     An answer holds everything recorded before it: a process that may move the view takes in what is new first, any
-    other waits a moment for the one that does.
+    other waits a moment for the one that does. After a large pull or import that would take minutes: a sidecar, which
+    indexes in the background anyway, answers from what is indexed and says `partial`.
     The same question is answered from what was found before, until the database has changed.
     Common terms are counted, not read: the holders of the rarest terms are the candidates, `CANDIDATES` rows of them at
     most, newest first. So a question costs the same whether a thousand or a hundred thousand items hold 我们.
@@ -43,6 +44,7 @@ WEIGHED: Final = 600  # of the candidates, those that hold the most: their lengt
 LOOKED_AT: Final = 120  # of the best candidates, those whose text is read
 THIN: Final = 3  # hits of the recent part that hold a good part of the question; below it the old part is searched too
 KEPT_ANSWERS: Final = 64
+LARGEST_BACKLOG: Final = 2_000  # events that a question to a sidecar waits for: about 0.2 s at 10,000 a second
 PATIENCE: Final = 2.0  # seconds a process that may not move the view waits for the one that does
 LOOK_AGAIN: Final = 0.05
 MERGE_REST: Final = 0.02  # seconds between two steps, in which others record: they wait for one step at most
@@ -70,6 +72,7 @@ class Recall:
         given = options.weights
         self._preset = preset_of(options.preset, keyword=given.keyword, semantic=given.semantic, decay=given.decay)
         self._level_at: object = None
+        self._not_moved_at: object = None
         self._answers: dict[tuple[Ask, str], Answer] = {}
         self._answers_at: object = None
         self._counts = Counts()
@@ -139,15 +142,15 @@ class Recall:
 
     async def search(self, ask: Ask) -> Answer:
         """Hits for a question, best first. Raises StorageError."""
-        await self._be_level()
+        is_level = await self._be_level()
         token = self._log.database.token()
         if token != self._answers_at:
             self._answers_at, self._answers = token, {}
         answers, key = self._answers, (ask, self._clock.now().date().isoformat())  # others may begin newer ones
         if key not in answers:
             is_steady = self._log.database.is_steady(token)
-            answer = await self._answer(ask)
-            if is_steady and answer.semantic not in {"pending", "failed"} and len(answers) < KEPT_ANSWERS:
+            answer = replace(await self._answer(ask), partial=not is_level)
+            if is_level and is_steady and answer.semantic not in {"pending", "failed"} and len(answers) < KEPT_ANSWERS:
                 answers[key] = answer
             return answer
         return answers[key]
@@ -161,7 +164,8 @@ class Recall:
         relevant = folded((hit for hit in answer.hits if pack.is_relevant(hit)), strictly=True)[: ask.limit]
         fence = self._clock.random_bytes(FENCE_BYTES).hex()
         here = {self._log.device_id, *self._log.earlier_ids}
-        return pack.packed(relevant, sought.terms, fence=fence, max_chars=max_chars, here=here)
+        packed = pack.packed(relevant, sought.terms, fence=fence, max_chars=max_chars, here=here)
+        return replace(packed, partial=answer.partial)
 
     async def _answer(self, ask: Ask) -> Answer:
         now_ms = milliseconds(self._clock.now())
@@ -204,24 +208,33 @@ class Recall:
         hits, semantic = await self._log.database.read(weighed)
         return Answer(tuple(hits), semantic, within.since_ms, within.until_ms)
 
-    async def _be_level(self) -> None:
-        """Take in what the log has and the index has not."""
+    async def _be_level(self) -> bool:
+        """Take in what the log has and the index has not; whether the index has all of it then."""
         if await self._is_level():
-            return
-        if self._moves:
-            await (self.follower.catch_up() if self._keeps_up else self.follow())
-            await self._is_level()  # so that the next question need not look
+            return True
+        if not self._moves:
+            return await self._wait_for_the_mover()
+        if self._keeps_up:
+            if await self._log.database.read(self.follower.backlog) > LARGEST_BACKLOG:
+                await self.follower.step()  # the tables exist then, under today's rules
+                return False
+            await self.follower.catch_up()
         else:
-            await self._wait_for_the_mover()
+            await self.follow()
+        await self._is_level()  # so that the next question need not look
+        return True
 
-    async def _wait_for_the_mover(self) -> None:
+    async def _wait_for_the_mover(self) -> bool:
         token, waited = self._log.database.token(), 0.0
+        if token == self._not_moved_at:
+            return False  # no process moves it: until something is written no question waits again
         while not await self._is_level():
             if waited >= PATIENCE:
-                self._level_at = token  # nobody moves it: until something is written nobody waits again
-                return
+                self._not_moved_at = token
+                return False
             await asyncio.sleep(LOOK_AGAIN)
             waited += LOOK_AGAIN
+        return True
 
     async def _is_level(self) -> bool:
         """Whether the index has all of the log. What is recorded after the look has another token than this."""
@@ -235,7 +248,7 @@ class Recall:
         return is_level
 
     def _has_all(self, connection: Connection) -> bool:
-        return self.follower.is_level(connection) and store.exists(connection)
+        return not self.follower.backlog(connection) and store.exists(connection)
 
 
 def _hits(

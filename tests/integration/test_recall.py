@@ -14,7 +14,7 @@ from sync.log import store as log_store
 from sync.recall import store
 from sync.recall.counts import COUNTED, GROWN, Counts
 from sync.recall.model import Ask, Scope
-from sync.recall.search import CANDIDATES, MERGE_REST, PATIENCE, Recall
+from sync.recall.search import CANDIDATES, LARGEST_BACKLOG, MERGE_REST, PATIENCE, Recall
 from sync.redaction import Redactor
 from sync.sections import RecallSettings
 from tests.integration.recall_desk import Desk, open_desk
@@ -507,6 +507,31 @@ def test_while_a_long_pull_is_under_way_the_index_waits_and_a_question_does_not(
             busy = False
             await asyncio.sleep(60)
             assert await desk.device.log.watermark("recall") == await desk.device.log.newest_position()
+            keeping.cancel()
+
+    in_virtual_time(main())
+
+
+def test_after_a_large_pull_a_question_is_answered_at_once_from_what_is_indexed_and_says_so(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with open_desk(tmp_path, inline=True) as desk:
+            await desk.keep(*FACTS)
+            assert (await desk.ask("重试")).partial is False
+            pulling = True
+            keeping = asyncio.create_task(desk.recall.keep_up(lambda: pulling))
+            await asyncio.sleep(0)
+            await _many(desk, LARGEST_BACKLOG + 200)
+            asked_at = asyncio.get_running_loop().time()
+            answer = await desk.ask("重试")
+            assert [hit.kept.text for hit in answer.hits] == [FACTS[0]]
+            assert answer.partial
+            assert (await desk.recall.context(Ask("重试"), max_chars=500)).partial
+            assert asyncio.get_running_loop().time() == asked_at
+            assert await desk.device.log.watermark("recall") < LARGEST_BACKLOG
+            pulling = False
+            await asyncio.sleep(60)
+            answer = await desk.ask("部署", limit=1)
+            assert (len(answer.hits), answer.partial) == (1, False)
             keeping.cancel()
 
     in_virtual_time(main())

@@ -118,6 +118,6 @@ async def test_a_new_replica_s_events_may_have_another_place_in_the_order(databa
     assert await database.read(log_store.order) == before, "nothing was sent under the old id, nothing waited"
     own = await database.read(log_store.replica_id)
     await database.write(lambda connection: log_store.add(connection, event(1, event_id="evt_ours", replica=own)))
-    await database.write(lambda connection: outbox_store.deliver(connection, CLOUD, 1))
+    await database.write(lambda connection: outbox_store.deliver(connection, CLOUD, [1]))
     await database.write(renew)
     assert await database.read(log_store.order) != before

@@ -210,8 +210,10 @@ async def test_a_reader_sees_the_last_commit_while_a_writer_is_at_work(database:
     await held.release()
 
 
-async def test_a_lock_held_too_long_by_another_process_is_told_and_passes(database: Database, tmp_path: Path) -> None:
-    await database.write(lambda connection: connection.exec_driver_sql("pragma busy_timeout = 0"))
+async def test_a_lock_held_too_long_by_another_process_is_told_and_passes(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sync.db.engine.BUSY_TIMEOUT_MS", 0)
     other = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
     other.execute("begin immediate")
     with pytest.raises(StorageBusy):
