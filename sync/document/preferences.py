@@ -2,33 +2,35 @@
 
 Decisions
     Only the user's own message is read, never an answer, a tool's or a page's text; and of it only what the person says
-    in his own name now: no question, no quotation, no reported speech, no text that was pasted to be worked on.
-    A sentence has to begin with its trigger (我喜欢, 以后都, I prefer, always…), after a filler at most. Rather one
+    in his own name now (`sync.document.pasted`): no question, no quotation, no reported speech, no pasted material.
+    A clause has to begin with its trigger (我喜欢, 以后都, I prefer, always…), after a filler at most. Rather one
     preference is missed than a passing remark becomes a rule: what holds for this once (这次, 今天, this time) is none.
-    What follows in the same sentence comes along only where it goes on with it (不要…, 也…, because…).
+    The sentence is kept whole: what follows the trigger up to a request or another speaker, and what stands before a
+    clause that says nothing alone (always; never spaces; 别用 k8s). If that is a request, the clause belongs to it.
     The entry's id is made of its words: the same statement is the same entry on every device, said once or ten times.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
 from sync.document.model import Section
+from sync.document.pasted import own_words
 from sync.document.summary import defuse, one_line
 from sync.document.template import COMMUNICATION_STYLE, TECHNICAL_PREFERENCES, WORK_HABITS
 
 LONGEST_MESSAGE: Final = 600  # characters; what is longer was pasted, and its sentences are somebody else's
 SHORTEST: Final = 4  # letters; fewer say nothing
-LONGEST: Final = 80  # characters of one preference; the style of an essay is none
+LONGEST: Final = 160  # characters of one preference; the style of an essay is none
 MOST: Final = 3  # of one message
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
-_FENCED: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`|^[ \t]*>.*$", re.DOTALL | re.MULTILINE)
+_CODE: Final = re.compile(r"`[^`\n]*`")
+_MASK: Final = 0xE000  # private characters, one for each piece of code in a message
 _QUOTED: Final = re.compile(r"“[^”]*”|「[^」]*」|『[^』]*』|《[^》]*》|\"[^\"\n]*\"|(?<!\w)'[^'\n]*'(?!\w)")
-_SENTENCE: Final = re.compile(r"[^。！!？?；;\n…]+[。！!？?；;…]*")
+_SENTENCE: Final = re.compile(r"(?:[^。！!？?；;\n….]|\.(?!\s+[A-Z]))+[。！!？?；;….]*")
 _CLAUSE: Final = re.compile(r"[，,]\s*")
 _FILLER: Final = re.compile(
     r"(?i)^(?:(?:嗯+|哦|好的?|对了|那么?|其实|另外|还有|顺便(?:说一下)?|记住|请记住|记一下|请?注意|麻烦|总之"
@@ -64,7 +66,7 @@ _STANDING: Final = re.compile(
     rf"|每次|总|都|能?一直))"
     r"|我的(?:习惯|偏好|原则)是"
     r"|(?:以后|今后|往后|从今(?:以后|往后|天起|天开始)|从现在(?:起|开始)|从此)(?!再说|再看|吧|呢)"
-    r"|(?:每次|每回|总是|一律|统一|始终|永远|默认|任何时候)(?:都|要|用|请|不要|别|以|给|先|把|回答|使用|是|不)"
+    r"|(?:每次|每回|总是|一律|统一|始终|永远|默认|任何时候)(?!都是)(?:都|要|用|请|不要|别|以|给|先|把|回答|使用|是|不)"
     r"|i (?:(?:really|always|usually|generally|much|strongly|do|would|'d|tend to|only) )*"
     r"(?:prefer|like|love|hate|dislike|don't like|do not like|rather|can't stand|want you to always)\b"
     r"|i'd (?:rather|prefer)\b|my preference is\b"
@@ -80,9 +82,24 @@ _FORBIDDEN: Final = re.compile(
 _ONLY_WHEN: Final = re.compile(
     r"(?i)^(?:以后|今后|往后|从今(?:以后|往后|天起|天开始)|从现在(?:起|开始)|从此|from now on|going forward)$"
 )
-_GOES_ON: Final = re.compile(
-    r"(?i)^(?:不要|别|也|还|并且?|而且|但是?|因为|尽量|最好|除非|而不是|不是|不然|and|but|because|unless|not"
-    r"|rather than|or)"
+# A clause without a statement of its own: it is understood only with what stands before it.
+_DEPENDENT: Final = re.compile(
+    r"(?i)^(?:always|never|by default|in the future)\b|^(?:请?不要|请?别|请勿|千万别|不用再|不许|don't|do not)"
+    r"|^(?:每次|每回|总是|一律|统一|始终|永远|默认|任何时候)"
+)
+_REQUEST: Final = re.compile(
+    r"(?i)^(?:(?:那|你|请|麻烦|能不能|可以|现在|先|再|然后|顺便)*(?:帮|给我|替我|教我|告诉我|看看|看下|看一下|解释一下|讲讲"
+    r"|写[个一段首份封]|做[个一份]|列[个一出]|来[个一]|生成|推荐|查一?下|改一?下|总结|翻译|整理|优化|重构|修复|推|介绍)"
+    r"|(?:(?:and|then|so|now|just|also|ok|okay|please|kindly) )*(?:please|can you|could you|would you|will you|help"
+    r"|write|make|give|show|tell me|explain|fix|refactor|rewrite|generate|create|list|find|check|convert|let's"
+    r"|look at|build|run|add)\b)"
+    r"|(?:一下|改一改|看一看)[吧呗]?$"
+)
+_OTHERS: Final = re.compile(
+    r"(?i)[他她]|(?:同事|朋友|室友|老板|客户|老师|领导|同学|邻居|妈|爸|老公|老婆|孩子|儿子|女儿|对象)"
+    r"|(?:说|写道|要求|认为|觉得|建议|规定)[:：]?$"
+    r"|\b(?:he|she|they|his|her|their|everybody|everyone|people|says?|said|told|asks?|writes?|wrote|client|customers?)\b"
+    r"|\b(?:my|our) (?!name|own|preference|rule|habit|style|favou?rite|code|default|work|team)\w+"
 )
 
 _TALK: Final = re.compile(
@@ -120,40 +137,52 @@ def preferences_in(message: str) -> tuple[Preference, ...]:
     """What the person who wrote `message` (redacted) said of his own standing wishes; at most `MOST`."""
     if len(message) > LONGEST_MESSAGE or _WORKED_ON.search(message):
         return ()
-    own = _QUOTED.sub("\ufffc", _FENCED.sub("\n", message))
+    code: dict[int, str] = {}
+
+    def masked(match: re.Match[str]) -> str:
+        code[_MASK + len(code)] = match[0]
+        return chr(_MASK + len(code) - 1)
+
+    own = _QUOTED.sub("\ufffc", _CODE.sub(masked, own_words(message)))
     found: dict[str, Preference] = {}
     for sentence in _SENTENCE.findall(own):
-        for text in _stated(sentence.strip()):
+        text = _stated(sentence.strip()).translate(code)
+        if text and len(text) <= LONGEST:
             told = Preference(defuse(one_line(text)), _section(text))
             found.setdefault(told.entry_id, told)
     return tuple(found.values())[:MOST]
 
 
-def _stated(sentence: str) -> Iterator[str]:
-    """The preferences of one sentence, each with the clauses that go on with it."""
+def _stated(sentence: str) -> str:
+    """The preference of one sentence, with all that belongs to it; empty for none."""
     if _QUESTION.search(sentence):
-        return
-    taken: list[str] = []
-    before = ""
-    for part in map(str.strip, _CLAUSE.split(sentence.rstrip("。！!；;…. "))):
-        said = _FILLER.sub("", part)
-        if _is_preference(said) and not _REPORTING.search(before):
-            taken.append(part if taken else said)
-        elif taken and (_GOES_ON.search(part) or _ONLY_WHEN.search(taken[-1])) and not _ONCE.search(part):
-            taken.append(part)
-        elif taken:
-            yield from _whole(taken)
-            taken = []
-        before = part
-    yield from _whole(taken)
+        return ""
+    clauses = list(map(str.strip, _CLAUSE.split(sentence.rstrip("。！!；;…. "))))
+    said = [_FILLER.sub("", clause) for clause in clauses]
+    start = next((at for at, clause in enumerate(said) if _is_preference(clause)), None)
+    if start is None or (start > 0 and _REPORTING.search(clauses[start - 1])):
+        return ""
+    taken = [said[start]]
+    if _DEPENDENT.search(said[start]):
+        head = [_FILLER.sub("", clauses[0]), *clauses[1:start]] if start else []
+        if any(_REQUEST.search(one) or _OTHERS.search(one) or _ONCE.search(one) for one in head):
+            return ""
+        taken = [*head, said[start]]
+    for clause, own in zip(clauses[start + 1 :], said[start + 1 :], strict=True):
+        if _REQUEST.search(own) or _ONCE.search(own) or _OTHERS.search(own):
+            break
+        taken.append(clause)
+    return _whole(taken)
 
 
-def _whole(clauses: list[str]) -> Iterator[str]:
+def _whole(clauses: list[str]) -> str:
+    """The clauses as one line; without the last ones where it would be too long."""
+    while len(clauses) > 1 and sum(map(len, clauses)) + 2 * len(clauses) > LONGEST:
+        clauses = clauses[:-1]
     text = "，".join(clauses) if any(not clause.isascii() for clause in clauses) else ", ".join(clauses)
-    if _ONLY_WHEN.search(text):
-        return
-    if len(_words(text)) >= SHORTEST and len(text) <= LONGEST and "\ufffc" not in text:
-        yield text
+    if _ONLY_WHEN.search(text) or len(_words(text)) < SHORTEST or "\ufffc" in text:
+        return ""
+    return text
 
 
 def _is_preference(clause: str) -> bool:

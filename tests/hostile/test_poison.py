@@ -5,11 +5,23 @@ from pathlib import Path
 import pytest
 
 from sync.fencing import defuse
-from tests.hostile.poison import POISON, STRINGS
+from tests.hostile.frames import in_memory
+from tests.hostile.poison import PASTED, POISON, STRINGS
 
 
 async def test_poisoned_words_stay_in_the_fence_without_force_and_with_their_origin(tmp_path: Path) -> None:
     await POISON.probe(tmp_path)
+
+
+async def test_pasted_material_and_answers_become_no_preference(tmp_path: Path) -> None:
+    async with in_memory(tmp_path) as line:
+        before = (await line.ask("memory/load", waitMs=0))["document"].partition("## 重要对话记录")[0]
+        for number, pasted in enumerate(PASTED):
+            await line.ask("memory/update", userMessage=pasted, aiResponse=f"好的，第 {number} 条。我喜欢以后都这样")
+        loaded = await line.ask("memory/load", waitMs=0)
+
+    assert loaded["document"].partition("## 重要对话记录")[0] == before
+    assert loaded["document"].count("用户问") == len(PASTED)
 
 
 def test_there_are_enough_of_them() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from sync.document.preferences import LONGEST_MESSAGE, MOST, preferences_in
 from sync.document.template import COMMUNICATION_STYLE, TECHNICAL_PREFERENCES, WORK_HABITS
+from tests.hostile.poison import PASTED
 
 
 @pytest.mark.parametrize(
@@ -24,12 +25,43 @@ from sync.document.template import COMMUNICATION_STYLE, TECHNICAL_PREFERENCES, W
         ("Please always use type hints in Python.", "always use type hints in Python", TECHNICAL_PREFERENCES),
         ("never call me sir", "never call me sir", COMMUNICATION_STYLE),
         ("I hate long meetings", "I hate long meetings", WORK_HABITS),
+        ("以后都用 `ruff, mypy` 检查代码", "以后都用 `ruff, mypy` 检查代码", TECHNICAL_PREFERENCES),
+        ("```py\nx = 1\n```\n以后你写代码都加注释", "以后你写代码都加注释", TECHNICAL_PREFERENCES),
+        ("我喜欢简洁,不要啰嗦", "我喜欢简洁，不要啰嗦", COMMUNICATION_STYLE),
     ],
 )
 def test_a_standing_wish_is_found_and_has_its_place(message: str, text: str, section: tuple[str, ...]) -> None:
     (found,) = preferences_in(message)
 
     assert (found.text, found.section) == (text, section)
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("My name is Sam and I prefer dark mode, always", "My name is Sam and I prefer dark mode, always"),
+        ("I always use tabs, never spaces", "I always use tabs, never spaces"),
+        ("以后回答我都用中文，简短一点", "以后回答我都用中文，简短一点"),
+        ("一般部署我都用 docker compose up -d，别用 k8s", "一般部署我都用 docker compose up -d，别用 k8s"),
+        ("以后都用中文回答，简短一点，帮我看看代码", "以后都用中文回答，简短一点"),
+        ("I prefer tabs. Now fix the bug, thanks", "I prefer tabs"),
+        ("以后用中文回答，这次用英文", "以后用中文回答"),
+    ],
+)
+def test_a_sentence_is_kept_whole_up_to_a_request_or_an_exception(message: str, text: str) -> None:
+    assert [found.text for found in preferences_in(message)] == [text]
+
+
+@pytest.mark.parametrize(
+    "message", ["帮我写个函数，别用递归", "My flatmate loves tea, never coffee", "客户喜欢茶，别用咖啡"]
+)
+def test_a_dependent_clause_of_a_request_or_of_another_person_is_none(message: str) -> None:
+    assert preferences_in(message) == ()
+
+
+@pytest.mark.parametrize("message", PASTED)
+def test_pasted_material_is_none(message: str) -> None:
+    assert preferences_in(message) == ()
 
 
 @pytest.mark.parametrize(
