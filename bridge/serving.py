@@ -53,6 +53,8 @@ def main(flags: dict[str, Any]) -> int:
 
         settings = Settings.gather(**flags)
         log_to_stderr_and_file(settings)
+        for warning in settings.warnings:
+            logging.getLogger(__name__).warning("%s (README: warnings in status)", warning)
         return asyncio.run(_serve(settings, descriptors))
     except (XiaobaiError, BaseExceptionGroup) as error:
         os.write(2, ("\n".join(lines_for_people(error)) + "\n").encode())

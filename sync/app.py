@@ -377,5 +377,5 @@ async def _construct(
         clock=clock,
         is_sidecar=is_sidecar,
         insights_cache=Cache(events, profile.folder / INSIGHTS),
-        start_warnings=replica.warnings,
+        start_warnings=(*replica.warnings, *settings.warnings),
     )

@@ -6,9 +6,7 @@ Findings name paths, sizes, codes and counts; never content, a token or a key.
 """
 
 import asyncio
-import base64
 import contextlib
-import json
 import os
 import platform
 import shlex
@@ -39,7 +37,7 @@ from sync.files import probe, real_target
 from sync.log.log import Log
 from sync.profiles import Profile, known_installation, sidecar_pid, take_sidecar_role
 from sync.redaction import Redactor
-from sync.settings import CONFIG_FILE, PREFIX, Settings
+from sync.settings import CONFIG_FILE, PREFIX, Settings, key_kind
 from sync.signals import Signal
 from sync.vault import begun, mark
 from sync.vault.access import raised
@@ -277,23 +275,14 @@ def _tokens(settings: Settings) -> Check:
 def _key(settings: Settings) -> Check:
     if settings.supabase_key is None:
         return Check("key", ok=None, found="no Supabase project is set; everything works locally")
-    key = settings.supabase_key.reveal()
-    if key.startswith("sb_publishable_"):
+    kind = key_kind(settings.supabase_key.reveal())
+    if kind == "publishable":
         return Check("key", ok=True, found="a publishable key")
-    if _role_of(key) == "anon":
+    if kind == "anon":
         hint = "It works; Supabase replaces these keys by publishable ones (Settings, API keys)."
         return Check("key", ok=True, found="a legacy anon key", hint=hint)
     hint = "Copy the publishable key (sb_publishable_…) from the project's settings, API keys."
     return Check("key", ok=False, found="neither a publishable nor an anon key", hint=hint)
-
-
-def _role_of(key: str) -> object:
-    """The role a legacy key (a JWT) is for; None where it is none."""
-    with contextlib.suppress(ValueError, IndexError):
-        part = key.split(".")[1]
-        claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
-        return claims.get("role") if isinstance(claims, dict) else None
-    return None
 
 
 async def _address(settings: Settings) -> Check:

@@ -22,6 +22,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 from msgspec import Meta, field
+from msgspec.structs import replace
 from platformdirs import user_data_path
 
 from sync.errors import ServiceKeyRefused, SettingsError
@@ -72,11 +73,16 @@ class Secret:
         return hash(self._text)
 
 
+def default_data_dir() -> Path:
+    """The system's place for application data."""
+    return user_data_path("xiaobai-memory", appauthor=False)
+
+
 class Settings(Section, frozen=True):
     """Everything that can be set. Use `Settings.gather()`, which reads all sources and checks what they say."""
 
     memory_file: Path = field(default_factory=lambda: Path.home() / "xiaobai-ai-memory.md")
-    data_dir: Path = field(default_factory=lambda: user_data_path("xiaobai-memory", appauthor=False))
+    data_dir: Path = field(default_factory=default_data_dir)
     events_dir: Path | None = None  # where the JSONL tree lies; none: `memory-data/` in the data directory
     app_db: Path | None = None
     app_db_write_back: bool = False  # the app may rewrite its cache from memory, so it is asked for
@@ -100,7 +106,7 @@ class Settings(Section, frozen=True):
     def gather(cls, **flags: Any) -> "Settings":
         """Read flags, environment and file. Raises SettingsError or ServiceKeyRefused."""
         flags = {name: value for name, value in flags.items() if value is not None}
-        given = _merged(_environment(os.environ, cls), flags)
+        given = _merged(_environment(os.environ, cls), _flags(flags))
         given = _merged(_file(given.get("data_dir")), given)
         if isinstance(level := given.get("log_level"), str):
             given["log_level"] = level.upper()
@@ -108,6 +114,8 @@ class Settings(Section, frozen=True):
             settings = msgspec.convert(given, cls, strict=False, dec_hook=_value)
         except msgspec.ValidationError as error:
             raise _told(error, cls) from None  # the cause would show what was typed, which may be a key
+        if settings.data_dir != default_data_dir() and "home" not in given.get("daily", {}):
+            settings = replace(settings, daily=replace(settings.daily, home=settings.data_dir))
         _refuse_service_key(settings.supabase_key)
         _refuse_own_file(settings.memory_file, settings.data_dir)
         if (settings.supabase_url is None) != (settings.supabase_key is None):
@@ -125,6 +133,12 @@ class Settings(Section, frozen=True):
     def tree_base(self) -> Path:
         """Below it lies a folder for each profile, with the JSONL files of its events."""
         return self.events_dir or self.data_dir / MEMORY_DATA
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is allowed and probably a mistake, as `status` lists it."""
+        is_odd = self.supabase_key is not None and key_kind(self.supabase_key.reveal()) == "unknown"
+        return ("supabase_key_unknown",) if is_odd else ()
 
     def shown(self) -> dict[str, Any]:
         """All of them as JSON values, the key hidden, and in an address the name and password that open it."""
@@ -162,11 +176,17 @@ def _environment(environment: Mapping[str, str], model: type[Section]) -> dict[s
     return found
 
 
+def _flags(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Flags as values. A relative path is that of the shell in which it was typed."""
+    paths = {name for name, value in given.items() if isinstance(value, str) and _is_relative(value)}
+    paths &= {one.name for one in msgspec.structs.fields(Settings) if one.type is Path}
+    return {name: os.path.abspath(value) if name in paths else value for name, value in given.items()}  # noqa: PTH100 - keeps symlinks
+
+
 def _file(data_dir: object) -> dict[str, Any]:
     """What `config.toml` says, in whatever data directory flags and environment have settled on."""
-    default = user_data_path("xiaobai-memory", appauthor=False)
     try:
-        path = Path(str(data_dir or default)).expanduser() / CONFIG_FILE
+        path = Path(str(data_dir or default_data_dir())).expanduser() / CONFIG_FILE
     except RuntimeError:
         return {}  # a folder that cannot be; the check of `data_dir` says so
     if "\0" in str(path):
@@ -177,6 +197,11 @@ def _file(data_dir: object) -> dict[str, Any]:
         return tomllib.loads(path.read_text("utf-8-sig"))  # an editor on Windows may begin it with a byte order mark
     except FileNotFoundError:
         return {}
+    except NotADirectoryError:
+        there = next(one for one in path.parents if one.exists())
+        raise SettingsError(
+            f"{PREFIX}DATA_DIR: {there} is a file, not a folder", hint=f"Set {PREFIX}DATA_DIR to a folder."
+        ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         problem = error.reason if isinstance(error, UnicodeDecodeError) else error
         raise SettingsError(f"{path} cannot be read: {problem}") from None  # the cause holds the whole file
@@ -229,10 +254,16 @@ def _path(given: Any) -> Path:
         raise ValueError("must be a path" if given != "" else "must not be empty")
     if "\0" in str(given) or not _is_text(str(given)):
         raise ValueError("must be a path in UTF-8 without NUL")
+    if _is_relative(str(given)):  # an app starts the program anywhere
+        raise ValueError("must be an absolute path, or begin with ~")
     try:
         return Path(os.path.abspath(Path(given).expanduser()))  # noqa: PTH100 - keeps symlinks
     except RuntimeError:
         raise ValueError("names the home of somebody this machine does not know") from None
+
+
+def _is_relative(path: str) -> bool:
+    return bool(path) and not Path(path).is_absolute() and not path.startswith("~")
 
 
 def _key(given: Any) -> Secret:
@@ -323,15 +354,21 @@ def embeddings_key(environment: Mapping[str, str]) -> str | None:
     return environment.get(EMBEDDINGS_KEY, "").strip() or None
 
 
-def is_service_key(key: str) -> bool:
-    """Whether a key is `sb_secret_…`, or a legacy JWT whose role bypasses row-level security."""
+def key_kind(key: str) -> Literal["service", "publishable", "anon", "unknown"]:
+    """What a Supabase key is: `sb_…` says it itself, a legacy key is a JWT with a role."""
+    if key.startswith("sb_publishable_"):
+        return "publishable"
     if key.startswith("sb_secret_"):
-        return True
+        return "service"
     parts = key.split(".")
-    if len(parts) != 3:
-        return False
     try:
-        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4)))
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))) if len(parts) == 3 else {}
     except (binascii.Error, ValueError):
-        return False
-    return isinstance(claims, dict) and claims.get("role") in {"service_role", "supabase_admin"}
+        return "unknown"
+    role = claims.get("role") if isinstance(claims, dict) else None
+    return "anon" if role == "anon" else "service" if role in {"service_role", "supabase_admin"} else "unknown"
+
+
+def is_service_key(key: str) -> bool:
+    """Whether a key bypasses row-level security."""
+    return key_kind(key) == "service"

@@ -126,7 +126,7 @@ def test_another_memory_file_and_daily_pages_come_in_beside_a_running_sidecar(ho
         in_file(home, "- 喜欢简洁的代码", "怎么优化启动速度", "- 一句别的话", "这里的问题")
         (hit, *_) = sidecar.call("recall/search", query="启动速度")["hits"]
         assert (hit["date"][:10], hit["origin"]) == ("2026-01-07", "imported")
-        day = home.folder / ".cursor" / "skills" / "memories" / "daily" / "2026-01-29.md"
+        day = home.data / ".cursor" / "skills" / "memories" / "daily" / "2026-01-29.md"
         eventually(lambda: day.exists() and "缓存策略" in day.read_text("utf-8"))
     assert home.json("import", str(memory))["recorded"] == 0
     assert home.json("import", str(pages))["recorded"] == 0

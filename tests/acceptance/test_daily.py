@@ -16,7 +16,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def pages(home: Home) -> list[Path]:
-    return sorted((home.folder / ".cursor" / "skills" / "memories" / "daily").glob("*.md"))
+    return sorted((home.data / ".cursor" / "skills" / "memories" / "daily").glob("*.md"))
 
 
 def test_every_command_of_the_seed_from_the_shell_in_both_languages(home: Home) -> None:
@@ -57,7 +57,7 @@ def test_from_the_shell_a_record_is_added_edited_marked_removed_and_brought_back
     assert "新题目" in home.run("daily", "show").stdout
     assert home.json("daily", "status")["records"] == 1
     assert home.json("daily", "config", "recording.auto_save", "false")["options"]["recording"]["auto_save"] is False
-    config = json.loads((home.folder / ".cursor" / "skills" / "memories" / "config.json").read_text("utf-8"))
+    config = json.loads((home.data / ".cursor" / "skills" / "memories" / "config.json").read_text("utf-8"))
     assert config == {"recording": {"auto_save": False}}
     assert home.json("daily", "review")["questions"] == []
     assert home.json("daily", "merge")["folds"] == []
@@ -66,7 +66,7 @@ def test_from_the_shell_a_record_is_added_edited_marked_removed_and_brought_back
 
 def test_the_vectors_of_real_models_are_exported_and_what_is_forgotten_leaves_the_file(tmp_path: Path) -> None:
     home = Home(tmp_path, RECALL__EMBEDDINGS="local")
-    path = home.folder / ".cursor" / "skills" / "memories" / "index" / "embeddings.json"
+    path = home.data / ".cursor" / "skills" / "memories" / "index" / "embeddings.json"
 
     def topics() -> list[str]:
         told = json.loads(path.read_text("utf-8")) if path.exists() else {"entries": []}
@@ -110,7 +110,7 @@ def test_a_session_that_ends_through_the_sidecar_stands_in_its_project_s_page(ho
 
 
 def test_commands_alone_keep_a_session_when_it_ends(home: Home) -> None:
-    place = {"session_id": "s1", "project_path": str(home.folder)}
+    place = {"session_id": "s1", "project_path": str(home.data)}
     for text in SAID:
         said = {"type": "message", **place, "payload": {"role": "user", "content": text}}
         home.json("events", "append", json.dumps(said))

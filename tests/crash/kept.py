@@ -134,7 +134,7 @@ def check_forgotten(world: World, sidecar: Sidecar) -> None:
     world.check_forgotten()
     ids = Counter(event["event_id"] for event in exchanges(sidecar))
     assert ids == Counter([*world.acknowledged.values(), *world.notes["ids"].values()]), "an event itself stays, blank"
-    assert daily_page(world.home.folder).count(KEPT) == 1
+    assert daily_page(world.home.data).count(KEPT) == 1
     (parked,) = (world.home.database.parent / "parked").glob("*.md")
     assert KEPT in parked.read_text("utf-8")
     world.check_sound(sidecar)
