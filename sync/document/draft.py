@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from sync.document.labels import day_label, parse_day
-from sync.document.model import Block, Kind, Section, Snapshot
+from sync.document.model import Block, Cell, Kind, Section, Snapshot
 from sync.document.parse import parse_text
-from sync.document.places import DEEPEST, Cell, content_end, footer_of, heading_of, own_end, place_below, reach_of
-from sync.document.reading_back import read_back
+from sync.document.places import DEEPEST, Cells, content_end, footer_of, heading_of, own_end, place_below, reach_of
+from sync.document.reading_back import read_back, read_back_part
 from sync.document.template import RECORDS, SECTIONS, SEPARATOR, TITLE
 
 _ENDING: Final = re.compile(r"(?:\r\n|\n|\r)\Z")
@@ -27,16 +27,13 @@ class Draft:
     def __init__(self, snapshot: Snapshot) -> None:
         self._origin = snapshot
         self._newline = snapshot.document.newline
-        ids = iter(snapshot.ids)
-        self.cells = [
-            Cell(block, next(ids) if block.kind is Kind.ENTRY else None) for block in snapshot.document.blocks
-        ]
-        self._untouched = list(self.cells)
+        self.cells = Cells(snapshot)
 
     # --- looking -------------------------------------------------------------------------------------------
 
     def index_of(self, entry_id: str) -> int | None:
-        return next((at for at, cell in enumerate(self.cells) if cell.entry_id == entry_id), None)
+        ids = [cell.entry_id for cell in self.cells]
+        return ids.index(entry_id) if entry_id in ids else None
 
     def is_entry(self, at: int) -> bool:
         return 0 <= at < len(self.cells) and self.cells[at].kind is Kind.ENTRY
@@ -61,18 +58,19 @@ class Draft:
         end = at + len(added)
         if gap_after and at < len(self.cells) and self.cells[at].kind is not Kind.BLANK:
             added.append(self.cell("", Kind.BLANK))
-        self.cells[at:at] = added
+        self.cells.splice(at, at, added)
         return end
 
     def remove(self, at: int) -> None:
         """Take a cell out, and one blank line with it where two would meet or one would dangle at the end."""
-        del self.cells[at]
+        low, high, end = at, at + 1, len(self.cells)
         blank_before = at > 0 and self.cells[at - 1].kind is Kind.BLANK
-        if at < len(self.cells):
-            if (blank_before or at == 0) and self.cells[at].kind is Kind.BLANK:
-                del self.cells[at]
+        if high < end:
+            if (blank_before or at == 0) and self.cells[high].kind is Kind.BLANK:
+                high += 1
         elif blank_before:
-            del self.cells[at - 1]
+            low -= 1
+        self.cells.splice(low, high, ())
 
     def remove_entry(self, at: int) -> None:
         """Take an entry out, and the heading of its day where it was the last one of the day.
@@ -96,18 +94,17 @@ class Draft:
             return
         ending = _ENDING.search(cell.block.raw)
         raw = text.replace("\n", self._newline) + (ending[0] if ending else "")
-        self.cells[at] = Cell(Block(cell.kind, raw, cell.block.section), cell.entry_id)
+        self._put(at, Cell(Block(cell.kind, raw, cell.block.section), cell.entry_id))
 
     def rename(self, at: int, entry_id: str) -> None:
         """Give an entry another id."""
-        self.cells[at] = Cell(self.cells[at].block, entry_id)
+        self._put(at, Cell(self.cells[at].block, entry_id))
 
     def drop_placeholder(self, heading: int) -> None:
         """The placeholder goes when the first entry comes."""
-        for at in range(heading + 1, own_end(self.cells, heading)):
-            if self.cells[at].kind is Kind.PLACEHOLDER:
-                self.remove(at)
-                return
+        at = self.cells.find(Kind.PLACEHOLDER, heading + 1, own_end(self.cells, heading))
+        if at is not None:
+            self.remove(at)
 
     def ensure_section(self, section: Section) -> int:
         """The heading of a section, made where it belongs if it is missing (its parents too). Not for ``()``."""
@@ -124,14 +121,18 @@ class Draft:
 
     def freeze(self) -> Snapshot:
         """The snapshot this draft has become."""
-        if self.cells == self._untouched:
-            return self._origin
+        origin, cells = self._origin, self.cells
+        if tuple(cells) == origin.cells:
+            return origin
         self._end_lines()
-        origin = self._origin.document
-        blocks = [cell.block for cell in self.cells]
-        ids = tuple(cell.entry_id for cell in self.cells if cell.entry_id is not None)
-        text = "".join(block.raw for block in blocks)
-        read = parse_text(text, encoding=origin.encoding, bom=origin.bom)
+        changed = cells[cells.head : len(cells) - cells.tail]
+        spliced = read_back_part(origin, cells.head, cells.tail, changed)
+        if spliced is not None:
+            return spliced
+        blocks = [cell.block for cell in cells]
+        ids = tuple([cell.entry_id for cell in cells if cell.entry_id is not None])
+        text = "".join([block.raw for block in blocks])
+        read = parse_text(text, encoding=origin.document.encoding, bom=origin.document.bom)
         return read_back(read, blocks, ids)
 
     # --- inside --------------------------------------------------------------------------------------------
@@ -148,8 +149,8 @@ class Draft:
         title = section[0]
         if all(cell.kind is Kind.BLANK for cell in self.cells):
             raw = f"# {TITLE}{self._newline}"
-            self.cells[:0] = [Cell(Block(Kind.HEADING, raw, (), 1, TITLE))]
-        divided = any(cell.kind is Kind.SEPARATOR for cell in self.cells)
+            self.cells.splice(0, 0, [Cell(Block(Kind.HEADING, raw, (), 1, TITLE))])
+        divided = self.cells.find(Kind.SEPARATOR) is not None
         later = SECTIONS[SECTIONS.index(title) + 1 :] if title in SECTIONS else ()
         for name in later:
             following = heading_of(self.cells, (name,))
@@ -166,14 +167,20 @@ class Draft:
         """Every line but the last ends; the last one as the document's last one did."""
         before = self._origin.document.blocks
         open_end = bool(before) and not _ENDING.search(before[-1].raw)
-        for at, cell in enumerate(self.cells):
+        cells = self.cells
+        for at in range(max(0, cells.head - 1), len(cells) - cells.tail):  # before it only lines that end, as they did
+            cell = cells[at]
             ended = _ENDING.search(cell.block.raw)
-            last = at == len(self.cells) - 1
+            last = at == len(cells) - 1
             if not ended and not last:
                 self._put_raw(at, cell.block.raw + self._newline)
-            elif ended and last and open_end and cell not in self._untouched:
+            elif ended and last and open_end and cell not in self._origin.cells:
                 self._put_raw(at, cell.block.raw[: ended.start()])
 
     def _put_raw(self, at: int, raw: str) -> None:
         block = self.cells[at].block
-        self.cells[at] = Cell(Block(block.kind, raw, block.section, block.level, block.title), self.cells[at].entry_id)
+        whole = Block(block.kind, raw, block.section, block.level, block.title)
+        self._put(at, Cell(whole, self.cells[at].entry_id))
+
+    def _put(self, at: int, cell: Cell) -> None:
+        self.cells.splice(at, at + 1, [cell])

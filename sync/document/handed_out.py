@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from sync.document.model import Snapshot, sha256_of
+from sync.document.model import Snapshot
 from sync.document.strangers import Marks
 
 MOST: Final = 32  # answers; an app saves a page that it loaded a moment ago
@@ -17,9 +17,9 @@ class HandedOut:
 
     def add(self, snapshot: Snapshot) -> None:
         """Shown again, it is the newest of them again."""
-        digest = sha256_of(snapshot.document)
+        digest = snapshot.document.sha256
         self._shown.pop(digest, None)
-        self._shown[digest] = snapshot
+        self._shown[digest] = snapshot.slim()
         while len(self._shown) > MOST:
             del self._shown[next(iter(self._shown))]
 

@@ -10,7 +10,8 @@ Decisions
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -44,9 +45,34 @@ def bare(text: str) -> str:
     return _letters(_COURTESY.sub(" ", folded)) or _letters(folded)
 
 
+class Lines:
+    """The `letters` of lines by how they begin, so that `gives_back` need not look at each line of a document."""
+
+    def __init__(self) -> None:
+        self._by_start: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def add(self, line: str) -> None:
+        if len(line) >= SHORTEST_LINE:
+            self._by_start[line[:SHORTEST_LINE]][line] += 1
+
+    def remove(self, line: str) -> None:
+        alike = self._by_start.get(line[:SHORTEST_LINE], Counter())
+        alike[line] -= 1
+        if alike[line] <= 0:
+            del alike[line]
+        if not alike:
+            self._by_start.pop(line[:SHORTEST_LINE], None)
+
+    def begun_in(self, answer: str) -> Iterator[str]:
+        """The lines whose beginning the answer has: no other line can stand in it."""
+        said = _said(answer)
+        for start in {said[at : at + SHORTEST_LINE] for at in range(len(said) - SHORTEST_LINE + 1)}:
+            yield from self._by_start.get(start, ())
+
+
 def gives_back(answer: str, known: Iterable[str]) -> bool:
     """Whether an answer mostly consists of lines whose `letters` are known, and is more than one phrase of old."""
-    said = _letters(unicodedata.normalize("NFKC", answer).casefold())
+    said = _said(answer)
     if len(said) < SHORTEST_RECALLED:
         return False
     covered = bytearray(len(said))
@@ -78,6 +104,10 @@ def letters(line: str) -> str:
     """The letters and digits of a line of the document, without bullet, label, count and the dots of a cut."""
     core = _LABEL.sub("", parted(line)[0]).removesuffix("...")
     return _letters(unicodedata.normalize("NFKC", core).casefold())
+
+
+def _said(answer: str) -> str:
+    return _letters(unicodedata.normalize("NFKC", answer).casefold())
 
 
 def _letters(text: str) -> str:

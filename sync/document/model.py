@@ -18,9 +18,11 @@ And ids never enter the file: a person would see them, and a copied line would b
 
 import hashlib
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from functools import cached_property
+from typing import Any, Final, Literal
 
 Encoding = Literal["utf-8", "gb18030"]
 Section = tuple[str, ...]
@@ -60,40 +62,79 @@ class Block:
         return plain(self.raw)
 
 
-@dataclass(frozen=True, slots=True)
+# the letter of each kind in a shape
+SHAPES: Final = {
+    Kind.FRONT_MATTER: "m",
+    Kind.HEADING: "h",
+    Kind.ENTRY: "e",
+    Kind.PLACEHOLDER: "p",
+    Kind.SEPARATOR: "s",
+    Kind.BLANK: "b",
+    Kind.FOOTER: "f",
+}
+
+
+def shape_of(blocks: Iterable[Block]) -> str:
+    """The kind of each block as one letter: places are found in it without a look at each block."""
+    return "".join([SHAPES[block.kind] for block in blocks])
+
+
+@dataclass(frozen=True)
 class Document:
-    """The whole file. `encoding` other than UTF-8 means: read it, tell the person, think before writing."""
+    """The whole file. `encoding` other than UTF-8 means: read it, tell the person, think before writing.
+
+    What is derived from the blocks is computed once. `respliced` (parse.py) hands over what it knows already.
+    """
 
     blocks: tuple[Block, ...] = ()
     encoding: Encoding = "utf-8"
     bom: bool = False
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The file's text, without the byte order mark."""
-        return "".join(block.raw for block in self.blocks)
+        return "".join([block.raw for block in self.blocks])
 
-    @property
+    @cached_property
+    def shape(self) -> str:
+        return shape_of(self.blocks)
+
+    @cached_property
     def entries(self) -> tuple[Block, ...]:
-        return tuple(block for block in self.blocks if block.kind is Kind.ENTRY)
+        return tuple([block for block in self.blocks if block.kind is Kind.ENTRY])
 
     @property
     def label(self) -> str | None:
         """What stands behind 最后更新, or None where there is no such line or nothing behind it."""
-        return next((block.title or None for block in reversed(self.blocks) if block.kind is Kind.FOOTER), None)
+        at = self.shape.rfind(SHAPES[Kind.FOOTER])
+        return None if at < 0 else self.blocks[at].title or None
+
+    @cached_property
+    def endings(self) -> tuple[int, int, int]:
+        """How many lines end in a line feed alone, in both, and in a carriage return alone."""
+        return endings_of(self.text)
 
     @property
     def newline(self) -> str:
         """The line ending most lines have; what we add uses it. A line feed where nothing decides."""
-        text = self.text
-        windows = text.count("\r\n")
-        counts = {"\n": text.count("\n") - windows, "\r\n": windows, "\r": text.count("\r") - windows}
+        counts = dict(zip(("\n", "\r\n", "\r"), self.endings, strict=True))
         return max(counts, key=lambda ending: counts[ending])
 
     @property
     def is_blank(self) -> bool:
         """Whether there is nothing but white space in the file."""
-        return all(block.kind is Kind.BLANK for block in self.blocks)
+        return self.shape.count(SHAPES[Kind.BLANK]) == len(self.blocks)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Over the bytes, in hex."""
+        return hashlib.sha256(encode(self)).hexdigest()
+
+    def slim(self) -> "Document":
+        """The same without most of what was derived from it: for whoever keeps many."""
+        slim = Document(self.blocks, self.encoding, self.bom)
+        derive(slim, shape=self.shape)
+        return slim
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +145,18 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Cell:
+    """A block, and its id if it is an entry."""
+
+    block: Block
+    entry_id: str | None = None
+
+    @property
+    def kind(self) -> Kind:
+        return self.block.kind
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """A document whose entries have ids: `ids[n]` belongs to the n-th entry block. Ids are unique in it."""
 
@@ -111,14 +164,24 @@ class Snapshot:
     ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        expected = sum(block.kind is Kind.ENTRY for block in self.document.blocks)
+        expected = self.document.shape.count(SHAPES[Kind.ENTRY])
         if expected != len(self.ids):
             raise ValueError(f"{len(self.ids)} ids for {expected} entries")
 
-    @property
+    @cached_property
     def entries(self) -> tuple[Entry, ...]:
         blocks = self.document.entries
-        return tuple(Entry(name, block.text, block.section) for name, block in zip(self.ids, blocks, strict=True))
+        return tuple([Entry(name, block.text, block.section) for name, block in zip(self.ids, blocks, strict=True)])
+
+    @cached_property
+    def cells(self) -> tuple[Cell, ...]:
+        """Each block with its id."""
+        ids = iter(self.ids)
+        return tuple([Cell(block, next(ids) if block.kind is Kind.ENTRY else None) for block in self.document.blocks])
+
+    def slim(self) -> "Snapshot":
+        """The same without most of what was derived from it: for whoever keeps many."""
+        return Snapshot(self.document.slim(), self.ids)
 
     def text_of(self, entry_id: str) -> str:
         """What an entry says; ValueError where there is no such entry."""
@@ -207,11 +270,49 @@ def encode(document: Document) -> bytes:
 
 
 def sha256_of(document: Document) -> str:
-    return hashlib.sha256(encode(document)).hexdigest()
+    return document.sha256
+
+
+def endings_of(text: str) -> tuple[int, int, int]:
+    """Line feeds alone, both together, carriage returns alone."""
+    windows = text.count("\r\n")
+    return text.count("\n") - windows, windows, text.count("\r") - windows
+
+
+def derive(value: object, **known: object) -> None:
+    """Hand over values of cached properties that need not be computed."""
+    vars(value).update(known)
+
+
+def common(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """How many items two sequences of one type share at their beginning. Compares slices, which C code does."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_end(one: Sequence[Any], other: Sequence[Any], most: int) -> int:
+    """How many items they share at their end, `most` at the most."""
+    low, high = 0, min(len(one), len(other), most)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def plain(raw: str) -> str:
     """Text that compares equal however an editor ends its lines."""
+    bare = raw.rstrip()
+    if "\n" not in bare and "\r" not in bare:
+        return bare  # one line, as nearly all are
     return "\n".join(line.rstrip() for line in lines_of(raw)).rstrip("\n")
 
 

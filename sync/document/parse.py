@@ -15,7 +15,20 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from sync.document.model import BOM, Block, Document, Encoding, Kind, Section, encode, lines_of
+from sync.document.model import (
+    BOM,
+    SHAPES,
+    Block,
+    Document,
+    Encoding,
+    Kind,
+    Section,
+    derive,
+    encode,
+    endings_of,
+    lines_of,
+    shape_of,
+)
 from sync.errors import DocumentUntouchable
 
 MAX_BYTES: Final = 4 * 1024 * 1024  # a memory that a prompt could hold is a thousandth of this
@@ -68,6 +81,47 @@ def in_form_of(document: Document, other: Document) -> Document:
     crlf = other.newline == "\r\n" and document.newline != other.newline
     text = document.text.replace("\r\n", "\n").replace("\n", "\r\n") if crlf else document.text
     return parse_text(text, encoding=other.encoding, bom=other.bom)
+
+
+def respliced(document: Document, low: int, high: int, text: str) -> Document | None:
+    """The document with this text in the place of its blocks from `low` to before `high`, read without the rest.
+
+    None if the new text may change how the rest reads: the caller reads all of it then.
+    """
+    blocks, shape = document.blocks, document.shape
+    if low == 0 or (blocks[0].kind is Kind.SEPARATOR and blocks[0].raw.rstrip() == "---"):
+        return None  # it may become front matter
+    before, after = blocks[low - 1].raw, blocks[high].raw if high < len(blocks) else ""
+    if not _ends_a_line(before, text or after) or (text and after and not _ends_a_line(text, after)):
+        return None
+    lines = lines_of(text)
+    if any(_FENCE.match(line.rstrip()) for line in lines):
+        return None
+    middle = tuple([_classify(line) for line in lines])
+    now, was = shape_of(middle), shape[low:high]
+    footers = now.count(SHAPES[Kind.FOOTER])
+    if footers > 1 or footers != was.count(SHAPES[Kind.FOOTER]):
+        return None
+    found = Document(blocks[:low] + _in_section(middle, blocks[low - 1].section) + blocks[high:], *_form(document))
+    if SHAPES[Kind.HEADING] in now or SHAPES[Kind.HEADING] in was:
+        found = Document(outline(found.blocks), *_form(document))
+    ended, said, gone = document.endings, endings_of(text), endings_of("".join([one.raw for one in blocks[low:high]]))
+    kept = (a + b - c for a, b, c in zip(ended, said, gone, strict=True))
+    derive(found, shape=shape[:low] + now + shape[high:], endings=tuple(kept))
+    return found
+
+
+def _ends_a_line(text: str, following: str) -> bool:
+    """Whether a line ends between the two, as it does in each alone."""
+    return text.endswith("\n") or (text.endswith("\r") and not following.startswith("\n"))
+
+
+def _in_section(blocks: tuple[Block, ...], section: Section) -> tuple[Block, ...]:
+    return tuple([Block(one.kind, one.raw, section, one.level, one.title) for one in blocks]) if section else blocks
+
+
+def _form(document: Document) -> tuple[Encoding, bool]:
+    return document.encoding, document.bom
 
 
 def outline(blocks: Iterable[Block]) -> tuple[Block, ...]:
@@ -145,6 +199,8 @@ def without_closing_marks(title: str) -> str:
 
 
 def _is_separator(line: str) -> bool:
+    if line[-1] not in "-*_":
+        return False
     marks = line.replace(" ", "").replace("\t", "")
     indent = len(line) - len(line.lstrip(" \t"))
     return len(marks) >= 3 and indent <= 3 and marks[0] in "-*_" and marks.count(marks[0]) == len(marks)

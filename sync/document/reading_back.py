@@ -10,7 +10,8 @@ from difflib import SequenceMatcher
 from hashlib import sha256
 from typing import Final
 
-from sync.document.model import Block, Document, Kind, Snapshot
+from sync.document.model import SHAPES, Block, Cell, Document, Kind, Snapshot, derive
+from sync.document.parse import respliced
 
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
@@ -20,6 +21,32 @@ def read_back(read: Document, meant: Sequence[Block], ids: Sequence[str]) -> Sna
     texts = [block.text for block in meant if block.kind is Kind.ENTRY]
     found = [block.text for block in read.entries]
     return Snapshot(read, tuple(ids) if found == texts else _paired(found, texts, ids))
+
+
+def read_back_part(origin: Snapshot, head: int, tail: int, changed: Sequence[Cell]) -> Snapshot | None:
+    """As `read_back`, for a snapshot whose first `head` and last `tail` cells stay, with `changed` between them.
+
+    None if all of it has to be read.
+    """
+    before, high = origin.document, len(origin.cells) - tail
+    read = respliced(before, head, high, "".join([cell.block.raw for cell in changed]))
+    if read is None:
+        return None
+    blocks = read.blocks[head : len(read.blocks) - tail]
+    entries = [block for block in blocks if block.kind is Kind.ENTRY]
+    meant = [cell for cell in changed if cell.entry_id is not None]
+    if [block.text for block in entries] != [cell.block.text for cell in meant]:
+        return None
+    letter = SHAPES[Kind.ENTRY]
+    first, last = before.shape.count(letter, 0, head), len(origin.ids) - before.shape.count(letter, high)
+    ids = [cell.entry_id for cell in meant if cell.entry_id is not None]
+    snapshot = Snapshot(read, origin.ids[:first] + tuple(ids) + origin.ids[last:])
+    if read.blocks[:head] == before.blocks[:head] and read.blocks[len(read.blocks) - tail :] == before.blocks[high:]:
+        named = iter(ids)
+        cells = [Cell(block, next(named) if block.kind is Kind.ENTRY else None) for block in blocks]
+        derive(read, entries=before.entries[:first] + tuple(entries) + before.entries[last:])
+        derive(snapshot, cells=origin.cells[:head] + tuple(cells) + origin.cells[high:])
+    return snapshot
 
 
 def derived(*names: str) -> str:

@@ -10,8 +10,8 @@ Decisions
     Two processes that record the same words at the same moment do not see each other: then both lines stand.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Final
 
@@ -20,8 +20,8 @@ from sqlalchemy import Connection
 from sync.document import store
 from sync.document.capture import EXCHANGE, Exchange, Told, keyed_event_id, repeated_by
 from sync.document.importance import importance_of
-from sync.document.likeness import alike, bare, gives_back, letters, likened, parted
-from sync.document.model import Document, Snapshot
+from sync.document.likeness import Lines, alike, bare, gives_back, letters, likened, parted
+from sync.document.model import Block, Document, Snapshot, common, common_end
 from sync.document.preferences import Preference, preferences_in
 from sync.document.summary import ELLIPSIS
 from sync.document.template import PREFERENCES, QUESTION
@@ -42,7 +42,7 @@ class Weighing:
         self._log = events
         self._options = options
         self._version = 0
-        self._known = _Known.of(Snapshot(Document()))
+        self._known = _Known()
         self._recent: tuple[_Said, ...] = ()  # replaced, never changed: it is read on another thread
 
     def note(self, event: Event) -> None:
@@ -81,28 +81,29 @@ class Weighing:
 
     def _is_known(self, connection: Connection, stated: Preference) -> bool:
         """Whether it stands in the document, or was said before (and perhaps taken away by hand since)."""
-        if bare(stated.text) in self._known.preferences:
+        if self._known.wants(stated.text):
             return True
         return log_store.says(connection, self._log.device_id, EXCHANGE, stated.entry_id)
 
     def _repeated(self, connection: Connection, exchange: Exchange, told: Told) -> dict[str, Any]:
         words = likened(told.question)
         recent = [said.event_id for said in self._recent if said.words == words]
-        for event_id in (*self._known.asked.get(bare(told.question), ()), *recent):  # the oldest first
+        for event_id in (*self._known.asked(told.question), *recent):  # the oldest first
             event = log_store.find(connection, event_id)
             if event is not None and _says_the_same(event, exchange, told):
                 return {"repeats": event_id}
         just_said = (line for said in self._recent for line in said.lines)
-        if gives_back(told.answer, chain(self._known.lines, just_said)):
+        if gives_back(told.answer, chain(self._known.lines.begun_in(told.answer), just_said)):
             return {"recalled": True, "answer": KNOWN_BEFORE}
         return {}
 
     def _catch_up(self, connection: Connection) -> None:
-        """Know the document as it stands; it is read once for each version of it."""
+        """Know the document as it stands; what a version changed is read once."""
         number = store.newest_number(connection, store.FILE)
         current = store.newest(connection, store.FILE) if number != self._version else None
         if current is not None:
-            self._version, self._known = current.number, _Known.of(current.snapshot)
+            self._known.follow(current.snapshot)
+            self._version = current.number
 
 
 class _Said:
@@ -114,27 +115,60 @@ class _Said:
         self.lines = letters(question), letters(answer)
 
 
-@dataclass(frozen=True, slots=True)
 class _Known:
-    """What a document says, ready to be compared.
+    """What a document says, ready to be compared. Follows the document by what has changed in it."""
 
-    `asked`: the bare words of a question -> the exchanges that ask it; `lines`: their letters; `preferences`: bare.
-    """
+    def __init__(self) -> None:
+        self.lines = Lines()
+        self._snapshot = Snapshot(Document())
+        self._asked: defaultdict[str, set[str]] = defaultdict(set)  # the bare words of a question -> exchanges
+        self._wanted: Counter[str] = Counter()  # the bare words of preferences
 
-    asked: dict[str, list[str]]
-    lines: tuple[str, ...]
-    preferences: frozenset[str]
+    def asked(self, question: str) -> list[str]:
+        """The exchanges that ask this, in the order of the document."""
+        found = self._asked.get(bare(question), ())
+        return sorted(found, key=lambda event_id: self._snapshot.ids.index(f"{event_id}.q") if len(found) > 1 else 0)
 
-    @classmethod
-    def of(cls, snapshot: Snapshot) -> "_Known":
-        asked: dict[str, list[str]] = {}
-        for entry_id, block in zip(snapshot.ids, snapshot.document.entries, strict=True):
-            if entry_id.endswith(".q") and block.text.startswith(QUESTION):
-                words = bare(parted(block.text)[0].removeprefix(QUESTION))
-                asked.setdefault(words, []).append(entry_id.removesuffix(".q"))
-        blocks = snapshot.document.entries
-        wanted = frozenset(bare(block.text) for block in blocks if block.section[:1] == (PREFERENCES,))
-        return cls(asked, tuple(letters(block.text) for block in blocks), wanted)
+    def wants(self, preference: str) -> bool:
+        """Whether this stands among the preferences."""
+        return self._wanted[bare(preference)] > 0
+
+    def follow(self, snapshot: Snapshot) -> None:
+        """Be what is known of this snapshot."""
+        before, now = self._snapshot, snapshot
+        head = min(common(before.ids, now.ids), common(before.document.entries, now.document.entries))
+        most = min(len(before.ids), len(now.ids)) - head
+        tail = common_end(before.ids, now.ids, most)
+        tail = common_end(before.document.entries, now.document.entries, tail)
+        for at in range(head, len(before.ids) - tail):
+            self._drop(before.ids[at], before.document.entries[at])
+        for at in range(head, len(now.ids) - tail):
+            self._take(now.ids[at], now.document.entries[at])
+        self._snapshot = snapshot
+
+    def _take(self, entry_id: str, block: Block) -> None:
+        self.lines.add(letters(block.text))
+        if (words := _question(entry_id, block)) is not None:
+            self._asked[words].add(entry_id.removesuffix(".q"))
+        if block.section[:1] == (PREFERENCES,):
+            self._wanted[bare(block.text)] += 1
+
+    def _drop(self, entry_id: str, block: Block) -> None:
+        self.lines.remove(letters(block.text))
+        if (words := _question(entry_id, block)) is not None:
+            self._asked[words].discard(entry_id.removesuffix(".q"))
+            if not self._asked[words]:
+                del self._asked[words]
+        if block.section[:1] == (PREFERENCES,):
+            self._wanted[bare(block.text)] -= 1
+
+
+def _question(entry_id: str, block: Block) -> str | None:
+    """The bare words of a line that is the question of an exchange."""
+    text = block.text
+    if not entry_id.endswith(".q") or not text.startswith(QUESTION):
+        return None
+    return bare(parted(text)[0].removeprefix(QUESTION))
 
 
 def _says_the_same(event: Event, exchange: Exchange, told: Told) -> bool:

@@ -5,12 +5,22 @@ import string
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync.document.edit import edit_entry, entry_text, insert_entry, insert_exchange, remove_entry, set_footer
+from sync.document.draft import Draft
+from sync.document.edit import (
+    edit_entry,
+    entry_text,
+    insert_entry,
+    insert_exchange,
+    put_entry,
+    remove_entry,
+    set_footer,
+)
 from sync.document.merge import merge_words
 from sync.document.model import Document, Entry, Kind, Plan, Snapshot, Version
-from sync.document.parse import parse
+from sync.document.parse import parse, parse_text
 from sync.document.plan import choose_base, plan
 from sync.document.prompt import compose
+from sync.document.reading_back import read_back
 from sync.document.render import render
 from sync.document.summary import answer_summary, one_line, question_summary
 from sync.fencing import defuse
@@ -98,6 +108,46 @@ def test_a_footer_is_set_once(snapshot: Snapshot) -> None:
     assert result.document.label == "2026/1/8 15:49:12"
     assert result.ids == snapshot.ids
     assert set_footer(result, "2026/1/8 15:49:12") == result
+
+
+@given(snapshots(), st.data())
+@settings(max_examples=300)
+def test_a_change_that_is_read_back_in_part_gives_what_reading_all_of_it_gives(
+    snapshot: Snapshot, data: st.DataObject
+) -> None:
+    for step in range(3):
+        draft = Draft(snapshot)
+        for number in range(data.draw(st.integers(1, 3))):
+            change(draft, f"{step}.{number}", data)
+        snapshot = draft.freeze()
+        whole = read_back(
+            parse_text(snapshot.document.text, bom=snapshot.document.bom),
+            [cell.block for cell in draft.cells],
+            [cell.entry_id for cell in draft.cells if cell.entry_id is not None],
+        )
+        assert snapshot == whole
+        assert snapshot.cells == whole.cells
+        derived = [(one.shape, one.entries, one.endings) for one in (snapshot.document, whole.document)]
+        assert derived[0] == derived[1]
+
+
+def change(draft: Draft, entry_id: str, data: st.DataObject) -> None:
+    """One step that a draft can take."""
+    at = data.draw(st.integers(0, len(draft.cells)))
+    line = data.draw(LINES)
+    match data.draw(st.sampled_from(["insert", "remove", "edit", "exchange", "footer"])):
+        case "remove" if at < len(draft.cells):
+            draft.remove(at)
+        case "edit" if at < len(draft.cells):
+            draft.edit(at, line)
+        case "footer":
+            footers = [at for at, cell in enumerate(draft.cells) if cell.kind is Kind.FOOTER]
+            for found in footers:
+                draft.edit(found, f"**最后更新**：{entry_id}")
+        case "exchange":
+            put_entry(draft, Entry(entry_id, f"- 用户问：{line}", ("重要对话记录", "2026/1/8")), None)
+        case _:
+            draft.insert(at, [draft.cell(line, entry_id=entry_id)], gap_before=True)
 
 
 @given(snapshots(), documents())
