@@ -12,20 +12,23 @@ import logging
 import logging.handlers
 import os
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from filelock import FileLock
 
 from bridge.callers import Callers
 from bridge.methods.door import Door
 from bridge.methods.failures import exit_code, lines_for_people
 from bridge.methods.registry import TABLE
 from bridge.methods.table import Notify, Table
+from bridge.rpc import endpoint
 from bridge.rpc.descriptors import claim
 from bridge.rpc.heap import share_one_heap
 from bridge.rpc.stdio import serve
 from sync.document.answers import Loaded
 from sync.document.glimpse import Glimpse
-from sync.errors import XiaobaiError
+from sync.errors import InvalidInput, XiaobaiError
 from sync.files import make_private_folder, told
 from sync.jobs import kept_up
 from sync.profiles import Profile, known_installation
@@ -62,9 +65,10 @@ def main(flags: dict[str, Any]) -> int:
 
 
 class LateApp:
-    """The application for whoever asks before it is open."""
+    """The application for whoever asks before it is open; `table` is what the local endpoint answers by."""
 
-    def __init__(self, glimpse: Glimpse | None, notify: Notify, callers: Callers) -> None:
+    def __init__(self, glimpse: Glimpse | None, notify: Notify, callers: Callers, table: Table[Door]) -> None:
+        self._table = table
         self._glimpse = glimpse
         self._notify = notify
         self._callers = callers
@@ -101,18 +105,30 @@ class LateApp:
         app_module = await asyncio.to_thread(importlib.import_module, "sync.app")
         try:
             with sidecar_role(settings) as role:
-                before: App | None = None
-                while not over.is_set():
-                    async with app_module.open_app(
-                        settings, app_module.Role.SIDECAR, held=role, handed=before.entrance.handed if before else None
-                    ) as app:
-                        await self._keep(app, over, arrived=before is not None)
-                        before = app
+                async with AsyncExitStack() as local:
+                    await local.enter_async_context(
+                        endpoint.serving(settings.data_dir, self._table, EndpointDoor(self))
+                    )
+                    await self._hold_in_turn(settings, over, role, app_module, local)
         except BaseException as error:
             if not self._app.done():
                 self._app.set_exception(error)
                 self._app.exception()  # whoever waits is told by it, and so is the process
             raise
+
+    async def _hold_in_turn(
+        self, settings: "Settings", over: asyncio.Event, role: FileLock, app_module: Any, local: AsyncExitStack
+    ) -> None:
+        """One application after the other. `local`, the endpoint, ends before the last one closes under its calls."""
+        before: App | None = None
+        while not over.is_set():
+            async with app_module.open_app(
+                settings, app_module.Role.SIDECAR, held=role, handed=before.entrance.handed if before else None
+            ) as app:
+                await self._keep(app, over, arrived=before is not None)
+                before = app
+                if over.is_set():
+                    await local.aclose()
 
     async def _keep(self, app: "App", over: asyncio.Event, *, arrived: bool) -> None:
         """Give the application to whoever asks until the process ends or another account comes in."""
@@ -136,6 +152,31 @@ class LateApp:
         await kept_up("notifications", lambda: announce(app, self._notify, arrived=arrived))
 
 
+class EndpointDoor:
+    """What a connection of the local endpoint finds: the same application, and no notifications yet."""
+
+    def __init__(self, late: LateApp) -> None:
+        self._late = late
+
+    async def opened(self) -> "App":
+        return await self._late.opened()
+
+    def listen(self) -> None:
+        return None
+
+    def follow(self, app: "App", query: "Query") -> None:
+        del app, query
+        raise InvalidInput(
+            "the local endpoint sends no notifications", field="follow", hint="Use events tail --follow."
+        )
+
+    def unfollow(self) -> None:
+        return None
+
+    def glimpse(self, *, scope: Literal["user", "device"], max_chars: int | None) -> Loaded | None:
+        return self._late.glimpse(scope=scope, max_chars=max_chars)
+
+
 async def _serve(settings: "Settings", descriptors: tuple[int, int]) -> int:
     table, opening = served(TABLE, settings)
     return await serve(table, opening, descriptors=descriptors)
@@ -144,17 +185,20 @@ async def _serve(settings: "Settings", descriptors: tuple[int, int]) -> int:
 def served(table: Table[Door], settings: "Settings") -> tuple[Table[Door], Opening]:
     """What a connection needs: the table, and the way to open what its rows ask for, one account after the other."""
     callers = Callers()
+    heard = Table(callers.heard(method) for method in table.values())
 
     def opening(notify: Notify) -> AbstractAsyncContextManager[Door]:
-        return _late_app(settings, notify, callers)
+        return _late_app(settings, notify, callers, heard)
 
-    return Table(callers.heard(method) for method in table.values()), opening
+    return heard, opening
 
 
 @asynccontextmanager
-async def _late_app(settings: "Settings", notify: Notify, callers: Callers) -> AsyncIterator[LateApp]:
+async def _late_app(
+    settings: "Settings", notify: Notify, callers: Callers, table: Table[Door]
+) -> AsyncIterator[LateApp]:
     over = asyncio.Event()
-    late = LateApp(_glimpse(settings), notify, callers)
+    late = LateApp(_glimpse(settings), notify, callers, table)
     async with asyncio.TaskGroup() as group:
         group.create_task(late.hold(settings, over))
         yield late

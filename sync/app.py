@@ -334,11 +334,11 @@ async def _construct(
 ) -> App:
     installation = open_installation(settings.data_dir, hardware_id)
     profile = open_profile(settings.data_dir, installation)
-    vault, serving, vectors = Vault.of(settings), role is Role.SIDECAR, Signal()
+    vault, serving = Vault.of(settings), role is Role.SIDECAR
     replica = await open_replica(profile.database, vault, settings, clock, sidecar=is_sidecar, serving=serving)
     stack.push_async_callback(replica.database.close)
     redactor = Redactor(extra_patterns=settings.redaction.patterns, enabled=settings.redaction.enabled)
-    events = parts.log(replica, settings, installation, clock)
+    vectors, events = Signal() if serving else None, parts.log(replica, settings, installation, clock)
     document = parts.memory_file(settings, profile, vault, events, redactor, clock)
     if is_sidecar:
         await leftovers.tidy(settings, profile, installation, document, clock, settings.tree_base)

@@ -131,11 +131,11 @@ def recall(
     stack: AsyncExitStack,
     *,
     moves: bool,
-    vectors: Signal,
+    vectors: Signal | None,
 ) -> "Callable[[], Recall]":
     """The word index, its vectors and its answers, made at their first use; `stack` closes what they hold.
 
-    `vectors` is set where those may be others than before.
+    `vectors` is set when those may have changed; None for a single command, which does not load models for a question.
     """
 
     @cache
@@ -145,7 +145,7 @@ def recall(
 
         leaves = settings.recall.embeddings == "api"
         clean = partial(_fit_to_leave, redactor.for_leaving()) if leaves else str
-        embedder = _embedder(settings, profile)
+        embedder = _embedder(settings, profile) if vectors is not None or leaves else None
         meaning = Meaning(events.database, embedder, clean=clean, patience=COMMAND_PATIENCE, changed=vectors)
         stack.push_async_callback(meaning.close)
         return Recall(events, clock, settings.recall, moves=moves, meaning=meaning)
@@ -206,7 +206,7 @@ def daily(
     clock: Clock,
     *,
     moves: bool,
-    vectors: Signal,
+    vectors: Signal | None,
 ) -> "Callable[[], Daily]":
     """The room of the daily records, opened at its first use, as that of the insights is."""
 
@@ -224,7 +224,7 @@ def daily(
         installation = hashlib.sha256(os.path.realpath(settings.data_dir).encode()).hexdigest()[:16]
         pages = Pages(places, kept=profile.folder / "daily", installation=installation, profile=profile.name)
         idle = settings.sessions.idle_minutes
-        lent = _lent(settings, events, vectors)
+        lent = _lent(settings, events, vectors or Signal())
         keeper = Keeper(events, shelf, deeds, pages, clock=clock, idle_minutes=idle, vectors=lent)
         return Daily(shelf, deeds, places, keeper, events, clock, moves)
 

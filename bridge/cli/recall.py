@@ -4,10 +4,16 @@ from typing import Annotated, Any
 
 import typer
 
-from bridge.cli.running import JsonFlag, call, project_option, text_argument
+from bridge.cli.running import JsonFlag, ask_sidecar, call, checked, project_option, show_result, text_argument
 from sync.app import Role
 
 TEXT_WIDTH = 160  # characters of a hit in the list
+SEMANTIC = {  # what a person is told of an answer that is not by words and meaning
+    "off": "Found by words alone; a running sidecar with the extra `embeddings` searches by meaning too.",
+    "pending": "Found by words alone: the vectors are not ready yet.",
+    "partial": "Not all memories have vectors yet: some were compared by words alone.",
+    "failed": "Found by words alone: the models did not answer. See the log of the sidecar.",
+}
 
 
 def search(
@@ -31,7 +37,7 @@ def search(
     prompt: Annotated[bool, typer.Option("--context", help="Print what to put before this message.")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Search everything that is kept."""
+    """Search everything that is kept. A running sidecar answers by meaning too; without one, words alone do."""
     given = {
         "query": text_argument(query),
         "limit": limit,
@@ -43,8 +49,13 @@ def search(
         "weights": preset,
     }
     params: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    method = "recall/context" if prompt else "recall/search"
-    call(context, method, params, _show_context if prompt else _show_hits, as_json=json, role=Role.HELPER)
+    method, show = ("recall/context", _show_context) if prompt else ("recall/search", _show_hits)
+    checked(params)
+    answer = ask_sidecar(context, method, params)
+    if answer is None:
+        call(context, method, params, show, as_json=json, role=Role.HELPER)
+    else:
+        show_result(context, answer, show, as_json=json)
 
 
 def _show_hits(result: dict[str, Any]) -> None:
@@ -56,6 +67,8 @@ def _show_hits(result: dict[str, Any]) -> None:
         typer.echo("nothing found")
     if result["partial"]:
         typer.echo("The index is still being built: some memories are missing from this answer.", err=True)
+    if result["semantic"] != "used":
+        typer.echo(SEMANTIC[result["semantic"]], err=True)
 
 
 def _show_context(result: dict[str, Any]) -> None:

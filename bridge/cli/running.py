@@ -25,6 +25,7 @@ from sync.settings import Settings
 
 T = TypeVar("T")
 
+ANSWER_WITHIN: Final = 10.0  # seconds for a running sidecar; then the command answers by itself
 STDIN: Final = "-"  # as an argument: read it from standard input
 
 
@@ -99,6 +100,31 @@ def call(
     return run(context, calling, show, as_json=as_json, role=role)
 
 
+def show_result(context: typer.Context, result: Any, show: Callable[[Any], None], *, as_json: bool) -> None:
+    """Print a result for people, or as JSON."""
+    if as_json or context.ensure_object(Invocation).json:
+        print_json(result)
+    else:
+        show(result)
+
+
+def ask_sidecar(context: typer.Context, method: str, params: dict[str, Any]) -> Any:
+    """The answer of the running sidecar, whose settings apply; None if none runs or it refuses."""
+    from bridge.rpc import endpoint  # noqa: PLC0415 - of the commands only this one needs it
+
+    settings = Settings.gather(**context.ensure_object(Invocation).flags)
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    try:
+        with endpoint.connected(settings.data_dir, timeout=ANSWER_WITHIN) as connection:
+            if connection is None:
+                return None
+            connection.sendall(msgspec.json.encode(request) + b"\n")
+            with connection.makefile("rb") as answers:
+                return msgspec.json.decode(answers.readline()).get("result")
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
 def run(
     context: typer.Context,
     work: Callable[[App], Awaitable[T]],
@@ -116,10 +142,7 @@ def run(
         raise
     except (XiaobaiError, BaseExceptionGroup, OSError) as error:  # after it, an OSError is one of the answer
         fail(error, as_json=as_json)
-    if as_json:
-        print_json(result)
-    else:
-        show(result)
+    show_result(context, result, show, as_json=as_json)
     return result
 
 

@@ -103,4 +103,7 @@ def test_with_the_extra_a_paraphrase_is_found_and_without_it_the_answer_says_so(
         assert told["semantic"] == "off"
     weighed = Home(tmp_path / "with", RECALL__EMBEDDINGS="auto", RECALL__WEIGHTS__SEMANTIC="0")
     assert weighed.json("search", query) == {**answer, "hits": []}
-    eventually(lambda: home.json("search", "boiling a kettle")["semantic"] == "used")
+    assert home.json("search", "boiling a kettle")["semantic"] == "off", "a command loads no models"
+    with Sidecar(home) as app:
+        app.call("memory/load")
+        eventually(lambda: home.json("search", "boiling a kettle")["semantic"] == "used")

@@ -1,0 +1,80 @@
+"""The local endpoint of a running sidecar, with real processes."""
+
+import json
+import os
+import socket
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.rpc import endpoint
+from tests.sidecar import Home, Sidecar, eventually
+
+FACT = {"type": "memory_fact", "payload": {"content": "重试三次"}}
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no endpoint yet")
+
+
+def ask(connection: socket.socket, method: str, **params: Any) -> dict[str, Any]:
+    connection.sendall(json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode() + b"\n")
+    with connection.makefile("rb") as answers:
+        answer: dict[str, Any] = json.loads(answers.readline())
+        return answer
+
+
+def test_a_running_sidecar_answers_the_same_methods_on_a_socket_that_only_its_user_opens(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with Sidecar(home) as app:
+        app.call("memory/update", userMessage="我喜欢爬山", aiResponse="好的")
+        assert stat.S_IMODE((home.data / endpoint.NAME).stat().st_mode) == 0o600
+        with endpoint.connected(home.data, timeout=30) as connection:
+            assert connection is not None
+            assert "爬山" in ask(connection, "memory/load")["result"]["content"]
+            assert ask(connection, "no/such")["error"]["data"]["kind"] == "unknown_method"
+            assert ask(connection, "shutdown")["result"] is None, "ends this connection alone"
+        assert "爬山" in app.call("memory/load")["content"]
+    assert not (home.data / endpoint.NAME).exists()
+
+
+def test_a_command_searches_through_the_sidecar_and_by_itself_when_none_runs(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with Sidecar(home) as app:
+        app.call("events/append", event=FACT)
+        assert [hit["text"] for hit in home.json("search", "重试")["hits"]] == ["重试三次"]
+    assert [hit["text"] for hit in home.json("search", "重试")["hits"]] == ["重试三次"]
+
+
+def test_the_socket_of_a_killed_sidecar_is_replaced_and_nobody_waits_for_it(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with Sidecar(home) as app:
+        app.call("events/append", event=FACT)
+        app.kill()
+    assert (home.data / endpoint.NAME).exists()
+    assert len(home.json("search", "重试")["hits"]) == 1
+    with Sidecar(home) as app:
+        app.call("memory/load")
+        with endpoint.connected(home.data, timeout=30) as connection:
+            assert connection is not None
+            assert "result" in ask(connection, "sync/status")
+
+
+def test_a_path_that_is_too_long_for_a_socket_is_reached_by_its_folder(tmp_path: Path) -> None:
+    home = Home(tmp_path / ("long" * 30))
+    with Sidecar(home) as app:
+        app.call("memory/load")
+        assert len(os.fsencode(home.data / endpoint.NAME)) > endpoint.LONGEST_PATH
+        with endpoint.connected(home.data, timeout=30) as connection:
+            assert (connection is not None) is (sys.platform == "linux")
+
+
+def test_two_data_directories_never_mix(tmp_path: Path) -> None:
+    one, other = Home(tmp_path / "one"), Home(tmp_path / "other")
+    with Sidecar(one) as app, Sidecar(other) as beside:
+        app.call("events/append", event=FACT)
+        beside.call("memory/load")
+        eventually((other.data / endpoint.NAME).exists)
+        assert other.json("search", "重试")["hits"] == []
+        assert len(one.json("search", "重试")["hits"]) == 1
