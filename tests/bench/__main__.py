@@ -21,6 +21,7 @@ def rows(folder: Path) -> Iterator[Row]:
     """Everything, one after another: measuring two things at once measures neither."""
     yield from measures.calls(folder)
     yield from measures.update_latency(folder)
+    yield from measures.append_rate(folder)
     yield from measures.edit_to_event(folder)
     yield from measures.idle(folder)
     yield from with_cloud.rows(folder)

@@ -4,6 +4,7 @@ import sqlite3
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,8 @@ STARTS: Final = 9
 ENTRIES: Final = 30
 UPDATES: Final = 200
 EDITS: Final = 40
+BATCH: Final = 500
+BATCHES: Final = 40
 IDLE_SECONDS: Final = 10.0
 
 
@@ -84,6 +87,31 @@ def updates_ms(sidecar: Child, count: int) -> list[float]:
     return [timed_ms(partial(sidecar.ask, asked)) for asked in requests][child.WARM :]
 
 
+def append_rate(folder: Path) -> Iterator[Row]:
+    """`events/appendBatch` of 500 events each; the floor inserts the same texts into a table of one column."""
+    batches = [
+        [
+            {"type": "memory_fact", "payload": {"content": f"第 {number} 批第 {at} 件事，step {at * 7}"}}
+            for at in range(BATCH)
+        ]
+        for number in range(BATCHES)
+    ]
+    with Measured(Home(folder / "append")) as sidecar:
+        sidecar.call("sync/status")
+        began = time.perf_counter()
+        for batch in batches:
+            sidecar.call("events/appendBatch", events=batch)
+        rate = BATCH * BATCHES / (time.perf_counter() - began)
+    with closing(_raw_database(folder / "raw-append.db")) as connection:
+        began = time.perf_counter()
+        for batch in batches:
+            connection.execute("begin immediate")
+            connection.executemany("insert into t (b) values (?)", [(str(event),) for event in batch])
+            connection.execute("commit")
+        floor = BATCH * BATCHES / (time.perf_counter() - began)
+    yield Row(f"append in batches of {BATCH}", rate, "events/s", floor, ">= 5000", rate >= 5000)
+
+
 def edit_to_event(folder: Path) -> Iterator[Row]:
     """A line saved in the file until its event can be read; the floor is the wait for a second equal look."""
     home = Home(folder / "edit")
@@ -127,11 +155,16 @@ def _edit_ms(home: Home, sidecar: Sidecar, number: int) -> float:
     return (time.perf_counter() - began) * 1000
 
 
-def _raw_commit_ms(path: Path) -> float:
+def _raw_database(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("pragma journal_mode = wal")
     connection.execute("pragma synchronous = full")
     connection.execute("create table t (a integer primary key, b text)")
+    return connection
+
+
+def _raw_commit_ms(path: Path) -> float:
+    connection = _raw_database(path)
 
     def commit() -> None:
         connection.execute("begin immediate")
