@@ -54,7 +54,7 @@ class Tail(Read, frozen=True):
 
 
 async def append(context: Context[Door], params: Append) -> published.RecordedJson:
-    return await _record(await context.app.opened(), lambda intake: [intake.draft(params.event)])
+    return await _record(await context.app.opened(), lambda intake: [intake.appended(params.event)])
 
 
 async def append_batch(context: Context[Door], params: AppendBatch) -> published.RecordedJson:

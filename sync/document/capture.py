@@ -164,11 +164,11 @@ def repeated_by(event: Event) -> str | None:
 
 
 def preferences_of(event: Event) -> list[Entry]:
-    """The preferences that an exchange states, as entries; what another program wrote in its own way is none."""
+    """The preferences that the user states in an exchange, as entries; what a program claims to be one is none."""
     listed = event.payload.get("preferences")
     found = []
     for item in listed if isinstance(listed, list) else ():
-        section = item.get("section") if isinstance(item, dict) else None
+        section = item.get("section") if isinstance(item, dict) and item.get("origin") == Origin.USER else None
         if isinstance(section, list) and tuple(section) in PREFERENCE_SECTIONS:
             said, entry_id = item.get("text"), item.get("entry_id")
             if isinstance(said, str) and isinstance(entry_id, str) and entry_id:

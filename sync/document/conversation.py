@@ -9,6 +9,8 @@ import asyncio
 from functools import partial
 from typing import Final
 
+from sqlalchemy import Connection
+
 from sync.clock import Clock
 from sync.cloud.replicator import CloudState, Replicator
 from sync.document import forgetting, store
@@ -16,11 +18,14 @@ from sync.document.answers import Loaded, Scope, Source, Updated
 from sync.document.capture import Exchange, Told, exchange_drafts, repeated_by
 from sync.document.digest import DeviceDigest, render_digest
 from sync.document.memory_file import MemoryFile
+from sync.document.model import Snapshot
+from sync.document.origins import LineSources, marked
 from sync.document.others import (
     ABOUT_DEVICES,
     BY_HAND,
     MOST_EVENTS,
     SAID,
+    About,
     about_devices,
     digests,
     hidden_devices,
@@ -28,6 +33,7 @@ from sync.document.others import (
 from sync.document.prompt import compose, system_prompt
 from sync.document.weighing import Weighing
 from sync.errors import CloudError, StorageError
+from sync.log import store as log_store
 from sync.log.log import Beside, Log
 from sync.log.model import Recorded
 from sync.redaction import Redactor
@@ -61,6 +67,8 @@ class Conversation:
         self._other_devices = settings.load.other_devices == "digest" and not shared
         self._store_messages = settings.privacy.store_messages
         self._weighing = Weighing(events, settings.record)
+        self._shared = shared
+        self._sources = LineSources({events.device_id, *events.earlier_ids})
         self._kept: Loaded | None = None  # the last answer, good until the database or the cloud's state changes
         self._kept_for: object = None
 
@@ -85,7 +93,7 @@ class Conversation:
         view = await self._document.view()
         others = await self._others() if scope == "user" and self._other_devices else ()
         digest = render_digest(others) if others else ""
-        content, omitted = compose(view.text, digest, max_chars)
+        content, omitted = compose(marked(view.snapshot, await self._marks(view.snapshot)), digest, max_chars)
         outbox = await self._log.outbox()
         source: Source = "cloud" if answered else "local"
         return Loaded(
@@ -155,6 +163,17 @@ class Conversation:
 
     async def _through_seq(self) -> int:
         return 0 if self._replicator is None else (await self._replicator.status()).cursor.seq
+
+    async def _marks(self, snapshot: Snapshot) -> dict[str, str]:
+        """The lines under 用户偏好 that the user did not write here, and who did."""
+
+        def refresh(connection: Connection) -> None:
+            ask = partial(store.asked, connection)
+            self._sources.refresh(ask, log_store.newest_position(connection), shared=self._shared)
+
+        await self._log.database.read(refresh)
+        about = about_devices(await self._log.newest(ABOUT_DEVICES, MOST_EVENTS)) if self._shared else {}
+        return self._sources.marks(snapshot, lambda device_id: about.get(device_id, About()).name)
 
     async def _others(self) -> tuple[DeviceDigest, ...]:
         about = about_devices(await self._log.newest(ABOUT_DEVICES, MOST_EVENTS))

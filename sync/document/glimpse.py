@@ -11,7 +11,7 @@ import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -19,6 +19,7 @@ from sync.document.answers import Loaded, Scope
 from sync.document.capture import EXCHANGE, applied
 from sync.document.digest import DeviceDigest, render_digest
 from sync.document.model import Snapshot, encode
+from sync.document.origins import LineSources, marked
 from sync.document.others import (
     ABOUT_DEVICES,
     BY_HAND,
@@ -38,7 +39,7 @@ from sync.log.newest import NEWEST, newest_asked
 from sync.vault.access import raised
 from sync.vault.vault import Vault
 
-SCHEMAS: Final = range(2, 10)  # in which the tables read here are the same
+SCHEMAS: Final = range(2, 11)  # in which the tables read here are the same
 PATIENCE: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
 
 _NEWEST: Final = "select * from written where surface = 'file' order by version desc limit 1"
@@ -90,10 +91,11 @@ class Glimpse:
             return None
         ids = tuple(msgspec.json.decode(row["entry_ids"], type=list[str]))
         pending = [event_of_row(found) for found in connection.execute(_PENDING, (self.device_id, EXCHANGE))]
-        document = applied(Snapshot(parse_own(zlib.decompress(row["bytes"])), ids), pending).document
+        snapshot = applied(Snapshot(parse_own(zlib.decompress(row["bytes"])), ids), pending)
+        document = snapshot.document
         others = self._others(connection) if scope == "user" and self.other_devices else ()
         digest = render_digest(others) if others else ""
-        content, omitted = compose(document.text, digest, max_chars)
+        content, omitted = compose(marked(snapshot, self._marks(connection, snapshot)), digest, max_chars)
         return Loaded(
             content=content,
             document=document.text,
@@ -107,6 +109,16 @@ class Glimpse:
             devices=others,
             omitted=omitted,
         )
+
+    def _marks(self, connection: Connection, snapshot: Snapshot) -> dict[str, str]:
+        """The document is this device's own (a shared one is not looked at here): no other device has a line in it."""
+        sources = LineSources({self.device_id, *self.earlier_ids})
+
+        def ask(statement: str, parameters: dict[str, Any]) -> list[Event]:
+            return [event_of_row(row) for row in connection.execute(statement, parameters)]
+
+        sources.refresh(ask, 0, shared=False)
+        return sources.marks(snapshot, lambda _device_id: None)
 
     def _others(self, connection: Connection) -> tuple[DeviceDigest, ...]:
         about = about_devices(_newest(connection, ABOUT_DEVICES, ()))

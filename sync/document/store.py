@@ -1,18 +1,19 @@
 """The SQL of the document: every version of it that we wrote or saw. These rows are raw text and never replicate."""
 
 import zlib
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, update
+from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, text, update
 
 from sync.clock import Clock, timestamp
 from sync.db.tables import captured, events, written
 from sync.document.model import Snapshot, Version, encode
 from sync.document.parse import parse_own
+from sync.log.envelope import event_of_row
 from sync.log.model import Event, Recorded
 
 FILE: Final = "file"  # the memory file
@@ -212,3 +213,8 @@ def _version(row: RowMapping) -> Version:
 def _snapshot(data: bytes, entry_ids: str) -> Snapshot:
     """A row's content, parsed. One settling asks for the newest version several times; the content is its own key."""
     return Snapshot(parse_own(zlib.decompress(data)), tuple(msgspec.json.decode(entry_ids, type=list[str])))
+
+
+def asked(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> list[Event]:
+    """The events that a statement in text finds; such text is shared with a reader that has no SQLAlchemy."""
+    return [event_of_row(row) for row in connection.execute(text(statement), parameters).mappings()]

@@ -50,6 +50,10 @@ OURS: Final = frozenset(
 )
 
 
+# Types whose events write lines of the document, and the origins that would make those the user's own words.
+_LINES: Final = frozenset({"exchange_recorded", "entry_added", "entry_edited", "entry_moved", "entry_removed"})
+_OWN_WORDS: Final = frozenset({Origin.USER, Origin.IMPORTED})
+
 # Ids that others choose, and how a digest in the place of one begins.
 _IDS: Final = {"event_id": "evt_", "session_id": "sess_", "project_id": "proj_"}
 
@@ -130,6 +134,10 @@ class Intake:
             )
         )
 
+    def appended(self, value: object) -> Draft:
+        """One event that a program appends. It cannot write a line of the document as the user's own words."""
+        return self.draft(_without_claim(value) if isinstance(value, Mapping) else value)
+
     def drafts(self, values: object) -> list[Draft]:
         """A batch: all of it is acceptable, or none is."""
         if not isinstance(values, list) or not values:
@@ -139,7 +147,7 @@ class Intake:
         drafts = []
         for index, value in enumerate(values):
             try:
-                drafts.append(self.draft(value))
+                drafts.append(self.appended(value))
             except InvalidInput as error:
                 place = f"events[{index}]" + (f".{error.field}" if error.field else "")
                 raise type(error)(f"{place}: {error.message}", field=place, hint=error.hint) from error
@@ -212,6 +220,19 @@ class Intake:
         text = _said(message)
         summary = self.redactor.clean(text.replace("\0", ""))[:SUMMARY_LENGTH] + CUT
         return {**message, "content": summary, "content_length": len(text)}
+
+
+def _without_claim(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An event of a program; where it writes lines and claims that the user typed or imported them, a tool did."""
+    if value.get("type") not in _LINES:
+        return value
+    payload = value.get("payload")
+    if isinstance(payload, Mapping) and isinstance(payload.get("preferences"), list):
+        listed = [
+            {**one, "origin": str(Origin.TOOL)} if isinstance(one, Mapping) else one for one in payload["preferences"]
+        ]
+        value = {**value, "payload": {**payload, "preferences": listed}}
+    return {**value, "origin": str(Origin.TOOL)} if value.get("origin") in _OWN_WORDS else value
 
 
 def _said(message: Mapping[str, Any]) -> str:
