@@ -27,24 +27,29 @@ _PATH: Final = Pattern(
     r"(?i)(?:https?|ftp|file|s3|ws|wss)://.*|(?:\.{0,2}|~)/[\w.\-]+(?:/.*)?|[a-z]:\\.*"
     r"|[\w./\-]+\.(?:pem|key|crt|cer|p12|pfx|json|ya?ml|toml|txt|env|md|py|js|ts|go|java|ini|conf|cfg|log|sh|html?)"
 )
-_UNITS: Final = (
-    *("位", "个", "秒", "分", "次", "字", "天", "年", "月", "小时", "元", "条", "块", "万", "k ", "K "),
-    *("加密", "算法", "格式", "类型", "存储", "编码", "形式", "以上", "以内", "左右", "长度", "开头", "结尾"),
-    *(
-        " char",
-        " digit",
-        " sec",
-        " min",
-        " day",
-        " hour",
-        " time",
-        " token",
-        " byte",
-        " bit",
-        "-bit",
-        "-char",
-        "-digit",
-    ),
+# What a number before it counts: 12 位, 3600 秒, 8 characters; not the beginning of another word (个人, secret=).
+_UNITS: Final = Pattern(
+    r"(?i)(?:[ \t]*(?:位(?:[^置于]|$)|个(?:[^人]|$)|分(?:[^享别]|$)|次(?:[^日]|$)|天(?:[^天]|$)"
+    r"|条|块|秒|字|年|月|小时|元|万)"
+    r"|[ \t]+(?:char(?:acter)?|digit|sec(?:ond)?|min(?:ute)?|day|hour|time|token|byte|bit)s?(?:[^a-z0-9_=:\-]|$)"
+    r"|[ \t]?k[ \t]|-(?:bit|char|digit)).*"
+)
+_COUNT: Final = Pattern(r"(?i)[0-9][0-9.,~\-]*[kw]?")
+# What is said about a secret instead of the secret: SHA256 加密, JWT 格式.
+_MANNERS: Final = (
+    "加密",
+    "算法",
+    "格式",
+    "类型",
+    "存储",
+    "编码",
+    "形式",
+    "以上",
+    "以内",
+    "左右",
+    "长度",
+    "开头",
+    "结尾",
 )
 _ALPHABETS: Final = ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _NAME_VERSION: Final = Pattern(r"[A-Za-z][A-Za-z\-]*[\-@:]v?[0-9]+(?:\.[0-9]+)+[A-Za-z0-9.\-]*")
@@ -71,7 +76,7 @@ class Claim:
 
 def is_secret(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
     """Is `value` what `claim` promises? `after` is the text right behind it."""
-    if len(value) < _SHORTEST or is_reference(value) or after.startswith(_UNITS) or after.lstrip().startswith(_UNITS):
+    if len(value) < _SHORTEST or is_reference(value) or _is_talk(value, after):
         return False
     if claim.kind == CODE:
         return _is_code_number(claim, value)
@@ -85,6 +90,11 @@ def is_secret(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
         return _stands_alone(claim, value)
     judge = _is_password if claim.kind == PASSWORD else _is_key
     return judge(claim, value, quoted=quoted, after=after)
+
+
+def _is_talk(value: str, after: str) -> bool:
+    """Does the text right behind say that this is a count or a manner?"""
+    return after.lstrip(" \t").startswith(_MANNERS) or (_COUNT.whole(value) and _UNITS.whole(after.partition("\n")[0]))
 
 
 _SHORTEST: Final = 3  # characters: a card's check number

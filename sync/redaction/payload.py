@@ -11,11 +11,22 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from sync.errors import InvalidInput
+from sync.redaction.names import word_set, words
 
 _DEEPEST: Final = 64  # levels; some JSON parsers of others stop at 100
 _LEAST, _GREATEST = -(2**63), 2**64 - 1  # what every JSON reader on the way keeps exactly
-_SHORTEST: Final = 4  # digits of a number that may be a secret
+_SHORTEST: Final = 4  # digits of a number that may be a secret because its key says so
+_SHORTEST_PERSONAL: Final = 11  # digits of a number that is a person's whatever its key says: a mobile number
 _TELLING: Final = ("phone", "mobile", "tel", "card", "pass", "pwd", "pin", "code", "otp", "secret", "token", "key")
+
+# Words of a key whose number is a measure: thirteen gigabytes have as many digits as a mobile number.
+_MEASURES: Final = word_set(
+    """
+    size sizes bytes length len count counts total sum offset position line column duration elapsed latency age ttl
+    time timestamp ts ms ns us mtime ctime atime epoch date amount price cost balance tokens seq sequence version
+    revision index page width height exit status
+    """
+)
 
 # Keys that say nothing but that this is it, and those beside them that say what it is; case does not matter.
 _VALUES: Final = frozenset({"value", "val", "raw", "plain", "plaintext", "current", "new", "old"})
@@ -38,9 +49,9 @@ class Cleaner(Protocol):
 def cleaned_object(value: Mapping[str, Any], clean: Cleaner) -> dict[str, Any]:
     """A new object with every key and string of `value` passed through `clean` and NUL taken out.
 
-    A number becomes a placeholder when its key says that it is somebody's number or a secret. Raises InvalidInput,
-    `field` being the (cleaned) path, for anything that is not JSON: other types, keys that are not strings, NaN,
-    infinities and integers beyond 64 bits, lone surrogates, more than 64 levels.
+    A number becomes a placeholder when its key names a secret, or when its digits are those of a person's number.
+    Raises InvalidInput, `field` being the (cleaned) path, for anything that is not JSON: other types, keys that are
+    not strings, NaN, infinities and integers beyond 64 bits, lone surrogates, more than 64 levels.
     """
     if not isinstance(value, Mapping):
         raise InvalidInput("a payload is a JSON object", field="payload")
@@ -83,7 +94,7 @@ def _array(name: str, value: Sequence[Any], clean: Cleaner, path: tuple[str, ...
     if len(places) > 1:
         together = clean.together(name, [cleaned[place] for place in places])
         for place, text in zip(places, together, strict=True):
-            cleaned[place] = text
+            cleaned[place] = str(text)  # `Clean` proves nothing inside an object, and its encoder knows no such type
     return cleaned
 
 
@@ -116,11 +127,21 @@ def _number(name: str, value: Any, clean: Cleaner, path: tuple[str, ...]) -> Any
         raise _invalid(path, "is not a finite number")
     if isinstance(value, int) and not _LEAST <= value <= _GREATEST:
         raise _invalid(path, "does not fit into 64 bits")
-    written = str(value)
-    if len(written) < _SHORTEST or (name.isascii() and not any(word in name.lower() for word in _TELLING)):
+    whole = isinstance(value, int) or (value.is_integer() and abs(value) < -_LEAST)
+    written = str(int(value)) if whole else str(value)
+    if not _may_be_secret(name, written):
         return value
-    cleaned = clean.under(name, written)
+    cleaned = str(clean.under(name, written))
     return value if cleaned == written else cleaned
+
+
+def _may_be_secret(name: str, written: str) -> bool:
+    """May this number be a secret, or a number of a person, under this name?"""
+    if not _MEASURES.isdisjoint(words(name)):
+        return False
+    if not name.isascii() or any(word in name.lower() for word in _TELLING):
+        return len(written) >= _SHORTEST
+    return written.isdecimal() and len(written) >= _SHORTEST_PERSONAL
 
 
 def _free(name: str, taken: Mapping[str, Any]) -> str:

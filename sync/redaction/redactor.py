@@ -55,7 +55,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     random_looking,
 )
 _BY_LOOKS: Final = DETECTORS.index(random_looking)
-RULES: Final = 3  # raised with every change of what the rules find; a log can then be read again (`redact --log`)
+RULES: Final = 4  # raised with every change of what the rules find; a log can then be read again (`redact --log`)
 _ROUNDS: Final = 16
 _REMEMBERED: Final = 512  # texts that came out clean,
 _SHORT: Final = 256  # none longer than this: names of fields, the summaries of a conversation

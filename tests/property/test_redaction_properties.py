@@ -4,10 +4,12 @@ import json
 import random
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sync.redaction import Redactor
+from sync.redaction.checksums import is_identity
 from sync.redaction.engine import Pattern, compiled
 from sync.redaction.model import KINDS, placeholder
 from sync.redaction.view import view_of
@@ -127,7 +129,41 @@ def test_a_clean_payload_is_json_and_stays_as_it_is(value: dict[str, Any]) -> No
     payload = REDACTOR.payload(value)
 
     assert json.loads(json.dumps(payload.value, allow_nan=False)) == payload.value
+    assert json_types(payload.value)
     assert REDACTOR.payload(payload.value) == payload
+
+
+def json_types(value: Any) -> bool:
+    """Is every part of `value` of a type that JSON has, and none of a subclass?"""
+    if type(value) is dict:
+        return all(type(key) is str and json_types(inner) for key, inner in value.items())
+    if type(value) is list:
+        return all(map(json_types, value))
+    return value is None or type(value) in (bool, int, float, str)
+
+
+NUMBERS = st.one_of(
+    SEEDS.map(lambda seed: int(mobile(seed))),
+    SEEDS.map(lambda seed: float(mobile(seed))),
+    SEEDS.map(lambda seed: int(card(seed, 16))),
+    SEEDS.map(lambda seed: 110101199001010000 + seed).filter(lambda number: is_identity(str(number))),
+)
+PLACES = st.sampled_from(["x", "phone", "手机", "contact", "id", "n", "value", "卡号", "password", "name"])
+NUMBERED = st.recursive(
+    st.one_of(NUMBERS, st.sampled_from(["phone", "-p", "--token"])),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(PLACES, inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(PLACES, NUMBERED, max_size=3))
+def test_a_number_of_a_person_leaves_no_trace_and_its_payload_is_plain_json(value: dict[str, Any]) -> None:
+    cleaned = REDACTOR.payload(value).value
+
+    assert json_types(cleaned)
+    assert msgspec.json.decode(msgspec.json.encode(cleaned)) == cleaned
+    assert not any(map(str.isdecimal, json.dumps(cleaned, ensure_ascii=False)))
+    assert REDACTOR.payload(cleaned).value == cleaned
 
 
 NAMES = st.sampled_from(["name", "Value", "value", "key", "password", "令牌", "Authorization", "new", "x"])

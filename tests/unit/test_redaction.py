@@ -6,6 +6,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from sync.errors import InvalidInput, RedactionFailed, SettingsError
@@ -80,6 +81,31 @@ def test_every_string_of_a_payload_is_clean_at_any_depth() -> None:
         "list": [{"a": ["[邮箱]", 1.5, None, True]}],
         "[手机号]": {"password": "[密码]"},
     }
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"phone": 13812345679}, {"phone": "[手机号]"}),
+        ({"手机": 13812345679}, {"手机": "[手机号]"}),
+        ({"rows": [["phone", 13812345679]]}, {"rows": [["phone", "[手机号]"]]}),
+        ({"x": 13812345679}, {"x": "[手机号]"}),
+        ({"contact": 13812345679.0}, {"contact": "[手机号]"}),
+        ({"user": {"id": [1, 13812345679]}}, {"user": {"id": [1, "[手机号]"]}}),
+        ({"n": 110101199003077854}, {"n": "[身份证号]"}),
+        ({"password": 1234.5, "code": 482913}, {"password": "[密码]", "code": 482913}),
+    ],
+)
+def test_a_number_of_a_person_is_replaced_as_a_number_too(value: dict[str, Any], expected: dict[str, Any]) -> None:
+    payload = REDACTOR.payload(value)
+
+    assert payload.value == expected
+    assert msgspec.json.decode(msgspec.json.encode(payload.value)) == expected
+
+
+@pytest.mark.parametrize("name", ["size", "file_bytes", "createdTime", "mtime", "token_count", "offset", "price"])
+def test_a_number_that_measures_stays(name: str) -> None:
+    assert REDACTOR.payload({name: 13812345678}).value == {name: 13812345678}
 
 
 def test_two_keys_that_become_one_placeholder_both_stay() -> None:

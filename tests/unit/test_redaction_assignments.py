@@ -80,6 +80,25 @@ def test_english_assignments(text: str, expected: str) -> None:
     assert REDACTOR.clean(text) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("password=hunter2 secret=topsecret99", "password=[密码] secret=[密钥]"),
+        (
+            "api_key=aaa111bbb222 secret=ccc333ddd444 token=eee555fff666",
+            "api_key=[密钥] secret=[密钥] token=[令牌]",
+        ),
+        ("password=hunter2 time=3 token=abcdef12", "password=[密码] time=3 token=[令牌]"),
+        ("password=hunter2 minutes=5", "password=[密码] minutes=5"),
+        ("密码：abc12345\n位置：北京", "密码：[密码]\n位置：北京"),
+        ("密码 123456 个人用", "密码 [密码] 个人用"),
+        ("密码是 hunter2 分享给你", "密码是 [密码] 分享给你"),
+    ],
+)
+def test_what_stands_behind_a_value_hides_it_only_if_it_counts(text: str, expected: str) -> None:
+    assert REDACTOR.clean(text) == expected
+
+
 @pytest.mark.parametrize("length", [999, 1_000, 1_001, 1_999, 2_001, 8_000, 60_000])
 @pytest.mark.parametrize(
     ("text", "expected"),
