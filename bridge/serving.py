@@ -26,12 +26,13 @@ from bridge.rpc import endpoint
 from bridge.rpc.descriptors import claim
 from bridge.rpc.heap import share_one_heap
 from bridge.rpc.stdio import serve
+from sync.clock import SystemClock
 from sync.document.answers import Loaded
-from sync.document.glimpse import Glimpse
+from sync.document.glimpse import FirstGlimpse, Glimpse
 from sync.errors import InvalidInput, XiaobaiError
 from sync.files import make_private_folder, told
 from sync.jobs import kept_up
-from sync.profiles import Profile, known_installation
+from sync.profiles import PROFILES, Profile, known_installation
 from sync.role import sidecar_role
 from sync.vault.vault import Vault
 
@@ -67,7 +68,9 @@ def main(flags: dict[str, Any]) -> int:
 class LateApp:
     """The application for whoever asks before it is open; `table` is what the local endpoint answers by."""
 
-    def __init__(self, glimpse: Glimpse | None, notify: Notify, callers: Callers, table: Table[Door]) -> None:
+    def __init__(
+        self, glimpse: FirstGlimpse | Glimpse | None, notify: Notify, callers: Callers, table: Table[Door]
+    ) -> None:
         self._table = table
         self._glimpse = glimpse
         self._notify = notify
@@ -205,12 +208,14 @@ async def _late_app(
         over.set()
 
 
-def _glimpse(settings: "Settings") -> Glimpse | None:
+def _glimpse(settings: "Settings") -> FirstGlimpse | Glimpse | None:
     if not settings.redaction.enabled:  # then what was said and is not in the file yet lies in a table of its own
         return None
     if settings.document.sharing == "user":  # what was pulled belongs into the document, and may not be in it yet
         return None
     installation = known_installation(settings.data_dir)
+    if installation is None and settings.app_db is None and not (settings.data_dir / PROFILES).exists():
+        return FirstGlimpse(settings.memory_file, SystemClock())
     if installation is None or installation.document_of is not None:  # then the file is another profile's still
         return None
     device_id, earlier_ids = installation.speaks_as(settings.device_id)
@@ -222,6 +227,7 @@ def _glimpse(settings: "Settings") -> Glimpse | None:
         cloud=settings.supabase_url is not None,
         vault=Vault.of(settings),
         earlier_ids=earlier_ids,
+        clock=SystemClock() if settings.supabase_url is None and settings.app_db is None else None,
     )
 
 

@@ -33,6 +33,7 @@ DEVICE_ID_PATTERN: Final = r"^[A-Za-z0-9._:-]{1,128}\Z"
 DEVICE_ID: Final = re.compile(DEVICE_ID_PATTERN)
 SIDECAR_PID: Final = "sidecar.pid"
 INSTALLATION: Final = "installation.json"
+PROFILES: Final = "profiles"  # the folder of their folders
 PROFILE_ID: Final = re.compile(r"^[0-9a-f]{16}$")  # checked before it becomes a path
 PATIENCE: Final = 10.0  # seconds to wait for another process that starts at the same moment
 OWNER_PATIENCE: Final = 5.0  # seconds to wait for whoever locks another profile's database
@@ -70,7 +71,7 @@ class Profile:
     @classmethod
     def of(cls, data_dir: Path, installation: Installation) -> "Profile":
         """Where the active profile lives, whether or not it is there yet."""
-        return cls(data_dir / "profiles" / installation.profile)
+        return cls(data_dir / PROFILES / installation.profile)
 
     @property
     def name(self) -> str:
@@ -155,7 +156,7 @@ def _left_behind(data_dir: Path) -> str | None:
 
     Begun anew, its words would lie in a folder that nobody names. With several nobody can tell whose turn it was.
     """
-    folder = data_dir / "profiles"
+    folder = data_dir / PROFILES
     with told(folder):
         names = sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
     found = [name for name in names if PROFILE_ID.fullmatch(name)]
@@ -257,7 +258,7 @@ def remove_profile(data_dir: Path, name: str) -> None:
     """Delete a profile's folder with all that is in it. Once begun it may be repeated until nothing is left."""
     if not PROFILE_ID.fullmatch(name):
         raise StorageCorrupt(f"{name!r} is no profile")
-    folder = data_dir / "profiles" / name
+    folder = data_dir / PROFILES / name
     with told(folder):
         if folder.exists():
             shutil.rmtree(folder)

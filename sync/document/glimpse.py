@@ -2,11 +2,12 @@
 
 SQLAlchemy and its friends take 300 ms to import; the answer stands in two small tables. So this one question is asked
 without SQLAlchemy, read-only, and only where the answer is certain: the file on disk is, byte for byte, the newest
-version known. Everything else (a hand edit made meanwhile, something to forget, no database yet, an older schema)
+version known, or is missing. Everything else (a hand edit made meanwhile, something to forget, an older schema)
 returns None, and the caller waits for the program; so does the key of an encrypted database that is in a keychain,
 which may have to ask a person first. One test holds this answer against the one `Conversation` gives.
 """
 
+import os
 import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,9 +16,11 @@ from typing import Any, Final
 
 import msgspec
 
+from sync.clock import Clock
 from sync.document.answers import Loaded, Scope
 from sync.document.capture import EXCHANGE, applied
 from sync.document.digest import DeviceDigest, render_digest
+from sync.document.labels import time_label
 from sync.document.model import Snapshot, encode
 from sync.document.origins import LineSources, marked
 from sync.document.others import (
@@ -29,8 +32,9 @@ from sync.document.others import (
     digests,
     hidden_devices,
 )
-from sync.document.parse import parse_own
+from sync.document.parse import parse, parse_own
 from sync.document.prompt import compose
+from sync.document.template import template
 from sync.errors import XiaobaiError
 from sync.files import probe, sha256
 from sync.log.envelope import event_of_row
@@ -54,7 +58,39 @@ _TO_FORGET: Final = (
 _WAITING: Final = (
     "select coalesce(sum(count), 0) from delivery_counts where destination = 'cloud' and state = 'pending'"
 )
+_NOTHING: Final = "select not exists(select 1 from written) and not exists(select 1 from events)"
 _CURSOR: Final = "select coalesce(max(seq), 0) from cursors where destination = 'cloud'"
+
+
+def blank(clock: Clock, max_chars: int | None) -> Loaded:
+    """The answer of a memory in which nothing was ever recorded."""
+    document = parse(template(time_label(clock.now())))
+    content, omitted = compose(document.text, "", max_chars)
+    return Loaded(
+        content=content,
+        document=document.text,
+        document_sha256=sha256(encode(document)),
+        digest="",
+        source="template",
+        stale=False,
+        pending=0,
+        through_seq=0,
+        updated_at=None,
+        devices=(),
+        omitted=omitted,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FirstGlimpse:
+    """The first start of all: there is no installation yet. Without a memory file the answer is the template."""
+
+    memory_file: Path
+    clock: Clock
+
+    def load(self, *, scope: Scope, max_chars: int | None) -> Loaded | None:
+        del scope
+        return None if os.path.lexists(self.memory_file) else blank(self.clock, max_chars)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +104,7 @@ class Glimpse:
     cloud: bool
     vault: Vault = field(default_factory=Vault)
     earlier_ids: tuple[str, ...] = ()
+    clock: Clock | None = None  # None: a first document may come from elsewhere (a cloud, the app's cache)
 
     def load(self, *, scope: Scope, max_chars: int | None) -> Loaded | None:
         """The same answer as `Conversation.load` gives without asking the cloud, or None where that is not certain."""
@@ -87,7 +124,9 @@ class Glimpse:
             return None
         row = connection.execute(_NEWEST).fetchone()
         disk = probe(self.memory_file)
-        if row is None or disk is None or disk.sha256 != row["sha256"]:
+        if row is None and disk is None and self.clock is not None:
+            return blank(self.clock, max_chars) if connection.execute(_NOTHING).fetchone()[0] else None
+        if row is None or (disk is not None and disk.sha256 != row["sha256"]):
             return None
         ids = tuple(msgspec.json.decode(row["entry_ids"], type=list[str]))
         pending = [event_of_row(found) for found in connection.execute(_PENDING, (self.device_id, EXCHANGE))]
