@@ -28,9 +28,13 @@ _LEAD: Final = r"^((?:[ \t\u00a0\u3000>]|(?:[-*+]|\d{1,9}[.)])[ \t])*)"
 _MARKS: Final = re.compile(_LEAD + r"(#{1,6})(?=\s|$)", re.MULTILINE)
 _RULE: Final = re.compile(r"^[ \t>]*(?:(?:-[ \t]*)+|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|=+[ \t]*)$", re.MULTILINE)
 _CODE_FENCE: Final = re.compile(r"`{3,}|~{3,}")
-_TAG: Final = re.compile(  # by name or as an end anywhere, else where no word runs into it: `List<String>` is no tag
+_TYPE: Final = (  # the parameter of a generic type, which stays behind a word: `List<String>`
+    r"(?-i:[A-Z][a-z][A-Za-z0-9]*|[A-Z][0-9]?|[iuf](?:8|16|32|64|128|size)|[iu]size|int|integer|long|short|byte|char|float"
+    r"|double|bool|boolean|str|string|number|bytes|object|any|void|unknown|never|undefined|null|dyn|const|typename|class)"
+)
+_TAG: Final = re.compile(  # by name or as an end anywhere; behind a word where it closes and is no type
     r"<(?=[|｜]|/?\s*(?:memory|system|user|human|assistant|developer|tool|function|instruction|antml|im_|s>|\w*prompt))"
-    r"|<(?=[/!?])|(?<![A-Za-z0-9_)<])<+(?=[a-z])",
+    rf"|<(?=[/!?])|(?<![A-Za-z0-9_)<])<+(?=[a-z])|<(?=[a-z_][^<>]{{0,300}}>)(?!{_TYPE}[\s\[\]?&*]*[,<>|])",
     re.IGNORECASE,
 )
 _BRACKETS: Final = re.compile(

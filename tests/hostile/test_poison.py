@@ -44,6 +44,9 @@ def test_there_are_enough_of_them() -> None:
         ("👨‍👩‍👧 \U0001f3f4\U000e0067\U000e0062\U000e007f", "👨‍👩‍👧 \U0001f3f4\U000e0067\U000e0062\U000e007f"),
         ("- 工具链：uv", "- 工具链：uv"),
         ("- AI 答：List<String> 与 a < b", "- AI 答：List<String> 与 a < b"),
+        ("a<important_override>x", "a＜important_override>x"),
+        ("a<x-rules a='1'>x", "a＜x-rules a='1'>x"),
+        ("Map<String, List<int>> vector<u8> 与 x<y", "Map<String, List<int>> vector<u8> 与 x<y"),
         ("- 用户问：时间 12:30", "- 用户问：时间 12:30"),
     ],
 )
