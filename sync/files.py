@@ -65,11 +65,21 @@ def sha256(data: bytes) -> str:
 
 
 def make_private_folder(path: Path) -> None:
-    """Create a folder only this user can enter, with its parents."""
+    """Create a folder that only this user can enter; missing parents likewise."""
     with told(path):
-        path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
+        for folder in reversed([path, *path.parents]):
+            if folder == path or not folder.exists():
+                folder.mkdir(mode=PRIVATE_FOLDER, exist_ok=True)
         if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
             path.chmod(PRIVATE_FOLDER)
+
+
+def make_folder_below(root: Path, path: Path) -> None:
+    """Create a folder below `root` that only this user can enter, with its parents. What is there keeps its mode."""
+    with told(path):
+        for folder in reversed([path, *path.parents]):
+            if folder.is_relative_to(root) and not folder.is_dir():
+                folder.mkdir(mode=PRIVATE_FOLDER)
 
 
 def real_target(path: Path) -> Path:

@@ -122,17 +122,28 @@ def _private(settings: Settings) -> Check:
     if os.name != "posix":
         return Check("permissions", ok=None, found="kept by the user's own profile folder")
     open_to_others = [path for path in _ours(settings) if path.lstat().st_mode & 0o077 and not path.is_symlink()]
+    links = [f"{path} is a link to {real_target(path)}" for path in _ours(settings) if path.is_symlink()]
     if not open_to_others:
+        if links:
+            hint = "Check that you made these links; what is remembered lies there."
+            return Check("permissions", ok=None, found=", ".join(links[:SHOWN]), hint=hint)
         return Check("permissions", ok=True, found="only this user can read database, session and logs")
     shown = [f"{path} ({path.stat().st_mode & 0o777:o})" for path in open_to_others[:SHOWN]]
-    hint = f"chmod -R go= {shlex.quote(str(settings.data_dir))}"
+    folders = {str(settings.data_dir), str(settings.events_dir)} & {str(path) for path in open_to_others}
+    hint = f"chmod -R go= {' '.join(map(shlex.quote, sorted(folders or {str(settings.data_dir)})))}"
     return Check("permissions", ok=False, found=f"others may enter or read: {', '.join(shown)}", hint=hint)
 
 
 def _ours(settings: Settings) -> Iterator[Path]:
     """The folders and files that only this user may read."""
     folder = settings.data_dir
-    candidates = [folder, folder / "profiles", folder / "logs", *folder.glob("logs/*")]
+    candidates = [
+        folder,
+        *filter(None, [settings.events_dir]),
+        folder / "profiles",
+        folder / "logs",
+        *folder.glob("logs/*"),
+    ]
     candidates += [*folder.glob("profiles/*"), *folder.glob("profiles/*/*")]
     return (path for path in candidates if path.exists())
 

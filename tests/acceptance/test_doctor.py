@@ -107,6 +107,13 @@ def readable_log(home: Home) -> None:
     log.chmod(0o644)
 
 
+def open_events(home: Home) -> None:
+    folder = home.folder / "shared events"
+    folder.mkdir()
+    folder.chmod(0o777)
+    home.settings["EVENTS_DIR"] = str(folder)
+
+
 def newer_schema(home: Home) -> None:
     with closing(sqlite3.connect(home.database)) as connection:
         connection.execute("pragma user_version = 99")
@@ -196,7 +203,7 @@ def test_nothing_that_a_memory_makes_is_open_to_others(home: Home) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
-@pytest.mark.parametrize("breaking", [readable_database, open_folder, readable_session, readable_log])
+@pytest.mark.parametrize("breaking", [readable_database, open_folder, readable_session, readable_log, open_events])
 def test_what_others_may_read_is_named_and_the_hint_mends_it(home: Home, breaking: Break) -> None:
     breaking(home)
     check = examined(home)["permissions"]
@@ -205,6 +212,17 @@ def test_what_others_may_read_is_named_and_the_hint_mends_it(home: Home, breakin
         return  # opening the memory has mended that one
     os.system(check["hint"])
     assert broken(home) == set()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")
+def test_a_folder_of_ours_that_is_a_link_is_named(home: Home) -> None:
+    elsewhere = home.folder / "elsewhere"
+    elsewhere.mkdir(mode=0o700)
+    (home.data / "logs").symlink_to(elsewhere)
+
+    check = examined(home)["permissions"]
+    assert check["ok"] is None
+    assert check["found"] == f"{home.data / 'logs'} is a link to {elsewhere}"
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Places that are none, or cannot be looked at or written: each costs its own records a page, and nobody else."""
 
+import json
 import os
 import shutil
 from pathlib import Path
@@ -10,6 +11,7 @@ from sync.memory.daily.deeds import Conversation
 from sync.memory.daily.model import content
 from sync.memory.daily.page import parse
 from sync.memory.daily.places import FOLDER
+from sync.memory.daily.whose import MARKER
 from tests.integration.daily_desk import Desk, open_desk
 from tests.support import unprivileged
 
@@ -177,3 +179,69 @@ class TestAPlaceThatFails:
             assert topics_on(desk.page()) == ["家里的"]
             assert "又一个" in desk.page(desk.own_root).read_text("utf-8")
             assert str(desk.root) not in desk.pages.notices
+
+
+class TestLinksOfAProject:
+    @pytest.mark.parametrize("name", ["daily", "index"])
+    async def test_a_folder_that_the_project_brings_as_a_link_is_not_written_through(
+        self, tmp_path: Path, name: str
+    ) -> None:
+        async with open_desk(tmp_path) as desk:
+            outside = tmp_path / "外面"
+            outside.mkdir(mode=0o755)
+            (outside / "keywords.json").write_text("{}", "utf-8")
+            desk.own_root.mkdir(parents=True)
+            (desk.own_root / name).symlink_to(outside)
+            await desk.keep("修登录", project=True)
+
+            assert [entry.name for entry in outside.iterdir()] == ["keywords.json"]
+            assert (outside / "keywords.json").read_text("utf-8") == "{}"
+            assert outside.stat().st_mode & 0o777 == 0o755
+            assert topics_on(desk.page()) == ["修登录"], "its page is in the home"
+
+    async def test_a_folder_that_becomes_a_link_later_is_named_and_left_alone(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("修登录", project=True)
+            outside = tmp_path / "外面"
+            shutil.move(desk.own_root / "daily", outside)
+            (desk.own_root / "daily").symlink_to(outside)
+            before = {entry: entry.read_bytes() for entry in outside.iterdir()}
+            await desk.keep("改端口", project=True)
+
+            assert {entry: entry.read_bytes() for entry in outside.iterdir()} == before
+            assert "link" in desk.pages.notices[str(desk.own_root)]
+            assert topics_on(desk.page()) == ["修登录", "改端口"]
+
+    async def test_a_folder_of_the_project_keeps_its_mode_and_a_new_one_is_private(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            (desk.own_root / "daily").mkdir(parents=True)
+            (desk.own_root / "daily").chmod(0o755)
+            await desk.keep("修登录", project=True)
+
+            assert (desk.own_root / "daily").stat().st_mode & 0o777 == 0o755
+            assert (desk.own_root / "index").stat().st_mode & 0o777 == 0o700
+            assert desk.page(desk.own_root).stat().st_mode & 0o777 == 0o600
+
+
+class TestAnIndexOfAnother:
+    async def test_it_is_left_as_it_is_and_named(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            index = desk.own_root / "index" / "keywords.json"
+            index.parent.mkdir(parents=True)
+            index.write_text('{"theirs": true}', "utf-8")
+            await desk.keep("修登录", project=True)
+            await desk.keep("改端口", project=True)
+
+            assert index.read_text("utf-8") == '{"theirs": true}'
+            assert "somebody else" in desk.pages.notices[str(index)]
+
+    async def test_one_that_an_earlier_version_wrote_is_ours(self, tmp_path: Path) -> None:
+        async with open_desk(tmp_path) as desk:
+            await desk.keep("修登录", project=True)
+            marker, index = desk.own_root / MARKER, desk.own_root / "index" / "keywords.json"
+            told = json.loads(marker.read_text("utf-8"))
+            del told["keywords"]
+            marker.write_text(json.dumps(told), "utf-8")
+            await desk.keep("改端口", project=True)
+
+            assert "改端口" in index.read_text("utf-8")

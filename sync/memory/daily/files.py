@@ -32,23 +32,21 @@ from sync.errors import DocumentChanged, InvalidInput, StorageError
 from sync.files import (
     compare_and_swap,
     left_aside,
-    make_private_folder,
     probe,
     remove_leftovers,
     remove_private,
     remove_unchanged,
-    sha256,
     told,
 )
 from sync.memory.daily.book import Book
 from sync.memory.daily.config import Config
 from sync.memory.daily.hand import Base, Told, changes
 from sync.memory.daily.model import Record
-from sync.memory.daily.noted import Noted, write_text
+from sync.memory.daily.noted import Noted
 from sync.memory.daily.numbering import days, numbers, page_of, sessions
 from sync.memory.daily.overview import Written, file_name, keywords_json, summary_md
 from sync.memory.daily.page import parts, render
-from sync.memory.daily.places import Place, Places, is_folder
+from sync.memory.daily.places import FOLDERS, Place, Places, entries, is_folder, lies_within
 from sync.memory.daily.whose import Owner
 from sync.troubles import Troubles
 
@@ -126,7 +124,7 @@ class Pages:
             (str(entry), found.st_mtime_ns, found.st_size)
             for place, _ in self._known(book)
             for folder in (place.root, place.root / "daily")
-            for entry in _entries(folder)
+            for entry in entries(folder)
             if not entry.name.startswith(".") and (found := _touched(entry))
         )
 
@@ -243,8 +241,8 @@ class Pages:
         place, files = shown.place, shown.files
         if self._foreign(place):
             return 0
-        make_private_folder(place.root / "daily")
-        make_private_folder(place.root / "index")
+        for name in FOLDERS:
+            self._places.make_folder(place, name)
         with self.alone(place) as alone:
             if not alone:
                 return 0
@@ -303,21 +301,19 @@ class Pages:
         return removed
 
     def _write_overviews(self, place: Place, files: Sequence[Written], book: Book) -> int:
-        written = write_text(place.root / KEYWORDS, keywords_json(files, book.updated_at, with_origin=place.shared))
-        summary = place.root / SUMMARY
-        found = probe(summary)
-        ours = {entry for entry in self.owner.read(place.root).get("summary", []) if isinstance(entry, str)}
-        text = summary_md(files)
-        if found is None or found.sha256 in ours or found.data == text.encode():
-            self.owner.mark(place.root, summary=[sha256(text.encode()), *([found.sha256] if found else [])])
-            written += write_text(summary, text)
-        else:
-            self.notices[str(summary)] = "was written by somebody else and is left as it is"
+        written, keywords = 0, keywords_json(files, book.updated_at, with_origin=place.shared)
+        for name, kind, text in ((KEYWORDS, "keywords", keywords), (SUMMARY, "summary", summary_md(files))):
+            if (done := self.owner.write(place.root, name, kind, text)) is None:
+                self.notices[str(place.root / name)] = "was written by somebody else and is left as it is"
+            written += done or 0
         return written
 
     # --- whose it is ------------------------------------------------------------------------------------------
 
     def _foreign(self, place: Place) -> bool:
+        if not (place.shared or lies_within(place.root)):  # since it was written
+            self.notices[str(place.root)] = "has a folder that is a link, and is left alone"
+            return True
         if not self.owner.is_foreign(place.root):
             return False
         self.notices[str(place.root)] = "is kept by another installation of xiaobai-memory"
@@ -329,13 +325,15 @@ class Pages:
         if self.owner.is_anothers(place.root):
             for name in _pages_in(place.root):
                 _remove_theirs(place.root / "daily" / name, marker.get("pages", {}).get(name))
-            remove_private(place.root / KEYWORDS)
+            if "keywords" not in marker:  # an earlier version noted no hash
+                remove_private(place.root / KEYWORDS)
+            _remove_theirs(place.root / KEYWORDS, marker.get("keywords"))
             _remove_theirs(place.root / SUMMARY, marker.get("summary"))
             _remove_theirs(place.root / EMBEDDINGS, marker.get("vectors"))
             found = {name: probe(place.root / "daily" / name) for name in _pages_in(place.root)}
             ours = self._noted.is_ours
             left = [name for name, page in found.items() if page and not ours(place.root, name, page.data)]
-            self.owner.mark(place.root, pages={}, summary=[], vectors=[], left=left)
+            self.owner.mark(place.root, pages={}, summary=[], keywords=[], vectors=[], left=left)
         for name in self.owner.read(place.root).get("left", []):
             self._notice(place, name, LEFT)
         if records:
@@ -351,14 +349,6 @@ def _pages_in(root: Path) -> list[str]:
     with told(folder):
         found = sorted(folder.iterdir()) if is_folder(folder) else []
     return [entry.name for entry in found if _PAGE.fullmatch(entry.name)]
-
-
-def _entries(folder: Path) -> list[Path]:
-    """What lies in a folder; nothing where it cannot be read, which whoever reads its pages is told."""
-    try:
-        return sorted(folder.iterdir())
-    except OSError:
-        return []
 
 
 def _touched(entry: Path) -> os.stat_result | None:

@@ -3,7 +3,7 @@
 Decisions
     A project's `config.json` holds for it where there is one, else the home's, else the defaults.
     A project's folder is used only where the project is a folder of this machine, and only if it really lies in it: a
-    link that leads out of the project is not followed.
+    link that leads out of the project is not followed, nor is any link below that folder. A repository can bring links.
     A path that is too long, or that this user may not look at, is no folder: what belongs to it lies in the home.
 """
 
@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync.errors import InvalidInput, StorageError
-from sync.files import make_private_folder, probe, write_private
+from sync.files import make_folder_below, make_private_folder, probe, write_private
 from sync.memory.daily import config
 from sync.memory.daily.config import Config
 
 FOLDER: Final = Path(".cursor", "skills", "memories")
 CONFIG: Final = "config.json"
+FOLDERS: Final = ("daily", "index")  # below a folder of pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,16 @@ class Places:
         if now.problem is not None:
             raise InvalidInput(now.problem, field=CONFIG, hint=f"Mend {path}; it was left as it is.")
         written = config.changed(now.raw, option, value)
-        make_private_folder(path.parent)
+        self.make_folder(Place(path.parent, shared=own is None))
         write_private(path, config.to_text(written).encode())
         return self._options(path)
+
+    def make_folder(self, place: Place, name: str = ".") -> None:
+        """Make a folder of pages, or one below it. In a project, one that exists keeps its mode."""
+        if place.shared:
+            make_private_folder(place.root / name)
+        else:
+            make_folder_below(place.root.parents[len(FOLDER.parts) - 1], place.root / name)
 
     def _project_root(self, project_path: str | None) -> Path | None:
         if not project_path or "\0" in project_path:
@@ -85,8 +93,7 @@ class Places:
         root = project / FOLDER
         if root == self.home / FOLDER:
             return None
-        real = os.path.realpath(root)
-        return root if Path(real).is_relative_to(os.path.realpath(project)) else None
+        return root if lies_within(root) else None
 
     def _options(self, path: Path) -> Options:
         try:
@@ -100,9 +107,25 @@ class Places:
         return known[1]
 
 
+def lies_within(root: Path) -> bool:
+    """Whether a project's folder of pages lies in the project, and so does each folder that we write into below it."""
+    project = os.path.realpath(root.parents[len(FOLDER.parts) - 1])
+    if not Path(os.path.realpath(root)).is_relative_to(project):
+        return False
+    return not any(os.path.islink(root / name) for name in FOLDERS)  # noqa: PTH114 - as `is_folder`
+
+
 def is_folder(path: Path) -> bool:
     """False as well where the system refuses to say, which `Path.is_dir` raises."""
     return os.path.isdir(path)  # noqa: PTH112 - see above
+
+
+def entries(folder: Path) -> list[Path]:
+    """What lies in a folder; nothing where it cannot be read, which whoever reads its pages is told."""
+    try:
+        return sorted(folder.iterdir())
+    except OSError:
+        return []
 
 
 def _parsed(data: bytes, path: Path) -> Options:

@@ -21,7 +21,7 @@ from sync.files import compare_and_swap, probe, remove_unchanged, sha256
 from sync.memory.daily.book import Book
 from sync.memory.daily.files import EMBEDDINGS, MEGABYTE, Pages, Shown
 from sync.memory.daily.overview import file_name
-from sync.memory.daily.places import Place, is_folder
+from sync.memory.daily.places import Place, is_folder, lies_within
 from sync.signals import Signal
 
 MOST: Final = 2_000
@@ -90,6 +90,8 @@ class Export:
 
     def _is_ours(self, place: Place) -> bool:
         owner = self._pages.owner
+        if not (place.shared or lies_within(place.root)):
+            return False
         return is_folder(place.root) and not owner.is_foreign(place.root) and not owner.is_anothers(place.root)
 
     def _put(self, place: Place, data: bytes | None) -> bool:

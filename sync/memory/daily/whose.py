@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from sync.files import Probe, sha256
+from sync.files import Probe, probe, sha256
 from sync.memory.daily.noted import read_json, write_text
 
 MARKER: Final = ".xiaobai-memory.json"
@@ -15,6 +15,7 @@ _SHAPES: Final[dict[str, Any]] = {
     "profile": str,
     "pages": dict[str, list[str]],
     "summary": list[str],
+    "keywords": list[str],
     "vectors": list[str],
     "left": list[str],
 }
@@ -45,8 +46,20 @@ class Owner:
         before = [found.sha256] if found is not None and found.sha256 in held else held[:1]
         self.mark(root, pages={**pages, name: [sha256(text.encode()), *before]})
 
+    def write(self, root: Path, name: str, kind: str, text: str) -> int | None:
+        """Write an overview; how many files that changed, None if the file there is of another program or a person."""
+        found, marker, data = probe(root / name), self.read(root), text.encode()
+        unmarked = kind == "keywords" and kind not in marker and "installation" in marker  # by an earlier version
+        if found is not None and found.sha256 not in {sha256(data), *marker.get(kind, [])} and not unmarked:
+            return None
+        self.mark(root, **{kind: [sha256(data), *([found.sha256] if found else [])]})
+        return write_text(root / name, text)
+
     def mark(self, root: Path, **told: Any) -> None:
-        text = json.dumps({**self.read(root), **self._told, **told}, ensure_ascii=False)
+        known = self.read(root)
+        if "installation" not in known:  # an index that is there already is not ours
+            known["keywords"] = []
+        text = json.dumps({**known, **self._told, **told}, ensure_ascii=False)
         write_text(root / MARKER, text + "\n")
 
 
