@@ -11,7 +11,18 @@ from typing import Final
 from sqlalchemy import Table
 
 from sync.db.damaged import Damaged, Row
-from sync.db.tables import accounts, deliveries, events, key_of, quarantine, replica, watermarks, written
+from sync.db.tables import (
+    accounts,
+    deliveries,
+    erased_lines,
+    erasure_key,
+    events,
+    key_of,
+    quarantine,
+    replica,
+    watermarks,
+    written,
+)
 from sync.vault.access import raised
 
 
@@ -26,7 +37,7 @@ def copy_rows(sources: Sequence[Damaged], target: sqlite3.Connection, destinatio
         for table in (deliveries, quarantine):
             rows = damaged.rows(table, "position", last, destination=destination)
             copied[table.name] += _insert(target, table, rows)
-        for table in (replica, accounts, watermarks):
+        for table in (replica, accounts, watermarks, erasure_key, erased_lines):
             copied[table.name] += _insert(target, table, damaged.all_rows(table))
     if copied[events.name] < max(damaged.highest_given(events, last) for damaged in sources):
         for damaged in sources:  # a page that is whole and in the wrong place costs rows without an error

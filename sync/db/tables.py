@@ -130,3 +130,20 @@ def key_of(watermark: str) -> Table | None:
     if watermark.endswith(NUMBERS):
         return None
     return written if watermark == ON_DISK else events
+
+
+erased_lines = Table(
+    "erased_lines",
+    metadata,
+    Column("hash", Text, primary_key=True),
+    Column("entry_id", Text, primary_key=True),
+    Column("first", Integer, primary_key=True),
+    Column("last", Integer, nullable=False),
+)
+
+erasure_key = Table(
+    "erasure_key",
+    metadata,
+    Column("one", Integer, primary_key=True),
+    Column("key", Text, nullable=False),
+)

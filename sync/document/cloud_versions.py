@@ -85,8 +85,10 @@ class CloudVersions(Ledger):
 
         def keep(connection: Connection) -> None:
             self._record_aside(connection, document)
+            ring = store.candidates(connection, store.CLOUD, "", None)
             current = store.newest(connection, store.FILE)
-            self._put(connection, plan(current, current, document, self._new_id).observed, "hand")
+            stripped = self._stripped(connection, document, _base(document, ring)).document
+            self._put(connection, plan(current, current, stripped, self._new_id).observed, "hand")
 
         await self._log.database.write(keep)
 
@@ -96,12 +98,13 @@ class CloudVersions(Ledger):
         base = _base(document, ring)
         if base is not None and not meant and is_suspicious(ring[-1], document, base):
             return None
-        planned = elsewhere(plan(base, current, document, self._new_id), base, current)
+        stripped = self._stripped(connection, document, base)
+        planned = elsewhere(plan(base, current, stripped.document, self._new_id), base, current)
         self._record(connection, planned, base, Origin.IMPORTED)
         if planned.operations:
             merged = folded(start(current, self._clock), planned.operations)
             self._append(connection, self._finished(connection, merged, current), "cloud")
-        self._put(connection, planned.observed, "hand")
+        self._erased.mark(connection, stripped, self._put(connection, planned.observed, "hand"))
         return Edited(planned.operations, sha256_of(document))
 
     async def _as_typed(self, text: str) -> Document:
@@ -113,8 +116,8 @@ class CloudVersions(Ledger):
                 text = unmasked(text, raw, self._redactor.clean(raw))
         return parse(text.encode())
 
-    def _put(self, connection: Connection, snapshot: Snapshot, cause: str) -> None:
-        store.append(connection, store.CLOUD, snapshot, cause, self._clock, store.RULE_RING)
+    def _put(self, connection: Connection, snapshot: Snapshot, cause: str) -> Version:
+        return store.append(connection, store.CLOUD, snapshot, cause, self._clock, store.RULE_RING)
 
     def _labelled(self, connection: Connection, snapshot: Snapshot) -> Snapshot:
         """With a footer that no version there has borne; pending events and hand edits have none of their own.

@@ -9,14 +9,15 @@ Decisions
     payload, and the lines, the versions and the payload have to go together.
     The row of an event stays, blank, under its number. Versions keep their hash, because it names what lay on disk; the
     forgotten lines are taken out of their bytes, and before that out of what is `parked`. An editor that still shows
-    such a line and saves it says it anew.
+    such a line and saves it adds nothing (`erased`).
     What retention archived (`payload_expired`) goes the same way, on this device alone; a line that the document has
     again meanwhile stays. A few wishes at a time: the writer serves `update` too.
     What retention took before any cloud had it is not sent as a blank row, which every other device would then know and
     no archive could fill in for all of them. Out of its archive, or corrected, it has words again and goes out.
     Where a correction came before the wish (`rescan`) the payload is replaced instead, and so are its lines.
-    An edit of a shared line quotes what it was made from. One that was made before its device had heard of the wish
-    goes with the line, by a wish of that device: nobody else knows that there is no newer one on its way.
+    An edit or removal of a line quotes what it was made from, or names its hash: it goes with the line. One that was
+    made before its device had heard of the wish goes by a wish of that device: nobody else knows that there is no
+    newer one on its way.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ from sqlalchemy import Connection
 
 from sync.clock import Clock
 from sync.document import store
-from sync.document.capture import ADDED, EDITED, EXCHANGE, exchange_ids, preferences_of, repeated_by
+from sync.document.capture import ADDED, EDITED, EXCHANGE, REMOVED, exchange_ids, preferences_of, repeated_by
 from sync.document.choosing import Choice
 from sync.document.clean_up import DAY_FOLDED, folded_ids
 from sync.document.corrections import Rewording, reworded, with_lines
@@ -46,6 +47,7 @@ from sync.log.payloads import MESSAGE
 from sync.log.withdrawn import REDACTED, TAKING_BACK, Withdrawn, correction_of
 from sync.redaction import Redactor
 
+QUOTING: Final = (EDITED, REMOVED, DAY_FOLDED)
 BY_HAND: Final = frozenset({ADDED, EDITED})  # what was typed here stays in the file as it was typed
 FORGETTER: Final = "document.forgotten"  # how far the log's wishes are carried out
 ORIGINAL: Final = "session_original"  # a daily record's words before redaction, `of` its event
@@ -64,7 +66,7 @@ class Wish:
     position: int
     payloads: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # of events that are corrected instead
     rewordings: tuple[Rewording, ...] = ()  # and the lines that change with them
-    quotes: tuple[str, ...] = ()  # of these lines: edits of this device that the wish does not name
+    quotes: tuple[str, ...] = ()  # of these lines: deeds of this device that the wish does not name
     archived: frozenset[str] = frozenset()  # what goes because retention took it
 
     @property
@@ -138,10 +140,17 @@ def wish(connection: Connection, device_id: str, *, after: int | None = None) ->
 def _quotes(
     connection: Connection, device_id: str, lines: frozenset[str], *, besides: frozenset[str]
 ) -> tuple[str, ...]:
-    own = log_store.of_device(connection, device_id, after=0, types=(EDITED,))
-    quoting = (event for event in own if "base" in event.payload and not lines.isdisjoint(lines_of(event)))
-    found = frozenset(event.event_id for event in quoting) - besides
+    own = log_store.of_device(connection, device_id, after=0, types=QUOTING)
+    found = frozenset(event.event_id for event in own if _is_quoting(event, lines)) - besides
     return tuple(sorted({*found, *_saying_again(connection, found)})) if found else ()
+
+
+def _is_quoting(event: Event, lines: frozenset[str]) -> bool:
+    """Whether a deed holds former words of these lines, or a hash that a guess at them can be compared with."""
+    if event.type == DAY_FOLDED:
+        return not lines.isdisjoint(folded_ids(event))
+    is_edit = event.type == EDITED or "base_hash" in event.payload
+    return is_edit and event.payload.get("entry_id") in lines
 
 
 def wishes(event_ids: Sequence[str], redactor: Redactor) -> list[Draft]:
@@ -171,7 +180,7 @@ async def ask(events: Log, intake: Intake, event_ids: Sequence[str]) -> list[str
     """Record the wish; which of the events are held by us, or by the cloud where retention took ours away.
 
     With them go those that say the same again: repeats of an exchange, its messages, the line of a day that names it,
-    and deeds of a daily record that repeat what it says.
+    edits of its lines, and deeds of a daily record that repeat what it says.
     """
 
     def looking(connection: Connection) -> list[str]:
@@ -229,13 +238,14 @@ def planned(asked: Wish, current: Version | None, new_id: Callable[[], str]) -> 
     return plan(current, current, _without(current.snapshot, asked.entry_ids).document, new_id)
 
 
-def carry_out(connection: Connection, asked: Wish, clock: Clock) -> None:
-    """Blank the payloads, clear the versions, and note that it is done."""
+def carry_out(connection: Connection, asked: Wish, clock: Clock) -> dict[tuple[str, str], int]:
+    """Blank the payloads, clear the versions, and note that it is done. What `store.clear` took out."""
     log_store.blank(connection, asked.event_ids - asked.payloads.keys())
     outbox_store.give_up(connection, CLOUD, sorted(asked.archived))
     concerned = asked.concerned
-    store.clear(connection, lambda ids: not concerned.isdisjoint(ids), asked.cleared)
+    lost = store.clear(connection, lambda ids: not concerned.isdisjoint(ids), asked.cleared)
     log_store.set_watermark(connection, FORGETTER, asked.position, clock)
+    return lost
 
 
 def _saying_again(connection: Connection, event_ids: frozenset[str]) -> list[str]:
@@ -256,6 +266,10 @@ def _saying_again(connection: Connection, event_ids: frozenset[str]) -> list[str
     again += [event.event_id for event in deeds if _record_says(event) in records]
     again += [event_id for event_id, correction in told if correction is not None and correction[0] in event_ids]
     days = {event.payload.get("entry_id") for event in folded if lines & set(folded_ids(event))}
+    held = (log_store.find(connection, event_id) for event_id in event_ids)
+    typed = frozenset(line for event in held if event is not None for line in lines_of(event))
+    edits = log_store.of_types(connection, (EDITED, REMOVED), after=0) if typed else ()
+    again += [event.event_id for event in edits if _is_quoting(event, typed)]
     return [*again, *(event.event_id for event in folded if event.payload.get("entry_id") in days)]
 
 

@@ -43,7 +43,7 @@ from sync.log.newest import NEWEST, newest_asked
 from sync.vault.access import raised
 from sync.vault.vault import Vault
 
-SCHEMAS: Final = range(2, 11)  # in which the tables read here are the same
+SCHEMAS: Final = range(2, 12)  # in which the tables read here are the same
 PATIENCE: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
 
 _NEWEST: Final = "select * from written where surface = 'file' order by version desc limit 1"

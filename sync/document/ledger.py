@@ -15,11 +15,12 @@ from sqlalchemy import Connection
 
 from sync.clock import Clock, milliseconds, uuid7
 from sync.document import forgetting, parked, store
-from sync.document.capture import EXCHANGE, applied, exchange_lines, operation_drafts
+from sync.document.capture import EXCHANGE, REMOVED, applied, exchange_lines, operation_drafts
 from sync.document.clean_up import DAY_FOLDED, fold_away, old_days
 from sync.document.corrections import with_lines
 from sync.document.deeds import FOLDED
 from sync.document.edit import edit_entry, insert_entry, remove_entry, set_footer
+from sync.document.erased import ErasedLines, Stripped
 from sync.document.forgetting import Wish
 from sync.document.labels import next_label, time_label
 from sync.document.model import (
@@ -36,7 +37,7 @@ from sync.document.model import (
 )
 from sync.document.parse import parse
 from sync.document.past import Past
-from sync.document.plan import plan
+from sync.document.plan import choose_base, plan
 from sync.document.returned import returned
 from sync.document.sharing import News, Sharing
 from sync.document.template import template
@@ -61,6 +62,7 @@ class DocumentView:
     snapshot: Snapshot
     exists: bool
     updated_at: str | None
+    version: int  # the number of the newest version
 
     @property
     def document(self) -> Document:
@@ -106,6 +108,7 @@ class Ledger:
         self._log, self._clock, self._keep = footing.log, footing.clock, footing.keep
         self._redactor = footing.redactor.for_leaving()
         self._sharing, self._past, self._parked = footing.sharing, footing.past, footing.parked
+        self._erased = ErasedLines(self._redactor.clean, self._clock)
 
     async def has_written(self, digest: str) -> bool:
         """Whether bytes with this hash are a version of this document."""
@@ -143,7 +146,8 @@ class Ledger:
         for asked in forgetting.waiting(connection, self._log.device_id):
             snapshot = asked.cleared(snapshot)
         updated = store.newest_at(connection, store.FILE) if news is None else news.ts
-        return DocumentView(snapshot, exists=(news or current) is not None, updated_at=updated)
+        number = 0 if current is None else current.number
+        return DocumentView(snapshot, exists=(news or current) is not None, updated_at=updated, version=number)
 
     def _pending(self, connection: Connection) -> list[Event]:
         mark = log_store.watermark(connection, FOLLOWER)
@@ -180,17 +184,24 @@ class Ledger:
                 self._sharing.forget()  # and so did this
             current = self._reworded(connection, asked)
             if (planned := forgetting.planned(asked, current, self._new_id)) is not None:
-                self._record(connection, planned, current, Origin.USER)
+                self._record_here(connection, self._removals(planned))
                 self._append(connection, self._finished(connection, planned.snapshot, current), "forgotten")
             if asked.quotes:
                 self._log.record_in(connection, forgetting.wishes(asked.quotes, self._redactor))
             if self._parked is not None and self._parked.is_dir():  # where that fails the wish waits
                 parked.forget(self._parked, store.holding(connection, asked.concerned), asked.cleared, self._new_id)
-            forgetting.carry_out(connection, asked, self._clock)
+            lost = forgetting.carry_out(connection, asked, self._clock)
+            self._erased.note(connection, lost)
             self._past.forget()  # folded again meanwhile, with what has just been blanked
             if asked.entry_ids:
                 self._fold_again(connection)
         return asked
+
+    def _removals(self, planned: Plan) -> list[Draft]:
+        """The removals of erased lines. They name no hash, which would outlast the words."""
+        shared = {} if self._sharing is None else {"shared": True}
+        named = ({"entry_id": one.entry_id, "section": list(one.section), **shared} for one in planned.operations)
+        return [Draft(REMOVED, self._redactor.payload(payload), origin=Origin.USER) for payload in named]
 
     def _fold_again(self, connection: Connection) -> None:
         """A shared document is made of what the log says now: where a line stood that was forgotten, nobody knows.
@@ -237,8 +248,24 @@ class Ledger:
     def _record_aside(self, connection: Connection, document: Document) -> None:
         current = self._followed(connection)
         if current is not None:
-            self._append(connection, plan(current, current, document, self._new_id).observed, "hand")
+            ring = store.candidates(connection, store.FILE, sha256_of(document), document.label)
+            stripped = self._stripped(connection, document, choose_base(document, ring))
+            self._append(connection, plan(current, current, stripped.document, self._new_id).observed, "hand")
             self._append(connection, self._finished(connection, current.snapshot, current), "restored")
+
+    def _stripped(self, connection: Connection, document: Document, base: Version | None, digest: str = "") -> Stripped:
+        """What an editor saved, without the lines that were erased since it loaded its `base`.
+
+        `digest`: the hash by which it names the base, if it does. One that names none may have loaded any version.
+        """
+        if not self._erased.is_noted(connection):
+            return Stripped(document)
+        seen = base or store.newest(connection, store.FILE)
+        ring = store.candidates(connection, store.FILE, digest, document.label)
+        known = [one for one in (base, *ring) if one is not None]
+        named = (one for one in known if one.sha256 == digest or one.label == document.label is not None)
+        number = next((one.number for one in named), None)
+        return self._erased.strip(connection, document, seen.snapshot if seen else None, number)
 
     def _record(self, connection: Connection, planned: Plan, base: Version | None, origin: Origin) -> None:
         """Record what can be an event; an entry that is too large to be one stays in the file."""
@@ -254,9 +281,9 @@ class Ledger:
         self._log.record_in(connection, drafts)
         log_store.set_watermark(connection, FOLLOWER, log_store.newest_position(connection), self._clock)
 
-    def _append(self, connection: Connection, snapshot: Snapshot, cause: str) -> Version:
+    def _append(self, connection: Connection, snapshot: Snapshot, cause: str, *, digest: str | None = None) -> Version:
         first = store.newest(connection, store.FILE) is None  # versions of another surface may have come before
-        version = store.append(connection, store.FILE, snapshot, cause, self._clock, self._keep)
+        version = store.append(connection, store.FILE, snapshot, cause, self._clock, self._keep, digest=digest)
         if first:
             log_store.set_watermark(connection, RULES, self._redactor.rules, self._clock)
         return version

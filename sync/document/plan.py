@@ -48,6 +48,7 @@ from sync.document.model import (
 )
 from sync.document.pairing import Item, pair
 
+ENDS: Final = frozenset({Kind.ENTRY, Kind.PLACEHOLDER, Kind.HEADING})  # what the end of a whole file is known by
 SHRUNK_ENTRIES: Final = 5  # a person removes a few lines at a time; fewer than these is daily work
 SHRUNK_SHARE: Final = 0.5  # and a file that keeps half of its lines was tidied, not lost
 
@@ -104,6 +105,27 @@ def is_cut_off(seen: Document, disk: Document) -> bool:
         return False
     whole = [entry.text for entry in seen.entries]
     return [entry.text for entry in disk.entries] != whole
+
+
+def is_unfinished(seen: Document, disk: Document) -> bool:
+    """Whether a writer that empties the file and fills it again may not have come to its end: the footer is gone.
+
+    A person may have deleted it; only time tells the two apart.
+    """
+    return disk.is_blank or (seen.label is not None and disk.label is None)
+
+
+def lacks_end(seen: Document, disk: Document) -> bool:
+    """Whether the footer is gone and the end of the file is cut off, whatever changed above it.
+
+    The last line before the footer is missing from its section, or the file ends within a line.
+    """
+    if disk.is_blank or not is_unfinished(seen, disk):
+        return False
+    last = next((block for block in reversed(seen.blocks) if block.kind in ENDS), None)
+    if last is not None and (last.section, last.text) not in {(block.section, block.text) for block in disk.blocks}:
+        return True
+    return seen.text.endswith(("\n", "\r")) and not disk.text.endswith(("\n", "\r"))
 
 
 def plan(base: Version | None, current: Version | None, disk: Document, new_id: Callable[[], str]) -> Plan:

@@ -40,9 +40,20 @@ _SAID_AT: Final = select(events.c.position).where(events.c.event_id == captured.
 _DROP_AS_SAID: Final = delete(captured).where(bindparam("position") >= _SAID_AT)
 
 
-def append(connection: Connection, surface: str, snapshot: Snapshot, cause: str, clock: Clock, keep: int) -> Version:
-    """Add a version to the ring; the oldest beyond `keep` go."""
+def append(
+    connection: Connection,
+    surface: str,
+    snapshot: Snapshot,
+    cause: str,
+    clock: Clock,
+    keep: int,
+    *,
+    digest: str | None = None,
+) -> Version:
+    """Add a version to the ring; the oldest beyond `keep` go. `digest`: of bytes that had erased lines besides."""
     version = Version.of(0, snapshot)
+    if digest is not None:
+        version = replace(version, sha256=digest)
     values = {
         "surface": surface,
         "label": version.label,
@@ -54,7 +65,7 @@ def append(connection: Connection, surface: str, snapshot: Snapshot, cause: str,
     }
     number = int(connection.execute(_INSERT, values).lastrowid or 0)
     connection.execute(_DROP_BEYOND, {"on": surface, "keep": keep})
-    return Version.of(number, snapshot)
+    return replace(version, number=number)
 
 
 def newest(connection: Connection, surface: str) -> Version | None:
@@ -136,17 +147,27 @@ def holding(connection: Connection, entry_ids: Collection[str]) -> list[Version]
 
 def clear(
     connection: Connection, concerns: Callable[[list[str]], bool], cleared: Callable[[Snapshot], Snapshot]
-) -> None:
-    """Rewrite the bytes of the versions that it concerns, on every surface; their hashes still name what was there."""
+) -> dict[tuple[str, str], int]:
+    """Rewrite the bytes of the versions that it concerns, on every surface; their hashes still name what was there.
+
+    Return entry id and text of each line that this takes out, with the newest version that had it.
+    """
+    lost: dict[tuple[str, str], int] = {}
     for row in connection.execute(select(written)).mappings().all():
         if concerns(msgspec.json.decode(row["entry_ids"], type=list[str])):
-            left = cleared(_snapshot(row["bytes"], row["entry_ids"]))
+            before = _snapshot(row["bytes"], row["entry_ids"])
+            left = cleared(before)
+            stays = {(entry.entry_id, entry.text) for entry in left.entries}
+            for entry in before.entries:
+                if (line := (entry.entry_id, entry.text)) not in stays:
+                    lost[line] = max(lost.get(line, 0), row["version"])
             values = {
                 "bytes": zlib.compress(encode(left.document), level=1),
                 "entry_ids": msgspec.json.encode(left.ids).decode(),
             }
             connection.execute(update(written).where(written.c.version == row["version"]).values(values))
     _snapshot.cache_clear()
+    return lost
 
 
 def keep_as_said(

@@ -26,7 +26,7 @@ from sync.document.model import (
     encode,
 )
 from sync.document.parse import in_form_of
-from sync.document.plan import choose_base, is_cut_off, is_suspicious, plan
+from sync.document.plan import choose_base, is_cut_off, is_suspicious, lacks_end, plan
 from sync.errors import InvalidInput
 from sync.files import sha256
 from sync.log import store as log_store
@@ -83,7 +83,7 @@ class Versions(Ledger):
     async def view(self) -> DocumentView:
         """The newest version with what the log has besides. What was shown can be the base of a `save`."""
         view = await self._log.database.read(self._shown)
-        self.handed_out.add(view.snapshot)
+        self.handed_out.add(view.snapshot, view.version)
         return view
 
     async def history(self, limit: int) -> list[store.HistoryRow]:
@@ -100,7 +100,7 @@ class Versions(Ledger):
             written = _possible_bases(connection, document_sha256, document)
             ring = _loadable(connection, written, document_sha256, document)
             unknown = not ring or _older_than_all(document, ring)
-            return not unknown and is_suspicious(current, document, choose_base(document, ring), written=written)
+            return not unknown and _looks_lost(current, document, choose_base(document, ring), written)
 
         document_sha256 = "" if document is None else sha256(encode(document))
         return await self._log.database.read(looking)
@@ -183,16 +183,19 @@ class Versions(Ledger):
         base = current if meant else None if unknown else choose_base(document, ring)
         if base is not None and base.sha256 == digest:
             return Edited((), digest)  # an older version of ours: nothing was typed
-        if current and not unknown and not meant and is_suspicious(current, document, base, written=written):
+        if current and not unknown and not meant and _looks_lost(current, document, base, written):
             return None
-        planned = plan(base, current, document, self._new_id)
+        loaded = None if unknown else choose_base(document, ring)
+        stripped = self._stripped(connection, document, loaded, digest)
+        planned = plan(base, current, stripped.document, self._new_id)
         origin = Origin.IMPORTED if known is None else Origin.USER
         self._record(connection, planned, base, origin)
-        seen = self._append(connection, planned.observed, "hand")
+        seen = self._append(connection, planned.observed, "hand", digest=digest)
+        self._erased.mark(connection, stripped, seen)
         self._seen_on_disk(connection, seen)
-        if planned.must_write or self._sharing is not None:
+        if planned.must_write or self._sharing is not None or stripped.erased:
             finished = self._finished(connection, planned.snapshot, current)
-            if finished.document != planned.observed.document:
+            if finished.document != planned.observed.document or stripped.erased:
                 seen = self._append(connection, finished, "merged")
         return Edited(planned.operations, seen.sha256)
 
@@ -205,9 +208,11 @@ class Versions(Ledger):
             return None
         if (known := base or current) is not None:
             document = in_form_of(document, known.snapshot.document)
-        planned = plan(base, current, document, self._new_id)
+        stripped = self._stripped(connection, document, base, base_sha256 or "")
+        planned = plan(base, current, stripped.document, self._new_id)
         self._record(connection, planned, base, Origin.USER)
         version = self._append(connection, self._finished(connection, planned.snapshot, current), "saved")
+        self._erased.mark(connection, stripped, version)  # an app that does not load again still shows them
         return Edited(planned.operations, version.sha256)
 
     def _record_restore(self, connection: Connection, digest: str) -> Edited | None:
@@ -237,7 +242,8 @@ class Versions(Ledger):
         current = self._followed(connection)
         ring = store.candidates(connection, store.APP_CACHE, digest, document.label)
         base = store.find(connection, store.APP_CACHE, digest) or choose_base(document, ring)
-        planned = elsewhere(plan(base, current, document, self._new_id), base, current)
+        stripped = self._stripped(connection, document, base, digest)
+        planned = elsewhere(plan(base, current, stripped.document, self._new_id), base, current)
         if shrunk:
             said = tuple(one for one in planned.operations if not isinstance(one, EntryRemoved))
             planned = replace(planned, operations=said)
@@ -247,7 +253,8 @@ class Versions(Ledger):
         if planned.operations:
             merged = folded(start(current, self._clock), planned.operations)
             self._append(connection, self._finished(connection, merged, current), "app_cache")
-        store.append(connection, store.APP_CACHE, planned.observed, "hand", self._clock, self._keep)
+        cached = (connection, store.APP_CACHE, planned.observed, "hand", self._clock, self._keep)
+        self._erased.mark(connection, stripped, store.append(*cached, digest=digest))
         return Edited(planned.operations, digest)
 
     # --- parts of them ---------------------------------------------------------------------------------------
@@ -256,12 +263,17 @@ class Versions(Ledger):
         """What the app's text was made from. None where its hash names nothing we know: then nothing is a deletion."""
         if base_sha256 is None:
             return choose_base(document, store.candidates(connection, store.FILE, "", document.label))
-        shown = self.handed_out.find(base_sha256)
-        return Version.of(0, shown) if shown is not None else store.find(connection, store.FILE, base_sha256)
+        return self.handed_out.find(base_sha256) or store.find(connection, store.FILE, base_sha256)
 
     def _seen_on_disk(self, connection: Connection, version: Version) -> None:
         if log_store.watermark(connection, ON_DISK) != version.number:
             log_store.set_watermark(connection, ON_DISK, version.number, self._clock)
+
+
+def _looks_lost(current: Version, document: Document, base: Version | None, written: Sequence[Version]) -> bool:
+    """Whether a file read from the disk looks lost, or not yet written to its end."""
+    cut = lacks_end((base or current).snapshot.document, document)
+    return cut or is_suspicious(current, document, base, written=written)
 
 
 def _possible_bases(connection: Connection, digest: str, document: Document) -> Sequence[Version]:

@@ -13,8 +13,8 @@ import pytest
 
 from sync import files
 from sync.document import memory_file, remarks, store
-from sync.document.capture import ADDED
-from sync.document.memory_file import ATTEMPTS
+from sync.document.capture import ADDED, EDITED
+from sync.document.memory_file import ATTEMPTS, WRITER_PATIENCE
 from sync.document.remarks import Notice
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
 from tests.integration.document_desk import Desk, on_a_desk
@@ -219,6 +219,52 @@ class TestOthersWriteMeanwhile:
         assert desk.text == whole
         assert desk.memory.notices == set()
         assert [event.payload["text"] for event in await desk.hand_events()] == ["- 早起"]
+
+    @pytest.mark.parametrize("pause", [0.02, 0.12, 1.0, 2.5, 3.0, 30.0])
+    @pytest.mark.parametrize("news", [False, True], ids=["nothing else", "and news meanwhile"])
+    async def test_a_writer_that_empties_the_file_and_pauses_loses_no_line(
+        self, desk: Desk, pause: float, *, news: bool
+    ) -> None:
+        await desk.said(*(f"问题 {number}" for number in range(8)))
+        whole = desk.text.replace(f"{HABITS}\n", f"{HABITS}\n- 早起\n").encode()
+        inode = desk.file.stat().st_ino
+        with desk.file.open("wb", buffering=0) as file:
+            for number in range(5):
+                file.write(whole[(number - 1) * len(whole) // 4 : number * len(whole) // 4] if number else b"")
+                os.utime(desk.file, (desk.clock.time.timestamp(),) * 2)
+                desk.clock.move(seconds=pause)
+                if news and number and pause < WRITER_PATIENCE:
+                    await desk.say(f"后来 {number}")
+                await desk.memory.settle()
+                assert number == 4 or desk.file.stat().st_ino == inode, "its path is taken from no writer"
+        await desk.memory.settle()
+        assert [event.payload["text"] for event in await desk.hand_events()] == ["- 早起"]
+        assert all(f"用户问：问题 {number}\n- AI 答：好的\n" in desk.text for number in range(8))
+        assert f"{HABITS}\n- 早起\n" in desk.text
+        assert not news or pause >= WRITER_PATIENCE or "用户问：后来 3\n" in desk.text
+        assert desk.memory.notices == set()
+
+    async def test_lines_at_the_end_that_a_person_deletes_go_at_once_where_the_footer_stays(self, desk: Desk) -> None:
+        await desk.said("一", "二")
+        end = desk.text[desk.text.index("## 常用操作") : desk.text.index("**最后更新**")]
+        os.utime(desk.file, (desk.clock.time.timestamp(),) * 2)
+        desk.replace(end, "")
+        await desk.memory.settle()
+        assert "## 常用操作" not in desk.text
+        assert desk.memory.notices == set()
+
+    async def test_a_footer_that_a_person_deletes_is_waited_for_and_written_again(self, desk: Desk) -> None:
+        await desk.said("一", "二")
+        desk.text = desk.text[: desk.text.index("**最后更新**")].replace("用户问：一", "用户问：一啊")
+        os.utime(desk.file, (desk.clock.time.timestamp(),) * 2)
+        await desk.memory.settle()
+        assert await desk.hand_events() == []
+        assert not desk.memory.looked_at
+        desk.clock.move(seconds=WRITER_PATIENCE)
+        await desk.memory.settle()
+        assert [event.type for event in await desk.hand_events()] == [EDITED]
+        await desk.said("三")
+        assert "**最后更新**" in desk.text
 
     async def test_a_file_cut_off_for_good_is_held_back_not_read_as_deletions(self, desk: Desk) -> None:
         await desk.said("一", "二", "三")

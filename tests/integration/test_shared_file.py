@@ -417,10 +417,10 @@ def full_at_the_second(append: Callable[..., Version]) -> Callable[..., Version]
     """The file as found can still be stored; what was made of it, with the new events folded in, cannot."""
     calls = count(1)
 
-    def appending(*arguments: Any) -> Version:
+    def appending(*arguments: Any, **options: Any) -> Version:
         if next(calls) == 2:
             raise StorageError("the disk is full")
-        return append(*arguments)
+        return append(*arguments, **options)
 
     return appending
 

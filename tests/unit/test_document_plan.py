@@ -9,7 +9,7 @@ from sync.document.labels import next_label
 from sync.document.merge import merge_words
 from sync.document.model import Document, Entry, EntryAdded, EntryEdited, EntryRemoved, Plan, Snapshot, Version
 from sync.document.parse import parse
-from sync.document.plan import choose_base, is_suspicious, plan
+from sync.document.plan import choose_base, is_suspicious, lacks_end, plan
 from sync.document.template import RECORDS, WORK_HABITS
 from tests.unit.document_examples import FULL, NOW, numbered, snapshot_of, text_of
 
@@ -256,6 +256,19 @@ def test_a_cut_file_that_has_no_label_is_recognised_by_any_version_it_may_have_b
     cut = disk_of(text_of(ring[2].snapshot)[: -len("- （待补充）\n\n---\n\n**最后更新**：2026/1/8 15:49:12\n") - 40])
     base = choose_base(cut, ring)
     assert is_suspicious(ring[-1], cut, base, written=ring)
+
+
+def test_a_file_without_its_end_is_recognised_whatever_changed_above_it() -> None:
+    seen = ring_of(LISTED, *(exchange(number) for number in range(1, 5)))[-1].snapshot.document
+    whole = seen.text.replace("- 用 Mac 写代码\n", "- 用 Mac 写代码\n- 新打的字\n")
+    last = whole.rindex("- ", 0, whole.index("**最后更新**"))
+    for cut in range(whole.index("- 新打的字"), whole.index("\n", last)):
+        assert lacks_end(seen, disk_of(whole[:cut])), whole[:cut][-20:]
+    for cut in range(whole.index("\n", last), whole.index("**最后更新**") + 6):
+        assert lacks_end(seen, disk_of(whole[:cut])) == (not whole[:cut].endswith("\n")), "nothing is lost of it"
+    end = whole[: whole.index("\n", last) + 1]
+    assert not lacks_end(seen, disk_of(whole.replace(end[last - 1 :], "\n"))), "a person deleted it and kept the footer"
+    assert not lacks_end(seen, disk_of(end)), "a person deleted the footer"
 
 
 def test_daily_work_and_a_stale_buffer_are_not_suspicious() -> None:
