@@ -155,6 +155,7 @@ export interface DeviceJson {
 export interface DevicesJson {
   asOf: string | null;
   devices: Array<KnownDeviceJson>;
+  logins: 'ended' | 'open' | 'unknown' | null;
   source: 'cloud' | 'local';
 }
 

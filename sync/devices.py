@@ -11,7 +11,7 @@ Decisions
 import asyncio
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -23,16 +23,23 @@ from sync.cloud import store
 from sync.cloud.account import Account
 from sync.cloud.authorized import authorized
 from sync.cloud.logins import Session
-from sync.cloud.port import DeviceRow
+from sync.cloud.port import DeviceRow, EndedSessions
 from sync.device import NAME_LENGTH
 from sync.document.others import ABOUT_DEVICES, HIDDEN, MOST_EVENTS, REGISTERED, RENAMED, REVOKED, About, about_devices
-from sync.errors import CloudError, DeviceUnknown, InvalidInput
+from sync.errors import CloudError, DeviceRevoked, DeviceUnknown, InvalidInput
 from sync.files import probe, write_private
 from sync.log.envelope import UNDECODABLE
 from sync.log.log import Log
 from sync.log.model import Draft, Origin
 from sync.redaction import Redactor
 from sync.settings import Settings
+
+Logins = Literal["ended", "unknown", "open"]
+"""What became of the logins of a device that was just revoked.
+
+`unknown`: the server knows none of it (it has not called since the project was updated). `open`: the project does not
+let them be ended; the device can refresh its token, and the server refuses its calls.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +65,7 @@ class DeviceList:
     source: Literal["cloud", "local"]
     as_of: str | None
     devices: tuple[KnownDevice, ...]
+    logins: Logins | None = None
 
 
 class _Kept(msgspec.Struct, frozen=True):
@@ -85,6 +93,11 @@ class Devices:
         """Every device of the account, revoked ones too; from what is known here where the cloud cannot be asked."""
         try:
             rows = await authorized(self._account, self._ask, timeout=self._timeout)
+        except DeviceRevoked:  # the login is refused with the device: the server shows it no list
+            known = await self._known()
+            own = self._log.device_id
+            marked = (replace(device, revoked=device.revoked or device.device_id == own) for device in known.devices)
+            return replace(known, devices=tuple(marked))
         except CloudError:  # nobody is logged in, no network, an older project: `source` says that nobody answered
             return await self._known()
         kept = _Kept(timestamp(self._clock.now()), rows)
@@ -108,13 +121,14 @@ class Devices:
     async def revoke(self, device_id: str) -> DeviceList:
         """Shut a device out of the account's cloud, for ever. Errors as `rename`."""
 
-        async def revoke(session: Session) -> None:
-            await self._account.cloud.revoke_device(session, device_id)
+        async def revoke(session: Session) -> EndedSessions:
+            return await self._account.cloud.revoke_device(session, device_id)
 
-        await authorized(self._account, revoke, timeout=self._timeout)
+        ended = await authorized(self._account, revoke, timeout=self._timeout)
         if device_id != self._log.device_id:  # an event of a revoked device would wait for ever
             await self._tell(REVOKED, {"device_id": device_id})
-        return await self.list()
+        logins: Logins = "open" if ended.refused else "ended" if ended.known else "unknown"
+        return replace(await self.list(), logins=logins)
 
     async def hide(self, device_id: str, *, hidden: bool) -> DeviceList:
         """Leave a device out of this device's digest, or take it in again. DeviceUnknown."""

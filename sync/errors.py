@@ -298,10 +298,17 @@ class DeviceForked(CloudError):
 
 
 class DeviceConflict(CloudError):
-    """Another live installation speaks for the same device id."""
+    """Another live installation speaks for the same device id.
+
+    `holder`: its replica id, when this device has proved with its key that it is the same device.
+    """
 
     kind = "device_conflict"
     default_hint = "Give one of the two installations another XIAOBAI_DEVICE_ID."
+
+    def __init__(self, message: str, *, hint: str | None = None, holder: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.holder = holder
 
 
 def place_of(error: BaseException) -> str:

@@ -32,7 +32,17 @@ from sync.cloud.device_key import DeviceKey
 from sync.cloud.exchange import Exchange
 from sync.cloud.logins import Logins, Session
 from sync.cloud.memory import MemoryCloud, MemoryServer
-from sync.cloud.port import Channel, Cloud, DeviceFacts, DeviceRow, SnapshotRow, StoredDocument, SyncAnswer, SyncRequest
+from sync.cloud.port import (
+    Channel,
+    Cloud,
+    DeviceFacts,
+    DeviceRow,
+    EndedSessions,
+    SnapshotRow,
+    StoredDocument,
+    SyncAnswer,
+    SyncRequest,
+)
 from sync.cloud.replicator import Replicator
 from sync.db.engine import Database
 from sync.errors import CloudUnreachable
@@ -177,8 +187,8 @@ class WatchedCloud:
     async def rename_device(self, session: Session, device_id: str, name: str) -> None:
         await self.through("rename_device", lambda: self.inner.rename_device(session, device_id, name))
 
-    async def revoke_device(self, session: Session, device_id: str) -> None:
-        await self.through("revoke_device", lambda: self.inner.revoke_device(session, device_id))
+    async def revoke_device(self, session: Session, device_id: str) -> EndedSessions:
+        return await self.through("revoke_device", lambda: self.inner.revoke_device(session, device_id))
 
     async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
         await self.through("report", lambda: self.inner.report(session, device_id, refused))

@@ -56,6 +56,12 @@ def show_again(context: typer.Context, device_id: DeviceId, *, json: JsonFlag = 
     call(context, "devices/hide", {"deviceId": device_id, "hidden": False}, _show, as_json=json)
 
 
+LEFT_OPEN = {
+    "unknown": "the server knows no login of it, so none was ended: sign out everywhere if it may be in other hands",
+    "open": "the server could not end its logins and refuses its calls: sign out everywhere as well",
+}
+
+
 def _show(result: dict[str, Any]) -> None:
     from rich.console import Console  # noqa: PLC0415 - only for people
     from rich.table import Table  # noqa: PLC0415
@@ -70,6 +76,8 @@ def _show(result: dict[str, Any]) -> None:
         marks = ", ".join("this device" if word == "thisDevice" else word for word in words)
         table.add_row(*(Text(cell or "-") for cell in cells), marks)  # as text: a name is no markup
     Console().print(table)
+    if result["logins"] in LEFT_OPEN:
+        sys.stderr.write(f"{LEFT_OPEN[result['logins']]}\n")
     if result["source"] == "local":
         since = f"as of {result['asOf']}" if result["asOf"] else "which never answered"
         sys.stderr.write(f"what is known here, without the cloud, {since}\n")

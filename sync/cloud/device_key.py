@@ -12,6 +12,8 @@ Decisions
 import asyncio
 import base64
 import binascii
+import hashlib
+import hmac
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -25,6 +27,7 @@ from sync.secret_store import SecretStore
 KEY_SERVICE: Final = "xiaobai-memory device key"  # the name of its entry in the keychain
 KIND: Final = "ed25519:"  # before the base64 of the raw 32 bytes, in both halves
 RAW_BYTES: Final = 32
+PROOF: Final = b"xiaobai-memory device proof 1"  # what the proof is derived from, beside the private half
 PATIENCE: Final = 10.0  # seconds for another process that makes the key at the same moment
 
 
@@ -37,17 +40,22 @@ class DeviceKey:
 
     async def public(self) -> str:
         """The public half, `ed25519:` and base64. Made now where there is none, or none that can be read."""
-        return await asyncio.to_thread(self._kept, renew=False)
+        return await asyncio.to_thread(lambda: _public(self._kept(renew=False)))
 
     async def renew(self) -> str:
         """The public half of a new key; the old one is gone."""
-        return await asyncio.to_thread(self._kept, renew=True)
+        return await asyncio.to_thread(lambda: _public(self._kept(renew=True)))
 
-    def _kept(self, *, renew: bool) -> str:
+    async def proof(self) -> str:
+        """The secret that proves to the server who holds this key: 64 hexadecimal digits, the same for one key."""
+        seed = await asyncio.to_thread(self._kept, renew=False)
+        return hmac.digest(seed, PROOF, hashlib.sha256).hex()
+
+    def _kept(self, *, renew: bool) -> bytes:
         secrets = self._secrets()
         seed = None if renew else _seed(secrets.load())
         if seed is not None:
-            return _public(seed)
+            return seed
         with told(self._lock):
             try:
                 with FileLock(self._lock, timeout=PATIENCE, mode=0o600):
@@ -57,7 +65,7 @@ class DeviceKey:
                         secrets.save(_written(seed))
             except Timeout as error:  # an OSError to Python, so it is met first
                 raise StorageBusy("another process has been making the device's key for too long") from error
-        return _public(seed)
+        return seed
 
 
 def _new_seed() -> bytes:

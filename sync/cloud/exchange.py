@@ -31,7 +31,8 @@ from sync.cloud.logins import Session
 from sync.cloud.plan import Verdict, batch, by_code, halves, judge
 from sync.cloud.port import FOREIGN, STALE, DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.progress import Pulls
-from sync.errors import CloudUnavailable, DeviceConflict, DeviceForked, DeviceKeyInUse, LoginRequired, Rejected
+from sync.cloud.registration import Registration
+from sync.errors import CloudUnavailable, DeviceConflict, DeviceForked, LoginRequired, Rejected
 from sync.log.log import Log
 from sync.log.model import Cursor, Event, Refusal
 from sync.sections import SyncSettings
@@ -91,13 +92,11 @@ class Exchange:
     ) -> None:
         self._log = events
         self._account = account
-        self._facts = facts
+        self._registration = Registration(account, facts, key, timeout=options.timeout_seconds)
         self._document = document
-        self._key = key
         self._clock = clock
         self._timeout = options.timeout_seconds
         self._push_events = options.push_events
-        self._registered: set[tuple[str, str]] = set()  # (user, device)
         self._reported: dict[str, int] = {}  # what the server was last told of the quarantine
         self.pulls = Pulls()
         self._settled_snapshot: str | None = None  # hash of the document the server has stored, or refused for good
@@ -106,7 +105,7 @@ class Exchange:
     @property
     def replica_id(self) -> str:
         """Under which id this database speaks; it changes when the database turns out to be a copy."""
-        return self._facts.replica_id
+        return self._registration.replica_id
 
     async def reachable(self) -> bool:
         """Whether a connection to the server can be made."""
@@ -114,7 +113,7 @@ class Exchange:
 
     def register_again(self) -> None:
         """An administrator may have removed the device; registering tells."""
-        self._registered.clear()
+        self._registration.clear()
 
     async def until_level(self) -> Round:
         """One round. Raises a CloudError or StorageError; what was acknowledged and taken in by then stands."""
@@ -180,7 +179,8 @@ class Exchange:
         self, session: Session, device_id: str, events: tuple[Event, ...], cursor: Cursor
     ) -> tuple[SyncAnswer, Verdict, Round]:
         """One request, and what is done with its answer."""
-        await self._register(session, device_id)
+        own = device_id == self._log.device_id
+        await self._registration.ensure(session, device_id, own=own, is_new=cursor.epoch is None)
         answer, refused = await self._push(session, device_id, events, cursor)
         verdict = judge(cursor, answer)
         new = await self._apply(answer, verdict)
@@ -191,19 +191,15 @@ class Exchange:
         refused = by_code(await self._log.quarantine.refusals())
         if refused != self._reported:
             session, device_id = await self._account.session(), self._log.device_id
-            await self._register(session, device_id)
+            await self._registration.ensure(session, device_id, own=True)
             await self._ask(session, lambda good: self._account.cloud.report(good, device_id, refused))
             self._reported = refused
 
     async def _become_new_replica(self) -> None:
         """Number anew what was not sent; the server hears whom we replace. Twice in one round is no accident."""
-        old = self._facts.replica_id
         new = await self._log.database.write(partial(store.become_new_replica, clock=self._clock))
-        log.warning("replica %s was copied or restored; it goes on as %s", old, new)
-        self._facts = replace(self._facts, replica_id=new, takeover=old)
-        self._registered.clear()
-        if self._key is not None:
-            await self._key.renew()  # the one that was copied has the old one too
+        log.warning("replica %s was copied or restored; it goes on as %s", self._registration.replica_id, new)
+        await self._registration.succeed(new)
 
     async def _apply(self, answer: SyncAnswer, verdict: Verdict) -> int:
         take_in = partial(store.apply, answer=answer, verdict=verdict, clock=self._clock, device_id=self._log.device_id)
@@ -216,24 +212,6 @@ class Exchange:
             self._log.changed.set()
         return new
 
-    async def _register(self, session: Session, device_id: str) -> None:
-        if (session.user_id, device_id) in self._registered:
-            return
-        facts = self._facts
-        if self._key is not None and device_id == self._log.device_id:  # an id we had before keeps the key it had then
-            facts = replace(facts, public_key=await self._key.public())
-        try:
-            await self._register_as(session, device_id, facts)
-        except DeviceKeyInUse:
-            if self._key is None:
-                raise
-            log.warning("another device has this installation's key, or had it; it gets a new one")
-            await self._register_as(session, device_id, replace(facts, public_key=await self._key.renew()))
-        self._registered.add((session.user_id, device_id))
-
-    async def _register_as(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
-        await self._ask(session, lambda good: self._account.cloud.register_device(good, device_id, facts))
-
     async def _push(
         self, session: Session, device_id: str, events: tuple[Event, ...], cursor: Cursor
     ) -> tuple[SyncAnswer, int]:
@@ -245,7 +223,7 @@ class Exchange:
             snapshot = replace(snapshot, base_sha256=self._base)
         request = SyncRequest(
             device_id=device_id,
-            replica_id=self._facts.replica_id,
+            replica_id=self._registration.replica_id,
             events=events,
             after=cursor.seq,
             after_event=cursor.event_id,

@@ -7,7 +7,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from sync.clock import Clock
 from sync.cloud.contact import Contact
 from sync.cloud.logins import Logins, Session
-from sync.cloud.port import Channel, Cloud, DeviceFacts, DeviceRow, StoredDocument, SyncAnswer, SyncRequest
+from sync.cloud.port import (
+    Channel,
+    Cloud,
+    DeviceFacts,
+    DeviceRow,
+    EndedSessions,
+    StoredDocument,
+    SyncAnswer,
+    SyncRequest,
+)
 
 
 class LateCloud:
@@ -30,8 +39,8 @@ class LateCloud:
     async def rename_device(self, session: Session, device_id: str, name: str) -> None:
         await (await self._cloud()).rename_device(session, device_id, name)
 
-    async def revoke_device(self, session: Session, device_id: str) -> None:
-        await (await self._cloud()).revoke_device(session, device_id)
+    async def revoke_device(self, session: Session, device_id: str) -> EndedSessions:
+        return await (await self._cloud()).revoke_device(session, device_id)
 
     async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
         await (await self._cloud()).report(session, device_id, refused)

@@ -6,6 +6,8 @@ not this way), MessageNotSent, InvalidInput (the server finds the number or the 
 a session or token that is over).
 """
 
+import json
+from base64 import urlsafe_b64decode
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -25,6 +27,18 @@ class Session:
     access_token: str
     refresh_token: str | None
     expires_at: float
+
+    @property
+    def login(self) -> str:
+        """Which login the token comes from (the claim `session_id`), the same after a refresh; empty where none says.
+
+        Read without a check of the signature: it decides only when this program registers its device again.
+        """
+        try:
+            claims = json.loads(urlsafe_b64decode(self.access_token.split(".")[1] + "=="))
+            return str(claims["session_id"])
+        except (IndexError, KeyError, TypeError, ValueError, RecursionError):
+            return ""
 
     def __repr__(self) -> str:  # tokens must not reach a log through a traceback
         return f"Session(user_id={self.user_id!r})"

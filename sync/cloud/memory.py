@@ -9,19 +9,20 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, Final
 
 from sync.clock import Clock, timestamp
 from sync.cloud.contact import contact_of
 from sync.cloud.logins import Session
+from sync.cloud.memory_devices import DeviceState, check_key, hashed, live, row
 from sync.cloud.memory_documents import Document, overwrite, write
 from sync.cloud.memory_logins import MemoryAccounts, MemoryLogins
 from sync.cloud.port import (
     Channel,
     DeviceFacts,
     DeviceRow,
+    EndedSessions,
     Heard,
     SnapshotRow,
     StoredDocument,
@@ -33,8 +34,6 @@ from sync.errors import (
     CloudUnreachable,
     DeviceConflict,
     DeviceForked,
-    DeviceKeyInUse,
-    DeviceRevoked,
     DeviceUnknown,
     Rejected,
 )
@@ -61,22 +60,7 @@ LENGTHS: Final = {
 }
 HLC: Final = re.compile("[0-9a-f]{12}-[0-9a-f]{4}")
 DATE: Final = re.compile("[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])")
-KEY: Final = re.compile("ed25519:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=")
 NUMBERS: Final = {"replica_seq": (1, 10**18 - 1), "schema_version": (0, 10**9 - 1), "utc_offset": (-1440, 1440)}
-
-
-@dataclass
-class _Device:
-    replica_id: str
-    seen: float
-    created: float
-    name: str | None = None
-    named: bool = False  # by a person
-    platform: str | None = None
-    app_version: str | None = None
-    public_key: str | None = None
-    revoked_at: float | None = None
-    refused: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass
@@ -86,7 +70,7 @@ class _Memory:
     epoch: str = "epoch-1"
     floor: int = 0
     events: list[Event] = field(default_factory=list)
-    devices: dict[str, _Device] = field(default_factory=dict)
+    devices: dict[str, DeviceState] = field(default_factory=dict)
     documents: dict[str, Document] = field(default_factory=dict)
     channels: list["MemoryChannel"] = field(default_factory=list)
 
@@ -147,9 +131,14 @@ class MemoryCloud:
     async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
         self._server.check_reachable()
         memory = self._server.memory_of(session)
-        _check_key(memory, device_id, facts.public_key)
-        device = memory.devices.setdefault(device_id, _Device(facts.replica_id, self._now(), self._now()))
-        self._hold(memory, device_id, facts.replica_id, takeover=facts.takeover)
+        check_key(memory.devices, device_id, facts.public_key)
+        device = memory.devices.setdefault(device_id, DeviceState(facts.replica_id, self._now(), self._now()))
+        proven = device.proof is None or device.proof == hashed(facts.proof)
+        former = device.replica_id
+        takeover, named = facts.takeover if proven else None, proven and device.proof is not None
+        self._hold(memory, device_id, facts.replica_id, takeover=takeover, proven=named)
+        kept = device.proof if former == facts.replica_id else None
+        device.proof = facts.proof_next or hashed(facts.proof) or kept
         device.name = device.name if device.named else facts.name
         device.platform, device.app_version = facts.platform, facts.app_version
         device.public_key = facts.public_key or device.public_key
@@ -158,23 +147,24 @@ class MemoryCloud:
         self._server.check_reachable()
         found = self._server.memory_of(session).devices
         newest_first = sorted(found.items(), key=lambda item: (-item[1].seen, item[0]))
-        return tuple(_row(device_id, device) for device_id, device in newest_first)
+        return tuple(row(device_id, device) for device_id, device in newest_first)
 
     async def rename_device(self, session: Session, device_id: str, name: str) -> None:
         self._server.check_reachable()
-        device = _live(self._server.memory_of(session), device_id)
+        device = live(self._server.memory_of(session).devices, device_id)
         device.name, device.named = name.strip(), True
 
-    async def revoke_device(self, session: Session, device_id: str) -> None:
+    async def revoke_device(self, session: Session, device_id: str) -> EndedSessions:
         self._server.check_reachable()
         device = self._server.memory_of(session).devices.get(device_id)
         if device is None:
             raise DeviceUnknown("this device is not registered")
         device.revoked_at = device.revoked_at or self._now()
+        return EndedSessions(known=0, ended=0)
 
     async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
         self._server.check_reachable()
-        _live(self._server.memory_of(session), device_id).refused = dict(refused)
+        live(self._server.memory_of(session).devices, device_id).refused = dict(refused)
 
     async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
         self._server.check_reachable()
@@ -238,53 +228,17 @@ class MemoryCloud:
         if request.snapshot is not None and not _is_document(request.snapshot):
             raise Rejected("the document is not acceptable", code="22023")
 
-    def _hold(self, memory: _Memory, device_id: str, replica_id: str, *, takeover: str | None = None) -> None:
-        device = _live(memory, device_id)
+    def _hold(
+        self, memory: _Memory, device_id: str, replica_id: str, *, takeover: str | None = None, proven: bool = False
+    ) -> None:
+        device = live(memory.devices, device_id)
         if device.replica_id not in {replica_id, takeover} and self._now() - device.seen < LIVE_SECONDS:
-            raise DeviceConflict("another live replica speaks for this device")
+            holder = device.replica_id if proven else None
+            raise DeviceConflict("another live replica speaks for this device", holder=holder)
         device.replica_id, device.seen = replica_id, self._now()
 
     def _now(self) -> float:
         return self._server.clock.now().timestamp()
-
-
-def _live(memory: _Memory, device_id: str) -> _Device:
-    device = memory.devices.get(device_id)
-    if device is None:
-        raise DeviceUnknown("this device is not registered")
-    if device.revoked_at is not None:
-        raise DeviceRevoked("this device was revoked")
-    return device
-
-
-def _check_key(memory: _Memory, device_id: str, public_key: str | None) -> None:
-    """A key belongs to one device of the account, also after that device was revoked."""
-    if public_key is None:
-        return
-    if not KEY.fullmatch(public_key):
-        raise Rejected("the public key is not acceptable", code="22023")
-    for other_id, other in memory.devices.items():
-        if other_id != device_id and other.public_key == public_key:
-            if other.revoked_at is not None:
-                raise DeviceRevoked("this key belongs to a revoked device")
-            raise DeviceKeyInUse("this key belongs to another device of the account")
-
-
-def _row(device_id: str, device: _Device) -> DeviceRow:
-    return DeviceRow(
-        device_id=device_id,
-        name=device.name,
-        platform=device.platform,
-        app_version=device.app_version,
-        public_key=device.public_key,
-        created_at=_when(device.created),
-        last_seen_at=_when(device.seen),
-        revoked_at=None if device.revoked_at is None else _when(device.revoked_at),
-    )
-
-
-def _when(seconds: float) -> str:
-    return timestamp(datetime.fromtimestamp(seconds, UTC))
 
 
 class MemoryChannel:

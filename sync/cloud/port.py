@@ -26,6 +26,11 @@ class DeviceFacts:
     app_version: str
     takeover: str | None = None  # the replica this one replaces, after it turned out to be a copy
     public_key: str | None = None  # `ed25519:` and the base64 of 32 bytes
+    proof: str | None = None  # the secret that the server knows this device by, in hexadecimal
+    proof_next: str | None = None  # the SHA-256 of the secret from now on; None: the one that is shown
+
+    def __repr__(self) -> str:  # the proof must not reach a log through a traceback
+        return f"DeviceFacts(replica_id={self.replica_id!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +45,19 @@ class DeviceRow:
     created_at: str
     last_seen_at: str
     revoked_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class EndedSessions:
+    """What revoking a device did to its logins.
+
+    `known`: sessions that the server knows to be the device's. `ended`: how many of them it deleted now. `refused`: the
+    project does not let the function delete sessions.
+    """
+
+    known: int
+    ended: int
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +163,7 @@ class Cloud(Protocol):
         """A name given by a person; no host name replaces it. DeviceUnknown, DeviceRevoked."""
         ...
 
-    async def revoke_device(self, session: Session, device_id: str) -> None:
+    async def revoke_device(self, session: Session, device_id: str) -> EndedSessions:
         """For ever. Revoking again changes nothing. DeviceUnknown."""
         ...
 

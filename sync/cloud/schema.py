@@ -26,6 +26,10 @@ MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {
         "20261122000900_ai_memory_schema_2.sql",
         "20261122001000_ai_memory_document_base.sql",  # a project without it works, see `cloud.exchange`
     ),
+    3: (
+        "20261124000100_ai_memory_device_proof.sql",
+        "20261124000900_ai_memory_schema_3.sql",
+    ),
 }
 NEEDED: Final = max(MIGRATIONS)
 

@@ -19,7 +19,7 @@ from sync.clock import Clock
 from sync.cloud import realtime, schema
 from sync.cloud.http import Wire, connects
 from sync.cloud.logins import Session
-from sync.cloud.port import Channel, DeviceFacts, DeviceRow, StoredDocument, SyncAnswer, SyncRequest
+from sync.cloud.port import Channel, DeviceFacts, DeviceRow, EndedSessions, StoredDocument, SyncAnswer, SyncRequest
 from sync.cloud.supabase_logins import SupabaseLogins, check_token
 from sync.errors import (
     CloudError,
@@ -65,6 +65,14 @@ class _Answer(msgspec.Struct):
     error: str | None = None
 
 
+class _Ended(msgspec.Struct):
+    """What `ai_memory_revoke` returns."""
+
+    known: int
+    ended: int
+    error: str | None = None
+
+
 class SupabaseCloud:
     """A user's project. `url` without a trailing slash; `key` the publishable one; `timeout` in seconds."""
 
@@ -85,12 +93,15 @@ class SupabaseCloud:
             "p_app_version": facts.app_version,
             "p_takeover": facts.takeover,
             "p_public_key": facts.public_key,
+            "p_proof": facts.proof,
+            "p_proof_next": facts.proof_next,
         }
         answer = await self._call(session, "ai_memory_register_device", arguments)
         if not isinstance(answer, dict) or "device_id" not in answer:
             raise CloudUnavailable("the answer is not one of ai_memory_register_device")
         schema.check(answer.get("schema_version"))
-        _raise_stated(answer.get("error"))
+        holder = answer.get("replica_id") if answer.get("proven") is True else None
+        _raise_stated(answer.get("error"), holder=holder if isinstance(holder, str) else None)
 
     async def devices(self, session: Session) -> tuple[DeviceRow, ...]:
         value = await self._call(session, "ai_memory_list_devices", {})
@@ -102,8 +113,13 @@ class SupabaseCloud:
     async def rename_device(self, session: Session, device_id: str, name: str) -> None:
         await self._done(session, "ai_memory_rename_device", {"p_device_id": device_id, "p_name": name})
 
-    async def revoke_device(self, session: Session, device_id: str) -> None:
-        await self._done(session, "ai_memory_revoke_device", {"p_device_id": device_id})
+    async def revoke_device(self, session: Session, device_id: str) -> EndedSessions:
+        value = await self._call(session, "ai_memory_revoke", {"p_device_id": device_id})
+        try:
+            said = msgspec.convert(value, _Ended)
+        except msgspec.ValidationError as error:
+            raise CloudUnavailable("the answer is not one of ai_memory_revoke") from error
+        return EndedSessions(said.known, said.ended, refused=said.error is not None)
 
     async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
         await self._call(session, "ai_memory_report", {"p_device_id": device_id, "p_codes": dict(refused)})
@@ -210,11 +226,11 @@ def _kind(error: APIError) -> str:
     return ""
 
 
-def _raise_stated(error: str | None) -> None:
-    """Errors that `ai_memory_sync` states in its answer instead of raising."""
+def _raise_stated(error: str | None, *, holder: str | None = None) -> None:
+    """Errors that the functions state in their answers instead of raising."""
     if error == "device_forked":
         raise DeviceForked("the server knows this replica's numbers under other event ids")
     if error == "device_conflict":
-        raise DeviceConflict("another live installation speaks for this device id")
+        raise DeviceConflict("another live installation speaks for this device id", holder=holder)
     if error is not None:
         raise CloudUnavailable(f"the server answered {error}")

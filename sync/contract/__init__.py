@@ -180,7 +180,7 @@ def devices(value: DeviceList) -> DevicesJson:
         }
         for known in value.devices
     ]
-    return {"source": value.source, "asOf": value.as_of, "devices": found}
+    return {"source": value.source, "asOf": value.as_of, "devices": found, "logins": value.logins}
 
 
 def account(value: AccountState) -> AccountJson:

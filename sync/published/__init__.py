@@ -36,11 +36,16 @@ class KnownDeviceJson(TypedDict):
 
 
 class DevicesJson(TypedDict):
-    """`source`: local where the server was not asked or did not answer; `asOf`: when it last did."""
+    """`source`: local where the server was not asked or did not answer; `asOf`: when it last did.
+
+    `logins`: what became of the logins of a device that was just revoked; unknown when the server knows none of it,
+    open when the project does not let them be ended.
+    """
 
     source: Literal["cloud", "local"]
     asOf: str | None
     devices: list[KnownDeviceJson]
+    logins: Literal["ended", "unknown", "open"] | None
 
 
 class OmissionJson(TypedDict):

@@ -153,6 +153,7 @@ async def test_a_host_name_follows_the_device_and_a_given_name_stays(client: Cli
 
 
 async def test_a_device_can_be_revoked_by_another_for_ever_and_may_still_be_listed(client: Client) -> None:
+    await client.register(public_key=key(2))  # the login is this device's
     other = await client.other("device-b", "rep_b").register(public_key=key(1))
     for _ in range(2):
         await client.world.cloud.revoke_device(client.session, "device-b")
@@ -167,6 +168,34 @@ async def test_a_device_can_be_revoked_by_another_for_ever_and_may_still_be_list
     assert rows["device-b"].revoked_at is not None
     assert rows["device-a"].revoked_at is None
     assert (await client.sync(client.event(1))).head == 1
+
+
+async def test_a_takeover_needs_the_proof_of_the_devices_key(client: Client) -> None:
+    mine, theirs = "a" * 64, "b" * 64
+    await client.register(proof=mine)
+    copy = client.other("device-a", "rep_b")
+    for shown in (None, theirs):
+        with pytest.raises(DeviceConflict) as refused:
+            await copy.register(takeover="rep_a", proof=shown)
+        assert refused.value.holder is None
+    await client.sync(client.event(1))
+    with pytest.raises(DeviceConflict) as known:
+        await copy.register(proof=mine)
+    assert known.value.holder == "rep_a"
+    await copy.register(takeover="rep_a", proof=mine, proof_next=hashed(theirs))
+    with pytest.raises(DeviceConflict):
+        await client.register(takeover="rep_b", proof=mine)
+    await copy.register(proof=theirs)
+    assert (await copy.sync(copy.event(1))).head == 2
+
+
+async def test_a_device_that_registered_without_a_proof_takes_over_as_before_and_has_one_then(client: Client) -> None:
+    copy = await client.other("device-a", "rep_b").register(takeover="rep_a", proof="a" * 64)
+    with pytest.raises(DeviceConflict):
+        await client.register(takeover="rep_b")
+    await copy.register()  # an older client of the same replica
+    with pytest.raises(DeviceConflict):
+        await client.register(takeover="rep_b")
 
 
 async def test_a_device_nobody_knows_cannot_be_renamed_or_revoked(client: Client) -> None:
@@ -187,7 +216,8 @@ async def test_a_revoked_key_comes_back_under_no_id_of_the_account(client: Clien
     for device in (client.device, "device-b"):
         with pytest.raises(DeviceRevoked):
             await client.other(device, "rep_b").register(public_key=key(1))
-    await client.other("device-c", "rep_c").register(public_key=key(2))
+    another = await signed_in(client.world, client.person)  # the login of a revoked device registers nothing
+    await another.other("device-c", "rep_c").register(public_key=key(2))
 
 
 async def test_a_key_says_nothing_about_another_account(client: Client) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync.clock import SystemClock
+from sync.cloud import schema
 from sync.cloud.contact import Contact
 from sync.cloud.logins import Session
 from sync.cloud.port import DeviceFacts, SyncAnswer, SyncRequest
@@ -52,7 +53,7 @@ SYNCED: Final = {
     "epoch": "e1", "head": 1, "floor": 0, "reset": False, "events": [], "acked": [[ONE.events[0].event_id, 1]],
     "server_time": "2026-02-02T10:00:00.000Z",
 }  # fmt: skip
-REGISTERED: Final = {"device_id": "device-a", "schema_version": 2, "error": None}
+REGISTERED: Final = {"device_id": "device-a", "schema_version": schema.NEEDED, "error": None}
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "devices": Call(lambda cloud: cloud.devices(SESSION), []),
     "rename": Call(lambda cloud: cloud.rename_device(SESSION, "device-a", "书房"), None),
-    "revoke": Call(lambda cloud: cloud.revoke_device(SESSION, "device-b"), None),
+    "revoke": Call(lambda cloud: cloud.revoke_device(SESSION, "device-b"), {"known": 1, "ended": 1, "error": None}),
     "sign in": Call(lambda cloud: cloud.logins.sign_in(PERSON, "a long password"), SIGNED_IN),
     "refresh": Call(lambda cloud: cloud.logins.refresh(SESSION), SIGNED_IN),
     "verify": Call(lambda cloud: cloud.logins.verify(PERSON, "123456"), SIGNED_IN),

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+from uuid import uuid4
 
 import psycopg
 from psycopg import sql
@@ -222,6 +223,63 @@ def a_live_replica_keeps_its_device(stage: Stage) -> None:
     assert "error" not in stage.alice.call("ai_memory_register_device", **device, p_takeover=mine)
 
 
+def in_session(account: Account, session: str) -> Account:
+    return Account(account.connection, account.user_id, {**account.claims, "session_id": session})
+
+
+def proof(letter: str) -> str:
+    """A secret that a device shows."""
+    return letter * 64
+
+
+def a_takeover_needs_the_proof(stage: Stage) -> None:
+    mine, thief = in_session(stage.alice, "s-mine"), in_session(stage.alice, "s-thief")
+    mine.register("proved", "rep-1", p_public_key=KEY, p_proof=proof("a"))
+    thief.register("thief", "rep-t", p_public_key=KEY.replace("K", "T"), p_proof=proof("b"))
+    for shown in ({}, {"p_proof": proof("b")}):
+        assert thief.register("proved", "rep-2", p_takeover="rep-1", **shown).get("error") == "device_conflict"
+    assert thief.sync(device="proved", replica="rep-1").get("error") == "device_conflict"
+    assert "error" not in mine.sync(device="proved", replica="rep-1")
+    told = in_session(stage.alice, "s-new").register("proved", "rep-2", p_proof=proof("a"))
+    assert (told.get("error"), told["proven"], told["replica_id"]) == ("device_conflict", True, "rep-1")
+    assert "error" not in mine.register("proved", "rep-2", p_takeover="rep-1", p_proof=proof("a"))
+    refused("22023", lambda: mine.register("proved", "rep-2", p_proof="short"))
+
+
+def a_silent_device_is_taken_without_a_proof_by_its_own_machine_first(stage: Stage) -> None:
+    mine, thief = in_session(stage.alice, "s-mine"), in_session(stage.alice, "s-thief")
+    mine.register("proved", "rep-1", p_proof=proof("a"))
+    thief.register("thief", "rep-t", p_public_key=KEY, p_proof=proof("b"))
+    silent = "update public.ai_memory_devices set last_seen_at = now() - interval '1 hour' where device_id = 'proved'"
+    stage.do(silent)
+    assert thief.register("proved", "rep-2").get("error") == "device_conflict"
+    assert "error" not in in_session(stage.alice, "s-new").register("proved", "rep-2", p_proof=proof("c"))
+
+
+def revoking_a_device_ends_its_sessions(stage: Stage) -> None:
+    alice = stage.scene.alice
+    sessions = [str(uuid4()) for _ in range(2)]
+    for session in sessions:
+        stage.do("insert into auth.sessions (id, user_id) values (%s, %s)", session, alice.user_id)
+    lost, kept = (in_session(stage.alice, session) for session in sessions)
+    kept.register("kept", "rep-k", p_public_key=KEY.replace("K", "M"))
+    lost.register("stolen", "rep-s", p_public_key=KEY)
+    lost.register("another", "rep-a", p_public_key=KEY.replace("K", "N"))  # the session stays that of the first
+    told = kept.call("ai_memory_revoke", p_device_id="stolen")
+    assert told == {"known": 1, "ended": 1, "error": None}
+    left = "select array_agg(id::text) from auth.sessions where id::text = any (%s)"
+    assert stage.value(left, sessions) == sessions[1:]
+    for attempt in (
+        lambda: lost.register("another", "rep-a"),
+        lambda: lost.register("one more", "rep-m"),
+        lambda: lost.sync(device="another", replica="rep-a"),
+        lambda: lost.call("ai_memory_list_devices"),
+    ):
+        refused("device_revoked", attempt)
+    assert lost.rows("select 1 from public.ai_memory_events") == []
+    assert kept.rows("select 1 from public.ai_memory_events limit 1") == [(1,)]
+
+
 def a_key_belongs_to_one_device_and_dies_with_it(stage: Stage) -> None:
     stage.alice.register("keyed", "rep-keyed", p_public_key=KEY)
     refused("key_in_use", lambda: stage.alice.register("second", "rep-2", p_public_key=KEY))
@@ -409,6 +467,9 @@ BEHAVIOURS: Final[tuple[Callable[[Stage], None], ...]] = (
     a_document_is_not_given_away_even_without_its_trigger,
     a_device_of_another_account_is_unknown,
     a_live_replica_keeps_its_device,
+    a_takeover_needs_the_proof,
+    a_silent_device_is_taken_without_a_proof_by_its_own_machine_first,
+    revoking_a_device_ends_its_sessions,
     a_key_belongs_to_one_device_and_dies_with_it,
     a_revoked_device_stays_revoked,
     what_is_forgotten_is_gone_from_rows_and_checkpoints,

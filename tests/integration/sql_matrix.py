@@ -132,7 +132,9 @@ CALLS: Final[Mapping[str, Callable[[Scene, Actor], Json]]] = {
     "ai_memory_sync": _sync,
     "ai_memory_rename_device": lambda scene, actor: _device(scene, actor) | {"p_name": "mine now"},
     "ai_memory_report": lambda scene, actor: _device(scene, actor) | {"p_codes": {"22023": 1}},
+    "ai_memory_session_is_open": _nothing,
     "ai_memory_revoke_device": _device,
+    "ai_memory_revoke": lambda _, actor: {"p_device_id": LOST if actor.device == LOST else "old"},
     "ai_memory_admin_checkpoint": _alice,
     "ai_memory_admin_prune": _alice,
     "ai_memory_admin_match_legacy": _nothing,
@@ -151,6 +153,7 @@ _READ_BY_OWNER: Final = _READ_BY_ALL | {
     "owner": _OWN,
     "other user": _OWN,
     "revoked device": _OWN,  # the token is the account's; see sql/README.md
+    "session of a revoked device": _CLOSED,
     "anonymous user": _CLOSED,
     "expired token": _CLOSED,
 }
@@ -164,6 +167,7 @@ def _for_users(outcome: str, **actors: str) -> Expected:
         "owner": outcome,
         "other user": outcome,
         "revoked device": "refused device_revoked",
+        "session of a revoked device": "refused device_revoked",
         "anonymous user": "refused anonymous_user",
         "expired token": "refused not_signed_in",
     } | {name.replace("_", " "): differs for name, differs in actors.items()}
@@ -180,6 +184,7 @@ EXPECTED: Final[Mapping[str, Expected]] = {
         "owner": _OWN | _DOCUMENT,
         "other user": _OWN | _DOCUMENT,
         "revoked device": _OWN | {"update": "writes nothing"},
+        "session of a revoked device": _CLOSED | {"update": "writes nothing"},
         "anonymous user": _CLOSED | {"update": "writes nothing"},
         "expired token": _CLOSED | {"update": "writes nothing"} | dict.fromkeys(("insert", "upsert"), "error 23502"),
     },
@@ -199,6 +204,14 @@ EXPECTED: Final[Mapping[str, Expected]] = {
     "ai_memory_schema_version": _for_users(
         "reads numbers, writes nothing",
         revoked_device="reads numbers, writes nothing",
+        session_of_a_revoked_device="reads numbers, writes nothing",
+        anonymous_user="reads numbers, writes nothing",
+        expired_token="reads numbers, writes nothing",
+    ),
+    "ai_memory_session_is_open": _for_users(
+        "reads numbers, writes nothing",
+        revoked_device="reads numbers, writes nothing",
+        session_of_a_revoked_device="reads numbers, writes nothing",
         anonymous_user="reads numbers, writes nothing",
         expired_token="reads numbers, writes nothing",
     ),
@@ -212,6 +225,7 @@ EXPECTED: Final[Mapping[str, Expected]] = {
     "ai_memory_report": _for_users("reads nothing, writes own"),
     "ai_memory_forget": _for_users("reads numbers, writes own", other_user="reads numbers, writes nothing"),
     "ai_memory_revoke_device": _for_users("reads nothing, writes own", revoked_device="reads nothing, writes nothing"),
+    "ai_memory_revoke": _for_users("reads numbers, writes own", revoked_device="reads numbers, writes nothing"),
     "ai_memory_admin_checkpoint": _for_admins("reads alice's, writes alice's"),
     "ai_memory_admin_prune": _for_admins("reads numbers, writes alice's"),
     "ai_memory_admin_match_legacy": _for_admins("reads numbers, writes nobody's"),
@@ -222,7 +236,9 @@ EXPECTED: Final[Mapping[str, Expected]] = {
 # Where every grant was given, the policies of the tables still say this; tables without a policy stay shut.
 _NOTHING: Final = {"select": "reads nothing"} | dict.fromkeys(("update", "give", "delete"), "writes nothing")
 _REGISTERED: Final = ("owner", "other user", "revoked device")
-_SHUT: Final = dict.fromkeys((*_REGISTERED, "anon key", "anonymous user", "expired token"), _NOTHING)
+_SHUT: Final = dict.fromkeys(
+    (*_REGISTERED, "session of a revoked device", "anon key", "anonymous user", "expired token"), _NOTHING
+)
 _OPEN: Final = _SHUT | dict.fromkeys(_REGISTERED, _NOTHING | _OWN)
 # A row is filled in by a trigger before policies see it; without a user it cannot be, and heads have no other column.
 _NAMELESS: Final = dict.fromkeys(("insert", "upsert"), "error 23502")

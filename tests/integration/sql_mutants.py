@@ -74,6 +74,11 @@ def _public(function: str, old: str, new: str) -> Edit:
 def _policies() -> Iterator[Mutant]:
     for table in ("ai_memory_heads", "ai_memory_devices", "ai_memory_events", "ai_memory"):
         yield Mutant(
+            f"the session of a revoked device reads {table}",
+            "a policy dropped: the token of a stolen machine goes on reading for an hour",
+            (f"drop policy {table}_session on public.{table}",),
+        )
+        yield Mutant(
             f"everybody reads {table}", "using (true)", (f"alter policy {table}_read on public.{table} using (true)",)
         )
         yield Mutant(
@@ -214,7 +219,7 @@ DEFINERS: Final = (
         _ANYBODY,
         (_public("rename_device", "user_id = v_device.user_id and ", ""),),
     ),
-    Mutant("revoking revokes everybody's", _ANYBODY, (_public("revoke_device", "user_id = v_user and ", ""),)),
+    Mutant("revoking revokes everybody's", _ANYBODY, (_public("revoke", "user_id = v_user and ", ""),)),
     Mutant("the list lists everybody's", _ANYBODY, (_public("list_devices", "where user_id = v_user", ""),)),
     Mutant("a report is everybody's", _ANYBODY, (_public("report", "user_id = v_user and ", ""),)),
     Mutant("a page holds everybody's rows", _ANYBODY, (_private("pull", "e.user_id = p_head.user_id and ", ""),)),
@@ -242,12 +247,47 @@ DEFINERS: Final = (
     Mutant(
         "a takeover is not compared",
         "two clones would take the device from each other for ever",
-        (_private("hold_device", "v_device.replica_id <> coalesce(p_takeover, '')", "p_takeover is null"),),
+        (_private("hold_device", "v_device.replica_id = p_takeover and", "p_takeover is not null and"),),
+    ),
+    Mutant(
+        "a takeover needs no proof",
+        "whoever has a token of the account reads the replica id and speaks as that device",
+        (_private("hold_device", "v_device.replica_id = p_takeover and v_proven", "v_device.replica_id = p_takeover"),),
+    ),
+    Mutant(
+        "any session speaks for a device",
+        "the same, without a takeover",
+        (_private("hold_device", "(v_mine and v_speaks)", "v_mine"),),
+    ),
+    Mutant(
+        "a session of another device waits ten minutes",
+        "a stolen token takes every device that sleeps",
+        (_private("hold_device", "interval '1 day'", "interval '10 minutes'"),),
+    ),
+    Mutant(
+        "the session of a revoked device calls",
+        "check dropped: it registers under another id",
+        (_private("is_of_revoked_device", "and d.revoked_at is not null", "and false"),),
+    ),
+    Mutant(
+        "the session of a revoked device is forgotten at its next registration",
+        "it makes itself another device's",
+        (_private("bind_session", "p_own and not exists", "p_own and exists"),),
+    ),
+    Mutant(
+        "revoking leaves the sessions open",
+        "the lost machine refreshes its token for ever",
+        (_private("end_sessions", "id::text = any (v_sessions)", "false"),),
+    ),
+    Mutant(
+        "revoking ends everybody's sessions",
+        "the others have to log in again",
+        (_private("end_sessions", "device_id = p_device_id and is_own", "is_own"),),
     ),
     Mutant(
         "revoking twice moves the date",
         "the first date is the one that counts",
-        (_public("revoke_device", "coalesce(revoked_at, now())", "now() + interval '1 s'"),),
+        (_public("revoke", "coalesce(revoked_at, now())", "now() + interval '1 s'"),),
     ),
 )
 

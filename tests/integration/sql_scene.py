@@ -16,7 +16,11 @@ from tests.integration.sql_support import Account, Connection, Cursor, Json, as_
 
 SHARED: Final = "shared"  # two accounts on one machine: alice and bob both have a device of this id
 LOST: Final = "lost"  # a device of alice that was revoked, with its document
+STOLEN: Final = "00000000-0000-4000-8000-000000000001"  # the session of that device
 LOST_BARE: Final = "lost-bare"  # another that was revoked before it wrote one
+
+
+LOST_KEY: Final = f"ed25519:{'L' * 42}A="
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,7 @@ def actors(scene: Scene) -> tuple[Actor, ...]:
         Actor("anon key", "anon", {"role": "anon"}, None, alice.laptop),
         Actor("anonymous user", "authenticated", guest.claims(is_anonymous=True), guest, guest.laptop),
         Actor("revoked device", "authenticated", alice.claims(), alice, LOST),
+        Actor("session of a revoked device", "authenticated", alice.claims(session_id=STOLEN), alice, alice.laptop),
         Actor("expired token", "authenticated", None, None, alice.laptop),
         Actor("service role", "service_role", {"role": "service_role"}, None, alice.laptop),
     )
@@ -102,8 +107,9 @@ def set_scene(admin: Connection) -> Scene:
         _fold(admin, person)
         _legacy(admin, person.laptop, person.word, person.user_id)
     owner = Account(admin, alice.user_id, alice.claims())
-    for device in (LOST, LOST_BARE):
-        owner.register(device, f"rep-{device}")
+    stolen = Account(admin, alice.user_id, alice.claims(session_id=STOLEN))
+    stolen.register(LOST, f"rep-{LOST}", p_public_key=LOST_KEY)
+    owner.register(LOST_BARE, f"rep-{LOST_BARE}")
     owner.sync(device=LOST, replica=f"rep-{LOST}", snapshot=document(f"# {alice.word}\n", 1))
     for device in (LOST, LOST_BARE):
         owner.call("ai_memory_revoke_device", p_device_id=device)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sync.cloud.memory import MemoryServer
-from sync.errors import DeviceRevoked
+from sync.errors import DeviceConflict, DeviceRevoked
 from tests.support import Device, FixedClock, in_virtual_time, key_in, new_server, open_device
 
 USER = "user-1"
@@ -41,6 +41,32 @@ async def test_a_device_keeps_its_key_and_a_copy_that_becomes_a_new_replica_make
         assert renewed not in {None, original}
         assert len(server.memories[USER].events) == 4
     assert (tmp_path / "a" / "device-key").read_bytes() != (tmp_path / "copy" / "device-key").read_bytes()
+
+
+async def test_a_device_that_lost_its_database_and_not_its_key_is_itself_again_at_once(tmp_path: Path) -> None:
+    server = new_server()
+    async with open_device(tmp_path / "a", server, keyed=True) as device:
+        await device.log_in()
+        await asked_once(device, "一")
+        former = device.replica_id
+    for lost in (tmp_path / "a").glob("memory.db*"):
+        lost.unlink()
+    async with open_device(tmp_path / "a", server, keyed=True, clock=FixedClock(seed=5)) as device:
+        await device.log_in()
+        await asked_once(device, "二")
+        assert server.memories[USER].devices["device-a"].replica_id == device.replica_id != former
+        assert len(server.memories[USER].events) == 2
+
+
+async def test_an_installation_with_another_key_takes_no_device_over(tmp_path: Path) -> None:
+    server = new_server()
+    async with open_device(tmp_path / "a", server, keyed=True) as device:
+        await device.log_in()
+        await asked_once(device, "一")
+    async with open_device(tmp_path / "b", server, keyed=True, clock=FixedClock(seed=5)) as other:
+        await other.log_in()
+        with pytest.raises(DeviceConflict):
+            await asked_once(other, "二")
 
 
 async def test_events_of_an_earlier_id_go_out_without_taking_the_new_ids_key_along(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ ACTORS = (
     "anon key",
     "anonymous user",
     "revoked device",
+    "session of a revoked device",
     "expired token",
     "service role",
 )

@@ -67,6 +67,13 @@ revoked device: upsert ai_memory: expected denied, but writes own
 revoked device: update ai_memory: expected writes nothing, but writes own
 revoked device: give ai_memory: expected denied, but writes alice's and bob's
 revoked device: delete ai_memory: expected denied, but writes own
+session of a revoked device: select ai_memory: expected reads nothing, but reads everybody's
+session of a revoked device: insert ai_memory: expected denied, but writes own
+session of a revoked device: plant ai_memory: expected denied, but writes bob's
+session of a revoked device: upsert ai_memory: expected denied, but writes own
+session of a revoked device: update ai_memory: expected writes nothing, but writes everybody's
+session of a revoked device: give ai_memory: expected denied, but writes everybody's
+session of a revoked device: delete ai_memory: expected denied, but writes everybody's
 expired token: select ai_memory: expected reads nothing, but reads everybody's
 expired token: insert ai_memory: expected error 23502, but writes alice's
 expired token: plant ai_memory: expected denied, but writes alice's

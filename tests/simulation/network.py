@@ -18,7 +18,16 @@ from sync.cloud.contact import Contact
 from sync.cloud.logins import Logins, Session
 from sync.cloud.memory import MemoryCloud, MemoryServer
 from sync.cloud.memory_logins import TOKEN_SECONDS
-from sync.cloud.port import Channel, Cloud, DeviceFacts, DeviceRow, StoredDocument, SyncAnswer, SyncRequest
+from sync.cloud.port import (
+    Channel,
+    Cloud,
+    DeviceFacts,
+    DeviceRow,
+    EndedSessions,
+    StoredDocument,
+    SyncAnswer,
+    SyncRequest,
+)
 from sync.errors import CloudUnavailable, RateLimited
 from tests.simulation.machine import Process
 
@@ -99,8 +108,8 @@ class SimulatedCloud(Cloud):
     async def rename_device(self, session: Session, device_id: str, name: str) -> None:
         await self.carried("rename", lambda: self._inner.rename_device(session, device_id, name))
 
-    async def revoke_device(self, session: Session, device_id: str) -> None:
-        await self.carried("revoke", lambda: self._inner.revoke_device(session, device_id))
+    async def revoke_device(self, session: Session, device_id: str) -> EndedSessions:
+        return await self.carried("revoke", lambda: self._inner.revoke_device(session, device_id))
 
     async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
         await self.carried("report", lambda: self._inner.report(session, device_id, refused))

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from sync.cloud.memory import KEY
+from sync.cloud.memory_devices import KEY
 from sync.log.model import EXPIRED, FORGOTTEN, forgotten_by
 from sync.memory.daily.model import RECORDED
 from tests.simulation.ledger import Fact, words_of

@@ -11,7 +11,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sync.cloud.device_key import KIND
-from sync.cloud.memory import KEY
+from sync.cloud.memory_devices import KEY
 from tests.support import REPOSITORY, key_in
 
 
