@@ -21,8 +21,10 @@ from sqlalchemy import Connection
 from sync.clock import Clock
 from sync.cloud import store as cloud_store
 from sync.db import conversion
+from sync.db.derived import mend
 from sync.db.engine import Database
 from sync.db.salvage import Salvage, finish_salvage, open_or_salvage
+from sync.db.soundness import READ_BYTES
 from sync.db.tables import events, watermarks
 from sync.document.ledger import FOLLOWER
 from sync.errors import StorageError, StorageReadOnly
@@ -120,6 +122,7 @@ async def open_replica(
     try:
         if database.read_only:
             return Replica(database, await database.read(log_store.replica_id))
+        await _mend(database, sidecar=sidecar)
         replica_id = await database.write(lambda connection: log_store.open_replica(connection, clock))
     except BaseException:
         await database.close()
@@ -130,6 +133,18 @@ async def open_replica(
         log.error("the database was damaged and is kept at %s; saved: %s; lost: %s", *said)
     kept_files = files.kept if salvage is not None and files.kept.exists() else None
     return Replica(database, replica_id, salvage, unconverted, kept_files)
+
+
+async def _mend(database: Database, *, sidecar: bool) -> None:
+    """Let the database drop derived rows that fail a reader; and those that fail nobody, as far as a start can look.
+
+    Raises StorageError.
+    """
+    database.menders.works.append(partial(mend, destination=CLOUD, whole=True))
+    if sidecar and database.path.stat().st_size <= READ_BYTES:
+        await database.mend()
+    elif sidecar:
+        await database.write(partial(mend, destination=CLOUD, whole=False))
 
 
 async def _as_wanted(database: Database, access: Access, vault: Vault) -> tuple[Database, str]:

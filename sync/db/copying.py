@@ -84,17 +84,17 @@ def _never_again(sources: Sequence[Damaged], target: sqlite3.Connection, table: 
         target.execute("insert into sqlite_sequence (name, seq) values (?, ?)", (table.name, used))
 
 
-NOBODY_KNOWN: Final = """
+CLAIM_UNKNOWN: Final = """
 insert or ignore into accounts (one, user_id, label, claimed_at) values (1, ?, 'unknown owner', datetime('now'))
 """
 # The newest event that had to go somewhere, or was never numbered by a server, is our own.
-_OWN_REPLICA: Final = """
+OWN_REPLICA: Final = """
 insert or ignore into replica (one, replica_id, next_seq)
 select 1, replica_id, 1 from events
 where server_seq is null or position in (select position from deliveries)
 order by position desc limit 1
 """
-_ADVANCE: Final = """
+ADVANCE: Final = """
 update replica set
   next_seq = max(next_seq,
     1 + coalesce((select max(replica_seq) from events where replica_id = replica.replica_id), 0)),
@@ -107,7 +107,7 @@ select :to, position, case when server_seq is not null then 'acked'
   when position in (select position from quarantine where destination = :to) then 'quarantined' else 'pending' end
 from events where reach = 'cloud' and (server_seq is null or replica_id = (select replica_id from replica))
 """  # what no server numbered is our own, whatever became of its replica's id
-_TRY_AGAIN: Final = """
+TRY_AGAIN: Final = """
 update deliveries set state = 'pending' where destination = :to and state = 'quarantined'
 and position not in (select position from quarantine where destination = :to)
 """
@@ -115,7 +115,7 @@ and position not in (select position from quarantine where destination = :to)
 
 def complete(target: sqlite3.Connection, destination: str) -> None:
     """Rebuild what follows from the events: this replica's numbers, and what still has to be sent."""
-    target.execute(_OWN_REPLICA)
-    target.execute(_ADVANCE)
-    for statement in (_DELIVER, _TRY_AGAIN):
+    target.execute(OWN_REPLICA)
+    target.execute(ADVANCE)
+    for statement in (_DELIVER, TRY_AGAIN):
         target.execute(statement, {"to": destination})

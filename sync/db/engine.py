@@ -22,9 +22,10 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,15 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
 
-from sync.db.failures import breaks_transaction, is_busy, is_disk_failure, legible, storage_error, translated
+from sync.db.failures import (
+    breaks_transaction,
+    is_busy,
+    is_disk_failure,
+    legible,
+    storage_error,
+    translated,
+)
+from sync.db.menders import Menders
 from sync.db.migrate import migrate
 from sync.db.reading import engine_to_read
 from sync.errors import StorageBusy, StorageCorrupt, StorageError, StorageReadOnly
@@ -103,6 +112,7 @@ class Database:
         self._inode: int | None = None
         self._failed = False  # the disk did, and what it holds is not known
         self._wal = path.with_name(f"{path.name}-wal")
+        self.menders = Menders()
         self.owes_purge = False  # the log may hold what was deleted: of a killed process, or while another one reads it
 
     @classmethod
@@ -149,8 +159,14 @@ class Database:
             raise StorageReadOnly(f"no permission to write {self.path}")
 
     async def write(self, work: Work[T]) -> T:
-        """Run `work` in a transaction of its own that is on disk when this returns."""
+        """Run `work` in a transaction of its own that is on disk when this returns.
+
+        It runs a second time, in another transaction, if a row that it could not understand was in its way.
+        """
         self.check_writable()
+        return await self._once_more(lambda: self._queued(work))
+
+    async def _queued(self, work: Work[T]) -> T:
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[T] = loop.create_future()
         with self._guard:
@@ -161,13 +177,32 @@ class Database:
         return await outcome
 
     async def read(self, work: Work[T]) -> T:
-        """Run `work` on a consistent view of the last commit."""
+        """Run `work` on a consistent view of the last commit; a second time as `write` does."""
 
         def reading() -> T:
             with translated(), transaction(self._read_engine, READING) as connection:
                 return work(connection)
 
-        return await self._in(self._reader, reading)
+        return await self._once_more(lambda: self._in(self._reader, reading))
+
+    async def mend(self) -> Counter[str]:
+        """Drop rows of derived data that cannot be understood; how many of which table. Raises a StorageError."""
+        self.check_writable()
+        return self.menders.note(await self._queued(self.menders.run))
+
+    async def _once_more(self, run: Callable[[], Coroutine[None, None, T]]) -> T:
+        """Run, and once more if rows are gone now that it may have failed on."""
+        try:
+            return await run()
+        except Exception as error:
+            if self.read_only or not self.menders.may_help(error):
+                raise
+            helped = False
+            with suppress(Exception):  # the first error is the one to raise
+                helped = self.menders.have_helped(error, await self.mend())
+            if not helped:
+                raise
+        return await run()
 
     def token(self) -> tuple[int, Stamp | None]:
         """Something that differs after any commit of any process: our own are counted, the others' touch the WAL.

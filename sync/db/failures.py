@@ -13,6 +13,7 @@ from sync.errors import (
     StorageError,
     StorageFull,
     StorageReadOnly,
+    XiaobaiError,
 )
 from sync.vault.access import raised
 
@@ -65,6 +66,11 @@ def is_disk_failure(error: BaseException) -> bool:
         error = error.__cause__
     cause = error.orig if isinstance(error, DBAPIError) else error
     return isinstance(cause, raised("Error")) and getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR
+
+
+def may_be_a_bad_row(error: Exception) -> bool:
+    """Whether a transaction may have met a row that it could not understand. What we raise on purpose says so."""
+    return not isinstance(error, XiaobaiError) or type(error) in {StorageCorrupt, StorageError, StorageFull}
 
 
 def storage_error(error: BaseException) -> StorageError | None:

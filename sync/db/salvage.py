@@ -39,7 +39,7 @@ from typing import Final
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from sync.db.copying import NOBODY_KNOWN, complete, copy_rows
+from sync.db.copying import CLAIM_UNKNOWN, complete, copy_rows
 from sync.db.damaged import Damaged, open_damaged, refuse_newer
 from sync.db.engine import BUSY_TIMEOUT_MS, WRITING, Database, bare_engine, transaction
 from sync.db.failures import legible, of_damage, translated
@@ -269,7 +269,7 @@ def _rebuilt(copy: Path, new: Path, access: Access, destination: str) -> _Saved:
             copied = copy_rows(sources, target, destination)
             failed = frozenset.intersection(*(frozenset(damaged.failed) for damaged in sources))
         if accounts.name in failed:
-            target.execute(NOBODY_KNOWN, (UNKNOWN_OWNER,))
+            target.execute(CLAIM_UNKNOWN, (UNKNOWN_OWNER,))
         complete(target, destination)
         target.execute("commit")
     return _Saved(copied, failed, findings)

@@ -36,6 +36,12 @@ def next_label(previous: str | None, now: datetime) -> str:
     return time_label(last + timedelta(seconds=1))
 
 
+def later(one: str | None, other: str | None) -> str | None:
+    """The label that names the later time; None if neither is one of ours."""
+    found = [label for label in (one, other) if label is not None and parse_time(label) is not None]
+    return max(found, key=lambda label: parse_time(label) or _LAST, default=None)
+
+
 def shared_label(instant: datetime, events: int) -> str:
     """The label of a shared document whose newest of so many events was at that local time."""
     return f"{time_label(instant)} · {events}"

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from sqlalchemy import Connection
 
 from sync.clock import Clock, milliseconds, uuid7
+from sync.db.tables import FOLLOWED
 from sync.document import forgetting, parked, store
 from sync.document.capture import EXCHANGE, REMOVED, applied, exchange_lines, operation_drafts
 from sync.document.clean_up import DAY_FOLDED, fold_away, old_days
@@ -22,7 +23,7 @@ from sync.document.deeds import FOLDED
 from sync.document.edit import edit_entry, insert_entry, remove_entry, set_footer
 from sync.document.erased import ErasedLines, Stripped
 from sync.document.forgetting import Wish
-from sync.document.labels import next_label, time_label
+from sync.document.labels import later, next_label, time_label
 from sync.document.model import (
     Document,
     Entry,
@@ -46,7 +47,7 @@ from sync.log.log import Log
 from sync.log.model import Draft, Event, Origin
 from sync.redaction import Redactor
 
-FOLLOWER: Final = "document"  # how far the log is in the versions
+FOLLOWER: Final = FOLLOWED
 RULES: Final = "redaction.rules"  # the rules of redaction that the whole log was last read under
 
 T = TypeVar("T")
@@ -121,22 +122,34 @@ class Ledger:
         return edited
 
     async def _in_transaction(self, work: Callable[[Connection], T]) -> T:
+        def working(connection: Connection) -> T:
+            try:
+                return work(connection)
+            except BaseException:
+                self._forget_folded()  # the database may run the work again
+                raise
+
         try:
-            return await self._log.database.write(work)
+            return await self._log.database.write(working)
         except BaseException:
-            self._past.forget()  # it may have seen events that were not committed
-            if self._sharing is not None:
-                self._sharing.forget()
+            self._forget_folded()
             raise
 
-    def _followed(self, connection: Connection) -> Version | None:
+    def _forget_folded(self) -> None:
+        """What was folded may have seen events that were not committed."""
+        self._past.forget()
+        if self._sharing is not None:
+            self._sharing.forget()
+
+    def _followed(self, connection: Connection, *, beyond: str | None = None) -> Version | None:
+        """The newest version, with all that the log has. `beyond`: a label that the file has; see `_finished`."""
         current = store.newest(connection, store.FILE)
         news = self._news(connection, current)
         if news is None:
             return current
         log_store.set_watermark(connection, FOLLOWER, news.position, self._clock)
         store.drop_as_said(connection, news.position)
-        return self._append(connection, self._finished(connection, news.snapshot, current), "log")
+        return self._append(connection, self._finished(connection, news.snapshot, current, beyond), "log")
 
     def _shown(self, connection: Connection) -> DocumentView:
         """The newest version with what the log has besides, without what it asks to forget."""
@@ -288,12 +301,17 @@ class Ledger:
             log_store.set_watermark(connection, RULES, self._redactor.rules, self._clock)
         return version
 
-    def _finished(self, connection: Connection, snapshot: Snapshot, current: Version | None) -> Snapshot:
-        """What a version with these entries reads like, with a footer of its own: the label names the version."""
+    def _finished(
+        self, connection: Connection, snapshot: Snapshot, current: Version | None, beyond: str | None = None
+    ) -> Snapshot:
+        """What a version with these entries reads like, with a footer of its own: the label names the version.
+
+        `beyond`: a label that was given already; the version that bore it may be lost, and no other gets its name.
+        """
         shared = None if self._sharing is None else self._sharing.finished(connection, snapshot)
         if shared is not None:
             return shared
-        return set_footer(snapshot, next_label(current.label if current else None, self._clock.now()))
+        return set_footer(snapshot, next_label(later(current.label if current else None, beyond), self._clock.now()))
 
     def _new_id(self) -> str:
         """`ent_` and 32 letters: no digits, so that no redaction rule can take an id for a number."""

@@ -12,6 +12,8 @@ Which base
     the file can tell: if every entry that came since some version is missing, the file descends from that version;
     the oldest such version explains it with the fewest assumptions. Otherwise it descends from the current one. This
     rule by itself would ignore a person who deletes exactly the newest lines; the label, fresh then, tells them apart.
+    A label that is a time and no version's may be that of a version which damage took: the base is then no later than
+    the last version before that time, so nothing that came later is taken for a removal.
 
 How the two sides fold
     edit against removal: the edit stays, whoever made it. Edit against edit: merged by words; where they meet, the
@@ -26,10 +28,12 @@ With the base current the merged document is the disk, byte for byte.
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 from sync.document.edit import entry_text
 from sync.document.graft import Verdict, graft, graft_headings
+from sync.document.labels import parse_time
 from sync.document.merge import merge_words
 from sync.document.model import (
     Block,
@@ -61,7 +65,15 @@ def choose_base(disk: Document, ring: Sequence[Version]) -> Version | None:
     for version in reversed(ring):
         if (version.sha256 == sha256) if label is None else (version.label == label):
             return version
-    return explaining(disk, ring)
+    found = explaining(disk, ring)
+    loaded = None if label is None else parse_time(label)
+    before = [] if loaded is None else [version for version in ring if _is_before(version, loaded)]
+    return min(found, before[-1], key=ring.index) if before else found
+
+
+def _is_before(version: Version, loaded: datetime) -> bool:
+    named = parse_time(version.label or "")
+    return named is not None and named < loaded
 
 
 def explaining(disk: Document, ring: Sequence[Version], *, distinctive: bool = False) -> Version:

@@ -176,7 +176,7 @@ class Versions(Ledger):
 
     def _record_hand(self, connection: Connection, digest: str, document: Document, *, meant: bool) -> Edited | None:
         known = store.newest(connection, store.FILE)
-        current = self._followed(connection)
+        current = self._followed(connection, beyond=document.label)
         written = _possible_bases(connection, digest, document)
         ring = _loadable(connection, written, digest, document)
         unknown = not ring or _older_than_all(document, ring)
@@ -194,7 +194,7 @@ class Versions(Ledger):
         self._erased.mark(connection, stripped, seen)
         self._seen_on_disk(connection, seen)
         if planned.must_write or self._sharing is not None or stripped.erased:
-            finished = self._finished(connection, planned.snapshot, current)
+            finished = self._finished(connection, planned.snapshot, current, document.label)
             if finished.document != planned.observed.document or stripped.erased:
                 seen = self._append(connection, finished, "merged")
         return Edited(planned.operations, seen.sha256)

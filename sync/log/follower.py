@@ -69,7 +69,7 @@ class Follower:
 
     async def rebuild(self, told: Callable[[int, int], None] | None = None) -> int:
         """Throw the view away and build it from the first event on; how many events that took."""
-        await self._log.database.write(self._begin)
+        await self._log.database.write(self.begin)
         return await self.catch_up(told)
 
     def backlog(self, connection: Connection) -> int:
@@ -85,7 +85,7 @@ class Follower:
 
     def _step(self, connection: Connection) -> tuple[int, int]:
         if store.watermark(connection, self._rules) != self.view.rules:
-            self._begin(connection)
+            self.begin(connection)
         mark = store.watermark(connection, self.view.name)
         page = store.read(connection, Query(after=mark, limit=BATCH))
         if page.events:
@@ -93,7 +93,8 @@ class Follower:
             store.set_watermark(connection, self.view.name, page.next_offset, self._clock)
         return len(page.events), page.next_offset
 
-    def _begin(self, connection: Connection) -> None:
+    def begin(self, connection: Connection) -> None:
+        """Throw the view away, in the caller's transaction; the next step builds it from the first event on."""
         self.view.clear(connection)
         store.set_watermark(connection, self.view.name, 0, self._clock)
         store.set_watermark(connection, self._rules, self.view.rules, self._clock)

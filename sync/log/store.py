@@ -31,9 +31,9 @@ from sync.clock import (
     utc_offset_minutes,
     uuid7,
 )
-from sync.db.tables import events, replica, watermarks
+from sync.db.tables import REPLICA, events, replica, watermarks
 from sync.errors import InvalidInput
-from sync.log import outbox_store
+from sync.log import outbox_store, replica_store
 from sync.log.envelope import event_ms, event_of_row
 from sync.log.model import (
     CLOUD,
@@ -53,7 +53,6 @@ from sync.log.newest import NEWEST, newest_asked
 RULES: Final = ".rules"  # the end of the mark under which a view keeps the number of its rules
 ORDER: Final = "document.order"  # counts how often the events' order has changed
 
-_REPLICA: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
 _BEGIN: Final = insert(replica)
 _ADVANCE: Final = update(replica).values(next_seq=bindparam("next"), hlc=bindparam("clock"))
 _BY_ID: Final = select(events).where(events.c.event_id == bindparam("id"))
@@ -100,7 +99,7 @@ _WATERMARK: Final = select(watermarks.c.position).where(watermarks.c.name == bin
 
 def open_replica(connection: Connection, clock: Clock) -> str:
     """This database's replica id, minted at the first call."""
-    row = connection.execute(_REPLICA).first()
+    row = connection.execute(replica_store.ROW).first()
     if row is not None:
         return str(row.replica_id)
     replica_id = _new_replica_id(clock)
@@ -110,12 +109,12 @@ def open_replica(connection: Connection, clock: Clock) -> str:
 
 def replica_id(connection: Connection) -> str:
     """The id of a database that has been opened before; empty where it never was."""
-    row = connection.execute(_REPLICA).first()
+    row = connection.execute(replica_store.ROW).first()
     return "" if row is None else str(row.replica_id)
 
 
 def _new_replica_id(clock: Clock) -> str:
-    return f"rep_{uuid7(milliseconds(clock.now()), clock.random_bytes)}"
+    return f"{REPLICA}{uuid7(milliseconds(clock.now()), clock.random_bytes)}"
 
 
 def renumber(connection: Connection, positions: Sequence[int], clock: Clock) -> str:
@@ -143,7 +142,7 @@ def record(
     An event id that is known already is answered with the event recorded before; the same id with another payload
     raises InvalidInput, because one of the two would otherwise be lost.
     """
-    state = connection.execute(_REPLICA).one()
+    state = replica_store.state(connection)
     now = clock.now()
     seq, hlc = state.next_seq, state.hlc
     fresh: dict[str, Event] = {}
@@ -239,7 +238,7 @@ def witness(connection: Connection, seen: Sequence[Event], clock: Clock) -> None
     """
     if not seen:
         return
-    state = connection.execute(_REPLICA).one()
+    state = replica_store.state(connection)
     hlc, following = state.hlc, state.next_seq
     wall = milliseconds(clock.now())
     for event in seen:
@@ -348,7 +347,7 @@ def at_positions(connection: Connection, positions: Sequence[int]) -> list[Event
 
 def last_own_seq(connection: Connection) -> int:
     """The number of this replica's newest event; 0 before the first."""
-    return int(connection.execute(_REPLICA).one().next_seq) - 1
+    return int(replica_store.state(connection).next_seq) - 1
 
 
 def newest_position(connection: Connection) -> int:

@@ -12,6 +12,7 @@ Decisions
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -31,6 +32,7 @@ from sync.recall.meaning import Meaning, Question
 from sync.recall.model import LARGEST_LIMIT, Answer, Ask, Hit, Kept, Parts, Scope, Semantic
 from sync.recall.query import Wanted, matches_phrases, wanted
 from sync.recall.score import NEIGHBOUR, Match, gathered, matches, values
+from sync.recall.soundness import is_sound
 from sync.recall.store import Filter
 from sync.recall.view import RecallView
 from sync.sections import RecallSettings
@@ -77,6 +79,14 @@ class Recall:
         self._answers_at: object = None
         self._counts = Counts()
         self._keeps_up = False
+        log.database.menders.works.append(self._mend)
+
+    def _mend(self, connection: Connection) -> Counter[str]:
+        """Begin the index again if a row of it cannot be understood."""
+        if not store.exists(connection) or is_sound(connection):
+            return Counter()
+        self.follower.begin(connection)
+        return Counter({"recall": 1})
 
     async def keep_up(self, is_busy: Callable[[], bool] = lambda: False) -> None:
         """Follow the log until cancelled, a moment behind it: a question asks for the rest itself.

@@ -24,6 +24,7 @@ from sync.recall import vector_store
 from sync.recall.items import PLACES, is_turn
 from sync.recall.model import Kept
 from sync.recall.segment import words
+from sync.recall.soundness import drop_words
 
 _TABLES: Final = (
     """create table recall_items (
@@ -41,7 +42,7 @@ _TABLES: Final = (
     "insert into recall_totals values (1, 0, 0)",
 )
 _UNMERGED: Final = "recall_unmerged"
-_NAMES: Final = ("recall_words", "recall_items", "recall_totals", _UNMERGED)
+_NAMES: Final = ("recall_items", "recall_totals", _UNMERGED)
 _INSERT: Final = "insert into recall_items values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _INDEX: Final = "insert into recall_words (rowid, words) values (?, ?)"
 _UNINDEX: Final = "insert into recall_words (recall_words, rowid, words) values ('delete', ?, ?)"
@@ -109,6 +110,7 @@ class Filter:
 
 def create(connection: Connection) -> None:
     """Make the tables anew, empty."""
+    drop_words(connection)
     for name in (*_NAMES, *vector_store.NAMES):
         connection.exec_driver_sql(f"drop table if exists {name}")
     for statement in (*_TABLES, *vector_store.TABLES):

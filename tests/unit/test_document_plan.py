@@ -122,6 +122,15 @@ def test_a_stale_buffer_loses_none_of_five_updates_and_keeps_the_typed_line() ->
     assert text_of(made.observed) == stale
 
 
+def test_a_label_of_a_lost_version_is_no_reason_for_a_removal() -> None:
+    ring = ring_of(FULL, *(exchange(number) for number in range(1, 6)))
+    stale = text_of(ring[2].snapshot).replace("### 工作习惯\n", "### 工作习惯\n- 手写的一行\n")
+    left = [ring[0], ring[1], ring[4], ring[5]]  # damage took the version that the editor had loaded
+    made = saved(left, stale)
+    assert [type(operation) for operation in made.operations] == [EntryAdded]
+    assert [text_of(made.snapshot).count(f"用户问：第{number}个问题\n") for number in range(1, 6)] == [1] * 5
+
+
 def test_a_stale_buffer_without_footer_is_recognised_by_what_it_lacks() -> None:
     ring = ring_of(FULL, exchange(1), exchange(2))
     stale = text_of(ring[1].snapshot).split("\n**最后更新**")[0] + "\n- 手写\n"
