@@ -20,6 +20,8 @@ from sync.db.tables import (
     accounts,
     captured,
     cursors,
+    erased_lines,
+    erasure_key,
     events,
     key_of,
     quarantine,
@@ -29,7 +31,7 @@ from sync.db.tables import (
 )
 
 KEYED: Final = ((events, "position"), (written, "version"))
-SMALL: Final = (cursors, quarantine, captured, accounts, replica, watermarks)
+SMALL: Final = (cursors, quarantine, captured, accounts, replica, watermarks, erasure_key, erased_lines)
 
 _DELIVERIES_UNSOUND: Final = """
 delete from deliveries where typeof(destination) <> 'text' or typeof(position) <> 'integer'

@@ -26,6 +26,8 @@ TABLES: Final = (
     "cursors",
     "deliveries",
     "delivery_counts",
+    "erased_lines",
+    "erasure_key",
     "quarantine",
     "recall_items",
     "recall_model",
@@ -62,6 +64,9 @@ async def fill(app: App) -> None:
     assert (await app.recall().search(Ask("问题"))).hits
     await app.conversation.update(Exchange("我的电话是 13800138000", "好"))
     (refused,) = await app.log.record([draft("refused")])
+    with closing(sqlite3.connect(app.log.database.path)) as connection, connection:
+        connection.execute("insert into erasure_key values (1, 'a key')")
+        connection.execute("insert into erased_lines values ('a hash', 'ent_gone', 0, 1)")
     refusal = Refusal(refused.event.event_id, "23514", "refused", "2026-02-02T10:00:00.000Z")
     await app.log.database.write(lambda connection: outbox_store.refuse(connection, CLOUD, refusal))
 
