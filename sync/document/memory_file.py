@@ -252,7 +252,8 @@ class MemoryFile:
 
     def _has_looked(self, seen: Stamp | None, question: Notice | None) -> None:
         """Only now, with the edit taken in: whoever asks before shall wait. `seen`: the file before it was read."""
-        self.notices = (self.notices - QUESTIONS) | ({question} if question else set())
+        self.notices -= QUESTIONS  # in place: `_noted` holds the same set
+        self.notices |= {question} if question else set()
         self._looked = seen
 
     async def _take_in(self, disk: Probe | None, current: Version | None) -> tuple[_May, Notice | None]:
@@ -295,7 +296,7 @@ class MemoryFile:
             content = await read_content(self._app_cache)
             document = None if content is None else parse(content)
         except (StorageError, DocumentUntouchable) as error:
-            self._note_app_cache(error)
+            _note_app_cache(self.notices, error)
             return None
         self.notices.discard(Notice.APP_CACHE)
         if content is None or document is None or document.is_blank:
@@ -314,17 +315,18 @@ class MemoryFile:
         try:
             await self._cached.fill(self._app_cache, cached, current)
         except StorageError as error:
-            self._note_app_cache(error)
-
-    def _note_app_cache(self, error: XiaobaiError) -> None:
-        self.notices.add(Notice.APP_CACHE)
-        log.warning("the app's cache was left alone: %s", error.kind)
+            _note_app_cache(self.notices, error)
 
     async def _write(self, disk: Probe | None, current: Version) -> None:
         """Compare-and-swap, then note that the file has it. Raises DocumentChanged, StorageError."""
         data, expected = encode(current.snapshot.document), disk.sha256 if disk else None
         self._looked = await self.aside.after(asyncio.to_thread(compare_and_swap, self.path, expected, data))
         await self.versions.seen_on_disk(current)
+
+
+def _note_app_cache(notices: set[Notice], error: XiaobaiError) -> None:
+    notices.add(Notice.APP_CACHE)
+    log.warning("the app's cache was left alone: %s", error.kind)
 
 
 @contextmanager

@@ -203,7 +203,7 @@ class Versions(Ledger):
         self, connection: Connection, document: Document, base_sha256: str | None, meant: bool
     ) -> Edited | None:
         current = self._followed(connection)
-        base = self._base_of_save(connection, document, base_sha256)
+        base = self._base_of_save(connection, document, base_sha256, meant=meant)
         if current is not None and base is not None and not meant and is_suspicious(current, document, base):
             return None
         if (known := base or current) is not None:
@@ -259,11 +259,22 @@ class Versions(Ledger):
 
     # --- parts of them ---------------------------------------------------------------------------------------
 
-    def _base_of_save(self, connection: Connection, document: Document, base_sha256: str | None) -> Version | None:
-        """What the app's text was made from. None where its hash names nothing we know: then nothing is a deletion."""
-        if base_sha256 is None:
-            return choose_base(document, store.candidates(connection, store.FILE, "", document.label))
-        return self.handed_out.find(base_sha256) or store.find(connection, store.FILE, base_sha256)
+    def _base_of_save(
+        self, connection: Connection, document: Document, base_sha256: str | None, *, meant: bool
+    ) -> Version | None:
+        """What the app's text was made from. None where its hash names nothing we know: then nothing is a deletion.
+
+        Without a hash, a text that shares no line with its likely base is no edit of that: it was loaded as a template.
+        """
+        if base_sha256 is not None:
+            return self.handed_out.find(base_sha256) or store.find(connection, store.FILE, base_sha256)
+        ring = store.candidates(connection, store.FILE, "", document.label)
+        base = choose_base(document, ring)
+        if base is None or meant:
+            return base
+        known = {entry.text for entry in base.snapshot.entries}
+        strange = known.isdisjoint(entry.text for entry in document.entries)
+        return None if strange or _older_than_all(document, ring) else base
 
     def _seen_on_disk(self, connection: Connection, version: Version) -> None:
         if log_store.watermark(connection, ON_DISK) != version.number:

@@ -7,6 +7,7 @@ import pytest
 
 from sync.document import forgetting
 from sync.document.capture import ADDED, EDITED, REMOVED, RESTORED
+from sync.document.model import EntryAdded
 from sync.document.remarks import Notice
 from sync.errors import InvalidInput
 from sync.files import sha256
@@ -196,6 +197,20 @@ class TestSave:
         await desk.memory.save(text.replace("- 第 3 条\n", ""), None, meant=False)
         assert "用户问：后来的" in desk.text
         assert "- 第 3 条\n" not in desk.text
+
+    @pytest.mark.parametrize("seconds", [0, 5], ids=["within a second", "later"])
+    async def test_what_was_recorded_after_a_template_was_loaded_stays_without_a_base(
+        self, tmp_path: Path, seconds: int
+    ) -> None:
+        async with on_a_desk(tmp_path / "empty") as desk:
+            template = (await desk.memory.view()).text
+            desk.clock.move(seconds=seconds)
+            await desk.said("一", "二")
+            typed = template.replace("### 工作习惯\n", "### 工作习惯\n- 早起\n")
+            edited = await desk.memory.save(typed, None, meant=False)
+            assert [type(one) for one in edited.operations] == [EntryAdded]
+            assert "用户问：一\n- AI 答：好的\n" in desk.text
+            assert "- 早起\n" in desk.text
 
     async def test_a_base_that_nobody_knows_makes_nothing_a_deletion(self, desk: Desk) -> None:
         await many(desk)
