@@ -409,7 +409,6 @@ export interface RecordedJson {
   eventIds: Array<string>;
   events: Array<Record<string, unknown>>;
   nextOffset: number;
-  unknownTypes?: Array<string>;
 }
 
 export interface RedactionCheckJson {

@@ -12,7 +12,6 @@ never cleared away (`left_aside`). Elsewhere that moment is left, some microseco
 
 import contextlib
 import errno
-import hashlib
 import math
 import os
 import re
@@ -26,6 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Protocol
 
+from sync.digests import sha256
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
 
 PRIVATE_FOLDER: Final = 0o700
@@ -58,10 +58,6 @@ class Rename(Protocol):
 
 Link = Callable[[Path, Path], None]
 Stamp = tuple[int, int, int]  # size, mtime_ns, inode: cheap to ask, good enough to say "look again"
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
 
 
 def make_private_folder(path: Path) -> None:
@@ -378,6 +374,4 @@ def _storage_error(error: OSError, path: Path) -> StorageError:
         return StorageFull(f"no space left for {path}")
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return StorageReadOnly(f"no permission for {path}")
-    if error.errno == errno.EISDIR:
-        return StorageError(f"{path} is a folder, not a file", hint="Move the folder away, or name another file.")
     return StorageError(f"{errno.errorcode.get(error.errno or 0, 'an error')} for {path}")

@@ -20,9 +20,7 @@ def history(
 
 def restore(
     context: typer.Context,
-    sha256: Annotated[
-        str, typer.Argument(help="The hash of a version, from `history`; its first 7 digits are enough.")
-    ],
+    sha256: Annotated[str, typer.Argument(help="The hash of a version, from `history`.")],
     *,
     json: JsonFlag = False,
 ) -> None:

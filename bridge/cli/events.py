@@ -89,8 +89,6 @@ def _show_recorded(result: dict[str, Any]) -> None:
     for event_id in result["eventIds"]:
         known = " (known already)" if event_id in result["duplicates"] else ""
         typer.echo(f"recorded {event_id}{known}")
-    if unknown := result.get("unknownTypes"):
-        typer.echo(f"types that this program does not know, kept as they are: {', '.join(unknown)}", err=True)
 
 
 def _show_events(result: dict[str, Any]) -> None:

@@ -22,9 +22,7 @@ class History(Params, frozen=True):
 
 
 class Restore(Params, frozen=True):
-    """`sha256`: of a version, or the first digits of it (7 or more) that no other version begins with."""
-
-    sha256: str
+    sha256: Sha256
 
 
 class Resolve(Params, frozen=True):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Final, Literal
 from sync.cloud.logins import RESEND_SECONDS
 from sync.document.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.log.envelope import to_json
-from sync.log.payloads import is_known
 from sync.published import (
     AccountJson,
     AppendedJson,
@@ -228,14 +227,12 @@ def appended(page: Page, after: int) -> AppendedJson:
 
 
 def recorded(values: Sequence[Recorded]) -> RecordedJson:
-    answer: RecordedJson = {
+    return {
         "eventIds": [value.event.event_id for value in values],
         "duplicates": [value.event.event_id for value in values if value.duplicate],
         "events": [to_json(value.event) for value in values],
         "nextOffset": max((value.event.position for value in values), default=0),
     }
-    unknown = sorted({value.event.type for value in values if not is_known(value.event.type)})
-    return {**answer, "unknownTypes": unknown} if unknown else answer
 
 
 def quarantine(values: Iterable[Refusal], released: Sequence[str]) -> QuarantineJson:

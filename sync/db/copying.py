@@ -25,6 +25,11 @@ from sync.db.tables import (
 )
 from sync.vault.access import raised
 
+# A version that is stored as its difference from one that was lost is lost with it.
+WITHOUT_BASE: Final = """
+delete from written where base is not null and base not in (select version from written where base is null)
+"""
+
 
 def copy_rows(sources: Sequence[Damaged], target: sqlite3.Connection, destination: str) -> dict[str, int]:
     """Of the later ones what those before did not have."""
@@ -42,9 +47,16 @@ def copy_rows(sources: Sequence[Damaged], target: sqlite3.Connection, destinatio
     if copied[events.name] < max(damaged.highest_given(events, last) for damaged in sources):
         for damaged in sources:  # a page that is whole and in the wrong place costs rows without an error
             damaged.failed.add(events.name)
+    _drop_without_base(sources, target)
     for table, key in ((events, "position"), (written, "version")):
         _never_again(sources, target, table, _highest(target, table, key))
     return dict(copied)
+
+
+def _drop_without_base(sources: Sequence[Damaged], target: sqlite3.Connection) -> None:
+    if target.execute(WITHOUT_BASE).rowcount:
+        for damaged in sources:
+            damaged.failed.add(written.name)
 
 
 def _highest(target: sqlite3.Connection, table: Table, key: str) -> int:

@@ -282,5 +282,11 @@ def _check(table: str, row: Row) -> None:
         if row["hlc"] is not None:
             hlc_parts(row["hlc"])
     elif table == "written":
-        msgspec.json.decode(row["entry_ids"], type=list[str])
-        zlib.decompress(row["bytes"])  # with a checksum of its own; the hash may be that of words since forgotten
+        content = zlib.decompress(
+            row["bytes"]
+        )  # with a checksum of its own; the hash may be that of words since forgotten
+        if row.get("base") is not None:
+            msgspec.json.decode(row["entry_ids"], type=list[list[int] | str])
+            msgspec.json.decode(content)
+        else:
+            msgspec.json.decode(row["entry_ids"], type=list[str])

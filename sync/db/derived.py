@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from sqlalchemy import Column, Connection, Integer, Table, Text
 
-from sync.db.copying import ADVANCE, CLAIM_UNKNOWN, OWN_REPLICA, TRY_AGAIN
+from sync.db.copying import ADVANCE, CLAIM_UNKNOWN, OWN_REPLICA, TRY_AGAIN, WITHOUT_BASE
 from sync.db.damaged import Row, sound_row
 from sync.db.tables import (
     FOLLOWED,
@@ -44,6 +44,8 @@ select :to, position, case when server_seq is null then 'pending' else 'acked' e
 where reach = 'cloud' and replica_id = (select replica_id from replica)
 and position not in (select position from deliveries where destination = :to)
 """
+_NEWEST: Final = "select max(version) from written group by surface"
+_THEIR_BASES: Final = f"select base from written where version in ({_NEWEST})"  # noqa: S608 - words of ours
 _COUNTED: Final = "select destination, state, count(*) from deliveries group by destination, state order by 1, 2"
 _COUNTS: Final = "select destination, state, count from delivery_counts where count <> 0 order by 1, 2"
 
@@ -104,14 +106,15 @@ class _Mending:
             self._driver.execute(f"insert into {table} ({names}) values ({places})", sound_row(table, row) or {})  # noqa: S608 - names of ours
 
     def _versions(self, *, whole: bool) -> None:
-        newest = "" if whole else " where version in (select max(version) from written group by surface)"
+        newest = "" if whole else f" where version in ({_NEWEST}) or version in ({_THEIR_BASES})"
         wrong = [
             (row["version"],)
             for row in self._rows(f"select * from written{newest}")  # noqa: S608 - words of ours
             if not _is_sound(written, row)
         ]
         self._driver.executemany("delete from written where version = ?", wrong)
-        self._dropped[written.name] += len(wrong)
+        without_base = self._driver.execute(WITHOUT_BASE).rowcount if wrong else 0
+        self._dropped[written.name] += len(wrong) + without_base
         if wrong:  # what those versions had of the log, the ones that are left may lack
             self._driver.execute("delete from watermarks where name = ?", (FOLLOWED,))
         if wrong and not whole:

@@ -117,6 +117,8 @@ written = Table(
     Column("entry_ids", Text, nullable=False),
     Column("cause", Text, nullable=False),
     Column("created_at", Text, nullable=False),
+    Column("base", Integer),  # the version that this one is a difference from; null where it is stored whole
+    Column("entries", Integer),
 )
 
 captured = Table(

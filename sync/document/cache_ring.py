@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from sync.clock import Clock
+from sync.digests import sha256
 from sync.document import store
 from sync.document.app_cache import swap_content
 from sync.document.model import Version
-from sync.files import sha256
 from sync.log.log import Log
 
 

@@ -8,17 +8,16 @@ which may have to ask a person first. One test holds this answer against the one
 """
 
 import os
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
-from sqlite3 import Connection
+from sqlite3 import Connection, Row
 from typing import Any, Final
 
-import msgspec
-
 from sync.clock import Clock
+from sync.digests import sha256
 from sync.document.answers import Loaded, Scope
 from sync.document.capture import EXCHANGE, applied
+from sync.document.differences import Difference, read_whole
 from sync.document.digest import DeviceDigest, render_digest
 from sync.document.labels import time_label
 from sync.document.model import Snapshot, encode
@@ -32,19 +31,20 @@ from sync.document.others import (
     digests,
     hidden_devices,
 )
-from sync.document.parse import parse, parse_own
+from sync.document.parse import parse
 from sync.document.prompt import compose
 from sync.document.template import template
-from sync.files import probe, sha256
+from sync.files import probe
 from sync.log.envelope import event_of_row
 from sync.log.model import TAKING_AWAY, Event
 from sync.log.newest import NEWEST, newest_asked
 from sync.vault.vault import Vault
 
-SCHEMAS: Final = range(2, 12)  # in which the tables read here are the same
+SCHEMAS: Final = range(2, 13)  # in which the tables read here are the same
 PATIENCE: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
 
 _NEWEST: Final = "select * from written where surface = 'file' order by version desc limit 1"
+_NUMBERED: Final = "select * from written where version = ?"
 _PENDING: Final = (
     "select * from events where device_id = ? and type = ? and position >"
     " coalesce((select position from watermarks where name = 'document'), 0) order by position"
@@ -126,9 +126,8 @@ class Glimpse:
             return blank(self.clock, max_chars) if connection.execute(_NOTHING).fetchone()[0] else None
         if row is None or (disk is not None and disk.sha256 != row["sha256"]):
             return None
-        ids = tuple(msgspec.json.decode(row["entry_ids"], type=list[str]))
         pending = [event_of_row(found) for found in connection.execute(_PENDING, (self.device_id, EXCHANGE))]
-        snapshot = applied(Snapshot(parse_own(zlib.decompress(row["bytes"])), ids), pending)
+        snapshot = applied(_snapshot(connection, row), pending)
         document = snapshot.document
         others = self._others(connection) if scope == "user" and self.other_devices else ()
         digest = render_digest(others) if others else ""
@@ -161,6 +160,14 @@ class Glimpse:
         about = about_devices(_newest(connection, ABOUT_DEVICES, ()))
         besides = (self.device_id, *self.earlier_ids, *hidden_devices(about))
         return digests(_newest(connection, SAID, besides), _newest(connection, BY_HAND, besides), about)
+
+
+def _snapshot(connection: Connection, row: Row) -> Snapshot:
+    """What a version holds; of an older schema every one is stored whole."""
+    if "base" not in row.keys() or row["base"] is None:  # noqa: SIM118 - a row's own `in` looks among its values
+        return read_whole(row["bytes"], row["entry_ids"])
+    base = connection.execute(_NUMBERED, (row["base"],)).fetchone()
+    return Difference.read(row["bytes"], row["entry_ids"]).of(read_whole(base["bytes"], base["entry_ids"]))
 
 
 def _newest(connection: Connection, types: tuple[str, ...], besides: tuple[str, ...]) -> list[Event]:

@@ -18,7 +18,7 @@ class HandedOut:
 
     def add(self, snapshot: Snapshot, number: int) -> None:
         """Shown again, it is the newest of them again. `number`: of the newest version at that time."""
-        shown = Version.of(number, snapshot.slim())
+        shown = replace(Version.of(number, snapshot), snapshot=snapshot.slim())
         self._shown.pop(shown.sha256, None)
         self._shown[shown.sha256] = shown
         while len(self._shown) > MOST:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from sync.clock import Clock
+from sync.digests import sha256
 from sync.document.app_cache import read_content
 from sync.document.aside import Aside
 from sync.document.cache_ring import CacheRing
@@ -40,7 +41,7 @@ from sync.document.surface import Sleep, stable_read
 from sync.document.template import footer
 from sync.document.versions import Versions
 from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError, XiaobaiError
-from sync.files import Probe, Stamp, compare_and_swap, remove_unchanged, sha256, stamp
+from sync.files import Probe, Stamp, compare_and_swap, remove_unchanged, stamp
 from sync.log.log import Log
 from sync.redaction import Redactor
 from sync.sections import DocumentSettings

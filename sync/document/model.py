@@ -16,13 +16,14 @@ not hold line endings or spaces at the end of a line, so that an editor that str
 And ids never enter the file: a person would see them, and a copied line would bring its twin's id along.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Final, Literal
+
+from sync.digests import sha256 as digest_of
 
 Encoding = Literal["utf-8", "gb18030"]
 Section = tuple[str, ...]
@@ -126,9 +127,14 @@ class Document:
         return self.shape.count(SHAPES[Kind.BLANK]) == len(self.blocks)
 
     @cached_property
+    def data(self) -> bytes:
+        """The bytes: for every accepted file, the very bytes that were read."""
+        return ((BOM if self.bom else "") + self.text).encode(self.encoding)
+
+    @cached_property
     def sha256(self) -> str:
         """Over the bytes, in hex."""
-        return hashlib.sha256(encode(self)).hexdigest()
+        return digest_of(self.data)
 
     def slim(self) -> "Document":
         """The same without most of what was derived from it: for whoever keeps many."""
@@ -265,8 +271,7 @@ class Plan:
 
 
 def encode(document: Document) -> bytes:
-    """The bytes of a document; for every accepted file, the very bytes that were read."""
-    return ((BOM if document.bom else "") + document.text).encode(document.encoding)
+    return document.data
 
 
 def sha256_of(document: Document) -> str:

@@ -9,13 +9,16 @@ import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from sqlite3 import Row
 from typing import Any, Final
 
+from sync.digests import sha256
+from sync.document.differences import Difference
 from sync.document.model import Document
-from sync.document.parse import parse_own
+from sync.document.parse import parse_own, parse_text
 from sync.document.strangers import NO_MARKS, Marks, is_of_either, named_by_marks, told_by_lines
 from sync.errors import XiaobaiError
-from sync.files import make_private_folder, sha256, write_private
+from sync.files import make_private_folder, write_private
 from sync.vault.access import raised
 from sync.vault.vault import Vault
 
@@ -63,11 +66,11 @@ class Neighbours:
         return Marks(frozenset(label for label, _ in rows if label), frozenset(digest for _, digest in rows))
 
     def _lines(self, database: Path) -> frozenset[str]:
-        rows = self._select(database, "select bytes from written order by version desc limit ?", MOST_VERSIONS)
-        documents = (parse_own(zlib.decompress(data)) for (data,) in rows)
+        rows = self._select(database, "select * from written order by version desc limit ?", MOST_VERSIONS)
+        documents = (_own_lines(row) for row in rows)
         return frozenset(entry.text for document in documents for entry in document.entries)
 
-    def _select(self, database: Path, statement: str, *given: int) -> list[tuple[Any, ...]]:
+    def _select(self, database: Path, statement: str, *given: int) -> list[Any]:
         """The rows; none where the database cannot be read."""
         try:
             with self._vault.reading(database, PATIENCE) as connection:
@@ -75,6 +78,13 @@ class Neighbours:
         except raised("Error", besides=(XiaobaiError,)) as error:
             log.warning("a profile's versions could not be read (%s)", type(error).__name__)
             return []
+
+
+def _own_lines(row: Row) -> Document:
+    """The lines that a version does not have from another one; an older schema stores every version whole."""
+    if "base" not in row.keys() or row["base"] is None:  # noqa: SIM118 - a row's own `in` looks among its values
+        return parse_own(zlib.decompress(row["bytes"]))
+    return parse_text(Difference.read(row["bytes"], row["entry_ids"]).own_lines())
 
 
 def park(folder: Path, data: bytes) -> Path:

@@ -87,10 +87,11 @@ class LineSources:
     def marks(self, snapshot: Snapshot, name_of: Callable[[str], str | None]) -> dict[str, str]:
         """Entry id -> who wrote it, for each line under 用户偏好 that is not the user's own here."""
         found: dict[str, str] = {}
-        for entry in snapshot.entries:
-            source = self._newest.get(entry.entry_id) if entry.section[:1] == (PREFERENCES,) else None
+        lines = zip(snapshot.ids, snapshot.document.entries, strict=True) if self._newest else ()
+        for entry_id, block in lines:
+            source = self._newest.get(entry_id) if block.section[:1] == (PREFERENCES,) else None
             if source is not None and not self._is_own(source) and source.words not in self._typed - {""}:
-                found[entry.entry_id] = self._label(source, name_of)
+                found[entry_id] = self._label(source, name_of)
         return found
 
     def _is_own(self, source: LineSource) -> bool:

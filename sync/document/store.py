@@ -1,18 +1,17 @@
 """The SQL of the document: every version of it that we wrote or saw. These rows are raw text and never replicate."""
 
-import zlib
+import threading
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, Final
 
-import msgspec
 from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, text, update
 
 from sync.clock import Clock, timestamp
 from sync.db.tables import captured, events, written
-from sync.document.model import Snapshot, Version, encode
-from sync.document.parse import parse_own
+from sync.document.differences import Difference, content_name, read_whole, same_form, whole
+from sync.document.model import Snapshot, Version, common, common_end, encode
 from sync.log.envelope import event_of_row
 from sync.log.model import Event, Recorded
 
@@ -33,7 +32,12 @@ _NEWEST_NUMBER: Final = select(func.coalesce(func.max(written.c.version), 0)).wh
 _BEYOND: Final = (
     select(written.c.version).where(_ON).order_by(written.c.version.desc()).offset(bindparam("keep")).limit(1)
 ).scalar_subquery()
-_DROP_BEYOND: Final = delete(written).where(_ON, written.c.version <= _BEYOND)
+_LATER: Final = written.alias("later")
+_STILL_BASES: Final = select(_LATER.c.base).where(
+    _LATER.c.surface == bindparam("on"), _LATER.c.version > _BEYOND, _LATER.c.base.is_not(None)
+)
+_DROP_BEYOND: Final = delete(written).where(_ON, written.c.version <= _BEYOND, written.c.version.not_in(_STILL_BASES))
+_NUMBERED: Final = select(written).where(written.c.version == bindparam("number"))
 _AS_SAID: Final = select(captured).where(captured.c.event_id.in_(bindparam("ids", expanding=True)))
 # asked for each of the few that are kept; the other way round it would read the whole log
 _SAID_AT: Final = select(events.c.position).where(events.c.event_id == captured.c.event_id).scalar_subquery()
@@ -50,7 +54,10 @@ def append(
     *,
     digest: str | None = None,
 ) -> Version:
-    """Add a version to the ring; the oldest beyond `keep` go. `digest`: of bytes that had erased lines besides."""
+    """Add a version to the ring; the oldest beyond `keep` go, unless a newer one is stored as a difference from it.
+
+    `digest`: of bytes that had erased lines besides.
+    """
     version = Version.of(0, snapshot)
     if digest is not None:
         version = replace(version, sha256=digest)
@@ -58,8 +65,7 @@ def append(
         "surface": surface,
         "label": version.label,
         "sha256": version.sha256,
-        "bytes": zlib.compress(encode(snapshot.document), level=1),
-        "entry_ids": msgspec.json.encode(snapshot.ids).decode(),
+        **_columns(connection, connection.execute(_NEWEST, {"on": surface}).mappings().first(), snapshot),
         "cause": cause,
         "created_at": timestamp(clock.now()),
     }
@@ -70,7 +76,7 @@ def append(
 
 def newest(connection: Connection, surface: str) -> Version | None:
     row = connection.execute(_NEWEST, {"on": surface}).mappings().first()
-    return None if row is None else _version(row)
+    return None if row is None else _version(connection, row)
 
 
 def shown(connection: Connection) -> frozenset[str]:
@@ -100,31 +106,24 @@ def candidates(connection: Connection, surface: str, sha256: str, label: str | N
     if found is not None:
         current = newest(connection, surface)
         assert current is not None  # there is at least the one just found
-        return [current] if found["version"] == current.number else [_version(found), current]
+        return [current] if found["version"] == current.number else [_version(connection, found), current]
     ring = connection.execute(_RING, {"on": surface}).mappings().all()
-    return [_version(row) for row in reversed(ring)]
+    return [_version(connection, row) for row in reversed(ring)]
 
 
 def beginning_with(connection: Connection, surface: str, data: bytes, *, through: int) -> Version | None:
     """The newest version, from this number down, whose bytes begin with these."""
     kept = select(written).where(written.c.surface == surface, written.c.version <= through)
     for row in connection.execute(kept.order_by(written.c.version.desc())).mappings():
-        if zlib.decompress(row["bytes"]).startswith(data):
-            return _version(row)
+        if encode(_snapshot(connection, row).document).startswith(data):
+            return _version(connection, row)
     return None
 
 
 def find(connection: Connection, surface: str, sha256: str) -> Version | None:
     """The newest version with this hash."""
     row = connection.execute(_NEWEST_HASHED, {"on": surface, "name": sha256}).mappings().first()
-    return None if row is None else _version(row)
-
-
-def hashes(connection: Connection, surface: str, beginning: str) -> list[str]:
-    """The hashes that begin with these digits; two at most, for more than one is ambiguous."""
-    beginning_so = written.c.sha256.startswith(beginning, autoescape=True)
-    found = select(written.c.sha256).distinct().where(written.c.surface == surface, beginning_so).limit(2)
-    return list(connection.execute(found).scalars())
+    return None if row is None else _version(connection, row)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,35 +145,51 @@ def holding(connection: Connection, entry_ids: Collection[str]) -> list[Version]
     found: list[Version] = []
     left = set(entry_ids)
     for row in connection.execute(select(written).order_by(written.c.version.desc())).mappings() if left else ():
-        if not left.isdisjoint(ids := msgspec.json.decode(row["entry_ids"], type=list[str])):
-            found.append(_version(row))
+        if not left.isdisjoint(ids := _snapshot(connection, row).ids):
+            found.append(_version(connection, row))
             left.difference_update(ids)
     return found
 
 
 def clear(
-    connection: Connection, concerns: Callable[[list[str]], bool], cleared: Callable[[Snapshot], Snapshot]
+    connection: Connection, concerns: Callable[[Sequence[str]], bool], cleared: Callable[[Snapshot], Snapshot]
 ) -> dict[tuple[str, str], int]:
     """Rewrite the bytes of the versions that it concerns, on every surface; their hashes still name what was there.
 
-    Return entry id and text of each line that this takes out, with the newest version that had it.
+    With a version that others differ from, those are rewritten too. Return entry id and text of each line that this
+    takes out, with the newest version that had it.
     """
     lost: dict[tuple[str, str], int] = {}
-    for row in connection.execute(select(written)).mappings().all():
-        if concerns(msgspec.json.decode(row["entry_ids"], type=list[str])):
-            before = _snapshot(row["bytes"], row["entry_ids"])
-            left = cleared(before)
-            stays = {(entry.entry_id, entry.text) for entry in left.entries}
-            for entry in before.entries:
-                if (line := (entry.entry_id, entry.text)) not in stays:
-                    lost[line] = max(lost.get(line, 0), row["version"])
-            values = {
-                "bytes": zlib.compress(encode(left.document), level=1),
-                "entry_ids": msgspec.json.encode(left.ids).decode(),
-            }
+    rows = connection.execute(select(written).order_by(written.c.version)).mappings().all()
+    made_of: defaultdict[int, list[RowMapping]] = defaultdict(list)
+    for row in rows:
+        made_of[row["version"] if row["base"] is None else row["base"]].append(row)
+    for group in made_of.values():
+        snapshots = [_snapshot(connection, row) for row in group]
+        concerned = [concerns(snapshot.ids) for snapshot in snapshots]
+        last: RowMapping | None = None
+        for row, before, changes in zip(group, snapshots, concerned, strict=True) if any(concerned) else ():
+            left = cleared(before) if changes else before
+            for line in _lines_without(before, left):
+                lost[line] = max(lost.get(line, 0), row["version"])
+            values = _columns(connection, last, left)
             connection.execute(update(written).where(written.c.version == row["version"]).values(values))
-    _snapshot.cache_clear()
+            last = connection.execute(_NUMBERED, {"number": row["version"]}).mappings().one()
+    RECENT.clear()
     return lost
+
+
+def _lines_without(before: Snapshot, left: Snapshot) -> list[tuple[str, str]]:
+    """Entry id and text of the lines of one snapshot that another one lacks."""
+    head = min(common(before.ids, left.ids), common(before.document.entries, left.document.entries))
+    tail = common_end(before.ids, left.ids, min(len(before.ids), len(left.ids)) - head)
+    tail = common_end(before.document.entries, left.document.entries, tail)
+    was, stays = (
+        [(name, block.text) for name, block in zip(one.ids[head:end], one.document.entries[head:end], strict=True)]
+        for one, end in ((before, len(before.ids) - tail), (left, len(left.ids) - tail))
+    )
+    kept = set(stays)
+    return [line for line in was if line not in kept]
 
 
 def keep_as_said(
@@ -217,7 +232,7 @@ def history(connection: Connection, surface: str, limit: int) -> list[HistoryRow
         written.c.label,
         written.c.cause,
         written.c.created_at,
-        func.json_array_length(written.c.entry_ids),
+        func.coalesce(written.c.entries, func.json_array_length(written.c.entry_ids)),
     )
     newest_first = select(*columns).where(written.c.surface == surface).order_by(written.c.version.desc()).limit(limit)
     return [HistoryRow(*row) for row in connection.execute(newest_first)]
@@ -228,21 +243,85 @@ def kept(connection: Connection, *, after: int, limit: int) -> list[dict[str, An
     oldest_first = select(written).where(written.c.version > after).order_by(written.c.version).limit(limit)
     names = ("version", "surface", "label", "sha256", "cause", "created_at")
     return [
-        {**{name: row[name] for name in names}, "text": _snapshot(row["bytes"], row["entry_ids"]).document.text}
+        {**{name: row[name] for name in names}, "text": _snapshot(connection, row).document.text}
         for row in connection.execute(oldest_first).mappings()
     ]
 
 
-def _version(row: RowMapping) -> Version:
-    return Version(row["version"], row["label"], row["sha256"], _snapshot(row["bytes"], row["entry_ids"]))
-
-
-@lru_cache(maxsize=4)
-def _snapshot(data: bytes, entry_ids: str) -> Snapshot:
-    """A row's content, parsed. One settling asks for the newest version several times; the content is its own key."""
-    return Snapshot(parse_own(zlib.decompress(data)), tuple(msgspec.json.decode(entry_ids, type=list[str])))
+def _version(connection: Connection, row: RowMapping) -> Version:
+    return Version(row["version"], row["label"], row["sha256"], _snapshot(connection, row))
 
 
 def asked(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> list[Event]:
     """The events that a statement in text finds; such text is shared with a reader that has no SQLAlchemy."""
     return [event_of_row(row) for row in connection.execute(text(statement), parameters).mappings()]
+
+
+def _columns(connection: Connection, before: RowMapping | None, snapshot: Snapshot) -> dict[str, Any]:
+    """How a version is stored: as a difference from the base of the one before it, or whole."""
+    columns: dict[str, Any] = {"base": None, "entries": len(snapshot.ids)}
+    difference = None if before is None else _difference(connection, before, snapshot)
+    if before is None or difference is None:
+        columns["bytes"], columns["entry_ids"] = whole(snapshot)
+    else:
+        columns["base"] = before["version"] if before["base"] is None else before["base"]
+        columns["bytes"], columns["entry_ids"] = difference.stored()
+    RECENT.put((columns["bytes"], columns["entry_ids"]), snapshot)
+    return columns
+
+
+def _difference(connection: Connection, before: RowMapping, snapshot: Snapshot) -> Difference | None:
+    earlier = _snapshot(connection, before)
+    if not same_form(earlier.document, snapshot.document):
+        return None
+    if before["base"] is None:
+        known = Difference.none(before["bytes"], earlier)
+    else:
+        known = Difference.read(before["bytes"], before["entry_ids"])
+    return known.following(earlier, snapshot)
+
+
+def _snapshot(connection: Connection, row: RowMapping) -> Snapshot:
+    """What a row holds. One settling asks for the newest version several times; the content is its own key."""
+    key = row["bytes"], row["entry_ids"]
+    if (known := RECENT.find(key)) is not None:
+        return known
+    if row["base"] is None:
+        found = read_whole(*key)
+    else:
+        difference = Difference.read(*key)
+        base = connection.execute(_NUMBERED, {"number": row["base"]}).mappings().first()
+        if base is None or content_name(base["bytes"]) != difference.base:
+            raise ValueError(f"the base of version {row['version']} is not there any more")
+        found = difference.of(_snapshot(connection, base))
+    RECENT.put(key, found)
+    return found
+
+
+class Snapshots:
+    """The last few snapshots that were read or stored, by their stored content. Both threads of a database use it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._guard = threading.Lock()
+        self._found: OrderedDict[tuple[bytes, str], Snapshot] = OrderedDict()
+
+    def find(self, key: tuple[bytes, str]) -> Snapshot | None:
+        with self._guard:
+            if key in self._found:
+                self._found.move_to_end(key)
+            return self._found.get(key)
+
+    def put(self, key: tuple[bytes, str], snapshot: Snapshot) -> None:
+        with self._guard:
+            self._found[key] = snapshot
+            self._found.move_to_end(key)
+            while len(self._found) > self._most:
+                self._found.popitem(last=False)
+
+    def clear(self) -> None:
+        with self._guard:
+            self._found.clear()
+
+
+RECENT: Final = Snapshots(6)

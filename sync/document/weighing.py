@@ -42,7 +42,7 @@ class Weighing:
         self._log = events
         self._options = options
         self._version = 0
-        self._known = _Known()
+        self._known = Known()
         self._recent: tuple[_Said, ...] = ()  # replaced, never changed: it is read on another thread
 
     def note(self, event: Event) -> None:
@@ -115,7 +115,7 @@ class _Said:
         self.lines = letters(question), letters(answer)
 
 
-class _Known:
+class Known:
     """What a document says, ready to be compared. Follows the document by what has changed in it."""
 
     def __init__(self) -> None:

@@ -216,17 +216,12 @@ class AppendedJson(EventsJson):
 
 
 class RecordedJson(TypedDict):
-    """`eventIds` in the order given; `duplicates` are the ids that were known before.
-
-    `unknownTypes`: types among them that this program does not know. Such events are kept value for value and can be
-    read and searched; nothing else is done with them.
-    """
+    """`eventIds` in the order given; `duplicates` are the ids that were known before."""
 
     eventIds: list[str]
     duplicates: list[str]
     events: list[dict[str, Any]]
     nextOffset: int
-    unknownTypes: NotRequired[list[str]]
 
 
 class ForgottenJson(TypedDict):

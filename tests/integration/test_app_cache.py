@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from sync.digests import sha256
 from sync.document import store
 from sync.document.capture import ADDED, EDITED, REMOVED
 from sync.document.remarks import Notice
-from sync.files import sha256
 from tests.integration.document_desk import AppCache, Desk, on_a_desk
 
 HABITS = "### 工作习惯"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from sync.digests import sha256
 from sync.document.capture import ADDED, EDITED, REMOVED
 from sync.document.parse import MAX_BYTES
 from sync.document.remarks import Notice
-from sync.files import sha256
 from tests.integration.document_desk import Desk, on_a_desk
 
 HABITS = "### 工作习惯"

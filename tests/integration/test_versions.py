@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from sync.digests import sha256
 from sync.document import forgetting
 from sync.document.capture import ADDED, EDITED, REMOVED, RESTORED
 from sync.document.model import EntryAdded
 from sync.document.remarks import Notice
 from sync.errors import InvalidInput
-from sync.files import sha256
 from tests.integration.document_desk import Desk, on_a_desk
 
 HABITS = "### 工作习惯"

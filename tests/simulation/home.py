@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from sync.document.differences import Difference, read_whole
 from tests.simulation.ledger import words_of
 from tests.simulation.person import FOOTER, digest_of
 
@@ -202,8 +203,12 @@ class Home:
                 yield table, " ".join(_text(value) for value in row)
 
     def newest_document(self, database: Path) -> str:
-        rows = self.asked(database, "select bytes from written where surface = 'file' order by version desc limit 1")
-        return zlib.decompress(rows[0][0]).decode() if rows else ""
+        columns = "select bytes, entry_ids, base from written where"
+        rows = self.asked(database, f"{columns} surface = 'file' order by version desc limit 1")
+        if not rows or rows[0][2] is None:
+            return zlib.decompress(rows[0][0]).decode() if rows else ""
+        ((data, ids, _),) = self.asked(database, f"{columns} version = ?", rows[0][2])
+        return Difference.read(rows[0][0], rows[0][1]).of(read_whole(data, ids)).document.text
 
 
 def _text(value: object) -> str:

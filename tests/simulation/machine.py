@@ -30,7 +30,7 @@ from contextlib import contextmanager, suppress
 from contextvars import Context, ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, TypeVar, cast
@@ -45,6 +45,7 @@ import sync.document.store
 import sync.files
 from sync.clock import in_zone
 from sync.db.engine import BUSY_TIMEOUT_MS
+from sync.document.store import Snapshots
 from sync.files import PRIVATE_FILE
 from sync.redaction import Redactor
 from sync.vault import begun
@@ -326,7 +327,7 @@ class Machine:
             (sync.db.engine, "transaction", _transaction),
             (sync.db.engine, "_prepare", _prepare),
             (sync.app, "Redactor", _redactor),
-            (sync.document.store, "_snapshot", _snapshot),
+            (sync.document.store, "RECENT", Snapshots(64)),  # room for the documents of all devices
             (sync.files, "_rename", lambda *_, **__: False),  # the modelled disk knows plain renames
         ]
         before = [(place, name, getattr(place, name)) for place, name, _ in patches]
@@ -453,9 +454,6 @@ def _empty() -> bytes:
         REAL_PREPARE(path, engine)
         engine.dispose()
         return path.read_bytes()
-
-
-_snapshot = lru_cache(maxsize=64)(sync.document.store._snapshot.__wrapped__)  # room for the documents of all devices
 
 
 @cache

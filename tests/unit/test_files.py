@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import pytest
 
 from sync import files
+from sync.digests import sha256
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
 from sync.files import (
     Rename,
@@ -19,7 +20,6 @@ from sync.files import (
     probe,
     put_new,
     remove_leftovers,
-    sha256,
     stamp,
     write_private,
 )

@@ -16,8 +16,9 @@ from typing import Final, Protocol
 
 import msgspec
 
+from sync.digests import sha256
 from sync.errors import DocumentChanged
-from sync.files import compare_and_swap, probe, remove_unchanged, sha256
+from sync.files import compare_and_swap, probe, remove_unchanged
 from sync.memory.daily.book import Book
 from sync.memory.daily.files import EMBEDDINGS, MEGABYTE, Pages, Shown
 from sync.memory.daily.overview import file_name

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from sync.files import Probe, probe, sha256
+from sync.digests import sha256
+from sync.files import Probe, probe
 from sync.memory.daily.noted import read_json, write_text
 
 MARKER: Final = ".xiaobai-memory.json"

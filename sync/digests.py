@@ -1,0 +1,21 @@
+"""SHA-256 of files that are looked at again and again."""
+
+import hashlib
+from typing import Final
+
+LONG: Final = 64 * 1024  # bytes from which comparing with what was hashed last is far quicker than hashing
+KEPT: Final = 2  # what the memory file holds, and what is about to take its place
+
+_last: Final[list[tuple[bytes, str]]] = []
+
+
+def sha256(data: bytes) -> str:
+    """The digest in hex. One rendering asks six times for the same two contents."""
+    if len(data) < LONG:
+        return hashlib.sha256(data).hexdigest()
+    for known, digest in tuple(_last):
+        if known == data:
+            return digest
+    digest = hashlib.sha256(data).hexdigest()
+    _last[:] = [(data, digest), *_last[: KEPT - 1]]
+    return digest
