@@ -96,8 +96,8 @@ STEPS: Final[dict[str, str]] = {
     # salvage
     "copy the damaged": "shutil:copyfile",
     "rebuild": "sync.db.salvage:_rebuilt",
-    "copy rows": "sync.db.salvage:_insert",
-    "repair": "sync.db.salvage:_repair",
+    "copy rows": "sync.db.copying:_insert",
+    "repair": "sync.db.salvage:complete",
     "sync the new": "sync.db.salvage:synced",
     "put in place": "sync.db.salvage:_put_in_place",
     "move aside": "pathlib:Path.rename",
