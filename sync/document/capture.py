@@ -55,7 +55,8 @@ class Told:
     @classmethod
     def of(cls, exchange: Exchange, redactor: Redactor) -> "Told":
         """Everything is redacted before it is cut: half a token would no longer be recognised as one."""
-        said, answered = _head(exchange.user_message, redactor), _head(exchange.ai_response, redactor)
+        said = redactor.clean(_head(exchange.user_message))
+        answered = redactor.reply(said, _head(exchange.ai_response))
         return cls(question_summary(said), answer_summary(answered), said, answered)
 
     @property
@@ -114,7 +115,7 @@ def _originals(exchange: Exchange, told: Draft, redactor: Redactor) -> Iterator[
     """What was said on either side, in parts that events can hold."""
     sides = (("user", exchange.user_message, Origin.USER), ("assistant", exchange.ai_response, Origin.MODEL))
     for role, said, origin in sides:
-        text = redactor.clean(said.replace("\0", ""))
+        text = redactor.reply(exchange.user_message if role == "assistant" else "", said.replace("\0", ""))
         parts = [text[start : start + MESSAGE_PART] for start in range(0, len(text), MESSAGE_PART)]
         for number, part in enumerate(parts, start=1):
             payload = redactor.payload({"role": role, "content": part, "part": number, "parts": len(parts)})
@@ -127,8 +128,8 @@ def _storable(name: str | None) -> str | None:
     return None if name is None else name.replace("\0", "") or None
 
 
-def _head(text: str, redactor: Redactor) -> str:
-    return redactor.clean(text[:SUMMARY_WINDOW].replace("\0", ""))
+def _head(text: str) -> str:
+    return text[:SUMMARY_WINDOW].replace("\0", "")
 
 
 def exchange_ids(event: Event) -> tuple[str, str]:

@@ -26,11 +26,14 @@ _COPULAS: Final = (
 )
 _TYPE: Final = r"[A-Za-z][A-Za-z0-9_\[\]|.]*[?!]?"
 _SYMBOL: Final = (
-    rf"[ \t]*:[ \t]*{_TYPE}[ \t]*=[ \t]*|[ \t]+(?:string|str)[ \t]*:?=[ \t]*"
+    rf"[ \t]*:[ \t]*(?:{_TYPE}[ \t]+|str|string)=[ \t]*|[ \t]+(?:string|str)[ \t]*:?=[ \t]*"
     r"|[ \t]*(?:=>|:{0,3}=|\?{1,2}=|[.+]=|={2,3}|->|→)[ \t]*|[ \t]*:[ \t]*(?:[|>][\-+]?)?\s*"
+    r"|[ \t]*(?:&#0*(?:58|61);|&#x0*3[aAdD];|&(?:equals|colon);|%3[aAdD])[ \t]*"
     r"|>\s*|\s+value[ \t]*=[ \t]*|,\s*\\?[\"']?value\\?[\"']?[ \t]*[:=][ \t]*"
 )
-_COPULA: Final = rf"[ \t]?{_ADVERBS}*[ \t]?{_COPULAS}[ \t]*[:,，]?\s*|[ \t]+(?:is|are|was)[ \t]*:?[ \t]+|'s[ \t]+"
+_COPULA: Final = (
+    rf"[ \t]?{_ADVERBS}*[ \t]?{_COPULAS}[ \t]*[:,，]?\s*|[ \t]+(?:is|are|was|shi|wei)[ \t]*:?[ \t]+|'s[ \t]+|は[ \t]*"
+)
 
 
 def _groups(names: tuple[tuple[str, str], ...], first: int) -> str:
@@ -39,9 +42,9 @@ def _groups(names: tuple[tuple[str, str], ...], first: int) -> str:
 
 # Groups: 1-4 a Chinese name, 5-8 a Latin one, 9 a weak one, 10 its suffix, 11 what closes it, then the operator.
 _NAMED: Final = Pattern(
-    rf"(?i)(?:(?:{_groups(CHINESE, 1)})(?:号码?|值|串)?"
+    rf"(?i)(?:(?:{_groups(CHINESE, 1)})(?:号码?|值|串)?(?:的? ?(?:base64|hex|十六进制)(?:编码|值)?)?"
     rf"|(?:{_groups(LATIN, 5)}|(?P<weak>{WEAK}))(?P<suffix>[A-Za-z0-9_.\-]*)(?:\[[0-9]*\])?)"
-    rf"(?P<closing>{_CLOSING}*(?:[（(][^()（）\n]*[)）])?)"
+    rf"(?P<closing>{_CLOSING}*(?:[ ]?[（(][^()（）\n]*[)）])?)"
     rf"(?:(?P<symbol>{_SYMBOL})|(?P<copula>{_COPULA})|(?P<list>[ \t]*,[ \t]*|\([ \t]*)"
     r"|(?P<blank>[ \t]+[|][ \t]+|[ \t]*))"
 )
@@ -147,7 +150,14 @@ def _claim(text: str, groups: tuple[tuple[int, int], ...]) -> Claim | None:
         return None
     if operator == "blank" and text[max(0, start - 2) : start] == "--":  # an option and its argument
         operator = "symbol"
-    return Claim(kind, operator, weak=weak, service=weak and len(name) > _LONGEST_WEAK_WORD, suffixed=bool(said))
+    return Claim(
+        kind,
+        operator,
+        weak=weak,
+        service=weak and len(name) > _LONGEST_WEAK_WORD,
+        suffixed=bool(said),
+        tight=text[groups[_SYMBOLS][0] : groups[_SYMBOLS][1]] in ("=", ":="),
+    )
 
 
 def _operator(groups: tuple[tuple[int, int], ...]) -> str:

@@ -61,6 +61,10 @@ class Pattern:
         match = self._compiled.match(data)
         return None if match is None else _in_characters(match._spans, data, 0)  # noqa: SLF001 - as above
 
+    def found(self, text: str) -> bool:
+        """Does the pattern match anywhere in `text`?"""
+        return self._compiled.search(text.encode()) is not None
+
     def whole(self, text: str) -> bool:
         """Does the pattern describe all of `text`?"""
         return self._compiled.fullmatch(text.encode()) is not None

@@ -14,7 +14,7 @@ from sync.redaction.edges import after_escape
 from sync.redaction.engine import Pattern
 from sync.redaction.model import KEY, Span
 from sync.redaction.names import word_set, words
-from sync.redaction.values import changes, entropy, has_digit, is_wordy
+from sync.redaction.values import changes, entropy, has_digit, is_sample, is_wordy
 
 _RUN: Final = Pattern(r"[A-Za-z0-9_\-+/]{20,}={0,2}")
 _HINT: Final = Pattern(
@@ -53,7 +53,7 @@ def random_looking(text: str) -> Iterator[Span]:
             or text[max(0, start - 8) : start].lower().endswith(_SUMS)
         ):
             continue
-        if _is_in_path(text, start, end, run) or is_wordy(run) or _is_named_otherwise(text, start):
+        if _is_in_path(text, start, end, run) or is_wordy(run) or is_sample(run) or _is_named_otherwise(text, start):
             continue
         if _is_random(run, shortest=_WITH_HINT if _is_hinted(text, start) else _ALONE) and not _is_encoded_text(run):
             yield Span(start, end, KEY)

@@ -11,6 +11,7 @@ from typing import Final
 
 from sync.redaction.engine import Pattern
 from sync.redaction.model import KEY, PASSWORD, TOKEN, Span
+from sync.redaction.names import word_set, words
 from sync.redaction.values import is_code, is_reference
 
 # A block may be quoted (>, *), be a string constant with \\n in it, or be cut off before its END line.
@@ -29,10 +30,23 @@ _AUTHORIZATION: Final = Pattern(
     r"(?:(?:bearer|basic|token|apikey|api-key|digest|negotiate|aws4-hmac-sha256)\s{1,3})?([^\s\"'`,;<>${}]{6,})"
 )
 _BASIC: Final = Pattern(r"(?i)\bbasic\s{1,3}([A-Za-z0-9+/]{8,}={0,2})")
+# Where a program takes a password as an argument; then the password, in quotes or as one word. What has been
+# replaced before counts as one, so that a command is looked at once.
+_ARGUMENT: Final = (
+    r"\bcurl\b[^\n]*?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:"
+    r"|\b(?:mysql(?:dump|admin|import|show)?|mariadb(?:-dump)?)\b[^\n]*?\s-p|\bsshpass\s+-p\s{0,3}"
+    r"|\bredis-cli\b[^\n]*?\s-a\s+|\b(?:docker|podman|az|oc|helm\s+registry)\s+login\b[^\n]*?\s-p\s+"
+    r"|\bldap(?:search|add|modify)\b[^\n]*?\s-w\s+|\bhtpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S+\s+\S+\s+"
+    r"|\bnet\s+user\s+\S+\s+|\bsmbclient\b[^\n]*?\s-U\s*[^\s%]+%"
+    r"|(?i:convertto-securestring(?:\s+-(?:string|asplaintext|force))*\s+|\brequirepass\s+|\bwith\s+password\s+"
+    r"|\bidentified\s+(?:with\s+\S+\s+)?(?:by|as)\s+)"
+)
 _COMMANDS: Final = Pattern(
-    r"(?:\bcurl\b[^\n]*?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:"
-    r"|\bmysql(?:dump|admin)?\b[^\n]*?\s-p|\bsshpass\s+-p\s{0,3}[\"']?|\bredis-cli\b[^\n]*?\s-a\s+[\"']?"
-    r"|\bdocker\s+login\b[^\n]*?\s-p\s+[\"']?)([^\s\"']{4,})"
+    rf"(?:{_ARGUMENT})"
+    r"(?:'([^'\n]{3,200})'|\"([^\"\n]{3,200})\"|([^\s\"'/$\-][^\s\"']{3,})|\x{E000})"
+    r"|[\"']([^\"'\n]{4,200})[\"']\s*\|\s*(?i:convertto-securestring|docker\s+login|sudo\s+-\S*S)"
+    r"|\becho\s+[\"']?[\w.\-]+:([^\s\"']{3,})[\"']?\s*\|\s*(?:sudo\s+)?chpasswd"
+    r"|\becho\s+[\"']?([^\s\"']{4,})[\"']?\s*\|\s*(?:sudo\s+-\S*S\b|docker\s+login|passwd\b)"
 )
 
 
@@ -78,7 +92,7 @@ def headers(text: str) -> Iterator[Span]:
             start, end = groups[-1]
             value = text[start:end].rstrip(".,")
             named = pattern is _AUTHORIZATION or text[groups[0][0]] == "B"
-            if _is_credential(value, named=named and not text[end : end + 1].isspace()) and not is_code(value):
+            if _is_credential(value, named=named and not text[end : end + 1].isspace()) and not _is_variable(value):
                 yield Span(start, start + len(value), TOKEN)
     for groups in _BASIC.every(text):
         start, end = groups[1]
@@ -88,8 +102,9 @@ def headers(text: str) -> Iterator[Span]:
 
 def command_lines(text: str) -> Iterator[Span]:
     """Passwords where well-known programs take them as an argument."""
-    for _, (start, end) in _COMMANDS.every(text):
-        if not is_reference(text[start:end]):
+    for _, *groups in _COMMANDS.every(text):
+        start, end = max(groups)
+        if start >= 0 and not is_reference(text[start:end]):
             yield Span(start, end, PASSWORD)
 
 
@@ -103,6 +118,25 @@ def _is_credential(value: str, *, named: bool) -> bool:
         return False
     mixed = any(char.isdecimal() for char in value) or value.lower() not in (value, value[:1].lower() + value[1:])
     return mixed or len(value) >= 24 or (named and len(value) >= 6)
+
+
+def _is_variable(value: str) -> bool:
+    """An expression of a program: process.env.TOKEN, get_token(). Three parts that name nothing are a token: a.b.c."""
+    if not is_code(value):
+        return False
+    parts = value.split(".")
+    return (
+        len(parts) != _JWT_PARTS or not value.replace(".", "").isalnum() or not _VARIABLE_WORDS.isdisjoint(words(value))
+    )
+
+
+_JWT_PARTS: Final = 3
+_VARIABLE_WORDS: Final = word_set(
+    """
+    env environ process config settings self this token tokens key keys secret secrets request req response res data
+    auth user session state props params ctx context store headers app import meta options access response args
+    """
+)
 
 
 def _is_user_and_password(encoded: str) -> bool:

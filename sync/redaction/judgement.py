@@ -63,7 +63,7 @@ class Claim:
 
     `operator` is `symbol` (= : =>), `copula` (是, is), `list` (a comma or bracket), `blank`, or `backwards` when the
     value comes first. `weak` names hold a secret only when the value looks random; `service` is a weak name that is a
-    vendor's; `suffixed` names go on after the word that counts.
+    vendor's; `suffixed` names go on after the word that counts; `tight` is = without blanks, as in a shell.
     """
 
     kind: str
@@ -72,6 +72,7 @@ class Claim:
     service: bool = False
     chinese: bool = False
     suffixed: bool = False
+    tight: bool = False
 
 
 def is_secret(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
@@ -121,9 +122,10 @@ def _is_of_service(claim: Claim, value: str) -> bool:
         return claim.service
     if claim.service and len(value) >= _SERVICE_LENGTH and is_lower_alphanumeric(value):
         return changes(value) >= 0.2
-    return looks_random(value, shortest=_SERVICE_LENGTH)
+    return looks_random(value, shortest=_SERVICE_LENGTH if claim.service or claim.suffixed else _KEY_LENGTH)
 
 
+_KEY_LENGTH: Final = 10  # characters of the shortest key under `key` or `sk` alone
 _SERVICE_LENGTH: Final = 14  # characters of the shortest token known by its service's name alone: LinkedIn's
 
 
@@ -138,7 +140,7 @@ def _is_code_number(claim: Claim, value: str) -> bool:
 
 def _is_password(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
     if len(value) < 4:
-        return False
+        return claim.tight and not claim.suffixed and value.isalnum() and _ends_word(after)
     if is_mixed(value):
         return not _is_date_or_version(value) or quoted
     return _is_plain_value(claim, value, quoted=quoted, after=after)
@@ -146,7 +148,7 @@ def _is_password(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
 
 def _is_key(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
     if len(value) < 6:
-        return False
+        return claim.tight and not claim.suffixed and value.isalnum() and _ends_word(after)
     if value.isdecimal():
         return len(value) >= (8 if claim.kind == TOKEN else 6)
     if has_digit(value):
@@ -161,6 +163,11 @@ def _is_plain_value(claim: Claim, value: str, *, quoted: bool, after: str) -> bo
     if claim.chinese:
         return True
     return claim.operator == "symbol" and (quoted or (_at_end(after) and value == value.lower()))
+
+
+def _ends_word(after: str) -> bool:
+    """A blank, the end or the next parameter follows: no bracket of a call, no comma of its arguments."""
+    return not after or after[0] in " \t\n\r&;，。；"
 
 
 def _at_end(after: str) -> bool:
@@ -186,7 +193,7 @@ def looks_random(value: str, *, shortest: int) -> bool:
     if len(value) < shortest or any(alphabet in value for alphabet in _ALPHABETS):
         return False
     if is_hex(value):
-        return len(value) >= 32 or (len(value) >= shortest and entropy(value) > 3)
+        return len(value) >= 32 or (has_letter(value) and has_digit(value) and entropy(value) > 3)
     if is_wordy(value):
         return False
     return (

@@ -18,9 +18,18 @@ KEY: Final = "密钥"
 PASSWORD: Final = "密码"  # noqa: S105 - the name of a kind
 TOKEN: Final = "令牌"  # noqa: S105 - the name of a kind
 CODE: Final = "验证码"
+PASSPORT: Final = "护照号"
+PERMIT: Final = "通行证号"
+PLATE: Final = "车牌号"
+SSN: Final = "社会安全号"
+WECHAT: Final = "微信号"
+ADDRESS: Final = "地址"
 CUSTOM: Final = "自定义"
 
-KINDS: Final = (PHONE, LANDLINE, IDENTITY, BANK_CARD, COMPANY, EMAIL, KEY, PASSWORD, TOKEN, CODE, CUSTOM)
+KINDS: Final = (
+    *(PHONE, LANDLINE, IDENTITY, BANK_CARD, COMPANY, EMAIL, KEY, PASSWORD, TOKEN, CODE),
+    *(PASSPORT, PERMIT, PLATE, SSN, WECHAT, ADDRESS, CUSTOM),
+)
 
 SECRETS: Final = frozenset((KEY, PASSWORD, TOKEN, CODE))
 

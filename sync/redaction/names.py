@@ -21,7 +21,7 @@ _CODES: Final = (
     rf"(?:verification|verify|security|sms|2fa|mfa|one{_GAP}time|login|confirmation){_GAP}(?:code|password|passcode)"
     r"|otp|(?:your|the) code"
 )
-_PASSWORDS: Final = "passwords?|passwd|passphrase|passcode|passwort|contraseña|pwd|psw|pass|pin|cvv|cvc"
+_PASSWORDS: Final = "passwords?|passwd|passphrase|passcode|passwort|contraseña|pwd|psw|pass|pin|cvv|cvc|mima"
 _KEYS: Final = (
     rf"(?:api|app|access|secret|private|account|auth|client|service|encryption|signing|master|subscription|admin"
     rf"|shared{_GAP}access|session|storage|license|webhook|jwt|aes|hmac|ssh|deploy|db|database)"
@@ -37,12 +37,12 @@ _TOKENS: Final = (
 LATIN: Final = ((CODE, _CODES), (PASSWORD, _PASSWORDS), (KEY, _KEYS), (TOKEN, _TOKENS))
 CHINESE: Final[tuple[tuple[str, str], ...]] = (
     (CODE, "验证码|驗證碼|校验码|动态码|动态口令|动态密码|短信码|认证码"),
-    (PASSWORD, "密码|密碼|口令|暗号|提取码|访问码|通行码|安全码|pin ?码"),
+    (PASSWORD, "密码|密碼|口令|暗号|提取码|访问码|通行码|安全码|pin ?码|パスワード|暗証番号|비밀번호"),
     (KEY, "密钥|密鑰|秘钥|密匙|秘匙|私钥|私鑰|金鑰|授权码|激活码|凭证|凭据"),
     (TOKEN, "令牌|权杖"),
 )
 # Names so short that other words contain them: compass, spin, monkey.
-SHORT: Final = frozenset({"pass", "pin", "otp", "pwd", "psw", "cvv", "cvc", "jwt", "creds"})
+SHORT: Final = frozenset({"pass", "pin", "otp", "pwd", "psw", "cvv", "cvc", "jwt", "creds", "mima"})
 # Names that hold a secret only when the value looks like one.
 WEAK: Final = (
     "key|auth|access|ak|sk|sign|signature|sig|ticket"

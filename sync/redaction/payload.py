@@ -12,12 +12,27 @@ from typing import Any, Final, Protocol
 
 from sync.errors import InvalidInput
 from sync.redaction.names import word_set, words
+from sync.redaction.values import has_letter
 
 _DEEPEST: Final = 64  # levels; some JSON parsers of others stop at 100
 _LEAST, _GREATEST = -(2**63), 2**64 - 1  # what every JSON reader on the way keeps exactly
 _SHORTEST: Final = 4  # digits of a number that may be a secret because its key says so
 _SHORTEST_PERSONAL: Final = 11  # digits of a number that is a person's whatever its key says: a mobile number
-_TELLING: Final = ("phone", "mobile", "tel", "card", "pass", "pwd", "pin", "code", "otp", "secret", "token", "key")
+_TELLING: Final = (
+    "phone",
+    "mobile",
+    "tel",
+    "card",
+    "pass",
+    "pwd",
+    "pin",
+    "code",
+    "otp",
+    "secret",
+    "token",
+    "key",
+    "ssn",
+)
 
 # Words of a key whose number is a measure: thirteen gigabytes have as many digits as a mobile number.
 _MEASURES: Final = word_set(
@@ -76,9 +91,11 @@ def _said(value: Mapping[Any, Any], clean: Cleaner, path: tuple[str, ...]) -> st
     keys = {key.lower(): key for key in value if isinstance(key, str)}
     if _VALUES.isdisjoint(keys):
         return ""
-    names = (value[keys[name]] for name in _NAMES if name in keys)
-    name = next((name for name in names if isinstance(name, str)), "")
-    return _string("", name, clean, path) if len(name) <= _LONGEST_NAME else ""
+    key = next((keys[name] for name in _NAMES if name in keys and isinstance(value[keys[name]], str)), None)
+    if key is None or len(value[key]) > _LONGEST_NAME:
+        return ""
+    name = _string(key, value[key], clean, path)
+    return "" if name.startswith("[") or not has_letter(name) else name  # a secret itself, or a number: no name
 
 
 def _array(name: str, value: Sequence[Any], clean: Cleaner, path: tuple[str, ...], *, pair: bool = False) -> list[Any]:

@@ -12,9 +12,12 @@ from typing import Any, Final
 
 from sync.errors import RedactionFailed, XiaobaiError
 from sync.redaction.assignments import assignments, backwards, secret_kind
+from sync.redaction.broken import broken
+from sync.redaction.documents import addresses, contacts, documents, names_a_person
 from sync.redaction.engine import Pattern, user_pattern
 from sync.redaction.entropy import random_looking
 from sync.redaction.envelopes import command_lines, credentials_in_urls, headers, key_blocks, phrases
+from sync.redaction.layout import answers, asks_for_secret, encoded, password_files, tables
 from sync.redaction.model import (
     BANK_CARD,
     CUSTOM,
@@ -40,24 +43,33 @@ Detector = Callable[[str], Iterable[Span]]
 # In order of authority: where spans overlap they are replaced as one, under the name of the first.
 DETECTORS: Final[tuple[Detector, ...]] = (
     key_blocks,
+    broken,
     issued,
     marked,
     credentials_in_urls,
     headers,
     command_lines,
     phrases,
+    encoded,
     assignments,
+    tables,
+    answers,
+    password_files,
     backwards,
     emails,
     numbers,
     introduced,
     company_codes,
+    documents,
+    contacts,
+    addresses,
     random_looking,
 )
 _BY_LOOKS: Final = DETECTORS.index(random_looking)
 RULES: Final = 4  # raised with every change of what the rules find; a log can then be read again (`redact --log`)
 _ROUNDS: Final = 16
 _REMEMBERED: Final = 512  # texts that came out clean,
+_LONGEST_QUESTION: Final = 80  # characters of a question's last line
 _SHORT: Final = 256  # none longer than this: names of fields, the summaries of a conversation
 
 
@@ -92,6 +104,26 @@ class Redactor:
         Raises RedactionFailed when the text could not be examined; raw text never comes back.
         """
         return sealed_text(self._replaced(text) if self.enabled else text)
+
+    def clean_behind(self, before: str, text: str) -> Clean:
+        """`text` cleaned as what stands behind `before`: the name of a header, the question that it answers."""
+        if not self.enabled:
+            return self.clean(text)
+        for _ in range(_ROUNDS):
+            found = [span for span in self.find(before + text) if span.start >= len(before)]
+            moved = [Span(span.start - len(before), span.end - len(before), span.kind) for span in found]
+            cleaned = self.clean(_put(moved, text))
+            if cleaned == text:
+                return cleaned
+            text = cleaned
+        raise RedactionFailed(f"redaction did not settle in {_ROUNDS} rounds")
+
+    def reply(self, question: str, answer: str) -> Clean:
+        """`answer` cleaned, given the question: 密码是多少？ says what the answer is."""
+        asked = question.strip().splitlines()[-1:]
+        if not self.enabled or not asked or not asks_for_secret(asked[0]):
+            return self.clean(answer)
+        return self.clean_behind(f"问：{asked[0][-_LONGEST_QUESTION:]}\n答：", answer)
 
     def payload(self, value: Mapping[str, Any]) -> CleanPayload:
         """The JSON object `value` with every string and key in it cleaned, at any depth, and NUL taken out.
@@ -185,7 +217,8 @@ class _Cleaner:
             raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
         if kind:
             return placeholder(kind)
-        return self._header(name, text) if name.lower().endswith(_AUTHORIZATION) else self._redactor.clean(text)
+        told = name.lower().endswith(_AUTHORIZATION) or names_a_person(name)
+        return str(self._redactor.clean_behind(f"{name}: ", text) if told else self._redactor.clean(text))
 
     def together(self, name: str, texts: Sequence[str]) -> Sequence[str]:
         for _ in range(_ROUNDS):
@@ -193,18 +226,6 @@ class _Cleaner:
             if read == texts:
                 return texts
             texts = [self.under(name, text) for text in read]
-        raise RedactionFailed(f"redaction did not settle in {_ROUNDS} rounds")
-
-    def _header(self, name: str, text: str) -> str:
-        """`text` cleaned as what stands behind the colon of this header."""
-        before = f"{name}: "
-        for _ in range(_ROUNDS):
-            found = [span for span in self._redactor.find(before + text) if span.start >= len(before)]
-            moved = [Span(span.start - len(before), span.end - len(before), span.kind) for span in found]
-            cleaned = self._redactor.clean(_put(moved, text))
-            if cleaned == text:
-                return text
-            text = cleaned
         raise RedactionFailed(f"redaction did not settle in {_ROUNDS} rounds")
 
 

@@ -14,8 +14,10 @@ from sync.redaction.edges import closes, opens
 from sync.redaction.engine import Pattern, quoted
 from sync.redaction.issuers import BEGINNINGS, INNER
 from sync.redaction.model import Span
+from sync.redaction.values import is_sample
 
 _LONGEST: Final = 2_000  # characters behind each beginning that are looked at
+_SAMPLED: Final = 200  # characters of a token in which a sample says that it is one
 _STEP: Final = 512  # characters of a longer token that are walked over at a time
 _ON: Final = Pattern(r"(?:[A-Za-z0-9_\-+/=.%]|\\/)*")  # how a token goes on; JSON may write / as \/
 _RUN: Final = Pattern(r"[A-Za-z0-9_~.][A-Za-z0-9_\-+/=.~:|%@]{24,}")
@@ -47,7 +49,7 @@ def _issued(text: str, start: int, edge: int, shapes: list[tuple[str, Pattern]])
     window = text[start:edge]
     for kind, pattern in shapes:
         match = pattern.at_start(window)
-        if match and closes(window, match[0][1]):
+        if match and closes(window, match[0][1]) and not is_sample(window[: match[0][1]][:_SAMPLED]):
             return Span(start, start + match[0][1], kind)
     return None
 
@@ -68,7 +70,7 @@ def marked(text: str) -> Iterator[Span]:
                 continue
             for groups in pattern.every(run):
                 first, last = groups[0]
-                if opens(text, start + first) and closes(run, last):
+                if opens(text, start + first) and closes(run, last) and not is_sample(run[first:last]):
                     yield Span(start + first, start + last, kind)
 
 

@@ -41,7 +41,9 @@ _REFERENCE: Final = Pattern(
     r"|[*x.\-_•●#?…0]{3,}|(?:x{3,}|\*{3,}|\.{3,}).*|.*(?:\*{3,}|x{5,}|\.{3}|…).*"
     r"|(?:your|the|some|a|an|put|insert|enter|replace|change|add|set|use)[ _\-].*"
     r"(?:key|token|secret|pass|pwd|here|me|value|code).*"
-    r"|(?:your|replace|insert|changeme|placeholder|example)[a-z0-9_\-]*"
+    r"|(?:your|replace|insert|changeme|placeholder|example)[a-z0-9_\-]*|my[_\-]?(?:api)?[_\-]?(?:token|key)"
+    r"|(?-i:\[*(?:String|ID|Int|Float|Boolean|Date|DateTime|UUID|JSON|Email|Password|Token|[A-Z][A-Za-z]*(?:Input|Type))!?\]?!?)"
+    r"|(?-i:.*EXAMPLE.*)"
 )
 # A name or a call of some programming language where a literal would stand.
 _CODE: Final = Pattern(
@@ -57,6 +59,16 @@ _UUID: Final = Pattern(r"(?i)\{?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\}?")
 def is_reference(value: str) -> bool:
     """A placeholder, a template or a word that says what should stand here."""
     return value.lower() in _WORDS or _REFERENCE.whole(value)
+
+
+_SAMPLE: Final = Pattern(
+    r".*(?:[xX]{6}|\*{4}|\.\.\.|…|EXAMPLE|[yY]our|YOUR|[pP]laceholder|0{12}|1234567890abcdef|abcdefghij).*"
+)
+
+
+def is_sample(token: str) -> bool:
+    """Does a token of the right shape only show the shape? sk-xxxxxxxxxxxxxxxxxxxx, AKIAIOSFODNN7EXAMPLE."""
+    return _SAMPLE.whole(token)
 
 
 def is_code(value: str) -> bool:

@@ -5,7 +5,7 @@ the original; the redactor's idempotence rests on it.
 
  - NFKC per character: １３８ is 138, ＠ is @, a no-break space is a space, ① is 1.
  - Format characters (zero-width, bidi, soft hyphen), variation selectors, combining marks and NUL vanish.
- - Every dash is '-'.
+ - Every dash is '-'; a Cyrillic or Greek letter that looks like a Latin one is that one: pаssword with a Cyrillic а.
  - Chinese punctuation that ends a value in prose (，；！？（）…) stays as it is: it is how a password ends.
  - A placeholder such as [手机号] becomes one `BARRIER`, which no rule matches.
 """
@@ -91,6 +91,19 @@ def _cluster_end(text: str, start: int) -> int:
     return end
 
 
+# Confusables of UTS 39 among small and capital letters of names, which NFKC keeps.
+_CONFUSABLES: Final = dict(
+    zip(
+        "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u043a\u0456\u0455\u0501\u04bb\u0458\u0442\u043f\u0433"
+        "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0405"
+        "\u03b1\u03bf\u03c1\u03bd\u03b9\u03ba\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
+        "\u0131\u0251\u0261",
+        "aeopcyxkisdhjtnrABEKMHOPCTYXISaopvikABEZHIKMNOPTYXiag",
+        strict=True,
+    )
+)
+
+
 class _Folds(dict[int, str]):
     """Code point -> what the view shows; filled as characters are met."""
 
@@ -108,7 +121,7 @@ def _fold(char: str) -> str:
         return ""
     if category(char) == "Pd" or char == "\u2212":
         return "-"
-    return normalize("NFKC", char)
+    return _CONFUSABLES.get(char) or normalize("NFKC", char)
 
 
 _FOLDS: Final = _Folds()

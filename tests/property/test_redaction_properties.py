@@ -205,6 +205,11 @@ def test_work_grows_with_the_text_and_no_faster() -> None:
         "-----BEGIN PRIVATE KEY-----" * 4_000,
         "password" * 10_000,
         "密码：" * 30_000,
+        "mysql -p" * 4_000,
+        "问：密码\n答：" * 4_000,
+        "| 密码 |\n" * 4_000,
+        "'ghp_a1' + " * 4_000,
+        "北京市朝阳区建国路" * 4_000,
     ):
         REDACTOR.clean(hostile)
 

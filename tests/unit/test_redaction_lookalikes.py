@@ -92,6 +92,24 @@ def test_numbers_hashes_and_names_stay(make: object) -> None:
     https://www.youtube.com/watch?v=dQw4w9WgXcQ
     /Users/me/Library/Caches/xb2Ab3Cd4Ef5Gh6Ij7Kl8/file
     sk-toggleable__content
+    password: String!
+    login($email: String!, $password: String!) { token }
+    password: [String!]!
+    token: "…"
+    sk-xxxxxxxxxxxxxxxxxxxxxxxx
+    export OPENAI_API_KEY=sk-xxxxxxxxxxxxxxxxxxxx
+    sk-1234xxxxxxxxxxxxxxxxxxxxxxxx
+    ghp_XXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXXX
+    AKIAIOSFODNN7EXAMPLE
+    token = get_token()
+    key = value
+    key: primary
+    the secret is to keep calm
+    密码是什么？
+    Authorization: Bearer process.env.TOKEN
+    Authorization: Bearer <token>
+    connect(password=pwd, token=tok)
+    --password-stdin
     """.strip().splitlines(),
 )
 def test_talk_schemas_and_code_stay(text: str) -> None:

@@ -1,0 +1,145 @@
+"""Personal data by its document: passports, permits, licence plates, SSNs, WeChat ids, foreign phones, addresses.
+
+None of these has a check digit that would prove it, so a word beside it names it, or its form is nothing else's: a
+plate's province, a plus sign with a country's code, a road with its number below a city.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from sync.redaction.edges import closes, is_word, opens
+from sync.redaction.engine import Pattern
+from sync.redaction.model import ADDRESS, EMAIL, LANDLINE, PASSPORT, PASSWORD, PERMIT, PLATE, SSN, WECHAT, Span
+from sync.redaction.names import word_set
+
+_GAP: Final = r"[^0-9a-z\n]{0,8}(?:is[ :]{1,2})?"
+_NUMBER: Final = r"(?:[ _]?(?:number|num|no|id)\b|#)?"
+_PERMIT: Final = r"(?:港澳|台湾|内地|大陆)[^0-9a-z\n，。；]{0,8}通行证|通行证|回乡证|台胞证|home return permit"
+# A word says what the value is; groups by kind. Chinese passports: E or G with 8 digits, two letters with 7.
+_NAMED: Final = Pattern(
+    rf"(?i)(?:护照|passport{_NUMBER})(?:号码?|编号)?{_GAP}(?P<passport>[a-z]{{1,2}}[0-9]{{6,8}}|[0-9]{{9}})"
+    rf"|(?:{_PERMIT})(?:号码?|编号)?{_GAP}(?P<permit>[chmwt][a-z]?[0-9]{{7,10}}|[0-9]{{8}}(?:[0-9]{{2}})?)"
+    rf"|(?:\bssn|social security{_NUMBER}|社会安全号码?){_GAP}(?P<ssn>[0-9]{{3}}[ \-]?[0-9]{{2}}[ \-]?[0-9]{{4}})"
+    rf"|(?:\bcv[vc]2?|信用卡安全码|卡背后?三位数?){_GAP}(?P<cvv>[0-9]{{3,4}})"
+    r"|(?:\b(?:tel|phone|mobile|cell|call|text|fax)|电话|手机|座机)[^0-9a-z\n+(]{0,6}(?:at |is )?"
+    r"(?P<local>[2-9][0-9]{2}[.\- ][2-9][0-9]{2}[.\- ][0-9]{4})"
+)
+_NAMED_KINDS: Final = (PASSPORT, PERMIT, SSN, PASSWORD, LANDLINE)
+_BEFORE_NAME: Final = Pattern(r"([EGDSPegdsp][A-Za-z]?[0-9]{7,8})[^0-9A-Za-z\n，。；]{0,6}护照")
+# What follows a card that has been replaced: its date of expiry and its check number.
+_EXPIRY: Final = Pattern("\ue000[ ,，/|]{1,3}(?:0[1-9]|1[0-2]) ?/ ?(?:20)?[2-4][0-9][ ,，/|]{1,3}([0-9]{3,4})")
+
+# GA 36-2018: province, letter of the office, five characters; six for new energy with D or F first or last.
+_PLATE: Final = Pattern(
+    "[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼][A-HJ-NP-Za-hj-np-z][·•・. \\-]?"
+    "(?:[DFdf][A-HJ-NP-Za-hj-np-z0-9][0-9]{4}|[0-9]{5}[DFdf]|[A-HJ-NP-Z0-9]{4}[A-HJ-NP-Z0-9挂学警港澳]|[a-hj-np-z0-9]{5})"
+)
+_PLATE_DIGITS: Final = 3  # at least; GA 36 allows two letters among the five characters
+
+# Country code -> digits of a number behind it (ITU-T E.164 and the national plans).
+_COUNTRIES: Final = {
+    **dict.fromkeys(("852", "853", "65"), (8,)),
+    **dict.fromkeys(("886", "61", "33", "60"), (9,)),
+    **dict.fromkeys(("1", "44", "81", "91", "7"), (10,)),
+    **dict.fromkeys(("82", "49"), (9, 10, 11)),
+}
+_ABROAD: Final = Pattern(
+    r"(?:\+|\(\+?|\b00)(?:852|853|886|65|61|33|60|44|81|91|82|49|7|1)\)?[ .\-]?\(?[0-9](?:[ .\-()]{0,2}[0-9]){7,10}"
+    r"|\b(?:852|853)[ \-][2-9][0-9]{3}[ \-]?[0-9]{4}"
+    r"|\([2-9][0-9]{2}\) ?[2-9][0-9]{2}[.\-][0-9]{4}"
+)
+
+_ID: Final = r"[A-Za-z][A-Za-z0-9_\-]{5,19}"
+_WECHAT: Final = Pattern(
+    rf"(?i)(?:(?:微信(?:号码?|id)|wechat[ _]?id|weixin[ _]?hao)(?P<named>[^0-9a-z_\n]{{0,6}}(?:is )?)"
+    rf"|(?:微信|\b(?:vx|wx|wechat))(?P<gap>(?:号|id)?[ ]?[:：是为][ ]?|[ ]))({_ID})"
+)
+_WXID: Final = Pattern(r"\b(?:wxid_[A-Za-z0-9]{6,20}|gh_[0-9a-f]{12})\b")
+_NO_IDS: Final = word_set("wechat weixin login logout wechatpay openid unionid appid string example username number")
+_SPOKEN: Final = Pattern(
+    r"(?i)[a-z0-9_][a-z0-9._%+\-]{0,63} ?艾特 ?[a-z0-9\-]{1,63}(?: ?(?:点|\.|dot) ?[a-z0-9\-]{2,20}){1,3}"
+    r"|[a-z]+[0-9._\-][a-z0-9._\-]{0,60} at [a-z0-9\-]{1,63}(?: dot [a-z]{2,10}){1,2}\b"
+)
+
+_PROVINCES: Final = (
+    "北京|天津|上海|重庆|河北|山西|辽宁|吉林|黑龙江|江苏|浙江|安徽|福建|江西|山东|河南|湖北|湖南|广东|海南|四川|贵州|云南|陕西|甘肃|青海|台湾"
+    "|内蒙古|广西|西藏|宁夏|新疆|香港|澳门"
+)
+_NUMERAL: Final = "[0-9一二三四五六七八九十百零甲乙丙丁]"
+_ROADS: Final = "(?:大道|道|路|街|巷|弄|胡同|里|村|条|镇|园|苑|庄|坊|小区|社区|花园|公寓|新城|广场|大厦)"
+# A road or an estate with a number, then building, unit and room.
+_HOUSE: Final = (
+    rf"{_ROADS}(?:[东南西北中]段?|[一二三四五六七八九十]{{1,2}}[巷里弄])? ?{_NUMERAL}{{1,5}}(?:[\-之][0-9]{{1,4}})? ?"
+    r"(?:号院|号楼|号|弄|栋|幢|座|单元|期)"
+    rf"(?:[ ,，]?(?:[\p{{Han}}]{{2,10}}?)??[ ]?[0-9A-Za-z一二三四五六七八九十甲乙丙丁\-]{{1,6}} ?"
+    r"(?:号楼|号|栋|幢|座|单元|楼|层|室|房|户|门)){0,5}"
+    r"(?:[ ]?[0-9]{3,4}\b)?"
+)
+_ADDRESS: Final = Pattern(
+    rf"(?:中国)?(?:{_PROVINCES})(?:省|市|(?:壮族|回族|维吾尔)?自治区|特别行政区)?[ ]?"
+    rf"(?:[\p{{Han}}]{{1,8}}?(?:自治州|地区|市|区|县|旗|镇|乡|街道)[ ]?){{1,4}}[\p{{Han}}A-Za-z0-9 ]{{1,16}}?{_HOUSE}"
+    rf"|(?:地址|住址|住在|家住|寄到|寄往|送到|收货地|address)[^0-9a-zA-Z\n]{{0,3}}?"
+    rf"(?P<named>[\p{{Han}}]{{2,16}}{_HOUSE})"
+)
+
+_NO_HOUSES: Final = ("线", "文", "桩", "出口", "方案", "令", "公告", "议案", "通知")  # 地铁 2 号线, 路条 3 号文件
+
+
+def documents(text: str) -> Iterator[Span]:
+    """Passport, permit, social security and check numbers beside their names, and licence plates."""
+    for groups in _NAMED.every(text):
+        for kind, (start, end) in zip(_NAMED_KINDS, groups[1:], strict=True):
+            if start >= 0 and closes(text, end) and opens(text, start):
+                yield Span(start, end, kind)
+    for pattern, kind in ((_BEFORE_NAME, PASSPORT), (_EXPIRY, PASSWORD)):
+        for _, (start, end) in pattern.every(text):
+            if opens(text, start) and closes(text, end):
+                yield Span(start, end, kind)
+    for (start, end), *_ in _PLATE.every(text):
+        if closes(text, end) and sum(map(str.isdecimal, text[start:end])) >= _PLATE_DIGITS:
+            yield Span(start, end, PLATE)
+
+
+def names_a_person(name: str) -> bool:
+    """Does the name of a field say that its value is a number, an id or an address of a person?"""
+    return len(name) <= _LONGEST_NAME and _FIELD.whole(name)
+
+
+_LONGEST_NAME: Final = 60  # characters
+_FIELD: Final = Pattern(
+    r"(?i)(?:.*[_\-. ])?(?:passport|ssn|cv[vc]2?|wechat|weixin|vx|phone|mobile|tel|telephone|fax|address|id_?card)"
+    r"(?:[_\- ]?(?:no|number|num|id))?"
+    r"|.*(?:护照|身份证|证件|卡号|微信|通行证|回乡证|台胞证|地址|住址|电话|手机|座机|社会安全)(?:号码?|编号)?"
+)
+
+
+def contacts(text: str) -> Iterator[Span]:
+    """Phone numbers outside of mainland China, WeChat ids, and e-mail addresses with 艾特 for their sign."""
+    for (start, end), *_ in _ABROAD.every(text):
+        if closes(text, end) and not is_word(text[start - 1 : start]) and _is_abroad(text[start:end]):
+            yield Span(start, end, LANDLINE)
+    for _, named, _, (start, end) in _WECHAT.every(text):
+        value = text[start:end]
+        telling = named[0] >= 0 or any(not char.isalpha() for char in value)
+        if telling and closes(text, end) and value.lower() not in _NO_IDS and text[end : end + 1] not in ("(", "."):
+            yield Span(start, end, WECHAT)
+    for (start, end), *_ in _WXID.every(text):
+        yield Span(start, end, WECHAT)
+    for (start, end), *_ in _SPOKEN.every(text):
+        yield Span(start, end, EMAIL)
+
+
+def addresses(text: str) -> Iterator[Span]:
+    """Chinese addresses down to the number of the house."""
+    if text.isascii():
+        return
+    for whole, named in _ADDRESS.every(text):
+        if not text.startswith(_NO_HOUSES, whole[1]):
+            yield Span(*(named if named[0] >= 0 else whole), ADDRESS)
+
+
+def _is_abroad(written: str) -> bool:
+    digits = "".join(filter(str.isdecimal, written)).removeprefix("00")
+    if written.startswith("(") and len(digits) == 10:
+        return True
+    return any(digits.startswith(code) and len(digits) - len(code) in counts for code, counts in _COUNTRIES.items())
