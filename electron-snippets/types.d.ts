@@ -42,7 +42,7 @@ export interface CodeSentJson {
 }
 
 export interface CommandJson {
-  command: 'clean' | 'delete' | 'save' | 'search' | 'sensitive' | 'settings' | 'show' | 'skip' | null;
+  command: 'clean' | 'delete' | 'save' | 'search' | 'sensitive' | 'settings' | 'show' | 'skip' | 'undo' | null;
   config?: DailyConfigJson;
   done: boolean;
   eventId?: string | null;
@@ -409,6 +409,7 @@ export interface RecordedJson {
   eventIds: Array<string>;
   events: Array<Record<string, unknown>>;
   nextOffset: number;
+  notSaved?: number;
 }
 
 export interface RedactionCheckJson {

@@ -1,11 +1,12 @@
 """`daily …` and `remember`: what is kept of each session, by day."""
 
-from typing import Annotated, Any
+import re
+from typing import Annotated, Any, Final
 
 import msgspec
 import typer
 
-from bridge.cli.running import JsonFlag, call, folder_option, json_argument, project_option, text_argument
+from bridge.cli.running import Invocation, JsonFlag, call, folder_option, json_argument, project_option, text_argument
 from sync.app import Role
 
 app = typer.Typer(help="What is kept of each session, by day.", no_args_is_help=True)
@@ -219,9 +220,14 @@ def remember(
     project: Project = None,
     json: JsonFlag = False,
 ) -> None:
-    """Say something to the memory, in Chinese or English."""
-    asked = {"text": text_argument(text), "sessionId": session_id, "projectPath": project}
-    _ask(context, "memory/command", asked, _show_reply, as_json=json)
+    """Say something to the memory, in Chinese or English; exit 2 if it is no command (0 with --json)."""
+    said = text_argument(text)
+    asked = {"text": said, "sessionId": session_id, "projectPath": project}
+    given = {name: value for name, value in asked.items() if value is not None}
+    result = call(context, "memory/command", given, _show_reply, as_json=json, role=Role.HELPER)
+    if result["command"] is None and not (json or context.ensure_object(Invocation).json):
+        typer.echo(_UNDERSTOOD_ZH if re.search("[\u4e00-\u9fff]", said) else _UNDERSTOOD_EN, err=True)
+        raise SystemExit(2)
 
 
 def _ask(context: typer.Context, method: str, params: dict[str, Any], show: Any, *, as_json: bool) -> None:
@@ -246,8 +252,23 @@ def _show_outcome(result: dict[str, Any]) -> None:
         typer.echo(result["reason"])
 
 
+_UNDERSTOOD_ZH: Final = """没有听懂，什么也没有做。能听懂的有：
+  记住这个 · 记住这个：…      保存当前对话，或一句话
+  不要保存 · 标记为敏感对话    清除本次对话，之后也不保存
+  搜索记忆: …                 查看今日记忆
+  删除记忆: … · 删除记忆: … 确认   撤销
+  清理旧记忆                  记忆设置 · 记忆设置: 名称=值"""
+_UNDERSTOOD_EN: Final = """Not understood; nothing was done. What is understood:
+  save this · save this: …              keep this conversation, or a sentence
+  don't save this · this is sensitive   erase this conversation, save no more of it
+  search memory: …                      today's memory
+  delete memory: … · delete memory: … confirm   undo
+  clean up old memories                 memory settings · memory settings: name=value"""
+
+
 def _show_reply(result: dict[str, Any]) -> None:
-    typer.echo(result["message"] or "this is no command")
+    if result["message"]:
+        typer.echo(result["message"])
     if result.get("page"):
         typer.echo(result["page"].rstrip())
     else:

@@ -219,6 +219,7 @@ async def mark(context: Context[Door], params: Marking) -> DailyOutcomeJson:
     room = app.daily()
     if params.mark == "sensitive":
         await room.deeds.forget(params.id)
+        await app.let_go()
         done = Outcome(None, "forgotten")
     else:
         done = await room.deeds.mark(params.id, params.mark, on=params.on)

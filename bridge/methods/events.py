@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
+from bridge.methods import erasing
 from bridge.methods.door import Door
 from bridge.methods.table import Context, Method, NoParams, Params
 from sync import contract, published
@@ -62,20 +63,16 @@ async def append_batch(context: Context[Door], params: AppendBatch) -> published
 
 
 async def _record(app: "App", drafts: Callable[[Intake], list[Draft]]) -> published.RecordedJson:
-    recorded = await app.log.record(drafts(app.intake))
+    given = drafts(app.intake)
+    recorded = await app.conversation.pauses.record(given)
     if app.is_sidecar:  # which has to end what begins through it
         await app.events.sessions.heard(recorded)
-    return contract.recorded(recorded)
+    return contract.recorded(recorded, left_out=len(given) - len(recorded))
 
 
 async def forget(context: Context[Door], params: Forget) -> published.ForgottenJson:
     app = await context.app.opened()
-    from sync.document import forgetting  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
-
-    again = await app.retention().repeating(params.event_ids)
-    held = await forgetting.ask(app.log, app.intake, [*params.event_ids, *again])
-    await app.let_go()
-    return contract.forgotten(held)
+    return contract.forgotten(await erasing.forget(app, params.event_ids))
 
 
 async def read(context: Context[Door], params: Read) -> published.EventsJson:

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from bridge.methods import erasing
 from bridge.methods.door import Door
 from bridge.methods.moments import since_ms, until_ms
 from bridge.methods.table import Context, Method, Params
@@ -31,7 +32,6 @@ class ForgetMatching(Params, frozen=True):
 async def forget_matching(context: Context[Door], params: ForgetMatching) -> ForgettingJson:
     app = await context.app.opened()
     from sync.contract import forgetting as contract  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
-    from sync.document import forgetting  # noqa: PLC0415 - as above
     from sync.document.choosing import Choice  # noqa: PLC0415 - as above
 
     since, until = since_ms(params.since, app.clock), until_ms(params.until, app.clock)
@@ -40,16 +40,8 @@ async def forget_matching(context: Context[Door], params: ForgetMatching) -> For
         raise InvalidInput("query holds no words", field="query", hint="Leave it out, or say which words are meant.")
     if choice.is_empty:
         raise InvalidInput("say what to forget", field="query", hint="Give query, source, since or until.")
-    here = await forgetting.chosen(app.log, choice)
-    known = {event.event_id for event in here}
-    found = [*(event for event in await app.retention().archived(choice) if event.event_id not in known), *here]
-    if params.dry_run:
-        return contract.forgetting(found, None)
-    named = [event.event_id for event in found]
-    again = await app.retention().repeating(frozenset(named))
-    held = await forgetting.ask(app.log, app.intake, [*named, *again])
-    if held:
-        await app.let_go()
+    found = await erasing.matching(app, choice)
+    held = None if params.dry_run else await erasing.forget(app, [event.event_id for event in found])
     return contract.forgetting(found, held)
 
 

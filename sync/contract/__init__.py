@@ -226,13 +226,15 @@ def appended(page: Page, after: int) -> AppendedJson:
     return {**events(page), "after": after}
 
 
-def recorded(values: Sequence[Recorded]) -> RecordedJson:
-    return {
+def recorded(values: Sequence[Recorded], *, left_out: int = 0) -> RecordedJson:
+    """`left_out`: how many events were not recorded, because their conversation is not to be saved."""
+    found: RecordedJson = {
         "eventIds": [value.event.event_id for value in values],
         "duplicates": [value.event.event_id for value in values if value.duplicate],
         "events": [to_json(value.event) for value in values],
         "nextOffset": max((value.event.position for value in values), default=0),
     }
+    return {**found, "notSaved": left_out} if left_out else found
 
 
 def quarantine(values: Iterable[Refusal], released: Sequence[str]) -> QuarantineJson:

@@ -6,6 +6,7 @@ not the file or the server has them yet, and apart from them a digest of the oth
 """
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -15,7 +16,7 @@ from sync.clock import Clock
 from sync.cloud.replicator import CloudState, Replicator
 from sync.document import forgetting, store
 from sync.document.answers import Loaded, Scope, Source, Updated
-from sync.document.capture import Exchange, Told, exchange_drafts, repeated_by
+from sync.document.capture import EXCHANGE, Exchange, Told, exchange_drafts, repeated_by
 from sync.document.digest import DeviceDigest, render_digest
 from sync.document.memory_file import MemoryFile
 from sync.document.model import Snapshot
@@ -35,10 +36,12 @@ from sync.document.weighing import Weighing
 from sync.errors import CloudError, StorageError
 from sync.log import store as log_store
 from sync.log.log import Beside, Log
-from sync.log.model import Recorded
+from sync.log.model import Draft, Recorded
+from sync.log.pauses import SavePauses
 from sync.redaction import Redactor
 from sync.settings import Settings
 
+NOT_TO_BE_SAVED: Final = "not_to_be_saved"  # a person asked so for this conversation
 HURRIED: Final = 0.15  # seconds; who would wait longer wants the server's own word, not realtime's
 FENCE_BYTES: Final = 6  # of randomness in a fence: a message cannot guess how to close it
 
@@ -69,6 +72,8 @@ class Conversation:
         self._weighing = Weighing(events, settings.record)
         self._shared = shared
         self._sources = LineSources({events.device_id, *events.earlier_ids})
+        idle_ms = int(settings.sessions.idle_minutes * 60_000)
+        self.pauses = SavePauses(events, self._redactor, clock, idle_ms)
         self._kept: Loaded | None = None  # the last answer, good until the database or the cloud's state changes
         self._kept_for: object = None
 
@@ -120,10 +125,14 @@ class Conversation:
             return Updated(None, recorded=False, reason="nothing_said", pending=(await self._log.outbox()).pending)
         device_id, messages = self._log.device_id, self._store_messages
         drafts = partial(exchange_drafts, exchange, self._redactor, device_id=device_id, store_messages=messages)
-        recorded, pending = await self._log.record_and_count(
-            lambda connection: drafts(told=told, decided=self._weighing.decide(connection, exchange, told)),
-            self._kept_raw(exchange, told),
-        )
+
+        def drafted(connection: Connection) -> list[Draft]:
+            decided = self._weighing.decide(connection, exchange, told)
+            return self.pauses.allowed(connection, drafts(told=told, decided=decided))
+
+        recorded, pending = await self._log.record_and_count(drafted, self._kept_raw(exchange, told))
+        if not recorded or recorded[0].event.type != EXCHANGE:
+            return Updated(None, recorded=False, reason=NOT_TO_BE_SAVED, pending=pending)
         self._weighing.note(recorded[0].event)
         return Updated(recorded[0].event.event_id, recorded=True, reason=_reason(recorded[0]), pending=pending)
 
@@ -133,7 +142,8 @@ class Conversation:
             return None
         raw = Told.of(exchange, self._raw)
         redacted, said = (told.question, told.answer), (raw.question, raw.answer)
-        return partial(store.keep_as_said, redacted=redacted, said=said)
+        keep = partial(store.keep_as_said, redacted=redacted, said=said)
+        return lambda connection, recorded: keep(connection, _exchanges(recorded)) if _exchanges(recorded) else None
 
     async def prompt(self, *, wait_ms: int, scope: Scope = "user", max_chars: int | None = None) -> str:
         """The block to inject into a system prompt, the memory in it as fenced data."""
@@ -182,6 +192,10 @@ class Conversation:
         by_hand = await self._log.newest(BY_HAND, MOST_EVENTS, besides=besides)
         taken_back = await self._log.database.read(forgetting.taken_back)
         return digests(list(map(taken_back.left_of, said)), list(map(taken_back.left_of, by_hand)), about)
+
+
+def _exchanges(recorded: Sequence[Recorded]) -> list[Recorded]:
+    return [item for item in recorded if item.event.type == EXCHANGE]
 
 
 def _reason(recorded: Recorded) -> str | None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from sqlalchemy import Connection
 
 from sync.clock import Clock, milliseconds
 from sync.errors import InvalidInput, StorageError
@@ -24,7 +25,7 @@ from sync.log import session_store
 from sync.log.envelope import check_name
 from sync.log.intake import Intake
 from sync.log.log import Log
-from sync.log.model import Recorded
+from sync.log.model import Draft, Recorded
 from sync.log.payloads import ENDED, SESSION_META, STARTED
 from sync.log.sessions import CUT_OFF, IDLE, OURS, Session, end_of
 from sync.redaction import Redactor
@@ -87,10 +88,18 @@ class Sessions:
         told = {name: item for name, item in draft.payload.value.items() if item is not None}
         if known is not None and {**known.meta, **told} == known.meta:
             return Upserted(known, None, recorded=False)
-        (recorded,) = await self._log.record([draft])
+
+        def allowed(connection: Connection) -> list[Draft]:
+            paused = session_store.pauses(connection, self._log.device_id).sessions
+            return [] if session_id in paused else [draft]
+
+        recorded, _ = await self._log.record_and_count(allowed)
+        if not recorded:
+            hint = "Say 记住这个 or `save this` in this session to save it again."
+            raise InvalidInput("this conversation is not to be saved", field="session_id", hint=hint)
         found = await self._find(session_id)
         assert found is not None  # it was recorded two lines above
-        return Upserted(found, recorded.event.event_id, recorded=True)
+        return Upserted(found, recorded[0].event.event_id, recorded=True)
 
     async def listed(self, value: Mapping[str, Any]) -> list[Session]:
         """Sessions of a project, or of all, in which something was said in so many days; newest first. InvalidInput."""

@@ -54,19 +54,17 @@ class Log:
         self.database = database
         self.device_id = device_id
         self.earlier_ids = earlier_ids
+        self.session_id = session_id  # of what this process records without one
         self.changed = Signal()
         self.ended = False  # this memory is being taken off the device: nothing is recorded any more
         self.quarantine = Quarantine(database, self.changed)
         self._clock = clock
-        self._session_id = session_id
 
     def record_in(self, connection: Connection, drafts: Sequence[Draft]) -> list[Recorded]:
         """The write door for a room that has more to store in the same transaction. StorageBusy where it `ended`."""
         if self.ended:
             raise StorageBusy("this memory is being taken off this device", hint="Say it again in a moment.")
-        return store.record(
-            connection, drafts, device_id=self.device_id, clock=self._clock, session_id=self._session_id
-        )
+        return store.record(connection, drafts, device_id=self.device_id, clock=self._clock, session_id=self.session_id)
 
     async def record(self, drafts: Sequence[Draft]) -> list[Recorded]:
         """Record all drafts or none; when this returns they are on disk, with their deliveries."""

@@ -21,6 +21,7 @@ MESSAGE: Final = "message"
 TOOL_CALL: Final = "tool_call"
 FACT: Final = "memory_fact"
 FEEDBACK: Final = "user_feedback"
+SKIPPED: Final = "session_skipped"  # a conversation is not to be saved, or may be again
 
 TAGGED: Final = (FACT, STARTED, *ENDED, SESSION_META)  # whose payloads have tags
 

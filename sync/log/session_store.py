@@ -1,14 +1,16 @@
 """The SQL of sessions: where each stands in the log, and what was said about it."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select
 
 from sync.db.tables import events
 from sync.log.envelope import event_of_row
 from sync.log.model import GLOBAL_PROJECT, TAKING_AWAY, Event
-from sync.log.payloads import ENDED, SESSION_META, STARTED
+from sync.log.payloads import ENDED, SESSION_META, SKIPPED, STARTED
 from sync.log.sessions import ABOUT, Session, Span, session_of
 
 _IDS: Final[Any] = bindparam("ids", expanding=True)
@@ -40,6 +42,33 @@ _IDS_AFTER: Final = (
     .limit(bindparam("most"))
 )
 _AT_ONCE: Final = 500  # ids in one statement; SQLite takes 32,766
+_SKIPS: Final = (
+    select(events.c.payload, events.c.device_id, events.c.ts_ms)
+    .where(events.c.type == SKIPPED)
+    .order_by(events.c.hlc, events.c.event_id)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pauses:
+    """Which sessions are not to be saved, and when this device last said so of what has no session id (Unix ms)."""
+
+    sessions: frozenset[str]
+    unnamed_ms: int | None
+
+
+def pauses(connection: Connection, device_id: str) -> Pauses:
+    """What a person asked not to save; the newest word about a session decides."""
+    paused: set[str] = set()
+    unnamed: int | None = None
+    for payload, by, ts_ms in connection.execute(_SKIPS):
+        told = msgspec.json.decode(payload)
+        session_id, on = told.get("session_id"), told.get("on") is not False
+        if isinstance(session_id, str):
+            (paused.add if on else paused.discard)(session_id)
+        elif told.get("unnamed") is True and by == device_id:
+            unnamed = ts_ms if on else None
+    return Pauses(frozenset(paused), unnamed)
 
 
 def sessions(

@@ -216,12 +216,16 @@ class AppendedJson(EventsJson):
 
 
 class RecordedJson(TypedDict):
-    """`eventIds` in the order given; `duplicates` are the ids that were known before."""
+    """`eventIds` in the order given; `duplicates` are the ids that were known before.
+
+    `notSaved`: how many events were not recorded, because a person asked not to save their conversation.
+    """
 
     eventIds: list[str]
     duplicates: list[str]
     events: list[dict[str, Any]]
     nextOffset: int
+    notSaved: NotRequired[int]
 
 
 class ForgottenJson(TypedDict):

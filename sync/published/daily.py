@@ -107,7 +107,7 @@ class CommandJson(TypedDict):
     `message` is for the person, in the language of the command. What else there is depends on the command.
     """
 
-    command: Literal["save", "skip", "sensitive", "search", "show", "delete", "clean", "settings"] | None
+    command: Literal["save", "skip", "sensitive", "search", "show", "delete", "clean", "settings", "undo"] | None
     done: bool
     message: str
     recall: bool

@@ -120,7 +120,9 @@ def test_the_name_that_an_app_gives_a_conversation_is_nowhere_and_still_names_it
     assert sidecar.call("memory/command", text="不要保存", sessionId=secret)["done"] is True
     assert sidecar.call("daily/record", sessionId=secret)["reason"] == "skip"
     assert sidecar.call("memory/command", text="记住这个", sessionId=secret)["done"] is True
-    in_file(home, "第 2 句")
+    assert sidecar.update("第 3 句", sessionId=secret)["recorded"]
+    in_file(home, "第 3 句")
+    assert "第 2 句" not in home.file.read_text("utf-8")
     level(sidecar)
     sidecar.stop()
     assert found_in_files(home, secret) == []

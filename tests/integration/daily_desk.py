@@ -1,14 +1,18 @@
 """The room of the daily records on a real database and real folders."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from sync.document import forgetting
+from sync.document.choosing import Choice
+from sync.log.model import Event
 from sync.memory.daily.command import parse
 from sync.memory.daily.commander import Commander, Here, Reply, Wanted
 from sync.memory.daily.config import Provider
 from sync.memory.daily.deeds import Conversation, Deeds, Outcome
+from sync.memory.daily.erasure import Erased, Eraser
 from sync.memory.daily.files import Pages
 from sync.memory.daily.keeper import Keeper
 from sync.memory.daily.model import content
@@ -88,7 +92,14 @@ class Desk:
 
         command = parse(text)
         assert command is not None
-        return await Commander(self.room, search, self.provider).carry_out(command, Here(**here))
+        commander = Commander(self.room, search, Eraser(self.find, self.erase), self.provider)
+        return await commander.carry_out(command, Here(**here))
+
+    async def find(self, words: str) -> list[Event]:
+        return await forgetting.chosen(self.device.log, Choice(words))
+
+    async def erase(self, event_ids: Sequence[str]) -> Erased:
+        return Erased(len(await forgetting.ask(self.device.log, self.device.intake, event_ids)))
 
     async def converse(self, session_id: str, turns: tuple[Turn, ...] = TALK, **more: Any) -> None:
         """What a host would append, message by message."""

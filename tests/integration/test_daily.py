@@ -630,7 +630,12 @@ class TestCommands:
             await desk.converse("s1")
             assert (await desk.say(text, session_id="s1")).done
             assert (await desk.room.deeds.keep(Conversation("s1"))).reason == "skip"
-            assert (await desk.say("记住这个")).done, "the newest session is meant"
+            again = await desk.say("记住这个")
+            assert again.done, "the newest session is meant"
+            assert "不会恢复" in again.message
+            assert await desk.topics() == [], "what was erased does not come back"
+            await desk.converse("s1")
+            assert (await desk.say("记住这个", session_id="s1")).done
             assert len(await desk.topics()) == 1
 
     @pytest.mark.parametrize("text", ["查看今日记忆", "today's memory"])

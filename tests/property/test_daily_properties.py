@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sync.log.model import EXPIRED, FORGOTTEN, Event, Reach
+from sync.log.payloads import SKIPPED
 from sync.log.withdrawn import REDACTED
 from sync.memory.daily.book import Book, Story, book_of
-from sync.memory.daily.model import EDITED, MARKED, MARKS, ORIGINAL, RECORDED, REMOVED, SKIPPED, UNDONE
+from sync.memory.daily.model import EDITED, MARKED, MARKS, ORIGINAL, RECORDED, REMOVED, UNDONE
 
 MOST = 14
 NAMES = st.sampled_from(["rec_1", "rec_2", "rec_3"])

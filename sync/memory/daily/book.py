@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from sync.errors import InvalidInput
 from sync.log.model import Event, forgotten_by
+from sync.log.payloads import SKIPPED
 from sync.log.withdrawn import TAKING_BACK, Withdrawn
 from sync.memory.daily.model import (
     DEEDS,
@@ -27,7 +28,6 @@ from sync.memory.daily.model import (
     ORIGINAL,
     RECORDED,
     REMOVED,
-    SKIPPED,
     UNDONE,
     Record,
     content_of,
@@ -75,9 +75,9 @@ class Book:
         return [self.records.get(record_id) or self.gone[record_id] for record_id in self.told]
 
     def last_deed(self, device_id: str) -> Event | None:
-        """The newest deed of a device that may be undone."""
-        own = (event for event in reversed(self.deeds) if event.device_id == device_id and event.type != UNDONE)
-        return next(own, None)
+        """The newest deed of a device that may be undone. What was not saved cannot come back: a skip is none."""
+        own = (event for event in reversed(self.deeds) if event.device_id == device_id)
+        return next((event for event in own if event.type not in {UNDONE, SKIPPED}), None)
 
 
 def book_of(events: Iterable[Event]) -> Book:

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     DELETE = "delete"
     CLEAN = "clean"
     SETTINGS = "settings"
+    UNDO = "undo"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ _SAID: Final[dict[Kind, str]] = {
     Kind.DELETE: r"删除(?:这条|我的)?记忆|(?:delete|remove|forget) (?:my |the )?memor(?:y|ies)",
     Kind.CLEAN: r"(?:清理|清除)(?:一下)?(?:旧|过期)的?记忆|clean(?: up)? (?:my |the )?(?:old|expired) memor(?:y|ies)",
     Kind.SETTINGS: r"记忆(?:的)?设置|memory settings",
+    Kind.UNDO: r"撤[销回](?:记忆)?(?:的)?(?:删除|清理|上一步)?|undo(?: that| it| the (?:deletion|last one))?",
 }
 _CLAUSES: Final = (Kind.SKIP, Kind.SENSITIVE, Kind.SAVE)  # a wish not to keep something outranks the wish to
 _LEAD: Final = r"(?:请|麻烦|帮我|please |ok |okay )*"
@@ -65,6 +67,9 @@ _SEARCHES: Final = re.compile(
 _CLAUSE_ENDS: Final = re.compile(r"[。！!？?，,；;\n、~]+|\.(?=\s|$)")
 _QUOTES: Final = "\"'“”「」『』《》`"
 _CONFIRMS: Final = frozenset({"确认", "确定", "是", "confirm", "yes"})
+_CONFIRMED: Final = re.compile(
+    rf"(?P<about>.*?\S)(?:[\s,，:：;；]+)(?:{'|'.join(sorted(_CONFIRMS))})[。.!！]?", re.IGNORECASE | re.DOTALL
+)
 _HISTORY: Final = re.compile(
     r"之前|上次|上回|上一次|以前|我们(?:讨论|聊|说|谈|决定|约定)过|我(?:说|提|问|告诉)过|还记得|记不记得|记得(?:吗|我|我们)|"
     r"昨天|前天|上周|上个?月|继续|接着|历史记录|查看记忆|搜索记忆|"
@@ -82,7 +87,7 @@ def parse(message: str) -> Command | None:
     chinese = re.search(r"[\u4e00-\u9fff]", message) is not None
     head, colon, about = _divided(text, message)
     for kind, pattern in _PATTERNS.items():
-        if pattern.fullmatch(head) and (colon or kind is not Kind.DELETE):
+        if pattern.fullmatch(head) and (colon or kind is not Kind.DELETE) and not (colon and kind is Kind.UNDO):
             return Command(kind, about, chinese)
     if (searches := _SEARCHES.fullmatch(" ".join(message.split()))) is not None:
         return Command(Kind.SEARCH, searches["about"], chinese)
@@ -98,6 +103,12 @@ def parse(message: str) -> Command | None:
 
 def confirms(about: str) -> bool:
     return _folded(about) in _CONFIRMS
+
+
+def without_confirmation(about: str) -> tuple[str, bool]:
+    """What a command is about, and whether a confirmation follows it: `火锅 确认`, `hot pot confirm`."""
+    found = _CONFIRMED.fullmatch(about.strip())
+    return (found["about"], True) if found is not None else (about.strip(), False)
 
 
 def should_recall(message: str, *, is_first: bool) -> bool:

@@ -11,7 +11,7 @@ Decisions
 
 import asyncio
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
@@ -21,15 +21,17 @@ from sync.errors import InvalidInput
 from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import Draft, Event, Origin, project_id_for
-from sync.memory.daily import store
+from sync.log.pauses import pause
+from sync.log.payloads import SKIPPED
+from sync.memory.daily import current, store
 from sync.memory.daily.book import Book
 from sync.memory.daily.command import Kind, asked_for, should_save
+from sync.memory.daily.current import Talk
 from sync.memory.daily.deed import Deed, Wish, after, editing, marking, recording, removing
 from sync.memory.daily.model import (
     EDITED,
     ORIGINAL,
     RECORDED,
-    SKIPPED,
     UNDONE,
     Author,
     Content,
@@ -43,7 +45,7 @@ from sync.memory.daily.numbering import next_number
 from sync.memory.daily.places import Places
 from sync.memory.daily.shelf import Shelf
 from sync.memory.daily.summarise import Turn, quality, summarise
-from sync.memory.daily.talk import TALK, of_conversation, turns_of
+from sync.memory.daily.talk import TALK, turns_of
 from sync.redaction import Redactor
 
 FORGOTTEN_AT_ONCE: Final = 500  # ids in one event, which has a limit
@@ -202,32 +204,31 @@ class Deeds:
             book = await self._shelf.book()
             await self._record([deed for wish in wishes[start : start + AT_ONCE] for deed in wish(book)])
 
-    async def skip(self, session_id: str, *, on: bool = True) -> str:
-        """Do not keep this conversation when it ends, or do so again; the event's id."""
-        payload = self._redactor.payload({"session_id": session_id, "on": on})
-        (recorded,) = await self._log.record([Draft(type=SKIPPED, payload=payload)])
+    async def skip(self, session_id: str | None, *, on: bool = True) -> str:
+        """Do not save this conversation, or save it again; the event's id. None: what comes without a session id."""
+        (recorded,) = await self._log.record([pause(session_id, self._redactor, on=on)])
         return recorded.event.event_id
+
+    async def everything_of(self, talk: Talk, records: Iterable[str] = ()) -> list[str]:
+        """The ids of all events of a conversation and of these records: what was said, noted and corrected."""
+        book = await self._shelf.book()
+        every = (*book.records.values(), *book.gone.values())
+        ids = {record.record_id for record in every if record.session_id in talk.sessions}
+        found = [*await self._shelf.about(ids.union(records)), *talk.event_ids]
+        return [*found, *await self._shelf.corrections(set(found))]
 
     async def forget_session(self, session_id: str) -> list[str]:
         """A sensitive conversation: nothing of it is kept, here or anywhere. The ids of the events that are emptied."""
         await self.skip(session_id)
-        book = await self._shelf.book()
-        said = await self._log.database.read(
-            lambda connection: of_conversation(store.all_of_session(connection, session_id), session_id)
-        )
-        ids = {
-            record.record_id
-            for record in (*book.records.values(), *book.gone.values())
-            if record.session_id == session_id
-        }
-        return await self._forgotten(ids, said)
+        talk = await self._log.database.read(lambda connection: current.named(connection, session_id))
+        return await self._forgotten(await self.everything_of(talk))
 
     async def forget(self, record_id: str) -> list[str]:
         """A record that is sensitive goes for good, and with it the conversation it was about."""
         known = (await self._shelf.book()).record(record_id)
         if known.session_id is not None:
             return await self.forget_session(known.session_id)
-        return await self._forgotten({record_id}, [])
+        return await self._forgotten(await self.everything_of(Talk(None), {record_id}))
 
     async def undo(self, event_id: str | None = None) -> Outcome:
         """Take back a deed, this device's last one where none is named. InvalidInput where there is nothing to undo."""
@@ -236,6 +237,9 @@ class Deeds:
         deed = book.last_deed(self._log.device_id) if event_id is None else deed
         if deed is None:
             raise InvalidInput("there is nothing to undo", field="eventId", hint="`events tail` shows the deeds.")
+        if deed.type == SKIPPED:
+            hint = "To save this conversation again, say 记住这个 or `save this`."
+            raise InvalidInput("what was not saved cannot come back", field="eventId", hint=hint)
         record_id = deed.payload.get("record_id")
         then = await self._shelf.without(deed.event_id)
         known = then.records.get(record_id) if isinstance(record_id, str) else None
@@ -244,10 +248,7 @@ class Deeds:
         (done,) = await self._log.record([Draft(type=UNDONE, payload=self._redactor.payload(payload))])
         return Outcome(known, None, done.event.event_id)
 
-    async def _forgotten(self, record_ids: set[str], besides: list[str]) -> list[str]:
-        """Ask that everything ever said of these records goes, and what corrected it; the ids of the events."""
-        named = [*await self._shelf.about(record_ids), *besides]
-        named += await self._shelf.corrections(set(named))
+    async def _forgotten(self, named: list[str]) -> list[str]:
         for start in range(0, len(named), FORGOTTEN_AT_ONCE):
             await self._log.record([self._intake.forgotten(named[start : start + FORGOTTEN_AT_ONCE])])
         return named

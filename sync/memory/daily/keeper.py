@@ -103,7 +103,7 @@ class Keeper:
         self._shelf = shelf
         self._deeds = deeds
         self._clock = clock
-        self._idle_ms = int(idle_minutes * 60_000)
+        self.idle_ms = int(idle_minutes * 60_000)
         self._watch: Watch | None = None
         self._seen: tuple[object, Book] | None = None
         self._exported: tuple[Book, int, tuple[str, dict[str, int]]] | None = None
@@ -128,7 +128,7 @@ class Keeper:
             watch.take(page, self._log.device_id)
             await asyncio.sleep(0)  # whoever waits for the loop comes first
         self._watch = watch
-        over = watch.over(milliseconds(self._clock.now()), self._idle_ms)[:most]
+        over = watch.over(milliseconds(self._clock.now()), self.idle_ms)[:most]
         for session_id in over:
             await self._keep(session_id)
             del watch.open[session_id]
@@ -152,7 +152,7 @@ class Keeper:
 
     async def _begin(self) -> int:
         """Up to where sessions were kept before this process."""
-        device_id, since_ms = self._log.device_id, milliseconds(self._clock.now()) - self._idle_ms
+        device_id, since_ms = self._log.device_id, milliseconds(self._clock.now()) - self.idle_ms
         return await self._log.database.write(
             lambda connection: store.begin(connection, device_id, since_ms, self._clock)
         )

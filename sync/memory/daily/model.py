@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from sync.errors import InvalidInput, TooLarge
+from sync.log.payloads import SKIPPED
 
 T = TypeVar("T")
 
@@ -16,7 +17,6 @@ RECORDED: Final = "session_recorded"
 EDITED: Final = "session_edited"
 REMOVED: Final = "session_removed"
 MARKED: Final = "session_marked"
-SKIPPED: Final = "session_skipped"  # a whole conversation is not to be kept, or may be again
 UNDONE: Final = "daily_undone"
 ORIGINAL: Final = "session_original"  # the words before redaction; stays on this device (`sanitize_sensitive` false)
 DEEDS: Final = (RECORDED, EDITED, REMOVED, MARKED, SKIPPED, UNDONE)

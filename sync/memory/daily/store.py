@@ -33,6 +33,18 @@ def all_of_session(connection: Connection, session_id: str) -> Iterator[Event]:
     return map(event_of_row, connection.execute(statement).mappings())
 
 
+def newest_first(connection: Connection, device_id: str, types: Sequence[str]) -> Iterator[Event]:
+    """Everything of some types that a device said, newest first."""
+    statement = (
+        select(events)
+        .where(events.c.device_id == device_id, events.c.type.in_(types))
+        .order_by(events.c.position.desc())
+        .execution_options(yield_per=20)  # the caller stops after a few
+    )
+    with connection.execute(statement) as rows:
+        yield from map(event_of_row, rows.mappings())
+
+
 def begin(connection: Connection, device_id: str, since_ms: int, clock: Clock) -> int:
     """How far sessions have been kept. At the first call that is up to what this device recorded before `since_ms`."""
     if log_store.watermark(connection, BEGUN) == 0:

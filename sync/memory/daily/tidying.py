@@ -1,5 +1,6 @@
 """What may be folded, is due, should be looked at again, or is meant by a few words. Pure."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -8,6 +9,7 @@ from typing import Final, Literal
 from sync.memory.daily.model import CONTENT_LENGTH, MOST_CODE, MOST_FACTS, MOST_TAGS, Content, Record, content
 from sync.memory.daily.words import keywords, says_the_same, terms
 
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?: .*)?$", re.ASCII)
 DOUBTFUL: Final = 0.4  # quality below which a summary may have missed the point
 OLD_AFTER: Final = 30  # days
 AGAIN_AFTER: Final = 30  # days between two looks at the same record
@@ -129,6 +131,12 @@ def meant(records: Sequence[Record], text: str) -> list[Record]:
         return [record for record in records if record.date == day and (not number or str(record.number) == number)]
     exact = [record for record in records if text.lower() == record.content.topic.lower()]
     return exact or [record for record in records if text and text.lower() in record.content.words.lower()]
+
+
+def names_records(records: Sequence[Record], text: str) -> bool:
+    """Whether a text names daily records as such, by id or by day, rather than by their words."""
+    text = text.strip()
+    return _DAY.match(text) is not None or any(text in {record.record_id, record.event_id} for record in records)
 
 
 def keywords_of(value: Content, most: int = 20) -> list[str]:

@@ -1,0 +1,152 @@
+"""不要保存 and 删除记忆 as a person says them: what the answer says is so when it comes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.world import Network, Server, in_file, level, reaching, unique
+from tests.cloud.fixtures import Cloud, User
+from tests.sidecar import Home, Sidecar, eventually
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "a")
+
+
+def holding(home: Home, word: str) -> list[str]:
+    """The files of a home that hold a word, the database and the event files included."""
+    return [
+        str(path.relative_to(home.folder))
+        for path in home.folder.rglob("*")
+        if path.is_file() and path.name != "stderr.log" and word.encode() in path.read_bytes()
+    ]
+
+
+def say(sidecar: Sidecar, text: str, **more: Any) -> Any:
+    return sidecar.call("memory/command", text=text, **more)
+
+
+def message(session_id: str | None, content: str) -> dict[str, Any]:
+    return {"type": "message", "session_id": session_id, "payload": {"role": "user", "content": content}}
+
+
+@pytest.mark.parametrize(("skip", "save"), [("不要保存", "记住这个"), ("this is sensitive", "save this")])
+def test_nothing_of_a_conversation_is_kept_before_and_after_it_was_said(home: Home, skip: str, save: str) -> None:
+    with Sidecar(home) as sidecar:
+        secret, other, later = unique("离职打算"), unique("另一个会话"), unique("之后")
+        sidecar.update(f"我想聊聊{secret}", f"好的，{secret}", sessionId="s1")
+        sidecar.call("events/append", event=message("s1", secret))
+        sidecar.update(other, sessionId="s2")
+        in_file(home, secret)
+        answer = say(sidecar, skip, sessionId="s1")
+        assert answer["done"]
+        assert holding(home, secret) == [], "it is so when the answer comes"
+        shown = sidecar.call("recall/search", query=secret), sidecar.call("events/read"), sidecar.load()
+        assert secret not in str(shown)
+        again = sidecar.update(secret, sessionId="s1")
+        assert (again["eventId"], again["recorded"], again["reason"]) == (None, False, "not_to_be_saved")
+        told = sidecar.call("events/appendBatch", events=[message("s1", secret), message("s2", other)])
+        assert (len(told["eventIds"]), told["notSaved"]) == (1, 1)
+        in_file(home, other)
+        assert holding(home, secret) == []
+        assert say(sidecar, save, sessionId="s1")["done"]
+        assert sidecar.update(later, sessionId="s1")["recorded"]
+        in_file(home, later)
+
+
+def test_without_a_session_it_is_the_last_talk_up_to_a_pause_and_the_answer_says_so(home: Home) -> None:
+    secret, after = unique("离职打算"), unique("之后")
+    home.run("update", f"我想聊聊{secret}", "好的，请说")
+    told = home.run("remember", "这次不保存").stdout
+    assert "1 条对话" in told
+    assert "没有会话编号的内容都不保存" in told
+    assert holding(home, secret) == []
+    assert secret not in home.run("load").stdout
+    assert "not recorded: not_to_be_saved" in home.run("update", after, "好").stdout
+    assert "没有保存过可清除的对话" in home.run("remember", "不要保存").stdout
+    assert home.json("remember", "记住这个")["done"]
+    home.run("update", after, "好")
+    assert after in home.file.read_text("utf-8")
+
+
+def test_the_cloud_and_the_other_devices_erase_it_too_and_the_answer_says_when(
+    tmp_path: Path, local_cloud: Cloud, user: User
+) -> None:
+    server, secret = Server(local_cloud, user.user_id), unique("离职打算")
+    with Network(local_cloud) as network:
+        home = Home(tmp_path / "a", **reaching(local_cloud, network.url))
+        beside = Home(tmp_path / "b", device="device-b", **reaching(local_cloud))
+        with Sidecar(home) as a, Sidecar(beside) as b:
+            for sidecar in (a, b):
+                sidecar.log_in(user.email, user.password)
+            for session_id in ("s1", "s2"):
+                a.update(f"{secret}{session_id}", sessionId=session_id)
+            level(a)
+            level(b)
+            assert "云端已清除" in say(a, "不要保存", sessionId="s1")["message"]
+            assert f"{secret}s1" not in str(server.events)
+            network.cut()
+            assert "将在联网后清除" in say(a, "不要保存", sessionId="s2")["message"]
+            network.restore()
+            level(a)
+            level(b)
+            eventually(lambda: secret not in server.everything())
+            eventually(lambda: secret not in str(b.load()))
+
+
+def test_deleting_by_words_lists_everything_and_erases_it_when_confirmed(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        sidecar.update("推荐火锅店", "海底捞")
+        sidecar.update("今天天气", "晴")
+        sidecar.call("daily/add", summary={"topic": "推荐火锅店"})
+        sidecar.call("events/append", event={"type": "memory_fact", "payload": {"content": "喜欢火锅"}})
+        in_file(home, "火锅")
+        first = say(sidecar, "删除记忆: 火锅")
+        assert not first["done"]
+        for counted in ("对话 1 条", "每日记忆 1 条", "事实 1 条", "不能撤销"):
+            assert counted in first["message"]
+        assert "火锅" in home.file.read_text("utf-8"), "nothing is deleted before the confirmation"
+        done = say(sidecar, "删除记忆: 火锅 确认")
+        assert done["done"]
+        assert "已永久清除" in done["message"]
+        assert holding(home, "火锅") == []
+        assert sidecar.call("recall/search", query="火锅")["hits"] == []
+        assert not say(sidecar, "undo")["done"], "an erasure cannot be undone, and the answer did not say so"
+        in_file(home, "天气")
+
+
+def test_one_daily_record_alone_is_removed_and_the_undo_that_is_told_works(home: Home) -> None:
+    home.run("daily", "add", "推荐火锅店")
+    told = home.run("remember", "删除记忆: 火锅").stdout
+    assert "说“撤销”可恢复" in told
+    assert home.json("daily", "list")["records"] == []
+    assert "已撤销：推荐火锅店" in home.run("remember", "撤销").stdout
+    assert len(home.json("daily", "list")["records"]) == 1
+
+
+def test_a_line_that_was_edited_by_hand_goes_with_its_conversation(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        word, edited = unique("打算"), unique("手改")
+        sidecar.update(word, sessionId="s1")
+        in_file(home, word)
+        home.file.write_text(home.file.read_text("utf-8").replace(word, f"{word}{edited}"), "utf-8")
+        eventually(lambda: edited in str(sidecar.call("events/read", types=["entry_edited"])))
+        say(sidecar, "不要保存", sessionId="s1")
+        assert holding(home, edited) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("忘掉那件事", "没有听懂"), ("forget about docker", "Not understood"), ("撤消", "没有听懂")]
+)
+def test_what_is_not_understood_says_so_in_the_language_of_the_question(home: Home, text: str, told: str) -> None:
+    done = home.run("remember", text, check=False)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert json.loads(home.run("--json", "remember", text).stdout)["command"] is None
+
+
+def test_cleaning_up_where_nothing_is_expired_asks_for_no_confirmation(home: Home) -> None:
+    assert home.json("remember", "清理旧记忆")["message"] == "没有过期的记忆"
