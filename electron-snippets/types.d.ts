@@ -649,7 +649,7 @@ export interface Methods {
     };
     result: EditedJson;
   };
-  /** Answer a suspicious mass delete: accept it, or restore the file. */
+  /** Answer a mass delete or erasure: accept it, or keep what was there. */
   'memory/resolve': {
     params: {
       answer: 'accept' | 'restore';

@@ -15,6 +15,7 @@ from sync import __version__, switch
 from sync.clock import Clock, new_session_id
 from sync.cloud.account import Account
 from sync.cloud.device_key import KEY_SERVICE, DeviceKey
+from sync.cloud.erasures import ErasureGuard
 from sync.cloud.exchange import DocumentSource, Exchange
 from sync.cloud.late import LateCloud
 from sync.cloud.port import Cloud, DeviceFacts
@@ -22,6 +23,7 @@ from sync.cloud.replicator import Replicator
 from sync.cloud.tokens import TokenStore, open_token_store
 from sync.devices import Devices
 from sync.document.memory_file import Beside, MemoryFile
+from sync.document.withheld import at_stake
 from sync.entrance import Entrance, Owned, Secrets
 from sync.errors import XiaobaiError
 from sync.insights.cache import INSIGHTS
@@ -325,7 +327,8 @@ def replicator(
     settings: Settings,
 ) -> Replicator:
     key = DeviceKey(key_store(settings, profile), lock=profile.folder / "device-key.lock")
-    exchange = Exchange(events, account, facts, document, clock=clock, options=settings.sync, key=key)
+    guard = ErasureGuard(events, key, settings.privacy, at_stake, clock)
+    exchange = Exchange(events, account, facts, document, clock=clock, options=settings.sync, key=key, erasures=guard)
     return Replicator(events, exchange, clock=clock, options=settings.sync)
 
 

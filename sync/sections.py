@@ -30,6 +30,8 @@ class PrivacySettings(Section, frozen=True):
     retention_days: Bound = Bound(-1)  # days that events are kept here, then they are archived
     retention_megabytes: Bound = Bound(-1)  # of their payloads
     encrypt_at_rest: bool = False  # the profiles' databases; needs the extra `encryption`
+    erasure_events: Annotated[int, Meta(ge=0, le=1_000_000)] = 20  # more, of another device: signed, or asked about
+    erasure_percent: Annotated[int, Meta(ge=1, le=100)] = 25  # likewise, of the lines of the document
 
 
 class RecordSettings(Section, frozen=True):

@@ -29,6 +29,7 @@ from sync.clock import in_zone
 from sync.cloud.account import Account
 from sync.cloud.contact import Contact, contact_of
 from sync.cloud.device_key import DeviceKey
+from sync.cloud.erasures import ErasureGuard, Stake
 from sync.cloud.exchange import Exchange
 from sync.cloud.logins import Logins, Session
 from sync.cloud.memory import MemoryCloud, MemoryServer
@@ -52,7 +53,7 @@ from sync.log.log import Log
 from sync.log.model import Draft, Event, Query, Reach
 from sync.redaction import Redactor
 from sync.secret_store import FileSecret
-from sync.sections import SyncSettings
+from sync.sections import PrivacySettings, SyncSettings
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -296,8 +297,12 @@ async def open_device(
     inline: bool = False,
     options: SyncSettings | None = None,
     keyed: bool = False,
+    guarded: PrivacySettings | None = None,
 ) -> AsyncIterator[Device]:
-    """A device on a real database, talking to the twin. `inline`: no threads; `keyed`: it registers with a key."""
+    """A device on a real database, talking to the twin. `inline`: no threads; `keyed`: it registers with a key.
+
+    `guarded`: it judges erasure requests, by these settings.
+    """
     clock = clock or FixedClock()
     folder.mkdir(parents=True, exist_ok=True)
     executors = (InlineExecutor(), InlineExecutor()) if inline else (None, None)
@@ -311,7 +316,8 @@ async def open_device(
     facts = DeviceFacts(replica_id, f"name of {name}", "Linux", "1")
     settings = options or SyncSettings(timeout_seconds=60.0)
     key = key_in(folder) if keyed else None
-    exchange = Exchange(log, account, facts, document, clock=clock, options=settings, key=key)
+    guard = ErasureGuard(log, key_in(folder), guarded, lambda *_: Stake(), clock) if guarded else None
+    exchange = Exchange(log, account, facts, document, clock=clock, options=settings, key=key, erasures=guard)
     replicator = Replicator(log, exchange, clock=clock, options=settings)
     try:
         yield Device(

@@ -30,11 +30,13 @@ def restore(
 
 def resolve(
     context: typer.Context,
-    answer: Annotated[str, typer.Argument(help="accept: the lines were meant to go; restore: write them again.")],
+    answer: Annotated[
+        str, typer.Argument(help="accept: the lines were meant to go; restore: keep them, or write them again.")
+    ],
     *,
     json: JsonFlag = False,
 ) -> None:
-    """Answer the warning suspicious_mass_delete, document_missing or cloud_mass_delete."""
+    """Answer suspicious_mass_delete, document_missing, cloud_mass_delete or mass_erasure_waits of `status`."""
     call(context, "memory/resolve", {"answer": answer}, _show_edited, as_json=json, role=Role.HELPER)
 
 

@@ -56,5 +56,5 @@ METHODS: Final[list[Method[Door, Any]]] = [
     Method("memory/save", Save, save, "Save a whole document, as a hand edit of what load showed."),
     Method("memory/history", History, history, "The versions of the document, newest first."),
     Method("memory/restore", Restore, restore, "Bring a version back, as new events."),
-    Method("memory/resolve", Resolve, resolve, "Answer a suspicious mass delete: accept it, or restore the file."),
+    Method("memory/resolve", Resolve, resolve, "Answer a mass delete or erasure: accept it, or keep what was there."),
 ]

@@ -27,6 +27,7 @@ from sync.cloud import store
 from sync.cloud.account import Account
 from sync.cloud.authorized import authorized
 from sync.cloud.device_key import DeviceKey
+from sync.cloud.erasures import ErasureGuard
 from sync.cloud.logins import Session
 from sync.cloud.plan import Verdict, batch, by_code, halves, judge
 from sync.cloud.port import FOREIGN, STALE, DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
@@ -89,11 +90,15 @@ class Exchange:
         clock: Clock,
         options: SyncSettings,
         key: DeviceKey | None = None,
+        erasures: ErasureGuard | None = None,
     ) -> None:
         self._log = events
         self._account = account
         self._registration = Registration(account, facts, key, timeout=options.timeout_seconds)
         self._document = document
+        self._erasures = erasures
+        self._heard = set[str]()  # the devices that events came from
+        self._met: frozenset[str] | None = None  # those whose keys were asked for; None before the first time
         self._clock = clock
         self._timeout = options.timeout_seconds
         self._push_events = options.push_events
@@ -120,6 +125,7 @@ class Exchange:
         try:
             done = await self._until_level()
             await self._report()
+            await self._note_keys()
             if not self._account.is_open:  # whoever asks now is to hear nothing from that account
                 raise LoginRequired("the login ended while the server was asked")
             return done
@@ -195,6 +201,18 @@ class Exchange:
             await self._ask(session, lambda good: self._account.cloud.report(good, device_id, refused))
             self._reported = refused
 
+    async def _note_keys(self) -> None:
+        """Note the keys of the account's devices: once a process, and when a device is heard that was not listed."""
+        if self._erasures is None or (self._met is not None and self._heard <= self._met):
+            return
+        try:
+            rows = await self._ask(await self._account.session(), self._account.cloud.devices)
+        except CloudUnavailable as error:  # the next round asks again; a key is only known later
+            log.debug("the keys of the devices are not known yet (%s)", error.kind)
+            return
+        await self._erasures.note_keys(rows)
+        self._met = frozenset(self._heard | {row.device_id for row in rows})
+
     async def _become_new_replica(self) -> None:
         """Number anew what was not sent; the server hears whom we replace. Twice in one round is no accident."""
         new = await self._log.database.write(partial(store.become_new_replica, clock=self._clock))
@@ -202,7 +220,10 @@ class Exchange:
         await self._registration.succeed(new)
 
     async def _apply(self, answer: SyncAnswer, verdict: Verdict) -> int:
-        take_in = partial(store.apply, answer=answer, verdict=verdict, clock=self._clock, device_id=self._log.device_id)
+        judge = None if self._erasures is None else await self._erasures.judge(answer.events)
+        own = self._log.device_id
+        take_in = partial(store.apply, answer=answer, verdict=verdict, clock=self._clock, device_id=own, judge=judge)
+        self._heard |= {event.device_id for event in answer.events}
         try:
             new = await self._log.database.write(take_in)
         except DeviceForked:  # what the server has keeps the number it has there
@@ -221,6 +242,8 @@ class Exchange:
             snapshot = None
         if snapshot is not None:
             snapshot = replace(snapshot, base_sha256=self._base)
+        if self._erasures is not None:
+            events = await self._erasures.signed(events)
         request = SyncRequest(
             device_id=device_id,
             replica_id=self._registration.replica_id,

@@ -1,24 +1,37 @@
 """The SQL of replication: what to push, what was answered, whose profile this is."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from sync.clock import Clock
 from sync.cloud.plan import Verdict
-from sync.cloud.port import SyncAnswer
-from sync.db.tables import accounts
+from sync.cloud.port import DeviceRow, SyncAnswer
+from sync.db.tables import accounts, device_keys, events
 from sync.errors import DeviceForked
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.envelope import bounded_hlc
-from sync.log.model import CLOUD, FORGOTTEN, Cursor, Event, Refusal
+from sync.log.model import CLOUD, FORGOTTEN, TAKING_AWAY, Cursor, Event, Refusal
 from sync.log.withdrawn import REDACTED, Withdrawn
 
 _OWNER: Final = select(accounts.c.user_id, accounts.c.label)
 _CLAIM: Final = insert(accounts).prefix_with("or replace")
+_FORGET_KEYS: Final = delete(device_keys).where(device_keys.c.public_key.not_in(bindparam("listed", expanding=True)))
+_NOTE_KEY: Final = insert(device_keys).prefix_with("or ignore")
+_KNOWN_KEYS: Final = select(device_keys.c.public_key).where(device_keys.c.first_seen_at <= bindparam("moment"))
+_KNOWN_DEVICES: Final = select(device_keys.c.device_id)
+_COUNT_WORDS: Final = (
+    select(func.count())
+    .select_from(events)
+    .where(
+        events.c.event_id.in_(bindparam("ids", expanding=True)),
+        events.c.payload != "{}",
+        events.c.type.not_in(TAKING_AWAY),
+    )
+)
 
 
 class Owner(NamedTuple):
@@ -63,7 +76,39 @@ def waiting(connection: Connection, most_events: int, *, device_id: str | None =
     return Waiting([withdrawn.left_of(event) for event in found], cursor(connection))
 
 
-def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: Clock, *, device_id: str = "") -> int:
+def note_keys(connection: Connection, rows: Sequence[DeviceRow], now: str) -> None:
+    """The keys of the account's devices as the server lists them, new ones with the time; others are deleted."""
+    listed = {row.public_key: row.device_id for row in rows if row.public_key and row.revoked_at is None}
+    connection.execute(_FORGET_KEYS, {"listed": list(listed)})
+    values = [{"public_key": key, "device_id": device, "first_seen_at": now} for key, device in listed.items()]
+    if values:
+        connection.execute(_NOTE_KEY, values)
+
+
+def keys_known_before(connection: Connection, moment: str) -> frozenset[str]:
+    """The keys that were noted before this time."""
+    return frozenset(connection.execute(_KNOWN_KEYS, {"moment": moment}).scalars())
+
+
+def known_devices(connection: Connection) -> frozenset[str]:
+    """The devices whose key is noted."""
+    return frozenset(connection.execute(_KNOWN_DEVICES).scalars())
+
+
+def count_words(connection: Connection, event_ids: Sequence[str]) -> int:
+    """How many of these events have a payload here that an erasure request would take away."""
+    return int(connection.execute(_COUNT_WORDS, {"ids": list(event_ids)}).scalar_one())
+
+
+def apply(
+    connection: Connection,
+    answer: SyncAnswer,
+    verdict: Verdict,
+    clock: Clock,
+    *,
+    device_id: str = "",
+    judge: Callable[[Connection, Event], Event] | None = None,
+) -> int:
     """Take an answer in, acknowledgements, events and cursor together. Returns how many events were new here.
 
     After a reset the server's numbers are forgotten and read again from the start; when the cursor has caught up,
@@ -91,7 +136,11 @@ def apply(connection: Connection, answer: SyncAnswer, verdict: Verdict, clock: C
     if any(bounded_hlc(event) != event.hlc for event in held):
         log_store.note_reordered(connection, clock)
     outbox_store.acknowledge(connection, CLOUD, [(event.event_id, event.server_seq or 0) for event in held])
-    log_store.add_all(connection, new)
+    if judge is None:
+        log_store.add_all(connection, new)
+    else:
+        for event in new:  # one by one: each request is weighed with those before it
+            log_store.add_all(connection, [judge(connection, event)])
     returned = [event.event_id for event in new if event.device_id == device_id]
     outbox_store.note_delivered(connection, CLOUD, returned)
     log_store.witness(connection, answer.events, clock)

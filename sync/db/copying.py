@@ -14,6 +14,7 @@ from sync.db.damaged import Damaged, Row
 from sync.db.tables import (
     accounts,
     deliveries,
+    device_keys,
     erased_lines,
     erasure_key,
     events,
@@ -42,7 +43,7 @@ def copy_rows(sources: Sequence[Damaged], target: sqlite3.Connection, destinatio
         for table in (deliveries, quarantine):
             rows = damaged.rows(table, "position", last, destination=destination)
             copied[table.name] += _insert(target, table, rows)
-        for table in (replica, accounts, watermarks, erasure_key, erased_lines):
+        for table in (replica, accounts, watermarks, erasure_key, erased_lines, device_keys):
             copied[table.name] += _insert(target, table, damaged.all_rows(table))
     if copied[events.name] < max(damaged.highest_given(events, last) for damaged in sources):
         for damaged in sources:  # a page that is whole and in the wrong place costs rows without an error

@@ -137,6 +137,14 @@ def key_of(watermark: str) -> Table | None:
     return written if watermark == ON_DISK else events
 
 
+device_keys = Table(
+    "device_keys",
+    metadata,
+    Column("public_key", Text, primary_key=True),
+    Column("device_id", Text, nullable=False),
+    Column("first_seen_at", Text, nullable=False),
+)
+
 erased_lines = Table(
     "erased_lines",
     metadata,

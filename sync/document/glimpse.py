@@ -40,7 +40,7 @@ from sync.log.model import TAKING_AWAY, Event
 from sync.log.newest import NEWEST, newest_asked
 from sync.vault.vault import Vault
 
-SCHEMAS: Final = range(2, 13)  # in which the tables read here are the same
+SCHEMAS: Final = range(2, 14)  # in which the tables read here are the same
 PATIENCE: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
 
 _NEWEST: Final = "select * from written where surface = 'file' order by version desc limit 1"

@@ -40,6 +40,7 @@ from sync.document.strangers import NO_MARKS, Marks
 from sync.document.surface import Sleep, stable_read
 from sync.document.template import footer
 from sync.document.versions import Versions
+from sync.document.withheld import Erasures
 from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError, XiaobaiError
 from sync.files import Probe, Stamp, compare_and_swap, remove_unchanged, stamp
 from sync.log.log import Log
@@ -96,6 +97,7 @@ class MemoryFile:
         beside = beside or Beside()
         footing = Footing(events, redactor, clock, options.keep_versions, Past(events, clock), sharing, beside.parked)
         self.versions, self.cloud, self.imports = Versions(footing), CloudVersions(footing), Imports(footing)
+        self.erasures = Erasures(footing)
         self._app_cache, self._write_back, self._neighbours = beside.app_cache, beside.write_back, beside.neighbours
         self.aside = Aside(path, beside.parked, self.versions, self._stranger)
         self._cached = CacheRing(events, clock=clock, keep=options.keep_versions)
@@ -118,7 +120,7 @@ class MemoryFile:
         current = await self.versions.newest()
         if current is not None and self._remarked[0] != current.sha256:
             self._remarked = current.sha256, await asyncio.to_thread(remarks, current, self._redactor)
-        return self.notices | (self._remarked[1] if current else frozenset())
+        return self.notices | (self._remarked[1] if current else frozenset()) | await self.erasures.notices()
 
     async def doubts(self) -> set[Notice]:
         """What a person would be asked about the file as it stands, and the warnings; changes nothing."""
@@ -188,17 +190,16 @@ class MemoryFile:
         return edited
 
     async def resolve(self, answer: Literal["accept", "restore"]) -> Edited | None:
-        """A person's answer to `suspicious_mass_delete`, `document_missing` or `cloud_mass_delete`; None without one.
+        """A person's answer to a warning that asks (`ANSWERED`, last `mass_erasure_waits`); None without one.
 
-        `accept`: the lines were meant to go, they become removals. `restore`: the file, or the cloud's copy, is written
-        again as it was, and what stood in it stays in the history.
+        `accept`: the lines were meant to go. `restore`: what was there, here or in the cloud's row, is written again.
         """
         async with self._turn:
             await self._settle()  # the file may have changed since the question: nothing else is answered
-            if not self.notices & ANSWERED:
-                return None
             edited = None
-            if Notice.CLOUD_MASS_DELETE in self.notices:
+            if not self.notices & ANSWERED:
+                edited = await self.erasures.answer(accept=answer == "accept")
+            elif Notice.CLOUD_MASS_DELETE in self.notices:
                 self.notices.discard(Notice.CLOUD_MASS_DELETE)
                 edited = await self.cloud.resolve(answer)
             elif answer == "accept":

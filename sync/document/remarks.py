@@ -27,6 +27,9 @@ class Notice(StrEnum):
     APP_CACHE = "app_cache_unreadable"
     STRANGER = "document_of_another_account"
     CLOUD_MASS_DELETE = "cloud_mass_delete"
+    ERASURE_WAITS = "mass_erasure_waits"
+    ERASURE_APPLIED = "mass_erasure_applied"
+    ERASURE_REFUSED = "mass_erasure_refused"
     CLOUD_UNREADABLE = "cloud_document_unreadable"
 
 

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, select, update
 from sync.db.tables import events
 from sync.log import store
 from sync.log.envelope import event_of_row
-from sync.log.model import EXPIRED, Event, forgotten_by
+from sync.log.model import EXPIRED, FORGOTTEN, Event, forgotten_by
 
 _BLANK_AMONG: Final = select(events).where(
     events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.payload == "{}"
@@ -19,6 +19,23 @@ _FILL: Final = (
     .where(events.c.event_id == bindparam("id"))
     .values(payload=bindparam("said"), extra=bindparam("beside"))
 )
+
+_MARKED: Final = select(events).where(
+    events.c.type == FORGOTTEN, events.c.extra.contains(bindparam("name"), autoescape=False)
+)
+_MARK: Final = update(events).where(events.c.event_id == bindparam("id")).values(extra=bindparam("beside"))
+
+
+def marked(connection: Connection, name: str) -> list[Event]:
+    """Erasure requests that have this field beside their payload, in log order."""
+    rows = connection.execute(_MARKED.order_by(events.c.position), {"name": f'"{name}":'}).mappings()
+    return [event for row in rows if name in (event := event_of_row(row)).extra]
+
+
+def mark(connection: Connection, event: Event, name: str, value: str) -> None:
+    """Set a field beside the payload of an event."""
+    beside = msgspec.json.encode({**event.extra, name: value}).decode()
+    connection.execute(_MARK, {"id": event.event_id, "beside": beside})
 
 
 def blank_among(connection: Connection, event_ids: Sequence[str]) -> list[Event]:

@@ -12,7 +12,7 @@ import msgspec
 
 from sync.clock import DRIFT_LIMIT, EPOCH, hlc_parts, hlc_text, milliseconds
 from sync.errors import InvalidInput
-from sync.log.model import GLOBAL_PROJECT, NAME_LENGTH, Event, Reach, reach_of
+from sync.log.model import GLOBAL_PROJECT, HELD, NAME_LENGTH, Event, Reach, reach_of
 
 
 class _Envelope(msgspec.Struct):
@@ -48,7 +48,7 @@ UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _DRIFT_MS: Final = DRIFT_LIMIT // timedelta(milliseconds=1)
 
 # What our own vocabulary covers; `forgotten_at` is the server's word for a payload it has blanked.
-KNOWN: Final = frozenset(_Envelope.__struct_fields__) | {"reach", "position"}
+KNOWN: Final = frozenset(_Envelope.__struct_fields__) | {"reach", "position", HELD}
 
 
 def to_json(event: Event) -> dict[str, Any]:

@@ -17,7 +17,20 @@ GLOBAL_PROJECT: Final = "proj_global"
 FORGOTTEN: Final = "payload_forgotten"  # takes the payloads of the events it names away, here and everywhere
 EXPIRED: Final = "payload_expired"  # likewise on this device alone: what retention archived (`sync.retention`)
 TAKING_AWAY: Final = (FORGOTTEN, EXPIRED)
+HELD: Final = "held"  # a mark of this device in `extra` of a large erasure request; it is never sent
 CLOUD: Final = "cloud"  # the destination of deliveries to the user's Supabase
+
+
+class Withheld(StrEnum):
+    """What became of a large erasure request of another device, on this device; `extra["held"]` of its event."""
+
+    WAITS = "waits"  # for the person
+    REFUSED = "refused"
+    ACCEPTED = "accepted"
+    APPLIED = "applied"  # without a question: a known key signed it
+
+
+_WITHHELD: Final = frozenset({Withheld.WAITS, Withheld.REFUSED, Withheld.ACCEPTED})
 
 
 class Origin(StrEnum):
@@ -113,7 +126,21 @@ class Event:
 
 
 def forgotten_by(event: Event) -> tuple[str, ...]:
-    """The ids of the events whose payloads this event takes away, everywhere or here; nothing for most events."""
+    """The ids of the events whose payloads this event takes away, everywhere or here; nothing for most events.
+
+    Nothing for a request that waits for the person or was answered: an accepted one is made again as theirs.
+    """
+    return () if withheld_as(event) in _WITHHELD else named_by(event)
+
+
+def withheld_as(event: Event) -> Withheld | None:
+    """What became of a large erasure request of another device; None for any other event."""
+    said = event.extra.get(HELD)
+    return next((state for state in Withheld if state == said), None)
+
+
+def named_by(event: Event) -> tuple[str, ...]:
+    """The ids that an erasure request names, whether or not it is carried out here."""
     named = event.payload.get("event_ids") if event.type in TAKING_AWAY else None
     return tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else ()
 

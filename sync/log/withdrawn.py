@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sync.log.model import TAKING_AWAY, Event, forgotten_by
+from sync.log.model import TAKING_AWAY, Event, forgotten_by, named_by
 from sync.redaction import CleanPayload, Redactor
 
 REDACTED: Final = "payload_redacted"  # holds the payload that an event has from now on; a wish to forget follows it
@@ -24,7 +24,7 @@ def correction_of(event: Event) -> tuple[str, Mapping[str, Any]] | None:
 
 def cleaned(event: Event, redactor: Redactor) -> CleanPayload:
     """An event's payload under the rules of today; the events that it takes back are named as they are."""
-    field, ids = ("event_ids", forgotten_by(event)) if event.type in TAKING_AWAY else ("event_id", ())
+    field, ids = ("event_ids", named_by(event)) if event.type in TAKING_AWAY else ("event_id", ())
     told = correction_of(event)
     named = told[0] if told is not None else ids
     if not named:
