@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final, TypeVar
@@ -54,6 +55,20 @@ async def to_its_end(work: Coroutine[None, None, T], patience: float) -> T:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
         raise
+
+
+async def stoppable(work: Callable[[Callable[[], None]], T]) -> T:
+    """Run long work in a thread. It calls the function it gets often, which raises once the caller was cancelled."""
+    stopped = threading.Event()
+
+    def go_on() -> None:
+        if stopped.is_set():
+            raise InterruptedError("the caller was cancelled")
+
+    try:
+        return await asyncio.to_thread(work, go_on)
+    finally:
+        stopped.set()
 
 
 def heard(done: asyncio.Task[Any]) -> None:

@@ -12,6 +12,7 @@ Decisions
 import gzip
 import hashlib
 import io
+import re
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +36,15 @@ VERSION: Final = 1
 ABOUT: Final = "about.json"
 MANIFEST: Final = "manifest.json"
 LARGEST_PART: Final = 128 * 1024 * 1024  # bytes; a thousand events of 60 KiB fit, a bomb does not
+LARGEST_END: Final = 1024 * 1024  # bytes behind the last member, which fill the last record
+LONGEST_NAME: Final = 64 * 1024  # bytes of a header with the next member's name
+LONGEST_LINE: Final = 512 * 1024  # bytes; an event has 64 KiB at most
+MOST_LINES: Final = 100_000  # of a part; an export writes a thousand
+TIGHTEST: Final = 256  # times a file's size; text repeats itself less
 PASSPHRASE: Final = 8  # characters at least: a shorter one is found by trying
+
+
+_SMALL: Final = {ABOUT: 1024 * 1024, MANIFEST: 16 * 1024 * 1024}  # decoded as a whole
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -113,8 +122,8 @@ class Reading:
         self._path, self._passphrase = path, passphrase
 
     @classmethod
-    def read_through(cls, path: Path, passphrase: str | None, heard: Callable[[int], None] | None = None) -> Self:
-        """Read all of it and compare; InvalidInput says what is wrong. `heard`: bytes of the file read so far."""
+    def read_through(cls, path: Path, passphrase: str | None, heard: Callable[[], None] | None = None) -> Self:
+        """Read all of it and compare; InvalidInput says what is wrong. `heard` is called for each part."""
         found: list[Part] = []
         about: About | None = None
         manifest: Manifest | None = None
@@ -154,7 +163,7 @@ def long_enough(passphrase: str) -> str:
     return passphrase
 
 
-def _members(path: Path, passphrase: str | None, heard: Callable[[int], None] | None) -> Iterator[tuple[str, bytes]]:
+def _members(path: Path, passphrase: str | None, heard: Callable[[], None] | None) -> Iterator[tuple[str, bytes]]:
     with told(path), path.open("rb") as file, _telling():
         beginning = file.read(len(SEALED))
         file.seek(0)
@@ -163,20 +172,67 @@ def _members(path: Path, passphrase: str | None, heard: Callable[[int], None] | 
             if passphrase is None:
                 raise InvalidInput("this archive is sealed: it takes its passphrase", field="passphrase")
             beneath = io.BufferedReader(Unsealing(file, passphrase), 1 << 16)
-        with (
-            closing(gzip.GzipFile(fileobj=beneath, mode="rb")) as unpacked,
-            tarfile.open(fileobj=unpacked, mode="r|") as tar,
-        ):
-            for member in tar:
-                content = tar.extractfile(member) if member.isreg() else None
-                if content is None or member.size > LARGEST_PART:
-                    raise _damaged("it holds what no export writes")
-                data = content.read()
+        with closing(gzip.GzipFile(fileobj=beneath, mode="rb")) as unpacked:
+            for name, data in _parts(unpacked, _most_unpacked(path)):
                 if heard is not None:
-                    heard(file.tell())
-                yield member.name, data
-            while unpacked.read(1 << 16):  # to the very end: only there the last bytes are checked
-                pass
+                    heard()
+                yield name, data
+
+
+def _most_unpacked(path: Path) -> int:
+    """Bytes that a file of this size may unpack to; what is packed more tightly is no text."""
+    return max(LARGEST_PART * 4, path.stat().st_size * TIGHTEST)
+
+
+def _parts(unpacked: gzip.GzipFile, most: int) -> Iterator[tuple[str, bytes]]:
+    """Name and bytes of each member of a tar, in bounded memory: `tarfile` reads names of any size."""
+    name: str | None = None
+    while (header := unpacked.read(tarfile.BLOCKSIZE)) and header != bytes(tarfile.BLOCKSIZE):
+        info = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
+        if (most := most - tarfile.BLOCKSIZE - info.size) < 0:
+            raise _damaged("it unpacks to more than text does")
+        if info.type in {tarfile.XHDTYPE, tarfile.GNUTYPE_LONGNAME}:
+            name = _long_name(info.type, _content(unpacked, info.size, LONGEST_NAME))
+        elif info.type in {tarfile.REGTYPE, tarfile.AREGTYPE}:
+            part = name or info.name
+            yield part, _checked(part, _content(unpacked, info.size, _SMALL.get(part, LARGEST_PART)))
+            name = None
+        else:
+            raise _damaged("it holds what no export writes")
+    if len(unpacked.read(LARGEST_END)) == LARGEST_END:  # to the very end: only there the last bytes are checked
+        raise _damaged("something stands behind its end")
+
+
+def _content(unpacked: gzip.GzipFile, size: int, most: int) -> bytes:
+    """The bytes of a member, without those that fill its last block."""
+    if not 0 <= size <= most:
+        raise _damaged("it holds what no export writes")
+    data = unpacked.read(size)
+    unpacked.read(-size % tarfile.BLOCKSIZE)
+    if len(data) != size:
+        raise EOFError
+    return data
+
+
+def _long_name(kind: bytes, data: bytes) -> str | None:
+    """The name that a member of its own holds for the next one: a path of PAX or of GNU's tar."""
+    if kind == tarfile.XHDTYPE:
+        found = re.search(rb"(?:^|\n)\d+ path=([^\n]*)\n", data)
+        return found[1].decode("utf-8", "surrogateescape") if found else None
+    return data.rstrip(b"\0").decode("utf-8", "surrogateescape")
+
+
+def _checked(name: str, data: bytes) -> bytes:
+    """A part of events has lines as events have them: what is longer, or more, would be decoded for minutes."""
+    if not name.startswith("events/"):
+        return data
+    if data.count(b"\n") > MOST_LINES:
+        raise _damaged("it holds lines that are no events")
+    at = 0
+    while len(data) - at > LONGEST_LINE:
+        if (at := data.find(b"\n", at, at + LONGEST_LINE) + 1) == 0:
+            raise _damaged("it holds lines that are no events")
+    return data
 
 
 @contextmanager

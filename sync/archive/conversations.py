@@ -11,13 +11,14 @@ Decisions
     Whatever is not shaped as expected is left out, alone: an export of years holds shapes of years.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 Program = Literal["claude", "chatgpt"]
 
+MOST_OTHERS: Final = 10_000  # values before the first conversation
 DEEPEST: Final = 100_000  # nodes on one branch; a tree that leads in a circle ends here
 BETWEEN: Final = "\n\n"  # the messages of one side
 SIDES: Final = {"human": "user", "user": "user", "assistant": "assistant"}
@@ -76,13 +77,16 @@ class Talk:
     turns: tuple[Turn, ...]
 
 
-def talks(exported: object) -> Iterator[Talk]:
-    """The conversations of either export; nothing where it is neither."""
-    listed = exported.get("conversations") if isinstance(exported, dict) else exported
-    for value in listed if isinstance(listed, list) else ():
+def talks(listed: Iterable[object]) -> Iterator[Talk]:
+    """The conversations of either export; nothing where it is neither, which its first `MOST_OTHERS` values show."""
+    found = False
+    for number, value in enumerate(listed):
         talk = _talk(value) if isinstance(value, dict) else None
         if talk is not None and talk.turns:
+            found = True
             yield talk
+        elif not found and number >= MOST_OTHERS:
+            return
 
 
 def _talk(value: Mapping[str, Any]) -> Talk | None:

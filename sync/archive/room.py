@@ -20,7 +20,7 @@ Decisions
 """
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -44,6 +44,7 @@ from sync.document.imports import Imports
 from sync.document.parse import parse
 from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed
 from sync.files import told
+from sync.jobs import stoppable
 from sync.log import blank_store, outbox_store, store
 from sync.log.envelope import UNDECODABLE, from_wire
 from sync.log.intake import Intake
@@ -175,7 +176,7 @@ class Archive:
 
     async def _take_conversations(self, path: Path, *, dry_run: bool, heard: Heard) -> Taken:
         """Claude's or ChatGPT's, one conversation after the other."""
-        found = await asyncio.to_thread(lambda: list(talks(sources.conversations(path))))
+        found = await stoppable(lambda go_on: list(talks(sources.conversations(path, go_on))))
         if not found:
             raise InvalidInput("there is no conversation of Claude or ChatGPT in it", field="path", hint=KNOWN)
         taken = Taken(found[0].program, conversations=len(found), dry_run=dry_run)
@@ -194,13 +195,13 @@ class Archive:
 
     async def _take_archive(self, path: Path, *, passphrase: str | None, dry_run: bool, heard: Heard) -> Taken:
         """Bring an archive in. Raises InvalidInput, before anything is recorded, where it is not whole."""
-        reading = await asyncio.to_thread(Reading.read_through, path, passphrase)
+        reading = await stoppable(partial(Reading.read_through, path, passphrase))
         taken, done = Taken(ARCHIVE, dry_run=dry_run), 0
         parts = reading.parts()
         while (part := await asyncio.to_thread(next, parts, None)) is not None:
             name, data = part
             if name.startswith("events/"):
-                items, cut = await asyncio.to_thread(self._items, data, reading.about, taken)
+                items, cut = await stoppable(partial(self._items, data, reading.about, taken))
                 done += data.count(b"\n")
                 await self.record(items, taken, cut)
                 heard(done, reading.about.head)
@@ -260,11 +261,14 @@ class Archive:
             for view in (f"{RecallView.name}{store.RULES}", TREE_RULES):
                 store.set_watermark(connection, view, 0, self._clock)
 
-    def _items(self, lines: bytes, about: About, taken: Taken) -> tuple[list[Item], set[str]]:
+    def _items(
+        self, lines: bytes, about: About, taken: Taken, go_on: Callable[[], None]
+    ) -> tuple[list[Item], set[str]]:
         """What the lines say, and the ids of the messages of which only the beginning is kept here."""
         found: list[Item] = []
         cut: set[str] = set()
         for line in lines.splitlines():
+            go_on()
             try:
                 value = msgspec.json.decode(line)
             except UNDECODABLE:

@@ -4,16 +4,20 @@ import lzma
 import zipfile
 import zlib
 from codecs import BOM_UTF8
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import msgspec
 
+from sync.archive.items import items
 from sync.errors import InvalidInput
 from sync.files import told
 from sync.log.envelope import UNDECODABLE
 
-LARGEST: Final = 1024 * 1024 * 1024  # bytes of JSON; it is decoded as a whole
+LARGEST: Final = 1024 * 1024 * 1024  # bytes of JSON
+PIECE: Final = 1024 * 1024  # bytes read at once
 CONVERSATIONS: Final = "conversations.json"
 BEGINNING: Final = 64  # bytes that tell what a file is
 LOCKED: Final = 0x1  # the flag of a member of a zip that takes a password
@@ -43,31 +47,55 @@ def text(path: Path) -> bytes:
         return path.read_bytes()
 
 
-def conversations(path: Path) -> object:
-    """The JSON of an export, from the file itself or from the zip it came in. Raises InvalidInput, StorageError."""
-    with told(path):
+def conversations(path: Path, go_on: Callable[[], None]) -> Iterator[object]:
+    """What an export lists, from the file itself or from the zip it came in, in bounded memory.
+
+    `go_on` is called for each piece; it raises to end the reading. Raises InvalidInput, StorageError.
+    """
+    with told(path), _export(path) as file:
         try:
-            return msgspec.json.decode(_bytes(path).removeprefix(BOM_UTF8))
+            for item in items(_pieces(file, go_on)):
+                yield msgspec.json.decode(item)
         except (*UNDECODABLE, *UNPACKABLE) as error:
             raise InvalidInput(f"{path.name} is no export that is known here", field="path") from error
 
 
-def _bytes(path: Path) -> bytes:
+def _pieces(file: IO[bytes], go_on: Callable[[], None]) -> Iterator[bytes]:
+    read = 0
+    while piece := file.read(PIECE):
+        go_on()
+        read += len(piece)
+        _check(read)
+        yield piece
+
+
+@contextmanager
+def _export(path: Path) -> Iterator[IO[bytes]]:
+    """The JSON of an export, opened."""
     if not zipfile.is_zipfile(path):
         _check(path.stat().st_size)
-        return path.read_bytes()
-    with zipfile.ZipFile(path) as packed:
-        found = next((info for info in packed.infolist() if info.filename.rpartition("/")[2] == CONVERSATIONS), None)
-        if found is None:
-            raise InvalidInput(f"there is no {CONVERSATIONS} in {path.name}", field="path")
-        if found.flag_bits & LOCKED:
-            raise InvalidInput(
-                f"{path.name} is locked with a password",
-                field="path",
-                hint=f"Unpack it, and import the {CONVERSATIONS} that is in it.",
-            )
-        _check(found.file_size)
-        return packed.read(found)
+        with path.open("rb") as file:
+            yield file
+        return
+    try:
+        with zipfile.ZipFile(path) as packed, packed.open(_member(path, packed)) as file:
+            yield file
+    except UNPACKABLE as error:
+        raise InvalidInput(f"{path.name} is no export that is known here", field="path") from error
+
+
+def _member(path: Path, packed: zipfile.ZipFile) -> zipfile.ZipInfo:
+    found = next((info for info in packed.infolist() if info.filename.rpartition("/")[2] == CONVERSATIONS), None)
+    if found is None:
+        raise InvalidInput(f"there is no {CONVERSATIONS} in {path.name}", field="path")
+    if found.flag_bits & LOCKED:
+        raise InvalidInput(
+            f"{path.name} is locked with a password",
+            field="path",
+            hint=f"Unpack it, and import the {CONVERSATIONS} that is in it.",
+        )
+    _check(found.file_size)
+    return found
 
 
 def _check(size: int) -> None:

@@ -6,18 +6,22 @@ only over what was read last. Database and table are never made.
 """
 
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import quote
 
 import aiosqlite
 
 from sync.errors import StorageBusy, StorageError
+from sync.files import MOST_BYTES
 
 PATIENCE: Final = 2.0  # seconds to wait for the app's own write
-TABLE: Final = "select 1 from sqlite_master where name = 'ai_memory'"
+LONGEST_CALL: Final = 5.0  # seconds in all
+STEPS: Final = 10_000  # of SQLite's machine between two looks at the clock
+TABLE: Final = "select 1 from sqlite_master where name = 'ai_memory' and type = 'table'"  # a view may never end
 WRITE: Final = (  # the bytes are compared: a column without a type may hold a blob; nothing and empty are the same
     "update ai_memory set content = ?, updated_at = current_timestamp"
     " where id = 1 and coalesce(cast(content as blob), x'') = ?"
@@ -27,6 +31,16 @@ INSERT: Final = (
     " select 1, ?, current_timestamp, current_timestamp where not exists (select 1 from ai_memory where id = 1)"
 )
 CONTENT: Final = "select content from ai_memory where id = 1"
+
+
+class _Bounded(sqlite3.Connection):
+    """A connection to a file that anybody may have made: no statement outlasts the call, no value fills the memory."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES)
+        ends = time.monotonic() + LONGEST_CALL
+        self.set_progress_handler(lambda: time.monotonic() > ends, STEPS)
 
 
 async def read_content(path: Path) -> bytes | None:
@@ -62,7 +76,7 @@ async def _opened(path: Path, mode: str) -> AsyncIterator[aiosqlite.Connection |
     """The app's database, or None where it has no table for us. Its refusals are raised as ours."""
     address = f"file:{quote(str(path))}?mode={mode}"
     try:
-        async with aiosqlite.connect(address, uri=True, timeout=PATIENCE) as connection:
+        async with aiosqlite.connect(address, uri=True, timeout=PATIENCE, factory=_Bounded) as connection:
             async with connection.execute(TABLE) as rows:
                 there = await rows.fetchone()
             yield connection if there else None

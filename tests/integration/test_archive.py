@@ -135,7 +135,7 @@ async def _items(archived: Archive, path: Path) -> AsyncIterator[Any]:
     reading = Reading.read_through(path, None)
     for name, data in reading.parts():
         if name.startswith("events/"):
-            items, _ = archived._items(data, reading.about, Taken("archive"))
+            items, _ = archived._items(data, reading.about, Taken("archive"), lambda: None)
             for item in items:
                 yield item
 
@@ -475,7 +475,7 @@ async def test_an_export_that_cannot_be_unpacked_or_decoded_is_told(device: Devi
     broken = bytearray(whole)
     broken[50:60] = b"\xff" * 10
     compressed_in_another_way = changed(whole, (8, 10, 99))
-    for data in (bytes(broken), compressed_in_another_way, b"[" * 200_000 + b"]" * 200_000, b'["\xc4\xe3"]'):
+    for data in (bytes(broken), compressed_in_another_way, b"[" * 200_000 + b"]" * 200_000, b'[{"a": "\xc4\xe3"}]'):
         path.write_bytes(data)
         with pytest.raises(InvalidInput, match="no export that is known"):
             await take(device, path)

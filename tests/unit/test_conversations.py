@@ -39,8 +39,7 @@ def test_of_a_tree_of_chatgpt_the_branch_that_was_shown_last_counts() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        None,
-        {},
+        [],
         [1, "x", {}, {"mapping": {}}, {"chat_messages": []}],
         [{"uuid": "x", "chat_messages": [None, {"sender": "human"}, {"sender": "robot", "text": "?"}]}],
         [{"id": "x", "mapping": {"a": node("a", "b", None), "b": node("b", "a", None)}, "current_node": "a"}],
