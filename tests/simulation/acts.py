@@ -11,7 +11,7 @@ from sync.app import App, Role, open_app
 from sync.cloud.contact import contact_of
 from sync.cloud.replicator import Replicator
 from sync.document.answers import Loaded
-from sync.document.capture import Exchange
+from sync.document.capture import EXCHANGE, Exchange
 from sync.document.remarks import Notice
 from sync.log.model import FORGOTTEN
 from tests.simulation import asking
@@ -205,6 +205,35 @@ async def torn(world: "World", device: Device, step: Step, chance: random.Random
     await _edited(world, device, step, chance, fresh=chance.random() < 0.5, how="torn")
 
 
+async def pause(world: "World", device: Device, step: Step, chance: random.Random) -> None:
+    """A program empties the file and writes it in pieces; in the pauses between them this one looks."""
+    if _opened(device, fresh=chance.random() < 0.5):
+        change = device.person.change(chance, step.number)
+        await _saved(world, device, change, "paused", partial(look, world, device, step, chance))
+
+
+async def stale_after_forget(world: "World", device: Device, step: Step, chance: random.Random) -> None:
+    """Somebody forgets what the editor still shows; then the editor saves it, with a line of its own."""
+    app = await device.started()
+    if app is None or not _opened(device, fresh=True):
+        return
+    person, database = device.person, app.log.database.path
+    before, shown = device.said(database), set(words_of(device.person.buffer))
+    found = sorted(name for name, row in before.items() if row.type == EXCHANGE and row.words and row.words <= shown)
+    if not found or not await asking.forgets(world, device, app, event_id := chance.choice(found)):
+        return
+    if not await world.within(device, "settle", app.settle) or person.saving or person.buffer.count("\n- ") < 1:
+        return
+    before = device.said(database)
+    words = before[event_id].words | asking.gone(world, before) if event_id in before else set()
+    await _saved(world, device, person.add(chance, step.number), "in place")
+    if await world.within(device, "settle", app.settle) and device.app is app:
+        after = device.said(database)
+        typed = {word for name in after.keys() - before.keys() for word in after[name].words}
+        if back := sorted(words & typed & shown):
+            world.blame(f"{device.name}: a stale buffer brings back {back[0]}, which was forgotten")
+
+
 async def same_line(world: "World", device: Device, step: Step, chance: random.Random) -> None:
     """Two people who have heard of each other change the same line, and neither has heard of the other's change."""
     others = [one for one in world.devices if one is not device and one.owner == device.owner is not None]
@@ -235,10 +264,16 @@ def _opened(device: Device, *, fresh: bool) -> bool:
     return not person.saving and ((not fresh and bool(person.buffer)) or person.load(device.document_owner()))
 
 
-async def _saved(world: "World", device: Device, change: Save | None, how: str) -> None:
+async def _saved(
+    world: "World",
+    device: Device,
+    change: Save | None,
+    how: str,
+    look: Callable[[], Coroutine[Any, Any, None]] | None = None,
+) -> None:
     person = device.person
     if change is not None:
-        await person.save(change, device.versions, how)
+        await person.save(change, device.versions, how, look)
         world.tell(f"{device.name} saved {how} {change.digest[:12]}")
 
 
@@ -550,6 +585,8 @@ ACTS: Final[Mapping[str, Act]] = {
     "edit": edit,
     "stale": stale,
     "torn": torn,
+    "pause": pause,
+    "stale after forget": stale_after_forget,
     "same line": same_line,
     "empty": empty,
     "delete": delete,

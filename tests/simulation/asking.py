@@ -261,6 +261,12 @@ async def forget(world: "World", device: Device, _: Step, chance: random.Random)
         return
     event_id = chance.choice(says)
     word = chance.choice(sorted(before[event_id].words)) if chance.random() < 0.6 else None
+    await forgets(world, device, app, event_id, word)
+
+
+async def forgets(world: "World", device: Device, app: App, event_id: str, word: str | None = None) -> bool:
+    """Forget an event, or whatever has a word of it; whether that was answered."""
+    before = device.said(app.log.database.path)
     before |= {name: row for name, row in _archived(device, app).items() if name in before}
     named = {name for name, row in before.items() if word in row.words} if word else {event_id}
     _wished(world, before, named)
@@ -280,6 +286,7 @@ async def forget(world: "World", device: Device, _: Step, chance: random.Random)
     for name in sorted(after.keys() - before.keys()):
         if done and after[name].type == FORGOTTEN and set(after[name].names["event_ids"]) & named:
             world.ledger.add(Fact((), device.name, owner, world.at, event_id=name, shown=False))
+    return done
 
 
 def _archived(device: Device, app: App) -> dict[str, Said]:

@@ -5,7 +5,8 @@ so that steps can be taken out (shrinking) without changing the others.
 
 In a share of histories people do more than talk and type, each for himself: they search, keep daily records, forget and
 archive; or two of them change the same line before either has heard of the other; or who was logged out logs in again;
-or commits take their time, so that others begin, and share them, meanwhile. That is no fault, so it is none of `KINDS`.
+or commits take their time, so that others begin, and share them, meanwhile; or a program writes the memory file in
+pieces; or an editor saves what was forgotten since it was loaded. That is no fault, so it is none of `KINDS`.
 It is drawn apart, and its steps are numbered apart: without them a plan is what it was.
 """
 
@@ -57,11 +58,15 @@ ASKED: Final[tuple[tuple[str, int], ...]] = (
 TOGETHER: Final = "together"
 RETURNING: Final = "returning"
 SLOW: Final = "slow"
+PAUSING: Final = "pausing"
+ERASED: Final = "erased"
 BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     ASKING: ASKED,
     TOGETHER: (("same line", 1),),
     RETURNING: (("come back", 1),),
     SLOW: (),
+    PAUSING: (("pause", 1),),
+    ERASED: (("stale after forget", 1),),
 }
 ORDINARY: Final[tuple[tuple[str, int], ...]] = (
     ("say", 11),
@@ -88,6 +93,12 @@ FEW_RETURNS, MOST_RETURNS = 2, 6
 RETURNED_FROM: Final = 3_000
 IS_SLOW: Final = 0.2  # how likely commits take their time
 SLOWEST: Final = 0.5  # seconds, at most
+PAUSES: Final = 0.15  # how likely a program writes the memory file in pieces, with pauses
+FEW_PAUSES, MOST_PAUSES = 1, 3
+PAUSED_FROM: Final = 4_000
+ERASES: Final = 0.15  # how likely an editor saves what was forgotten since it was loaded
+FEW_ERASED, MOST_ERASED = 1, 3
+ERASED_FROM: Final = 5_000
 ASKED_DIES: Final = 3.0  # so much likelier than another step it dies, where programs die at all: there are few of them
 
 
@@ -168,7 +179,7 @@ def planned(seed: int) -> Plan:
         page=chance.choice([3, 10, 1_000]),
         steps=steps,
     )
-    return _with_slow_commits(_with_returns(_with_meetings(_with_asking(plan))))
+    return _with_erasures(_with_pauses(_with_slow_commits(_with_returns(_with_meetings(_with_asking(plan))))))
 
 
 def _with_asking(plan: Plan) -> Plan:
@@ -203,6 +214,22 @@ def _with_slow_commits(plan: Plan) -> Plan:
     if chance.random() >= IS_SLOW:
         return plan
     return replace(plan, kinds=plan.kinds | {SLOW}, rates={**plan.rates, SLOW: chance.uniform(0.0, SLOWEST)})
+
+
+def _with_pauses(plan: Plan) -> Plan:
+    chance = random.Random(f"pausing {plan.seed}")
+    if chance.random() >= PAUSES:
+        return plan
+    actions = chance.choices([name for name, _ in BESIDES[PAUSING]], k=chance.randint(FEW_PAUSES, MOST_PAUSES))
+    return _with_steps(plan, PAUSING, actions, PAUSED_FROM, chance)
+
+
+def _with_erasures(plan: Plan) -> Plan:
+    chance = random.Random(f"erased {plan.seed}")
+    if chance.random() >= ERASES:
+        return plan
+    actions = chance.choices([name for name, _ in BESIDES[ERASED]], k=chance.randint(FEW_ERASED, MOST_ERASED))
+    return _with_steps(plan, ERASED, actions, ERASED_FROM, chance)
 
 
 def _with_steps(plan: Plan, kind: str, actions: Sequence[str], first: int, chance: random.Random) -> Plan:

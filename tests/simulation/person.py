@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -13,6 +13,8 @@ from sync.document.template import footer
 from tests.simulation.ledger import Fact, Ledger, Save, words_of
 
 TORN_PAUSE: Final = 0.02  # seconds between two parts of a save in place; below what a stable read waits
+PAUSE: Final = 2.5  # seconds between two parts of a save by a slow program
+PIECES: Final = 4
 FOOTER: Final = footer("")
 REWORDED: Final = ("reword", "reword", "reword", "remove")  # what becomes of a line that two people change
 Versions = Callable[[str], Mapping[Path, int]]  # as `Home.versions`
@@ -62,16 +64,24 @@ class Person:
         if line is not None:
             items = [at for at in items if lines[at] == line]
         if kind == "add" or not items:
-            text = self._ledger.sentence(chance.randint(4, 7))
-            lines.insert(chance.choice(places) + 1, f"- {text}")
-            self._typed(save, words_of(text), step)
-        elif kind == "remove":
+            return self.add(chance, step)
+        if kind == "remove":
             gone = lines.pop(chance.choice(items))
             save.taken |= set(words_of(gone))
             save.removed.add(words_of(gone)[0])
         else:
             at = chance.choice(items)
             lines[at] = self._reworded(lines[at], chance, save, step)
+        self.buffer = "\n".join(lines)
+        return save
+
+    def add(self, chance: random.Random, step: int) -> Save:
+        """A line of one's own, somewhere in the buffer."""
+        save, lines = Save(), self.buffer.split("\n")
+        places = [at for at, line in enumerate(lines) if line.startswith(("- ", "###"))]
+        text = self._ledger.sentence(chance.randint(4, 7))
+        lines.insert(chance.choice(places) + 1, f"- {text}")
+        self._typed(save, words_of(text), step)
         self.buffer = "\n".join(lines)
         return save
 
@@ -93,8 +103,10 @@ class Person:
         if words:
             save.facts.append(self._ledger.add(Fact(tuple(words), self.device, self.whose, step)))
 
-    async def save(self, change: Save, versions: Versions, how: str) -> None:
-        """Write the buffer."""
+    async def save(
+        self, change: Save, versions: Versions, how: str, look: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """Write the buffer. `look`: what the program does after each piece of one that is written with pauses."""
         unseen = self.judge(versions)
         here = set(words_of(self.buffer))
         for fact in unseen:  # what the program never saw and the buffer still holds is saved again now
@@ -113,20 +125,26 @@ class Person:
                 temporary.write_bytes(data)
                 os.replace(temporary, self.path)  # noqa: PTH105 - as any program does
             elif how == "torn":
-                await self._in_parts(data)
+                await self._in_parts(data, 2, TORN_PAUSE)
+            elif how == "paused":
+                await self._in_parts(data, PIECES, PAUSE, look)
             else:
                 self.path.write_bytes(data)
         finally:
             self.saving = False
         self._saved(self.path)
 
-    async def _in_parts(self, data: bytes) -> None:
-        middle = len(data) // 2
+    async def _in_parts(
+        self, data: bytes, pieces: int, pause: float, look: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        size = -(-len(data) // pieces)
         with self.path.open("wb", buffering=0) as file:
-            for part in (data[:middle], data[middle:]):
-                file.write(part)
+            for at in range(0, len(data), size):
+                file.write(data[at : at + size])
                 self._saved(self.path)
-                await asyncio.sleep(TORN_PAUSE)
+                await asyncio.sleep(pause)
+                if look is not None:
+                    await look()
 
     def judge(self, versions: Versions) -> list[Fact]:
         """Which of the saves so far the program has seen; what the others brought."""

@@ -21,6 +21,8 @@ from tests.simulation.history import (
     ASKING,
     ASKS,
     BESIDES,
+    ERASED,
+    ERASES,
     FEW_ASKED,
     FEW_MET,
     FEW_RETURNS,
@@ -32,7 +34,10 @@ from tests.simulation.history import (
     MOST,
     MOST_ASKED,
     MOST_MET,
+    MOST_PAUSES,
     MOST_RETURNS,
+    PAUSES,
+    PAUSING,
     RATES,
     RETURNING,
     RETURNS,
@@ -271,6 +276,8 @@ def _ranges() -> Iterable[str]:
     yield f"In {RETURNS:.0%} of those with {out} (`{RETURNING}`), whoever was logged out logs in again,"
     yield f"{FEW_RETURNS} to {MOST_RETURNS} times. In {IS_SLOW:.0%} of all (`{SLOW}`), commits wait for the disk, up to"
     yield f"{SLOWEST:g} s each, and whoever else writes meanwhile shares them."
+    yield f"In {PAUSES:.0%} (`{PAUSING}`) a program empties the memory file and writes it in pieces, with pauses, up to"
+    yield f"{MOST_PAUSES} times; in {ERASES:.0%} (`{ERASED}`) an editor saves what was forgotten since it was loaded."
 
 
 def part(record: Record) -> str:

@@ -46,7 +46,9 @@ from sync.document.answers import Loaded, Updated
 from sync.document.conversation import Conversation
 from sync.document.deeds import Deed
 from sync.document.entry_fold import Line
+from sync.document.erased import ErasedLines, Stripped
 from sync.document.memory_file import MemoryFile
+from sync.document.model import Document as MemoryDocument
 from sync.errors import StorageError
 from sync.log import outbox_store
 from sync.log import store as log_store
@@ -55,7 +57,7 @@ from sync.log.model import CLOUD, Event, Reach, Recorded, Refusal
 from sync.redaction import Redactor
 from sync.redaction.redactor import _Cleaner
 from sync.turns import Turns
-from tests.simulation.history import ASKING, TOGETHER, Plan, planned
+from tests.simulation.history import ASKING, ERASED, PAUSING, TOGETHER, Plan, planned
 from tests.simulation.machine import CURRENT
 from tests.simulation.network import SimulatedServer
 from tests.support import event
@@ -307,6 +309,12 @@ def _without_sync(module: Any) -> SimpleNamespace:
     return SimpleNamespace(**{**vars(module), "fsync": _does_nothing})
 
 
+def _as_saved(_: ErasedLines, __: Connection, document: MemoryDocument, *___: Any) -> Stripped:
+    return Stripped(document)
+
+
+_ANY_END: Final[Patch] = (sync.document.versions, "lacks_end", _always(answer=False))
+
 BUGS: Final = (
     Bug("an update is acknowledged before it is committed", ((Log, "record_and_count", _acknowledged_early),), 1),
     Bug("no update is recorded", ((Conversation, "update", _update_refused),), 0),
@@ -324,8 +332,19 @@ BUGS: Final = (
         ((sync.document.versions, "choose_base", lambda _, ring: ring[-1] if ring else None),),
         7,
     ),
-    Bug("a lost file is a mass delete", ((sync.document.versions, "is_suspicious", _always(answer=False)),), 10),
-    Bug("a cut file is an edit", ((sync.document.plan, "is_cut_off", _always(answer=False)),), 10),
+    Bug(
+        "a lost file is a mass delete",
+        ((sync.document.versions, "is_suspicious", _always(answer=False)), _ANY_END),
+        10,
+    ),
+    Bug("a cut file is an edit", ((sync.document.plan, "is_cut_off", _always(answer=False)), _ANY_END), 10),
+    Bug(
+        "a file without its end is whole",
+        (_ANY_END, (sync.document.memory_file, "_is_being_written", _always(answer=False))),
+        22,
+        besides=PAUSING,
+    ),
+    Bug("a stale buffer types what was erased", ((ErasedLines, "strip", _as_saved),), 19, besides=ERASED),
     Bug("a clock that goes back takes the order along", ((sync.log.store, "next_hlc", lambda _, ms: hlc_text(ms)),), 0),
     Bug("the order that the server's time changes is not noted", ((log_store, "note_reordered", _does_nothing),), 17),
     Bug(
