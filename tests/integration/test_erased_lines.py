@@ -216,6 +216,28 @@ class TestOtherDevices:
                 await is_gone(desk)
                 assert f"{TYPED}\n" in desk.text
 
+    @pytest.mark.parametrize("sharing", ["device", "user"])
+    async def test_an_edit_made_before_the_device_heard_of_the_erasure_goes_with_the_line(
+        self, tmp_path: Path, sharing: Literal["device", "user"]
+    ) -> None:
+        async with (
+            on_a_desk(tmp_path / "a", sharing=sharing) as here,
+            on_a_desk(tmp_path / "b", sharing=sharing, device="device-b") as there,
+        ):
+            await there.said("留下的")
+            there.type_under(HABITS, f"- {SECRET}")
+            await there.memory.settle()
+            (added,) = [event for event in await there.hand_events() if event.type == ADDED]
+            await here.hear(there)
+            await forgetting.ask(here.log, Intake(here.redactor), [added.event_id])
+            await here.memory.settle()
+            there.replace(f"- {SECRET}", f"- {SECRET}，改过")
+            await there.memory.settle()
+            await there.hear(here)
+            await is_gone(there)
+            await here.hear(there)
+            assert SECRET not in await held(here)
+
 
 async def test_a_number_that_the_log_knows_redacted_is_recognised(desk: Desk) -> None:
     await desk.said("一")

@@ -394,7 +394,7 @@ BUGS: Final = (
         4,
     ),
     Bug(
-        "a wish to forget leaves the server's row", ((sync.cloud.memory, "_forget", _does_nothing),), 13, besides=ASKING
+        "a wish to forget leaves the server's row", ((sync.cloud.memory, "_forget", _does_nothing),), 14, besides=ASKING
     ),
     Bug("what was forgotten stays in the write-ahead log", ((Database, "purge", _is_not),), 1, besides=ASKING),
     Bug("a search answers what was forgotten", ((sync.recall.view, "_take_away", _does_nothing),), 13, besides=ASKING),
