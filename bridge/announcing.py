@@ -24,7 +24,7 @@ async def announce(app: App, notify: Notify, *, arrived: bool) -> None:
     """What a client wants to hear of, until cancelled. `arrived`: another account came in, so all of it is new."""
     if arrived:
         await _auth_changed(app, notify)
-        await _memory_changed(app, notify)
+        await _Memory().tell(app, notify)
     if app.replicator is None:
         await _hint(app, notify, [])
         return
@@ -34,7 +34,7 @@ async def announce(app: App, notify: Notify, *, arrived: bool) -> None:
 
 async def _hint(app: App, notify: Notify, of_the_cloud: list[tuple[Signal, Tell]]) -> None:
     hints: list[tuple[Signal, Tell]] = [
-        (app.log.changed, _memory_changed),
+        (app.log.changed, _Memory().tell),
         (app.account.changed, _auth_changed),
         (app.account.token_needed, _token_needed),
         *of_the_cloud,
@@ -49,8 +49,17 @@ async def _hint(app: App, notify: Notify, of_the_cloud: list[tuple[Signal, Tell]
         await asyncio.sleep(BETWEEN_HINTS)
 
 
-async def _memory_changed(app: App, notify: Notify) -> None:
-    notify("memory/changed", {"nextOffset": await app.log.newest_position()})
+class _Memory:
+    """Announces each offset once: the look at other processes' writes also sees the events that are recorded here."""
+
+    def __init__(self) -> None:
+        self._told: int | None = None
+
+    async def tell(self, app: App, notify: Notify) -> None:
+        offset = await app.log.newest_position()
+        if offset != self._told:
+            self._told = offset
+            notify("memory/changed", {"nextOffset": offset})
 
 
 async def _auth_changed(app: App, notify: Notify) -> None:

@@ -33,7 +33,7 @@ from sync.errors import InvalidInput, XiaobaiError
 from sync.files import make_private_folder, told
 from sync.jobs import kept_up
 from sync.profiles import PROFILES, Profile, known_installation
-from sync.role import sidecar_role
+from sync.role import awaited_role
 from sync.vault.vault import Vault
 
 if TYPE_CHECKING:
@@ -105,9 +105,9 @@ class LateApp:
 
     async def hold(self, settings: "Settings", over: asyncio.Event) -> None:
         """Open the application, keep it until `over`, close it; another one each time the account changes."""
-        app_module = await asyncio.to_thread(importlib.import_module, "sync.app")
         try:
-            with sidecar_role(settings) as role:
+            async with awaited_role(settings, over) as role:
+                app_module = await asyncio.to_thread(importlib.import_module, "sync.app")
                 async with AsyncExitStack() as local:
                     await local.enter_async_context(
                         endpoint.serving(settings.data_dir, self._table, EndpointDoor(self))

@@ -410,6 +410,7 @@ export interface RecordedJson {
   events: Array<Record<string, unknown>>;
   nextOffset: number;
   notSaved?: number;
+  unknownTypes?: Array<string>;
 }
 
 export interface RedactionCheckJson {

@@ -177,6 +177,11 @@ class CloudUnavailable(CloudError):
 class CloudUnreachable(CloudUnavailable):
     """No connection could be made, so nothing was sent: no network, or nobody listens there."""
 
+    default_hint = (
+        "Check the network and XIAOBAI_SUPABASE_URL; `xiaobai-memory doctor` says which it is."
+        " What is recorded meanwhile is kept on this device."
+    )
+
 
 class RateLimited(CloudUnavailable):
     """The server asked us to wait (429); `retry_after` in seconds where it said how long."""

@@ -374,4 +374,6 @@ def _storage_error(error: OSError, path: Path) -> StorageError:
         return StorageFull(f"no space left for {path}")
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return StorageReadOnly(f"no permission for {path}")
+    if error.errno == errno.EISDIR:
+        return StorageError(f"{path} is a folder, not a file", hint="Move the folder away, or name another file.")
     return StorageError(f"{errno.errorcode.get(error.errno or 0, 'an error')} for {path}")

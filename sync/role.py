@@ -1,7 +1,8 @@
 """The role of the sidecar, which one process of a data directory has at a time."""
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Final
 
 from filelock import FileLock, Timeout
@@ -11,6 +12,7 @@ from sync.files import make_private_folder
 from sync.profiles import note_sidecar_pid, take_sidecar_role
 from sync.settings import Settings
 
+BETWEEN_TRIES: Final = 0.05  # seconds
 FOR_A_HELPER: Final = 2.0  # seconds a starting sidecar waits for a command that does its work just now
 
 
@@ -24,6 +26,25 @@ def sidecar_role(settings: Settings, *, patience: float = FOR_A_HELPER) -> Itera
         yield role
     finally:
         role.release()
+
+
+@asynccontextmanager
+async def awaited_role(settings: Settings, over: asyncio.Event) -> AsyncIterator[FileLock]:
+    """`sidecar_role` as soon as the process that has it releases it; the event loop turns meanwhile.
+
+    Raises AlreadyRunning if that takes too long, or if nobody waits any more (`over`).
+    """
+    with ExitStack() as stack:
+        for left in range(round(FOR_A_HELPER / BETWEEN_TRIES), -1, -1):
+            try:
+                role = stack.enter_context(sidecar_role(settings, patience=0.0))
+                break
+            except AlreadyRunning:
+                if left == 0 or over.is_set():
+                    raise
+            with suppress(TimeoutError):
+                await asyncio.wait_for(over.wait(), BETWEEN_TRIES)
+        yield role
 
 
 @contextmanager

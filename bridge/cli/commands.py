@@ -27,6 +27,7 @@ from bridge.cli import (
     watermarks,
 )
 from bridge.cli.running import Commands, Invocation
+from sync import __version__
 
 app = typer.Typer(
     name="xiaobai-memory",
@@ -35,7 +36,14 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"xiaobai-memory {__version__}")
+        raise typer.Exit
 
 
 @app.callback()
@@ -45,7 +53,11 @@ def before_the_verb(
     json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
     data_dir: Annotated[str | None, typer.Option(help="Where the memory's database lives.")] = None,
     memory_file: Annotated[str | None, typer.Option(help="The Markdown file.")] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=print_version)
+    ] = False,
 ) -> None:
+    del version
     flags = {"data_dir": data_dir, "memory_file": memory_file}
     context.obj = Invocation(json=json, flags={name: value for name, value in flags.items() if value is not None})
 

@@ -20,7 +20,9 @@ def history(
 
 def restore(
     context: typer.Context,
-    sha256: Annotated[str, typer.Argument(help="The hash of a version, from `history`.")],
+    sha256: Annotated[
+        str, typer.Argument(help="The hash of a version, from `history`; its first 7 digits are enough.")
+    ],
     *,
     json: JsonFlag = False,
 ) -> None:

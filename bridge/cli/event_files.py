@@ -16,7 +16,7 @@ from bridge.methods.table import Context, Notify, nobody
 from sync.app import App, Role
 from sync.errors import InvalidInput
 
-session_meta = typer.Typer(help="What is said of a session as a whole (seed 002 §5.3).", no_args_is_help=True)
+session_meta = typer.Typer(help="Title, summary and tags of a session as a whole.", no_args_is_help=True)
 
 
 @app.command("files")

@@ -91,6 +91,8 @@ def _show_recorded(result: dict[str, Any]) -> None:
         typer.echo(f"recorded {event_id}{known}")
     if left_out := result.get("notSaved"):
         typer.echo(f"not recorded: {left_out} (a person asked not to save this conversation)")
+    if unknown := result.get("unknownTypes"):
+        typer.echo(f"types that this program does not know, kept as they are: {', '.join(unknown)}", err=True)
 
 
 def _show_events(result: dict[str, Any]) -> None:

@@ -21,16 +21,20 @@ def forget(
     yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only said what would go.")] = False,
     json: JsonFlag = False,
 ) -> None:
-    """Take what events say away: here, from the file and its versions, on the server, on the other devices."""
+    """Take what events say away: here, from the file and its versions, on the server, on the other devices.
+
+    The same again changes nothing: exit 0 also if none of the named events is there.
+    """
     chosen = {"query": query, "source": source, "since": since, "until": until}
     given = {name: value for name, value in chosen.items() if value is not None}
     if bool(event_ids) == bool(given):
         raise typer.BadParameter("name events, or say which: --query, --source, --since, --until")
     if event_ids:
-        call(context, "events/forget", {"eventIds": event_ids}, _show_forgotten, as_json=json, role=Role.HELPER)
-    else:
-        params = {**given, "dryRun": not yes}
-        call(context, "events/forgetMatching", params, _show_matching, as_json=json, role=Role.HELPER)
+        params: dict[str, Any] = {"eventIds": event_ids}
+        call(context, "events/forget", params, _show_forgotten, as_json=json, role=Role.HELPER)
+        return
+    params = {**given, "dryRun": not yes}
+    call(context, "events/forgetMatching", params, _show_matching, as_json=json, role=Role.HELPER)
 
 
 def _show_forgotten(result: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """`load` and `update`."""
 
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -13,7 +13,10 @@ def load(
     context: typer.Context,
     *,
     wait_ms: Annotated[int, typer.Option(help="How long to wait for the cloud, in milliseconds.")] = 1500,
-    scope: Annotated[str, typer.Option(help="user: with a digest of other devices; device: this one only.")] = "user",
+    scope: Annotated[
+        Literal["user", "device"],
+        typer.Option(help="user: also a digest of your other devices; device: what was said on this device alone."),
+    ] = "user",
     max_chars: Annotated[int | None, typer.Option(help="Leave the oldest entries out beyond this length.")] = None,
     prompt: Annotated[bool, typer.Option("--prompt", help="Print the block for a system prompt instead.")] = False,
     json: JsonFlag = False,

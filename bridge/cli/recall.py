@@ -1,6 +1,6 @@
 """`search`: ask the memory."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final, Literal
 
 import typer
 
@@ -14,6 +14,16 @@ SEMANTIC = {  # what a person is told of an answer that is not by words and mean
     "partial": "Not all memories have vectors yet: some were compared by words alone.",
     "failed": "Found by words alone: the models did not answer. See the log of the sidecar.",
 }
+PRESETS: Final = {"default": "default", "fading": "seed000", "meaning": "seed004"}  # and as the wire names them
+
+
+def preset_option(value: str | None) -> str | None:
+    """The wire's name of a preset; what the wire knows is taken as it is."""
+    if value is None or value in PRESETS.values():
+        return value
+    if value not in PRESETS:
+        raise typer.BadParameter(f"{value!r} is none of {', '.join(PRESETS)}")
+    return PRESETS[value]
 
 
 def search(
@@ -22,7 +32,8 @@ def search(
     *,
     limit: Annotated[int, typer.Option(help="How many hits.")] = 10,
     scope: Annotated[
-        str, typer.Option(help="all, or recent: older ones only where the recent say too little.")
+        Literal["all", "recent"],
+        typer.Option(help="all, or recent: older ones only where the recent say too little."),
     ] = "all",
     project: Annotated[str | None, typer.Option(help="Id or path of a project.", callback=project_option)] = None,
     since: Annotated[str | None, typer.Option(help="A day or time; what is older is left out.")] = None,
@@ -33,7 +44,14 @@ def search(
             help="Only exchange, entry, message, fact, feedback, daily, or another program's type; may be given again."
         ),
     ] = None,
-    preset: Annotated[str | None, typer.Option(help="default, seed000 or seed004.")] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="default: words and meaning alike; fading: older memories count less; meaning: meaning counts most,"
+            " two hits at most.",
+            callback=preset_option,
+        ),
+    ] = None,
     prompt: Annotated[bool, typer.Option("--context", help="Print what to put before this message.")] = False,
     json: JsonFlag = False,
 ) -> None:

@@ -19,8 +19,9 @@ from bridge.methods.door import Door, OpenDoor
 from bridge.methods.failures import exit_code, failure_of, lines_for_people
 from bridge.methods.registry import TABLE
 from bridge.methods.table import Context
+from bridge.rpc.frames import FRAME_LIMIT, SEND_LESS, Fault
 from sync.app import App, Role, open_app
-from sync.errors import InvalidInput, StorageError, XiaobaiError
+from sync.errors import InvalidInput, StorageError, TooLarge, XiaobaiError
 from sync.settings import Settings
 
 T = TypeVar("T")
@@ -163,7 +164,7 @@ def print_json(value: object) -> None:
 
 def text_argument(value: str) -> str:
     """An argument, or standard input for `-`. Raises InvalidInput."""
-    return _read(sys.stdin.read) if value == STDIN else value
+    return _read(lambda: sys.stdin.read(FRAME_LIMIT + 1)) if value == STDIN else value
 
 
 def line_of_stdin() -> str:
@@ -200,12 +201,15 @@ def path_argument(value: str) -> str:
 
 
 def checked(params: dict[str, Any]) -> None:
-    """What the shell hands over may be no text. Raises InvalidInput, before anything is done."""
+    """What the shell hands over may be no text, or too much of it for a frame. Raises InvalidInput or TooLarge."""
+    size = 0
     for name, value in params.items():
         try:
-            msgspec.json.encode(value)
+            size += len(msgspec.json.encode(value))
         except UnicodeEncodeError:
             raise _no_text(name) from None
+        if size > FRAME_LIMIT:
+            raise TooLarge(Fault.TOO_LARGE.value, field=name, hint=SEND_LESS)
 
 
 def _no_text(name: str) -> InvalidInput:

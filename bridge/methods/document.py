@@ -22,7 +22,9 @@ class History(Params, frozen=True):
 
 
 class Restore(Params, frozen=True):
-    sha256: Sha256
+    """`sha256`: of a version, or the first digits of it (7 or more) that no other version begins with."""
+
+    sha256: str
 
 
 class Resolve(Params, frozen=True):

@@ -16,6 +16,7 @@ import re
 from typing import Final
 
 FRAME_LIMIT: Final = 8 * 1024 * 1024  # bytes; 64 KiB events in batches of a hundred fit with room to spare
+SEND_LESS: Final = "Send less at once."
 HEADER_LIMIT: Final = 4096  # bytes of one header block; real ones are below 100
 LENGTH_DIGITS: Final = 10  # a longer Content-Length is a typing error, not a size to skip
 
@@ -38,7 +39,7 @@ class Framing(enum.Enum):
 class Fault(enum.Enum):
     """Why bytes did not become a frame."""
 
-    TOO_LARGE = "the frame is above 8 MiB"
+    TOO_LARGE = "a request is at most 8 MiB"
     BAD_HEADER = "the header block has no usable Content-Length"
 
 

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from bridge.methods.failures import CODES, Failure, FailureData, failure
-from bridge.rpc.frames import Fault
+from bridge.rpc.frames import SEND_LESS, Fault
 
 DEPTH_LIMIT: Final = 64  # arrays and objects inside each other; our own params need five
 BATCH_LIMIT: Final = 1000  # calls in one batch: what one answer array may hold
@@ -78,7 +78,9 @@ def refuse(kind: str, message: str, id: bytes = NULL) -> Refusal:  # noqa: A002 
 
 def refuse_fault(fault: Fault) -> Refusal:
     """The answer to bytes that never became a frame."""
-    return refuse("invalid_request" if fault is Fault.TOO_LARGE else "parse_error", fault.value)
+    if fault is Fault.TOO_LARGE:
+        return Refusal(NULL, failure("invalid_request", fault.value, SEND_LESS))
+    return refuse("parse_error", fault.value)
 
 
 def decode(frame: bytes) -> Incoming:

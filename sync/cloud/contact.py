@@ -102,5 +102,7 @@ def _address(text: str) -> str:
     """As typed, but for the full-width sign of a Chinese input method. Whether it exists, a message shows."""
     address = text.strip().replace("＠", "@")
     if not ADDRESS.fullmatch(address) or len(address) > ADDRESS_LENGTH:
-        raise InvalidInput("not an e-mail address", field="email")
+        raise InvalidInput(
+            "not an e-mail address", field="email", hint="Write it as name@example.com; nothing was sent."
+        )
     return address

@@ -13,6 +13,7 @@ import asyncio
 import json
 import logging
 import re
+import socket
 import ssl
 import zlib
 from collections.abc import Awaitable
@@ -51,6 +52,14 @@ def trust() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
+def unreachable(error: BaseException, otherwise: str) -> CloudUnreachable:
+    """`error` as ours. A name that no name service knows is most often a typing error, so it is named as the cause."""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, socket.gaierror):
+        cause = cause.__cause__ or cause.__context__
+    return CloudUnreachable(otherwise if cause is None else "no connection: the name of the server is not known")
+
+
 class Wire:
     """To the server of `url`. `timeout`: seconds that one call may take as a whole.
 
@@ -84,7 +93,7 @@ class Wire:
         except TimeoutError as error:
             raise CloudUnavailable(f"no answer within {self._timeout:g} s") from error
         except NO_CONNECTION as error:
-            raise CloudUnreachable(f"no connection ({type(error).__name__})") from error
+            raise unreachable(error, f"no connection ({type(error).__name__})") from error
         except (httpx.HTTPError, httpx.InvalidURL, SOCKSError, json.JSONDecodeError, RecursionError) as error:
             raise CloudUnavailable(f"no usable answer ({type(error).__name__})") from error
         except (

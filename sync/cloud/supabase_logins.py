@@ -15,13 +15,12 @@ from supabase_auth.types import AuthResponse, SignInWithPasswordCredentials, Ver
 
 from sync.clock import Clock
 from sync.cloud.contact import Contact, label_of
-from sync.cloud.http import NO_CONNECTION, Wire
+from sync.cloud.http import NO_CONNECTION, Wire, unreachable
 from sync.cloud.logins import Session
 from sync.errors import (
     BadCredentials,
     CloudError,
     CloudUnavailable,
-    CloudUnreachable,
     CodeRefused,
     InvalidInput,
     LoginRefused,
@@ -163,7 +162,7 @@ class SupabaseLogins:
             return await self._wire.told(call)
         except AuthError as error:
             if isinstance(error.__cause__, NO_CONNECTION):  # the library hides it among its own
-                raise CloudUnreachable("no connection to the login server") from error
+                raise unreachable(error, "no connection to the login server") from error
             raise _refusal(error) from error
 
 

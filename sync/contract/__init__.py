@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from sync.cloud.logins import RESEND_SECONDS
 from sync.document.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.log.envelope import to_json
+from sync.log.payloads import is_known
 from sync.published import (
     AccountJson,
     AppendedJson,
@@ -228,13 +229,17 @@ def appended(page: Page, after: int) -> AppendedJson:
 
 def recorded(values: Sequence[Recorded], *, left_out: int = 0) -> RecordedJson:
     """`left_out`: how many events were not recorded, because their conversation is not to be saved."""
-    found: RecordedJson = {
+    answer: RecordedJson = {
         "eventIds": [value.event.event_id for value in values],
         "duplicates": [value.event.event_id for value in values if value.duplicate],
         "events": [to_json(value.event) for value in values],
         "nextOffset": max((value.event.position for value in values), default=0),
     }
-    return {**found, "notSaved": left_out} if left_out else found
+    if left_out:
+        answer["notSaved"] = left_out
+    if unknown := sorted({value.event.type for value in values if not is_known(value.event.type)}):
+        answer["unknownTypes"] = unknown
+    return answer
 
 
 def quarantine(values: Iterable[Refusal], released: Sequence[str]) -> QuarantineJson:

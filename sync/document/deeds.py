@@ -31,7 +31,7 @@ from sync.document.places import DEEPEST
 from sync.document.reading_back import derived
 from sync.document.summary import one_line
 from sync.document.template import ANSWER, QUESTION, RECORDS
-from sync.log.envelope import bounded_hlc
+from sync.log.envelope import bounded_hlc, is_ahead
 from sync.log.model import Event
 
 MOVED: Final = "entry_moved"  # another place among the lines of its section; the text is as it was
@@ -142,8 +142,17 @@ def exchange_deeds(event: Event, order: Order) -> Iterator[Deed]:
 
 
 def folding_deeds(event: Event, order: Order) -> Iterator[Deed]:
-    """A folded day: its lines go where they still say what was seen, and one line stands for them."""
+    """A folded day: its lines go where they still say what was seen, and one line stands for them.
+
+    Not if it was folded by a clock that is known to be ahead: then its line is only known, or it would be taken for one
+    that no event has.
+    """
     said = said_by(event)
+    if is_ahead(event):
+        if said is not None and said.entry_id:
+            known = Place(order, EARLIER)
+            yield Deed(order, said.entry_id, event.event_id, MOVED, event.device_id, place=known, shared=True)
+        return
     for entry_id, seen in folded_ids(event).items():
         yield Deed(order, entry_id, event.event_id, REMOVED, event.device_id, base_hash=seen, shared=True)
     if said is not None and said.entry_id and said.text:

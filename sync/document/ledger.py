@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
-from sync.clock import Clock, milliseconds, uuid7
+from sync.clock import Clock, milliseconds, timestamp, uuid7
 from sync.db.tables import FOLLOWED
 from sync.document import forgetting, parked, store
 from sync.document.capture import EXCHANGE, REMOVED, applied, exchange_lines, operation_drafts
@@ -42,7 +42,9 @@ from sync.document.plan import choose_base, plan
 from sync.document.returned import returned
 from sync.document.sharing import News, Sharing
 from sync.document.template import template
+from sync.log import outbox_store
 from sync.log import store as log_store
+from sync.log.envelope import bounded_time
 from sync.log.log import Log
 from sync.log.model import Draft, Event, Origin
 from sync.redaction import Redactor
@@ -240,20 +242,26 @@ class Ledger:
         return self._append(connection, self._finished(connection, snapshot, current), "redacted")
 
     def _fold_days(self, connection: Connection, today: date, keep_days: int) -> bool:
-        """Fold the days that are due, as many as go at a time; whether there were any."""
+        """Fold the days that are due, as many as go at a time; whether there were any.
+
+        They are due by a bounded time: other devices fold them too, also if this one's clock is years ahead.
+        """
         current = self._followed(connection)
         if current is None:
             return False
+        now = self._clock.now()
+        bounded = bounded_time(now, outbox_store.server_time(connection))
 
         def said(event_id: str) -> tuple[str, str] | None:
             event = log_store.find(connection, event_id)
             return None if event is None else exchange_lines(event)
 
-        days = old_days(current.snapshot, today, keep_days, said)
+        days = old_days(current.snapshot, min(today, bounded.astimezone(now.tzinfo).date()), keep_days, said)
         if not days:
             return False
         snapshot, payloads = fold_away(current.snapshot, days)
-        drafts = [Draft(DAY_FOLDED, self._redactor.payload(payload), origin=Origin.TOOL) for payload in payloads]
+        ts = timestamp(bounded) if bounded < now else None
+        drafts = [Draft(DAY_FOLDED, self._redactor.payload(payload), ts=ts, origin=Origin.TOOL) for payload in payloads]
         self._record_here(connection, drafts)
         self._append(connection, self._finished(connection, snapshot, current), "folded")
         return True

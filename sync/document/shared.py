@@ -23,6 +23,8 @@ Text
     both sides can name, until an edit that comes late leads from one to the other. A removal names what it saw: an
     edit that it did not see stays, whichever comes first. An edit of an entry that nobody added is an entry; a removal
     of one is remembered. The same addition twice is one.
+Days
+    A day that a clock folded which was more than a day ahead of the server does not count; it folds when it is due.
 Place
     Behind the entry it was put behind, also one that is gone or has moved on since; at the end of its section where
     that one never stood there. Exchanges go to the end of their day. A move leaves the old place known to others.

@@ -126,6 +126,13 @@ def find(connection: Connection, surface: str, sha256: str) -> Version | None:
     return None if row is None else _version(connection, row)
 
 
+def hashes(connection: Connection, surface: str, beginning: str) -> list[str]:
+    """The hashes that begin with these digits; two at most, for more than one is ambiguous."""
+    beginning_so = written.c.sha256.startswith(beginning, autoescape=True)
+    found = select(written.c.sha256).distinct().where(written.c.surface == surface, beginning_so).limit(2)
+    return list(connection.execute(found).scalars())
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
     """One line of the history.

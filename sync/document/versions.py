@@ -7,9 +7,11 @@ since its text in the log is redacted; what was typed before the memory was take
 or begun anew comes back (`returned`). A shared one (`sharing`) is made anew from all that the log knows.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -31,6 +33,9 @@ from sync.document.plan import choose_base, is_cut_off, is_suspicious, lacks_end
 from sync.errors import InvalidInput
 from sync.log import store as log_store
 from sync.log.model import Draft, Origin
+
+HASH_BEGINNING: Final = re.compile(r"[0-9a-f]{7,64}")
+SEE_HISTORY: Final = "`xiaobai-memory history` (`memory/history`) lists the versions and their hashes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +171,16 @@ class Versions(Ledger):
         return True
 
     async def restore(self, digest: str) -> Edited:
-        """Bring an older version back, as new events. InvalidInput where it is not known."""
-        edited = await self._edited(lambda connection: self._record_restore(connection, digest))
-        if edited is None:
-            raise InvalidInput("no version has this hash", field="sha256", hint="See memory/history.")
+        """Bring an older version back, as new events. `digest`: its hash, or a beginning of it that is its alone.
+
+        Raises InvalidInput if it is no such beginning, or names no version or several.
+        """
+        wanted = digest.lower()
+        if HASH_BEGINNING.fullmatch(wanted) is None:
+            message = "the hash of a version is 64 hexadecimal digits, of which the first 7 are enough"
+            raise InvalidInput(message, field="sha256", hint=SEE_HISTORY)
+        edited = await self._edited(lambda connection: self._record_restore(connection, wanted))
+        assert edited is not None
         return edited
 
     # --- transactions ----------------------------------------------------------------------------------------
@@ -215,10 +226,13 @@ class Versions(Ledger):
         self._erased.mark(connection, stripped, version)  # an app that does not load again still shows them
         return Edited(planned.operations, version.sha256)
 
-    def _record_restore(self, connection: Connection, digest: str) -> Edited | None:
+    def _record_restore(self, connection: Connection, beginning: str) -> Edited:
+        digest, *others = store.hashes(connection, store.FILE, beginning) or [""]
+        if others:
+            raise InvalidInput("several versions have a hash that begins so", field="sha256", hint="Give more digits.")
         wanted = store.find(connection, store.FILE, digest)
         if wanted is None:
-            return None
+            raise InvalidInput("no version has this hash", field="sha256", hint=SEE_HISTORY)
         current = self._followed(connection)
         planned = plan(current, current, wanted.snapshot.document, self._new_id)
         told = self._redactor.payload({"sha256": digest, "operations": len(planned.operations)})

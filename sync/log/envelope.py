@@ -126,6 +126,26 @@ def bounded_hlc(event: Event) -> str:
         return event.hlc
 
 
+def bounded_time(now: datetime, server_ts: str | None) -> datetime:
+    """The time of a clock for what it decides for other devices too: at most a day ahead of the server's."""
+    if server_ts is None:
+        return now
+    try:
+        return min(now, instant(server_ts) + DRIFT_LIMIT)
+    except (InvalidInput, OverflowError):
+        return now
+
+
+def is_ahead(event: Event) -> bool:
+    """Whether the clock that an event was written by was more than a day ahead of the server that took it."""
+    if event.server_ts is None:
+        return False
+    try:
+        return event_ms(event) > instant_ms(event.server_ts) + _DRIFT_MS
+    except InvalidInput:
+        return False
+
+
 def server_bytes(value: object) -> int:
     """Bytes of a JSON value as PostgreSQL writes it: with a space after each colon and comma."""
     return len(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode())

@@ -74,6 +74,12 @@ _RENUMBER: Final = (
 _NUMBERED: Final = select(events.c.position, events.c.event_id, events.c.server_seq).where(
     events.c.server_seq.between(bindparam("first"), bindparam("last"))
 )
+_NEWEST_TIME: Final = (
+    select(events.c.server_ts)
+    .where(events.c.server_seq.is_not(None), events.c.server_ts.is_not(None))
+    .order_by(events.c.server_seq.desc())
+    .limit(1)
+)
 _BEYOND: Final = select(events.c.position).where(events.c.server_seq > bindparam("head"))
 _SEND_AGAIN: Final = (
     update(deliveries)
@@ -175,6 +181,11 @@ def number(connection: Connection, held: Sequence[Event]) -> None:
             _SET_NUMBER_AND_TIME,
             [{"id": event.event_id, "number": event.server_seq, "time": event.server_ts} for event in held],
         )
+
+
+def server_time(connection: Connection) -> str | None:
+    """The server's time of the newest event that it has numbered, as far as it is known here."""
+    return connection.execute(_NEWEST_TIME).scalar()
 
 
 def replica_numbers(connection: Connection, event_ids: Sequence[str]) -> dict[str, tuple[str, int]]:

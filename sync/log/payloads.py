@@ -73,6 +73,21 @@ SHAPES: Final[Mapping[str, type[msgspec.Struct]]] = {
     FEEDBACK: _Feedback,
 }
 
+# What this program writes itself besides. Events of any other type are kept too, and their answer says so.
+OURS: Final = frozenset(
+    {"exchange_recorded", "entry_added", "entry_edited", "entry_removed", "entry_moved"}
+    | {"section_added", "section_removed", "document_restored", "day_folded"}
+    | {"payload_forgotten", "payload_expired", "payload_redacted"}
+    | {"session_recorded", "session_edited", "session_removed", "session_marked", "session_skipped"}
+    | {"session_original", "daily_undone", "lesson_learned", "lesson_removed", "lesson_counted"}
+    | {"device_registered", "device_renamed", "device_revoked", "device_hidden"}
+)
+
+
+def is_known(kind: str) -> bool:
+    """Whether this program gives events of a type a meaning of their own."""
+    return kind in SHAPES or kind in OURS
+
 
 def check_payload(kind: str, payload: Mapping[str, Any]) -> None:
     """Raise InvalidInput naming the field (`payload.role`) where a known field of a known type is wrong."""

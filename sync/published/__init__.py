@@ -219,6 +219,9 @@ class RecordedJson(TypedDict):
     """`eventIds` in the order given; `duplicates` are the ids that were known before.
 
     `notSaved`: how many events were not recorded, because a person asked not to save their conversation.
+
+    `unknownTypes`: types among them that this program does not know. Such events are kept value for value and can be
+    read and searched; nothing else is done with them.
     """
 
     eventIds: list[str]
@@ -226,6 +229,7 @@ class RecordedJson(TypedDict):
     events: list[dict[str, Any]]
     nextOffset: int
     notSaved: NotRequired[int]
+    unknownTypes: NotRequired[list[str]]
 
 
 class ForgottenJson(TypedDict):

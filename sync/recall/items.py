@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sync.clock import milliseconds
 from sync.log.envelope import event_ms
-from sync.log.model import Event
+from sync.log.model import Event, Origin
 from sync.recall.recalled import without_recalled
 
 PLACES: Final = 4  # items of one event have the numbers position * PLACES + 0, 1, 2, 3
@@ -62,6 +62,12 @@ def changes(event: Event) -> list[Change]:
 
 def item_id(position: int, place: int) -> int:
     return position * PLACES + place
+
+
+def origin_of(item_id: int, kind: str, of_event: str) -> str:
+    """Who said an item. An exchange is one event and has two sides: its question is the user's."""
+    is_question = kind == "exchange" and item_id % PLACES == QUESTION
+    return Origin.USER if is_question and of_event == Origin.MODEL else of_event
 
 
 def record_ms(event: Event) -> int:

@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 
 from sync.clock import EPOCH
 from sync.recall import vector_store
-from sync.recall.items import PLACES, is_turn
+from sync.recall.items import PLACES, is_turn, origin_of
 from sync.recall.model import Kept
 from sync.recall.segment import words
 from sync.recall.soundness import drop_words
@@ -332,7 +332,7 @@ def _kept(row: Sequence[Any]) -> Kept:
         project_path=project_path,
         session_id=session_id,
         device_id=device_id,
-        origin=origin,
+        origin=origin_of(item_id, kind, origin),
         importance=importance,
         marks=tuple(marks.split()),
     )

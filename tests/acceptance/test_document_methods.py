@@ -163,7 +163,7 @@ class TestByCommandLine:
         sidecar.stop()
         refused = home.run("restore", "0" * 64, check=False)
         assert refused.returncode == 2
-        assert "hint: See memory/history." in refused.stderr
+        assert "hint: `xiaobai-memory history`" in refused.stderr
 
     @pytest.mark.usefixtures("sidecar")
     def test_beside_a_running_sidecar_only_that_one_may_write(self, home: Home) -> None:

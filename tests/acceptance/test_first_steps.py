@@ -1,11 +1,18 @@
 """What a newcomer does first: a trial in a folder of its own, and the mistakes of a first day."""
 
+import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
+import typer
 
+from bridge.cli.commands import app
+from bridge.rpc.frames import FRAME_LIMIT, Fault
+from bridge.rpc.messages import refuse_fault
+from sync import __version__
 from tests.sidecar import REPOSITORY, Home, Sidecar
 
 TOUR: Final = [
@@ -81,3 +88,94 @@ def test_a_supabase_key_of_no_known_shape_is_a_warning(home: Home) -> None:
     for key in ("sb_publishable_x", "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoiYW5vbiJ9.c2lnbmF0dXJl"):
         home.settings["SUPABASE_KEY"] = key
         assert home.json("status")["document"]["warnings"] == []
+
+
+def test_the_version_and_the_short_help_exist(home: Home) -> None:
+    assert home.run("--version").stdout == f"xiaobai-memory {__version__}\n"
+    for arguments in (["-h"], ["load", "-h"], ["events", "read", "-h"]):
+        assert "Usage" in home.run(*arguments).stdout
+
+
+def test_no_help_text_speaks_of_the_documents_the_program_was_made_from() -> None:
+    texts = list(help_texts(typer.main.get_command(app)))
+    assert len(texts) > 100
+    assert [text for text in texts if "seed" in text.lower()] == []
+
+
+def help_texts(command: Any) -> Iterator[str]:
+    yield command.help or ""
+    for parameter in command.params:
+        yield getattr(parameter, "help", None) or ""
+    for below in getattr(command, "commands", {}).values():
+        yield from help_texts(below)
+
+
+def test_presets_have_plain_names_and_those_of_the_wire_stay(home: Home) -> None:
+    home.run("update", "I prefer tabs", "Noted.")
+    for name in ("default", "fading", "meaning", "seed000", "seed004"):
+        assert len(home.json("search", "tabs", "--preset", name)["hits"]) == 1
+    done = refused(home, "search", "tabs", "--preset", "best")
+    assert "fading" in done.stderr
+    assert "seed" not in done.stderr
+
+
+def test_what_the_user_typed_is_found_as_such(home: Home) -> None:
+    home.run("update", "Where do the violets grow?", "Behind the cellar.")
+    (question,) = home.json("search", "violets")["hits"]
+    (answer,) = home.json("search", "cellar")["hits"]
+    assert (question["origin"], answer["origin"]) == ("user-typed", "model-written")
+
+
+def test_a_version_is_restored_by_the_first_digits_of_its_hash(home: Home) -> None:
+    home.run("update", "one", "ok")
+    home.run("load")
+    wanted = home.json("history")["versions"][0]["sha256"]
+    home.run("update", "two", "ok")
+    home.run("load")
+    assert home.json("restore", wanted[:7].upper())["sha256"]
+    unknown = next(digits for digits in ("0" * 7, "f" * 7) if not wanted.startswith(digits))
+    assert "no version has this hash" in refused(home, "restore", unknown).stderr
+    for text in ("abc", "not-hex", wanted + "0"):
+        told = refused(home, "restore", text).stderr
+        assert "hexadecimal digits" in told
+        assert "regex" not in told
+
+
+def test_too_much_text_is_refused_alike_by_shell_and_wire(home: Home) -> None:
+    on_the_wire = refuse_fault(Fault.TOO_LARGE).failure
+    done = refused(home, "--json", "update", "-", "ok", stdin="x" * (FRAME_LIMIT + 1))
+    told = json.loads(done.stderr)["error"]
+    assert (told["message"], told["data"]["hint"]) == (on_the_wire.message, on_the_wire.data.hint)
+    assert home.json("events", "read")["events"] == []
+
+
+def test_an_event_of_an_unknown_type_is_recorded_and_named(home: Home) -> None:
+    answer = home.json("events", "append", '{"type": "nonsense"}')
+    assert answer["unknownTypes"] == ["nonsense"]
+    assert len(answer["eventIds"]) == 1
+    assert "unknownTypes" not in home.json("events", "append", '{"type": "memory_fact", "payload": {"content": "a"}}')
+    assert "nonsense" in home.run("events", "append", '{"type": "nonsense"}').stderr
+
+
+def test_a_second_sidecar_says_so_even_if_nobody_asks_it(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        sidecar.load(waitMs=0)
+        done = refused(home, "serve")
+        assert f"another process serves {home.data}" in done.stderr
+        assert sidecar.load(waitMs=0)
+
+
+def test_a_folder_in_the_place_of_the_memory_file_is_named_in_plain_words(home: Home) -> None:
+    home.file.mkdir()
+    with Sidecar(home) as sidecar:
+        sidecar.load(waitMs=0)
+    log = (home.data / "logs" / "sidecar.log").read_text("utf-8")
+    assert f"{home.file} is a folder, not a file" in log
+    assert "EISDIR" not in log
+
+
+def test_a_login_that_cannot_reach_the_server_says_what_to_check(home: Home) -> None:
+    home.settings |= {"SUPABASE_URL": "https://no-such-host.invalid", "SUPABASE_KEY": "sb_publishable_x"}
+    done = refused(home, "login", "--phone", "13800138000")
+    assert "XIAOBAI_SUPABASE_URL" in done.stderr
+    assert "name@example.com" in refused(home, "login", "--email", "ann").stderr

@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,8 @@ import pytest
 from sync.document.capture import EXCHANGE
 from sync.document.clean_up import MOST_DAYS
 from sync.document.forgetting import ask
+from sync.log import outbox_store
+from sync.log import store as log_store
 from sync.log.intake import Intake
 from sync.log.model import Query
 from tests.integration.document_desk import Desk, on_a_desk
@@ -112,6 +116,54 @@ async def test_forgetting_reaches_the_line_of_a_folded_day(desk: Desk) -> None:
 
     assert "蓝色的猫" not in desk.text
     assert "蓝色的猫" not in str((await desk.log.read(Query())).events)
+
+
+async def taken_by_the_server(*desks: Desk, server_ts: str) -> None:
+    """Every event is on the server, which had this time, and every device knows it."""
+    known = {event.event_id: event for desk in desks for event in (await desk.log.read(Query(limit=1_000))).events}
+    stored = [replace(event, server_seq=seq, server_ts=server_ts) for seq, event in enumerate(known.values(), start=1)]
+    for desk in desks:
+        await desk.hear(*desks)
+        await desk.database.write(lambda connection: outbox_store.number(connection, stored))
+        await desk.database.write(partial(log_store.note_reordered, clock=desk.clock))
+        await desk.memory.settle()
+
+
+async def test_a_clock_years_ahead_folds_no_day_of_today_for_anybody(tmp_path: Path) -> None:
+    async with (
+        on_a_desk(tmp_path / "a", sharing="user") as here,
+        on_a_desk(tmp_path / "b", sharing="user", device="device-b") as there,
+    ):
+        await here.said("今天的话")
+        await taken_by_the_server(here, there, server_ts="2026-01-08T01:00:00.000Z")
+        await later(there, 20 * 365)
+        await here.hear(there)
+        assert "- 用户问：今天的话\n" in there.text
+        assert "- 用户问：今天的话\n" in here.text
+
+
+async def test_a_day_that_such_a_clock_has_folded_before_any_answer_of_the_server_comes_back(tmp_path: Path) -> None:
+    async with (
+        on_a_desk(tmp_path / "a", sharing="user") as here,
+        on_a_desk(tmp_path / "b", sharing="user", device="device-b") as there,
+    ):
+        await here.said("今天的话")
+        await there.hear(here)
+        await later(there, 20 * 365)
+        await here.hear(there)
+        assert "- 用户问：今天的话\n" not in here.text
+        there.clock.move(days=-20 * 365)
+        await taken_by_the_server(here, there, server_ts="2026-01-08T01:00:00.000Z")
+        assert "- 用户问：今天的话\n" in here.text
+        assert HEADING not in here.text
+        assert here.text == there.text
+        for desk in (here, there):
+            await later(desk, 40)
+            await desk.say("后来的")
+        await taken_by_the_server(here, there, server_ts="2026-02-17T01:00:00.000Z")
+        for desk in (here, there):
+            await later(desk, 1)
+            assert "- 2026/1/8：今天的话（1 次对话）\n" in desk.text
 
 
 async def test_devices_that_share_fold_alike_and_take_in_what_comes_late(tmp_path: Path) -> None:

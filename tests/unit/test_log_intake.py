@@ -9,11 +9,16 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from sync.clock import GREENWICH, Clock, SystemClock, utc_offset_minutes
+from sync.document.capture import RESTORED
+from sync.document.deeds import FOLDED
+from sync.document.others import ABOUT_DEVICES
 from sync.errors import InvalidInput, TooLarge
 from sync.log.envelope import to_wire
 from sync.log.intake import BATCH_LIMIT, SUMMARY_LENGTH, Intake
-from sync.log.model import EVENT_BYTES, GLOBAL_PROJECT, Draft, Origin, project_id_for
-from sync.log.withdrawn import cleaned
+from sync.log.model import EVENT_BYTES, EXPIRED, FORGOTTEN, GLOBAL_PROJECT, STAYS_HERE, Draft, Origin, project_id_for
+from sync.log.payloads import is_known
+from sync.log.withdrawn import REDACTED, cleaned
+from sync.memory.daily import model
 from tests.support import REDACTOR, START, FixedClock, event
 
 INTAKE = Intake(REDACTOR)
@@ -338,3 +343,11 @@ def test_secrets_in_unknown_fields_are_redacted_too() -> None:
     draft = INTAKE.draft({"type": "x", "note": "我的手机号是13812345678"})
     assert draft.extra is not None
     assert "13812345678" not in json.dumps(draft.extra.value, ensure_ascii=False)
+
+
+def test_every_type_that_the_program_writes_itself_is_known() -> None:
+    own = [*FOLDED, RESTORED, FORGOTTEN, EXPIRED, REDACTED, *STAYS_HERE, *ABOUT_DEVICES]
+    own += [model.RECORDED, model.EDITED, model.REMOVED, model.MARKED, model.SKIPPED, model.UNDONE, model.ORIGINAL]
+    assert [kind for kind in own if not is_known(kind)] == []
+    assert is_known("message")
+    assert not is_known("nonsense")
