@@ -62,7 +62,9 @@ class Check:
 
 async def around(settings: Settings, *, serving: bool) -> list[Check]:
     """What can be seen from outside. `serving`: this very process holds the sidecar role."""
-    checks = [program(), Check("settings", ok=True, found=str(settings.data_dir / CONFIG_FILE))]
+    config = settings.data_dir / CONFIG_FILE
+    found = str(config) if config.exists() else f"no {config}: the environment and the defaults"
+    checks = [program(), Check("settings", ok=True, found=found)]
     checks.append(_space("data folder", settings.data_dir, "DATA_DIR"))
     checks += [_space("event files", settings.tree_base, "EVENTS_DIR"), _private(settings)]
     checks += await asyncio.to_thread(_databases, settings)

@@ -163,8 +163,11 @@ def print_json(value: object) -> None:
 
 
 def text_argument(value: str) -> str:
-    """An argument, or standard input for `-`. Raises InvalidInput."""
-    return _read(lambda: sys.stdin.read(FRAME_LIMIT + 1)) if value == STDIN else value
+    """An argument, or standard input for `-`. Raises InvalidInput, TooLarge."""
+    text = _read(lambda: sys.stdin.read(FRAME_LIMIT + 1)) if value == STDIN else value
+    if len(text) > FRAME_LIMIT:  # of which the rest is not read
+        raise TooLarge(Fault.TOO_LARGE.value, field="stdin", hint=SEND_LESS)
+    return text
 
 
 def line_of_stdin() -> str:

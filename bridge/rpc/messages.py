@@ -222,4 +222,4 @@ def same_id(wire_id: bytes, value: object) -> bool:
 
 def unknown_method(name: str) -> Failure:
     shown = name if len(name) <= 80 else name[:80] + "…"
-    return failure("unknown_method", f"there is no method {shown}", "See the list of methods in the README.")
+    return failure("unknown_method", f"there is no method {shown}", "`serve --openrpc` lists all methods.")

@@ -143,9 +143,10 @@ def test_a_version_is_restored_by_the_first_digits_of_its_hash(home: Home) -> No
 
 def test_too_much_text_is_refused_alike_by_shell_and_wire(home: Home) -> None:
     on_the_wire = refuse_fault(Fault.TOO_LARGE).failure
-    done = refused(home, "--json", "update", "-", "ok", stdin="x" * (FRAME_LIMIT + 1))
-    told = json.loads(done.stderr)["error"]
-    assert (told["message"], told["data"]["hint"]) == (on_the_wire.message, on_the_wire.data.hint)
+    text = '"' + "x" * FRAME_LIMIT + '"'
+    for arguments in (["update", "-", "ok"], ["events", "append", "-"], ["search", "-"]):
+        told = json.loads(refused(home, "--json", *arguments, stdin=text).stderr)["error"]
+        assert (told["message"], told["data"]["hint"]) == (on_the_wire.message, on_the_wire.data.hint)
     assert home.json("events", "read")["events"] == []
 
 
