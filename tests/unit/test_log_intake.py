@@ -16,7 +16,7 @@ from sync.errors import InvalidInput, TooLarge
 from sync.log.envelope import to_wire
 from sync.log.intake import BATCH_LIMIT, SUMMARY_LENGTH, Intake
 from sync.log.model import EVENT_BYTES, EXPIRED, FORGOTTEN, GLOBAL_PROJECT, STAYS_HERE, Draft, Origin, project_id_for
-from sync.log.payloads import is_known
+from sync.log.payloads import SKIPPED, is_known
 from sync.log.withdrawn import REDACTED, cleaned
 from sync.memory.daily import model
 from tests.support import REDACTOR, START, FixedClock, event
@@ -347,7 +347,7 @@ def test_secrets_in_unknown_fields_are_redacted_too() -> None:
 
 def test_every_type_that_the_program_writes_itself_is_known() -> None:
     own = [*FOLDED, RESTORED, FORGOTTEN, EXPIRED, REDACTED, *STAYS_HERE, *ABOUT_DEVICES]
-    own += [model.RECORDED, model.EDITED, model.REMOVED, model.MARKED, model.SKIPPED, model.UNDONE, model.ORIGINAL]
+    own += [model.RECORDED, model.EDITED, model.REMOVED, model.MARKED, SKIPPED, model.UNDONE, model.ORIGINAL]
     assert [kind for kind in own if not is_known(kind)] == []
     assert is_known("message")
     assert not is_known("nonsense")
