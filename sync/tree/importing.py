@@ -20,7 +20,6 @@ from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -37,7 +36,8 @@ from sync.tree.earlier import events_of
 from sync.tree.tree import Told
 
 AT_ONCE: Final = 500  # lines in one transaction
-LONGEST_LINE: Final = 4 * 1024 * 1024  # bytes; no event is as long
+BYTES_AT_ONCE: Final = 4 * 1024 * 1024  # of them; JSON of empty lists decodes to twenty times its size
+LONGEST_LINE: Final = 1024 * 1024  # bytes; no event is as long
 MOST_REFUSED: Final = 20  # refusals of one file that are told; the count tells the rest
 TAKEN: Final = "taken-in.json"  # hashes of what an earlier installation left and we have read
 
@@ -176,7 +176,13 @@ def _bytes(path: Path) -> bytes:
 
 
 def _next_lines(file: BinaryIO) -> list[bytes]:
-    return list(islice(iter(lambda: file.readline(LONGEST_LINE), b""), AT_ONCE))
+    """As many lines as are decoded at once; none at the end."""
+    lines: list[bytes] = []
+    room = BYTES_AT_ONCE
+    while len(lines) < AT_ONCE and room > 0 and (line := file.readline(LONGEST_LINE)):
+        lines.append(line)
+        room -= len(line)
+    return lines
 
 
 def _decoded(lines: Sequence[tuple[int, bytes]], imported: Imported) -> Iterator[tuple[int, dict[str, Any]]]:

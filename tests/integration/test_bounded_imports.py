@@ -17,10 +17,12 @@ from pathlib import Path
 
 import pytest
 
+from sync.archive.container import _parts
 from sync.archive.items import MOST_TOKENS, items
 from sync.document import app_cache
 from sync.errors import InvalidInput, StorageBusy
 from sync.jobs import stoppable
+from sync.tree.importing import BYTES_AT_ONCE, LONGEST_LINE, _next_lines
 from tests.archive_samples import CLAUDE
 
 MEGABYTE = 1024 * 1024
@@ -214,8 +216,6 @@ async def test_work_in_a_thread_ends_with_its_cancelled_caller() -> None:
 
 
 def test_an_archive_made_by_another_tar_is_read(tmp_path: Path) -> None:
-    from sync.archive.container import _parts  # noqa: PLC0415
-
     name = "documents/" + "很长的名字" * 30
     for kind in (tarfile.PAX_FORMAT, tarfile.GNU_FORMAT):
         path = tmp_path / f"{kind}.tgz"
@@ -225,3 +225,14 @@ def test_an_archive_made_by_another_tar_is_read(tmp_path: Path) -> None:
             tar.addfile(info, io.BytesIO(b"ab"))
         with gzip.open(path) as unpacked:
             assert list(_parts(unpacked, MEGABYTE)) == [(name, b"ab")]
+
+
+def test_lines_of_events_are_decoded_a_few_megabytes_at_a_time() -> None:
+    line = b"[" + b"[]," * (LONGEST_LINE // 4) + b"[]]\n"
+    file = io.BytesIO(line * 40)
+
+    found = []
+    while lines := _next_lines(file):
+        assert sum(map(len, lines)) < BYTES_AT_ONCE + LONGEST_LINE
+        found += lines
+    assert found == [line] * 40
