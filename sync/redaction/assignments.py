@@ -13,7 +13,7 @@ from sync.redaction.edges import closes
 from sync.redaction.engine import Pattern
 from sync.redaction.judgement import Claim, is_secret
 from sync.redaction.model import CODE, KEY, PASSWORD, TOKEN, Span
-from sync.redaction.names import CHINESE, LATIN, OTHER_OWNER, OTHER_THING, SHORT, WEAK, words
+from sync.redaction.names import CHINESE, LATIN, OTHER_OWNER, OTHER_THING, SHORT, WEAK, WEAK_WORDS, words
 from sync.redaction.runs import Runs, untrailed
 from sync.redaction.values import has_digit
 
@@ -44,7 +44,7 @@ def _groups(names: tuple[tuple[str, str], ...], first: int) -> str:
 _NAMED: Final = Pattern(
     rf"(?i)(?:(?:{_groups(CHINESE, 1)})(?:号码?|值|串)?(?:的? ?(?:base64|hex|十六进制)(?:编码|值)?)?"
     rf"|(?:{_groups(LATIN, 5)}|(?P<weak>{WEAK}))(?P<suffix>[A-Za-z0-9_.\-]*)(?:\[[0-9]*\])?)"
-    rf"(?P<closing>{_CLOSING}*(?:[ ]?[（(][^()（）\n]*[)）])?)"
+    rf"(?P<closing>{_CLOSING}*(?:[ ]?[（(][^()（）\n\"'`]*[)）])?)"
     rf"(?:(?P<symbol>{_SYMBOL})|(?P<copula>{_COPULA})|(?P<list>[ \t]*,[ \t]*|\([ \t]*)"
     r"|(?P<blank>[ \t]+[|][ \t]+|[ \t]*))"
 )
@@ -144,20 +144,26 @@ def _claim(text: str, groups: tuple[tuple[int, int], ...]) -> Claim | None:
         kind, weak = _STRONG_WORDS[strong], False
     if any(word in OTHER_THING for word in said):
         return None
-    if suffix.startswith(".") or (
+    if (suffix.startswith(".") and not weak) or (
         operator == "blank" and (name.lower() in SHORT or groups[0][1] == groups[_CLOSED][1])
     ):
         return None
-    if operator == "blank" and text[max(0, start - 2) : start] == "--":  # an option and its argument
+    if operator == "blank" and _is_option(text, start):
         operator = "symbol"
     return Claim(
         kind,
         operator,
         weak=weak,
-        service=weak and len(name) > _LONGEST_WEAK_WORD,
+        service=weak and name.lower() not in WEAK_WORDS,
         suffixed=bool(said),
         tight=text[groups[_SYMBOLS][0] : groups[_SYMBOLS][1]] in ("=", ":="),
     )
+
+
+def _is_option(text: str, start: int) -> bool:
+    """Is the name an option, with its argument behind a blank: --password x, -storepass x?"""
+    before = text[max(0, start - 2) : start]
+    return before == "--" or (before[-1:] == "-" and before[:1] in ("", "-", " ", "\t", "\n"))
 
 
 def _operator(groups: tuple[tuple[int, int], ...]) -> str:
@@ -170,7 +176,6 @@ def _fills_line(value: str, after: str) -> bool:
     return has_digit(value) and after.lstrip("\"'`* ")[:1] in ("", "\n", "\r", "<", "}")
 
 
-_LONGEST_WEAK_WORD: Final = len("signature")
 _STRONG_WORDS: Final = {
     **dict.fromkeys(("password", "passwd", "pwd", "pass"), PASSWORD),
     **dict.fromkeys(("key", "secret", "apikey", "credentials", "creds"), KEY),

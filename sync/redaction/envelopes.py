@@ -12,7 +12,8 @@ from typing import Final
 from sync.redaction.engine import Pattern
 from sync.redaction.model import KEY, PASSWORD, TOKEN, Span
 from sync.redaction.names import word_set, words
-from sync.redaction.values import is_code, is_reference
+from sync.redaction.runs import untrailed
+from sync.redaction.values import has_digit, has_letter, is_code, is_reference
 
 # A block may be quoted (>, *), be a string constant with \\n in it, or be cut off before its END line.
 _BLOCK: Final = Pattern(
@@ -39,11 +40,13 @@ _ARGUMENT: Final = (
     r"|\bldap(?:search|add|modify)\b[^\n]*?\s-w\s+|\bhtpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S+\s+\S+\s+"
     r"|\bnet\s+user\s+\S+\s+|\bsmbclient\b[^\n]*?\s-U\s*[^\s%]+%"
     r"|(?i:convertto-securestring(?:\s+-(?:string|asplaintext|force))*\s+|\brequirepass\s+|\bwith\s+password\s+"
-    r"|\bidentified\s+(?:with\s+\S+\s+)?(?:by|as)\s+)"
+    r"|\bset\s+password\s+for\s+\S+\s*=\s*"
+    r")"
 )
 _COMMANDS: Final = Pattern(
     rf"(?:{_ARGUMENT})"
     r"(?:'([^'\n]{3,200})'|\"([^\"\n]{3,200})\"|([^\s\"'/$\-][^\s\"']{3,})|\x{E000})"
+    r"|(?i:\bidentified\s+(?:with\s+\S+\s+)?(?:by|as)\s+)[\"']([^\"'\n]{3,200})[\"']"
     r"|[\"']([^\"'\n]{4,200})[\"']\s*\|\s*(?i:convertto-securestring|docker\s+login|sudo\s+-\S*S)"
     r"|\becho\s+[\"']?[\w.\-]+:([^\s\"']{3,})[\"']?\s*\|\s*(?:sudo\s+)?chpasswd"
     r"|\becho\s+[\"']?([^\s\"']{4,})[\"']?\s*\|\s*(?:sudo\s+-\S*S\b|docker\s+login|passwd\b)"
@@ -98,6 +101,24 @@ def headers(text: str) -> Iterator[Span]:
         start, end = groups[1]
         if _is_user_and_password(text[start : min(end, start + _LONGEST_BASIC)]):
             yield Span(start, end, TOKEN)
+
+
+# admin / Hunter2!, as manuals name an account and its password.
+_ACCOUNT: Final = Pattern(
+    r"(?i)(?:^|[^A-Za-z0-9/_.\-])[`\"'“]?(?:admin|administrator|root|sa)[`\"'”]?[ ]?[/:][ ]?[`\"'“]?([!-~]{5,64})"
+)
+
+
+def accounts(text: str) -> Iterator[Span]:
+    """The password of a well-known account: admin/Hunter2!."""
+    for _, span in _ACCOUNT.every(text):
+        start, end = untrailed(text, *span)
+        value = text[start:end]
+        symbols = any(char in value for char in "@!#$%^&*")
+        if (has_digit(value) and has_letter(value) and value.isalnum() and value[0] not in "vV") or (
+            symbols and has_digit(value) and "/" not in value
+        ):
+            yield Span(start, end, PASSWORD)
 
 
 def command_lines(text: str) -> Iterator[Span]:

@@ -154,6 +154,13 @@ BEGINNINGS: Final[tuple[Shape, ...]] = (
     *_each("Doppler", TOKEN, "dp.st.", r"(?:[a-z0-9_\-]{2,35}\.)?[A-Za-z0-9]{40,}"),
     *_each("1Password", KEY, "A3-", r"[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
     *_each("1Password", TOKEN, "ops_eyJ", r"[A-Za-z0-9+/]{100,}={0,3}"),
+    *_each(
+        "PEM in base64",
+        KEY,
+        "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVkt LS0tLS1CRUdJTiBQUklWQVRFIEtFWS LS0tLS1CRUdJTiBFQyBQUklWQVRFIEtFWS"
+        " LS0tLS1CRUdJTiBPUEVOU1NIIFBSSVZBVEUgS0VZ",
+        r"[A-Za-z0-9+/]{8,}={0,2}",
+    ),
     *_each("NATS", KEY, "SA SU SO SN SC SX", r"[A-Z2-7]{56}"),
     *_each("age", KEY, "AGE-SECRET-KEY-1", r"[A-Z0-9]{58}"),
     *_each("Pulumi", TOKEN, "pul-", r"[0-9a-f]{40}"),

@@ -9,6 +9,7 @@ from typing import Final
 
 from sync.redaction.engine import Pattern
 from sync.redaction.model import CODE, PASSWORD, TOKEN
+from sync.redaction.names import word_set, words
 from sync.redaction.values import (
     changes,
     entropy,
@@ -111,20 +112,36 @@ def _is_something_else(claim: Claim, value: str, *, quoted: bool, after: str) ->
     """A path, a name of the program, a sentence."""
     if _PATH.whole(value) or _NAME_VERSION.whole(value) or any(alphabet in value for alphabet in _ALPHABETS):
         return True
-    if is_code(value) and not (quoted and has_digit(value)):
+    if is_code(value) and not (quoted and (has_digit(value) or _is_joined_words(claim, value))):
         kebab = claim.operator == "symbol" and "-" in value and value.replace("-", "").isalpha()
         return not kebab or claim.suffixed or claim.weak or value.endswith(_RESOURCES) or not _at_end(after)
     return " " in value and not (quoted and _is_phrase(claim, value))
 
 
+def _is_joined_words(claim: Claim, value: str) -> bool:
+    """Words joined by dashes or capitals, as a password in quotes, none of which names a secret or a field."""
+    plain = value.replace("_", "").replace("-", "").isalpha()
+    return claim.kind == PASSWORD and not claim.suffixed and plain and _FIELD_WORDS.isdisjoint(words(value))
+
+
+_FIELD_WORDS: Final = word_set(
+    """
+    password passwords passwd pass pwd secret secrets token key user username name db database admin app my your the new
+    old current field form input text type value id env var config vault login auth api account hash hidden required
+    """
+)
+
+
 def _is_of_service(claim: Claim, value: str) -> bool:
     if is_uuid(value):
         return claim.service
-    if claim.service and len(value) >= _SERVICE_LENGTH and is_lower_alphanumeric(value):
+    shortest = _SERVICE_LENGTH if claim.service else _BASE36_LENGTH
+    if len(value) >= shortest and is_lower_alphanumeric(value):
         return changes(value) >= 0.2
     return looks_random(value, shortest=_SERVICE_LENGTH if claim.service or claim.suffixed else _KEY_LENGTH)
 
 
+_BASE36_LENGTH: Final = 20  # characters of a key in small letters and digits under a word such as `key`
 _KEY_LENGTH: Final = 10  # characters of the shortest key under `key` or `sk` alone
 _SERVICE_LENGTH: Final = 14  # characters of the shortest token known by its service's name alone: LinkedIn's
 
@@ -139,7 +156,7 @@ def _is_code_number(claim: Claim, value: str) -> bool:
 
 
 def _is_password(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
-    if len(value) < 4:
+    if len(value) < 4 and not (quoted and claim.operator == "symbol"):
         return claim.tight and not claim.suffixed and value.isalnum() and _ends_word(after)
     if is_mixed(value):
         return not _is_date_or_version(value) or quoted
@@ -162,7 +179,11 @@ def _is_plain_value(claim: Claim, value: str, *, quoted: bool, after: str) -> bo
         return False
     if claim.chinese:
         return True
-    return claim.operator == "symbol" and (quoted or (_at_end(after) and value == value.lower()))
+    if claim.kind == PASSWORD and len(value) >= _CAPITALISED and value == value.capitalize() and _ends_line(after):
+        return claim.operator == "symbol"
+    return claim.operator == "symbol" and (
+        quoted or (value == value.lower() and (_at_end(after) or (claim.tight and _ends_word(after))))
+    )
 
 
 def _ends_word(after: str) -> bool:
@@ -170,8 +191,15 @@ def _ends_word(after: str) -> bool:
     return not after or after[0] in " \t\n\r&;，。；"
 
 
+_CAPITALISED: Final = 5  # letters of a word with a capital that is a password, at the end of its line
+
+
+def _ends_line(after: str) -> bool:
+    return not after.strip(" \t`*\"'") or after.lstrip(" \t`*\"'")[0] in "\r\n"
+
+
 def _at_end(after: str) -> bool:
-    return not after or after[0] in "\n\r,;&，。；！？、\"'`)\\|<"
+    return not after or after.startswith(" }") or after[0] in "\n\r,;&，。；！？、\"'`)\\|<"
 
 
 def _stands_alone(claim: Claim, value: str) -> bool:

@@ -25,6 +25,7 @@ _OWNER_HEAD: Final = Pattern(
     r"|user|login|account|e-?mail|host|server|system|site|database).*"
 )
 _LONGEST_CELL: Final = 200  # characters
+_PAIR: Final = 2  # cells of a row that is a name and its value
 _SHORTEST_NUMBER: Final = 6  # digits of a password that has nothing else
 _ROWS: Final = Pattern(r"(?m)^[ \t>]*\|.*\|.*$")
 
@@ -57,6 +58,7 @@ _FILES: Final = (
 
 _SECRET_KIND: Final = Pattern(r"(?m)^[ \t>]*[\"']?kind[\"']?[ ]*:[ ]*[\"']?Secret\b")
 _ENCODED: Final = Pattern(r"(?:^|[^A-Za-z0-9+/=_\-.])([A-Za-z0-9+/]{8,}={0,2})")
+_SCHEME_MARKS: Final = ("Oi8v", "ovL", "6Ly")  # :// in base64, at each of the three places of a group
 _ENTRY: Final = Pattern(r"(?m)^[ \t]+[\w.\-]+:[ ]*[\"']?([A-Za-z0-9+/]{8,}={0,2})[\"']?[ ]*$")
 
 
@@ -71,6 +73,13 @@ def tables(text: str) -> Iterator[Span]:
         if start != last + 1:  # the first row of another table
             heads = [(text[first:stop], at) for at, (first, stop) in enumerate(cells)]
             columns = {at: kind for head, at in heads if (kind := _head_kind(head))}
+            if (
+                len(cells) == _PAIR
+                and 0 in columns
+                and has_digit(value := text[slice(*cells[1])])
+                and _is_cell(value, owned=False)
+            ):
+                yield Span(*cells[1], columns[0])
             owned = any(
                 at not in columns and len(head) <= _LONGEST_CELL and _OWNER_HEAD.whole(head) for head, at in heads
             )
@@ -109,9 +118,11 @@ def encoded(text: str) -> Iterator[Span]:
         for _, (start, end) in _ENTRY.every(text):
             if _decoded(text[start:end]) is not None:
                 yield Span(start, end, KEY)
+    if not any(mark in text for mark in _SCHEME_MARKS):
+        return
     for _, (start, end) in _ENCODED.every(text):
         decoded = _decoded(text[start:end])
-        if decoded and "://" in decoded and any(credentials_in_urls(decoded)):
+        if decoded and any(credentials_in_urls(decoded)):
             yield Span(start, end, KEY)
 
 

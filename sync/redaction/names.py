@@ -21,7 +21,10 @@ _CODES: Final = (
     rf"(?:verification|verify|security|sms|2fa|mfa|one{_GAP}time|login|confirmation){_GAP}(?:code|password|passcode)"
     r"|otp|(?:your|the) code"
 )
-_PASSWORDS: Final = "passwords?|passwd|passphrase|passcode|passwort|contraseña|pwd|psw|pass|pin|cvv|cvc|mima"
+_PASSWORDS: Final = (
+    "(?:store|key|src|dest|bind|root|admin)pass|passwords?|passwd|passphrase|passcode|passwort|contraseña|pwd|psw|pass"
+    "|pin|cvv|cvc|mima"
+)
 _KEYS: Final = (
     rf"(?:api|app|access|secret|private|account|auth|client|service|encryption|signing|master|subscription|admin"
     rf"|shared{_GAP}access|session|storage|license|webhook|jwt|aes|hmac|ssh|deploy|db|database)"
@@ -43,16 +46,18 @@ CHINESE: Final[tuple[tuple[str, str], ...]] = (
 )
 # Names so short that other words contain them: compass, spin, monkey.
 SHORT: Final = frozenset({"pass", "pin", "otp", "pwd", "psw", "cvv", "cvc", "jwt", "creds", "mima"})
-# Names that hold a secret only when the value looks like one.
-WEAK: Final = (
-    "key|auth|access|ak|sk|sign|signature|sig|ticket"
-    "|adafruit|adobe|airtable|algolia|alibaba|aliyun|asana|atlassian|beamer|bitbucket|bittrex|cloudflare|codecov|cohere"
-    "|coinbase|confluent|contentful|datadog|deepseek|discord|droneci|dropbox|etsy|facebook|fastly|finicity|finnhub|flickr"
-    "|freshbooks|gitee|gitter|gocardless|heroku|hubspot|intercom|jfrog|artifactory|jira|confluence|kraken|kucoin"
-    "|launchdarkly|linear|linked[_-]?in|lob|mailchimp|mailgun|mapbox|mattermost|meraki|message[_-]?bird|mistral|moonshot"
-    "|netlify|new[_-]?relic|nytimes|okta|openai|anthropic|plaid|private[_-]?ai|qcloud|tencent|rapidapi|sendbird|sentry"
-    "|snyk|sonar|squarespace|square|sumo|telegram|travis|twitch|twitter|typeform|volcengine|yandex|zendesk|zhipu"
+# Names that hold a secret only when the value looks like one: words, and vendors whose tokens have no shape.
+WEAK_WORDS: Final = frozenset({"key", "auth", "access", "ak", "sk", "sign", "signature", "sig", "ticket"})
+_VENDORS: Final = (
+    "adafruit|adobe|airtable|algolia|alibaba|aliyun|asana|atlassian|beamer|bitbucket|bittrex|cloudflare|codecov|cohere"
+    "|coinbase|confluent|contentful|datadog|deepseek|discord|drone[_-]?ci|dropbox|etsy|facebook|fastly|finicity|finnhub"
+    "|flickr|freshbooks|gitee|gitter|gocardless|heroku|hubspot|intercom|jfrog|artifactory|jira|confluence|kraken|kucoin"
+    "|launchdarkly|linear|linked[_-]?in|lob|mailchimp|mailgun|mapbox|mattermost|meraki|message[_-]?bird|mistral"
+    "|moonshot|netlify|new[_-]?relic|nytimes|okta|openai|anthropic|plaid|private[_-]?ai|qcloud|tencent|rapidapi"
+    "|sendbird|sentry|snyk|sonar(?:qube|cloud)?|squarespace|square|sumo[_-]?logic|sumo|telegram|travis[_-]?ci|travis"
+    "|trello|twitch|twitter|typeform|volcengine|yandex|zendesk|zhipu"
 )
+WEAK: Final = rf"signature|ticket|access|auth|sign|sig|key|ak|sk|(?:{_VENDORS})(?:(?:[ ]|'s |[ ]?的[ ]?)keys?)?"
 
 # What a name goes on with when it does not hold the secret itself: token_url, password_length, secretName.
 OTHER_THING: Final = word_set(

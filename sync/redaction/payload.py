@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from sync.errors import InvalidInput
+from sync.redaction.model import KINDS, placeholder
 from sync.redaction.names import word_set, words
 from sync.redaction.values import has_letter
 
@@ -95,7 +96,8 @@ def _said(value: Mapping[Any, Any], clean: Cleaner, path: tuple[str, ...]) -> st
     if key is None or len(value[key]) > _LONGEST_NAME:
         return ""
     name = _string(key, value[key], clean, path)
-    return "" if name.startswith("[") or not has_letter(name) else name  # a secret itself, or a number: no name
+    hidden = any(placeholder(kind) in name for kind in KINDS)
+    return "" if hidden or not has_letter(name) else name  # a secret itself, or a number: no name
 
 
 def _array(name: str, value: Sequence[Any], clean: Cleaner, path: tuple[str, ...], *, pair: bool = False) -> list[Any]:

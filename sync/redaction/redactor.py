@@ -16,7 +16,7 @@ from sync.redaction.broken import broken
 from sync.redaction.documents import addresses, contacts, documents, names_a_person
 from sync.redaction.engine import Pattern, user_pattern
 from sync.redaction.entropy import random_looking
-from sync.redaction.envelopes import command_lines, credentials_in_urls, headers, key_blocks, phrases
+from sync.redaction.envelopes import accounts, command_lines, credentials_in_urls, headers, key_blocks, phrases
 from sync.redaction.layout import answers, asks_for_secret, encoded, password_files, tables
 from sync.redaction.model import (
     BANK_CARD,
@@ -49,6 +49,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     credentials_in_urls,
     headers,
     command_lines,
+    accounts,
     phrases,
     encoded,
     assignments,

@@ -26,6 +26,7 @@ _WORDS: Final = _word_set(
     credential credentials creds cookie cookies session whitespace keyword operator punctuation
     admin test testing enter input prompt confirm show forgot login auth basic bearer plain plaintext encrypted hashed
     env environment config keychain keyring vault stdin self cls new old current same strong weak safe visible
+    inherit buffer textfield passwordfield securestring secretstr protected encoded generated unchanged confidential
     md5 sha1 sha256 sha512 sha-256 bcrypt argon2 argon2id scrypt pbkdf2 aes aes128 aes256 aes-256 base64 base32
     utf8 utf-8
     rsa2048 rsa4096 hs256 rs256 es256 ed25519 x25519 oauth oauth2 oauth2.0 2fa mfa totp jwt http https
@@ -41,8 +42,10 @@ _REFERENCE: Final = Pattern(
     r"|[*x.\-_•●#?…0]{3,}|(?:x{3,}|\*{3,}|\.{3,}).*|.*(?:\*{3,}|x{5,}|\.{3}|…).*"
     r"|(?:your|the|some|a|an|put|insert|enter|replace|change|add|set|use)[ _\-].*"
     r"(?:key|token|secret|pass|pwd|here|me|value|code).*"
-    r"|(?:your|replace|insert|changeme|placeholder|example)[a-z0-9_\-]*|my[_\-]?(?:api)?[_\-]?(?:token|key)"
-    r"|(?-i:\[*(?:String|ID|Int|Float|Boolean|Date|DateTime|UUID|JSON|Email|Password|Token|[A-Z][A-Za-z]*(?:Input|Type))!?\]?!?)"
+    r"|(?:your|replace|insert|changeme|placeholder|example)[a-z0-9_\-]*|(?:not?|none)[ _\-].*"
+    r"|my[_\-]?(?:api)?[_\-]?(?:token|key)"
+    r"|(?-i:\[*(?:String|ID|Int|Float|Boolean|Date|DateTime|UUID|JSON|Email|Password|Token"
+    r"|[A-Z][A-Za-z]*(?:Input|Type))!?\]?!?)"
     r"|(?-i:.*EXAMPLE.*)"
 )
 # A name or a call of some programming language where a literal would stand.

@@ -78,6 +78,11 @@ def test_a_table_a_question_or_a_file_without_a_secret_stays(text: str) -> None:
         ('ConvertTo-SecureString -String "Winter2019"', 'ConvertTo-SecureString -String "[密码]"'),
         ("ConvertTo-SecureString $plain -AsPlainText", "ConvertTo-SecureString $plain -AsPlainText"),
         ("CREATE USER li IDENTIFIED BY 'Hunter2'", "CREATE USER li IDENTIFIED BY '[密码]'"),
+        ("set password for 'root'@'localhost' = 'cSsGH07Qq4';", "set password for 'root'@'localhost' = '[密码]';"),
+        ("keytool -storepass Lanvan553! -keypass Lan553!", "keytool -storepass [密码] -keypass [密码]"),
+        ("login with `admin` / `Horho835#`", "login with `admin` / `[密码]`"),
+        ("admin/v1beta1 and root/lib/x86", "admin/v1beta1 and root/lib/x86"),
+        ("messages are identified as spam1234", "messages are identified as spam1234"),
         ("echo 'root:hunter2' | chpasswd", "echo 'root:[密码]' | chpasswd"),
     ],
 )
@@ -130,6 +135,13 @@ def test_the_seed_of_a_nats_key_is_replaced(first: str) -> None:
         ("p\u0430ssword: hunter2", "p\u0430ssword: [密码]"),
         ("t\u043eken=abc123def", "t\u043eken=[令牌]"),
         ("token: abc123def==", "token: [令牌]"),
+        ("Password: Sunshine", "Password: [密码]"),
+        ('password: "xqz"', 'password: "[密码]"'),
+        ('password: "super_bright"', 'password: "[密码]"'),
+        ('user.setPassword("burdo9540");', 'user.setPassword("[密码]");'),
+        ("MYSQL_ROOT_PASSWORD=horvunwe -p 3306", "MYSQL_ROOT_PASSWORD=[密码] -p 3306"),
+        ("我的 heroku key 是 6dd117fd-6ff8-24fc-80ac-42a3ad7e0fd0", "我的 heroku key 是 [密钥]"),
+        ("algolia: 5myz4kfgj38w5sewh13utekqyghrncwo", "algolia: [密钥]"),
     ],
 )
 def test_short_values_and_names_in_other_letters(text: str, expected: str) -> None:

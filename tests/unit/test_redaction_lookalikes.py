@@ -110,6 +110,10 @@ def test_numbers_hashes_and_names_stay(make: object) -> None:
     Authorization: Bearer <token>
     connect(password=pwd, token=tok)
     --password-stdin
+    password: Required
+    "password": "user_password"
+    api_key="not-needed"
+    secrets: inherit
     """.strip().splitlines(),
 )
 def test_talk_schemas_and_code_stay(text: str) -> None:
