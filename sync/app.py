@@ -66,6 +66,7 @@ if TYPE_CHECKING:
 
 OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
 BETWEEN_WRITES: Final = 0.6  # seconds at least between two renderings of the file caused by new events
+UNREAD_FILE: Final = 0.05  # seconds between looks whether the first file of a memory has been read
 KEPT_BY_A_COMMAND: Final = 20  # sessions; whoever gave it waits for them
 AFTER_THE_START: Final = 1.0  # seconds that the first answers have before the word index is looked at
 
@@ -106,6 +107,7 @@ class App:
     insights_cache: Cache
     start_warnings: tuple[str, ...] = ()
     _watcher: Watcher | None = None
+    _looks: set[asyncio.Task[None]] = field(default_factory=set)
     _file_touched: Signal = field(default_factory=Signal)
     _troubles: Troubles = field(default_factory=lambda: Troubles(log))
 
@@ -115,10 +117,22 @@ class App:
             raise AlreadyRunning("a running sidecar keeps the memory file", hint="Ask it, over JSON-RPC, or stop it.")
         return self.document
 
-    async def look_at_file(self) -> None:
-        """Take in a hand edit that the watcher has not reported yet, so that an answer shows what was just saved."""
-        if self.is_sidecar and not self.document.looked_at:
-            await self._tolerating("file", self.document.look)
+    async def look_at_file(self, *, within: float | None = None) -> None:
+        """Take in a hand edit that the watcher has not reported yet, so that an answer shows what was just saved.
+
+        `within`: seconds after which an answer is given with what is known before that edit, if there is anything. The
+        edit goes on being taken in.
+        """
+        if not self.is_sidecar or self.document.looked_at:
+            return
+        look = asyncio.create_task(self._tolerating("file", self.document.look))
+        self._looks.add(look)  # a loop keeps no task alive; the last settling of a process waits for it
+        look.add_done_callback(self._looks.discard)
+        await asyncio.wait([look], timeout=within)
+        while not look.done() and not self.document.versions.can_answer:
+            await asyncio.wait([look], timeout=UNREAD_FILE)
+        if look.done():
+            await look
 
     async def settle(self) -> None:
         """Bring file and log together. A file that cannot be read or written now is noted and tried again."""

@@ -14,6 +14,7 @@ from sync.profiles import DEVICE_ID_PATTERN
 PROTOCOL_VERSION: Final = 1
 DEFAULT_WAIT_MS: Final = 150  # how long a message may wait for news from the cloud
 LONGEST_WAIT_MS: Final = 30_000
+LOOK: Final = 0.5  # seconds for an edit that was just saved; that of a large file may be in the next answer only
 
 
 class Initialize(Params, frozen=True):
@@ -67,14 +68,14 @@ async def load(context: Context[Door], params: Load) -> published.LoadJson:
     if glimpsed is not None:
         return contract.loaded(glimpsed)
     app = await context.app.opened()
-    await app.look_at_file()
+    await app.look_at_file(within=LOOK)
     found = await app.conversation.load(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
     return contract.loaded(found)
 
 
 async def system_prompt(context: Context[Door], params: Load) -> published.PromptJson:
     app = await context.app.opened()
-    await app.look_at_file()
+    await app.look_at_file(within=LOOK)
     prompt = await app.conversation.prompt(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
     return {"prompt": prompt}
 

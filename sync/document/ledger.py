@@ -153,9 +153,12 @@ class Ledger:
         store.drop_as_said(connection, news.position)
         return self._append(connection, self._finished(connection, news.snapshot, current, beyond), "log")
 
-    def _shown(self, connection: Connection) -> DocumentView:
-        """The newest version with what the log has besides, without what it asks to forget."""
+    def _shown(self, connection: Connection, first: Document | None = None) -> DocumentView:
+        """The newest version with what the log has besides, without what it asks to forget; else `first`."""
         current = store.newest(connection, store.FILE)
+        if current is None and first is not None and self._sharing is None:
+            unnamed = tuple(f"line {number}" for number in range(len(first.entries)))
+            current = Version.of(0, Snapshot(first, unnamed))
         news = self._news(connection, current)
         snapshot = start(current, self._clock) if news is None else news.snapshot
         for asked in forgetting.waiting(connection, self._log.device_id):

@@ -204,7 +204,7 @@ class _Fold:
             moved_by_hand = line.block.section != was.section and was.section in self._sections
             return Verdict(line.entry_id, said if said != was.text or moved_by_hand else None)
         text = merge_words(was.text, now.text, said)
-        if text is None or text not in {said, entry_text(text)}:
+        if text is None or (text != said and text != entry_text(text)):
             twin = self._new_id()
             self.flagged += [line.entry_id, twin]
             return Verdict(twin, said, rival=now)

@@ -67,6 +67,8 @@ class Versions(Ledger):
         super().__init__(footing)
         self.handed_out = HandedOut()
         self._cleaned: date | None = None  # the day on which nothing was left to fold
+        self._first: Document | None = None  # the file while it is being taken in
+        self.can_answer = False  # whether a view shows more than the template beside a file that is still unread
 
     async def newest(self) -> Version | None:
         return await self._log.database.read(lambda connection: store.newest(connection, store.FILE))
@@ -83,12 +85,19 @@ class Versions(Ledger):
             busy = forgetting.is_asked(connection) or self._is_behind(connection, current)
             return Standing(current, on_disk, at_rest=not busy)
 
-        return await self._log.database.read(looking)
+        standing = await self._log.database.read(looking)
+        self.can_answer = standing.newest is not None
+        return standing
 
     async def view(self) -> DocumentView:
-        """The newest version with what the log has besides. What was shown can be the base of a `save`."""
-        view = await self._log.database.read(self._shown)
-        self.handed_out.add(view.snapshot, view.version)
+        """The newest version with what the log has besides. What was shown can be the base of a `save`.
+
+        Without a version it is the file that is being taken in, whose lines have no ids yet.
+        """
+        first = self._first
+        view = await self._log.database.read(lambda connection: self._shown(connection, first))
+        if view.version or first is None:
+            self.handed_out.add(view.snapshot, view.version)
         return view
 
     async def history(self, limit: int) -> list[store.HistoryRow]:
@@ -141,7 +150,11 @@ class Versions(Ledger):
 
     async def take_in(self, digest: str, document: Document, *, meant: bool = False) -> Edited | None:
         """What a hand did to the file. None where a person has to say first what was meant; `meant` says it."""
-        return await self._edited(lambda connection: self._record_hand(connection, digest, document, meant=meant))
+        self._first, self.can_answer = document, True
+        try:
+            return await self._edited(lambda connection: self._record_hand(connection, digest, document, meant=meant))
+        finally:
+            self._first = None
 
     async def take_in_app_cache(self, digest: str, document: Document, *, file_first: bool) -> Edited | None:
         """What the app wrote into its own cache: a hand edit of what the cache held before."""
