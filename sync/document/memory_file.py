@@ -33,12 +33,11 @@ from sync.document.model import Document, Version, encode
 from sync.document.neighbours import Neighbour, Neighbours, park
 from sync.document.parse import parse
 from sync.document.past import Past
-from sync.document.plan import is_unfinished
 from sync.document.remarks import ANSWERED, QUESTIONS, Notice, remarks
 from sync.document.sharing import Sharing
+from sync.document.slow_write import SlowWrite
 from sync.document.strangers import NO_MARKS, Marks
 from sync.document.surface import Sleep, stable_read
-from sync.document.template import footer
 from sync.document.versions import Versions
 from sync.document.withheld import Erasures
 from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError, XiaobaiError
@@ -47,9 +46,6 @@ from sync.log.log import Log
 from sync.redaction import Redactor
 from sync.sections import DocumentSettings
 
-WRITER_PATIENCE: Final = 4.0  # seconds that a writer may pause between two pieces of the file
-FOOTER_MARK: Final = footer("").encode()
-FOOTER_WITHIN: Final = 256  # bytes of the end in which the footer of a whole file nearly always is: saves a parse
 ATTEMPTS: Final = 5  # rounds against an editor that saves at the same moment; the next event starts over
 
 log = logging.getLogger(__name__)
@@ -102,7 +98,7 @@ class MemoryFile:
         self.aside = Aside(path, beside.parked, self.versions, self._stranger)
         self._cached = CacheRing(events, clock=clock, keep=options.keep_versions)
         self._keep_days, self._redactor, self._sleep = options.keep_days, redactor.for_leaving(), sleep
-        self._turn, self._clock = asyncio.Lock(), clock
+        self._turn, self._writing = asyncio.Lock(), SlowWrite(clock)
         self._looked: Stamp | None = None
         self._remarked: tuple[str | None, frozenset[Notice]] = None, frozenset()  # of which version what is to be said
 
@@ -235,7 +231,7 @@ class MemoryFile:
             if stands.at_rest and disk and disk.sha256 == stands.sha256:
                 self._has_looked(seen, None)
                 return
-            if disk is not None and _is_being_written(disk, stands.newest, self._clock.now().timestamp()):
+            if disk is not None and self._writing.is_under_way(disk, stands.newest):
                 return  # not looked at yet: the next event or poll looks again
             may, question = await self._take_in(disk, stands.newest)
             current = await self.versions.follow(keep_days=self._keep_days if may is _May.WRITE else -1)
@@ -340,20 +336,6 @@ def _noted(notices: set[Notice], notice: Notice) -> Iterator[None]:
         notices.add(notice)
         raise
     notices.discard(notice)
-
-
-def _is_being_written(disk: Probe, current: Version | None, now: float) -> bool:
-    """Whether a writer may still hold the file open for its rest: its end is missing, and it was just written.
-
-    A rename would take the path from that writer.
-    """
-    is_new = 0 <= now - disk.mtime_ns / 1e9 < WRITER_PATIENCE
-    if current is None or not is_new or FOOTER_MARK in disk.data[-FOOTER_WITHIN:]:
-        return False
-    try:
-        return is_unfinished(current.snapshot.document, parse(disk.data))
-    except DocumentUntouchable:  # also where the file ends within a character
-        return True
 
 
 async def _may_with_a_loss(document: Document, versions: Versions) -> tuple[_May, Notice | None]:

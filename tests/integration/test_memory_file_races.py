@@ -14,8 +14,9 @@ import pytest
 from sync import files
 from sync.document import memory_file, remarks, store
 from sync.document.capture import ADDED, EDITED
-from sync.document.memory_file import ATTEMPTS, WRITER_PATIENCE
+from sync.document.memory_file import ATTEMPTS
 from sync.document.remarks import Notice
+from sync.document.slow_write import LONGEST_WRITE, WRITER_PATIENCE
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
 from tests.integration.document_desk import Desk, on_a_desk
 
@@ -265,6 +266,21 @@ class TestOthersWriteMeanwhile:
         assert [event.type for event in await desk.hand_events()] == [EDITED]
         await desk.said("三")
         assert "**最后更新**" in desk.text
+
+    async def test_a_file_without_its_end_that_changes_all_the_time_is_taken_as_it_is_after_a_while(
+        self, desk: Desk
+    ) -> None:
+        await desk.said("一")
+        desk.text = desk.text[: desk.text.index("**最后更新**")]
+        await desk.say("二")
+        for _ in range(int(LONGEST_WRITE)):
+            desk.clock.move(seconds=1)
+            os.utime(desk.file, (desk.clock.time.timestamp(),) * 2)
+            await desk.memory.settle()
+        assert "用户问：二" not in desk.text
+        desk.clock.move(seconds=1)
+        await desk.memory.settle()
+        assert "用户问：二" in desk.text
 
     async def test_a_file_cut_off_for_good_is_held_back_not_read_as_deletions(self, desk: Desk) -> None:
         await desk.said("一", "二", "三")

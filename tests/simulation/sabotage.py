@@ -49,6 +49,7 @@ from sync.document.entry_fold import Line
 from sync.document.erased import ErasedLines, Stripped
 from sync.document.memory_file import MemoryFile
 from sync.document.model import Document as MemoryDocument
+from sync.document.slow_write import SlowWrite
 from sync.errors import StorageError
 from sync.log import outbox_store
 from sync.log import store as log_store
@@ -340,7 +341,7 @@ BUGS: Final = (
     Bug("a cut file is an edit", ((sync.document.plan, "is_cut_off", _always(answer=False)), _ANY_END), 10),
     Bug(
         "a file without its end is whole",
-        (_ANY_END, (sync.document.memory_file, "_is_being_written", _always(answer=False))),
+        (_ANY_END, (SlowWrite, "is_under_way", _always(answer=False))),
         22,
         besides=PAUSING,
     ),
