@@ -411,6 +411,7 @@ export interface RecordedJson {
   nextOffset: number;
   notSaved?: number;
   unknownTypes?: Array<string>;
+  withoutText?: Array<string>;
 }
 
 export interface RedactionCheckJson {

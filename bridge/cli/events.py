@@ -89,6 +89,8 @@ def _show_recorded(result: dict[str, Any]) -> None:
     for event_id in result["eventIds"]:
         known = " (known already)" if event_id in result["duplicates"] else ""
         typer.echo(f"recorded {event_id}{known}")
+    if without := result.get("withoutText"):
+        typer.echo(f"without its text: {len(without)} (PRIVACY__STORE_MESSAGES=true keeps messages)")
     if left_out := result.get("notSaved"):
         typer.echo(f"not recorded: {left_out} (a person asked not to save this conversation)")
     if unknown := result.get("unknownTypes"):

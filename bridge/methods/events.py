@@ -63,11 +63,12 @@ async def append_batch(context: Context[Door], params: AppendBatch) -> published
 
 
 async def _record(app: "App", drafts: Callable[[Intake], list[Draft]]) -> published.RecordedJson:
-    given = drafts(app.intake)
+    given = drafts(app.intake.for_programs())
     recorded = await app.conversation.pauses.record(given)
     if app.is_sidecar:  # which has to end what begins through it
         await app.events.sessions.heard(recorded)
-    return contract.recorded(recorded, left_out=len(given) - len(recorded))
+    left_out, texts = len(given) - len(recorded), app.settings.privacy.store_messages
+    return contract.recorded(recorded, left_out=left_out, stores_messages=texts)
 
 
 async def forget(context: Context[Door], params: Forget) -> published.ForgottenJson:

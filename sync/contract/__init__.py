@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from sync.cloud.logins import RESEND_SECONDS
 from sync.document.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.log.envelope import to_json
-from sync.log.payloads import is_known
+from sync.log.payloads import MESSAGE, is_known
 from sync.published import (
     AccountJson,
     AppendedJson,
@@ -227,7 +227,7 @@ def appended(page: Page, after: int) -> AppendedJson:
     return {**events(page), "after": after}
 
 
-def recorded(values: Sequence[Recorded], *, left_out: int = 0) -> RecordedJson:
+def recorded(values: Sequence[Recorded], *, left_out: int = 0, stores_messages: bool = True) -> RecordedJson:
     """`left_out`: how many events were not recorded, because their conversation is not to be saved."""
     answer: RecordedJson = {
         "eventIds": [value.event.event_id for value in values],
@@ -237,6 +237,8 @@ def recorded(values: Sequence[Recorded], *, left_out: int = 0) -> RecordedJson:
     }
     if left_out:
         answer["notSaved"] = left_out
+    if not stores_messages and (without := [item.event.event_id for item in values if item.event.type == MESSAGE]):
+        answer["withoutText"] = without
     if unknown := sorted({value.event.type for value in values if not is_known(value.event.type)}):
         answer["unknownTypes"] = unknown
     return answer

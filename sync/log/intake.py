@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date
 from hashlib import sha256
 from typing import Any, Final, TypeGuard, TypeVar
@@ -84,6 +84,7 @@ class _Filter(msgspec.Struct, forbid_unknown_fields=True):
 class Intake:
     """Turns foreign JSON into drafts. `store_messages`: keep the text of `message` events whole (redacted).
 
+    Without it, an import keeps the beginning of a message, and `for_programs` its role and length alone.
     `redactor` is one for what leaves. `local` is that of events whose type stays on this device, where the user has
     turned redaction of those off. `clock`: in whose zone a given time has its day, where the caller does not name it.
     """
@@ -92,6 +93,11 @@ class Intake:
     store_messages: bool = False
     local: Redactor | None = None
     clock: Clock = GREENWICH
+    texts: bool = True
+
+    def for_programs(self) -> "Intake":
+        """For what other programs append now: nothing of a message's text, unless the user wants messages stored."""
+        return replace(self, texts=self.store_messages)
 
     def draft(self, value: object, *, known: bool = False) -> Draft:
         """One event object. Raises InvalidInput naming the field, TooLarge, RedactionFailed.
@@ -106,8 +112,11 @@ class Intake:
         extra = {key: item for key, item in value.items() if key not in _Foreign.__struct_fields__ and key not in OURS}
         check_name(foreign.type, field="type", limit=TYPE_LENGTH)
         check_payload(foreign.type, foreign.payload)
-        shortened = self.shortens(foreign.type, foreign.payload)
-        payload = self._short(foreign.payload) if shortened else foreign.payload
+        payload = foreign.payload
+        if foreign.type == MESSAGE and not self.texts:
+            payload = _without_text(payload)
+        elif self.shortens(foreign.type, payload):
+            payload = self._short(payload)
         redactor = self._redactor_for(foreign.type)
         path = _name(foreign.project_path, "project_path", PATH_LENGTH)
         project_id = _name(foreign.project_id, "project_id")
@@ -239,6 +248,12 @@ def _said(message: Mapping[str, Any]) -> str:
     """The text of a message; of one in parts its JSON."""
     content = message.get("content", "")
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+
+
+def _without_text(message: Mapping[str, Any]) -> dict[str, Any]:
+    """A message without its content, which its length stands for; the other fields stay as they are."""
+    kept = {name: item for name, item in message.items() if name != "content"}
+    return kept if message.get("content") is None else {"content_length": len(_said(message)), **kept}
 
 
 def _is_short(message: Mapping[str, Any]) -> bool:

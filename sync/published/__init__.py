@@ -222,6 +222,7 @@ class RecordedJson(TypedDict):
 
     `unknownTypes`: types among them that this program does not know. Such events are kept value for value and can be
     read and searched; nothing else is done with them.
+    `withoutText`: messages of which only role and length are kept, because `privacy.store_messages` is false.
     """
 
     eventIds: list[str]
@@ -230,6 +231,7 @@ class RecordedJson(TypedDict):
     nextOffset: int
     notSaved: NotRequired[int]
     unknownTypes: NotRequired[list[str]]
+    withoutText: NotRequired[list[str]]
 
 
 class ForgottenJson(TypedDict):

@@ -85,6 +85,7 @@ class TestEvents:
         assert {name: event[name] for name in STARTED} == STARTED
 
     def test_every_kind_comes_back_value_for_value(self, home: Home) -> None:
+        home.settings["PRIVACY__STORE_MESSAGES"] = "true"
         home.json("events", "append-batch", text([{"type": kind, "payload": payload} for kind, payload in KINDS]))
         found = home.json("events", "tail")["events"]
         assert [(event["type"], event["payload"]) for event in found] == KINDS

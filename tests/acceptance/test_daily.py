@@ -110,6 +110,7 @@ def test_a_session_that_ends_through_the_sidecar_stands_in_its_project_s_page(ho
 
 
 def test_commands_alone_keep_a_session_when_it_ends(home: Home) -> None:
+    home.settings["PRIVACY__STORE_MESSAGES"] = "true"
     place = {"session_id": "s1", "project_path": str(home.data)}
     for text in SAID:
         said = {"type": "message", **place, "payload": {"role": "user", "content": text}}

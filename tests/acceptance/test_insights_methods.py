@@ -45,6 +45,7 @@ def test_both_doors_answer_the_same_and_nothing_is_written_into_the_log(home: Ho
 
 @pytest.mark.parametrize("serves", [False, True])
 def test_what_was_forgotten_leaves_the_cache_before_anybody_asks_again(home: Home, *, serves: bool) -> None:
+    home.settings["PRIVACY__STORE_MESSAGES"] = "true"
     payload = {"role": "user", "content": "什么是 canary4711 呢"}
     home.run("events", "append", json.dumps({"type": "message", "session_id": "s1", "payload": payload}))
     home.run("insights", "report")

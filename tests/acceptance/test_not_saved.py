@@ -148,5 +148,23 @@ def test_what_is_not_understood_says_so_in_the_language_of_the_question(home: Ho
     assert json.loads(home.run("--json", "remember", text).stdout)["command"] is None
 
 
+@pytest.mark.parametrize("stores", ["false", "true"])
+def test_the_text_of_a_message_is_kept_only_if_messages_are_stored(home: Home, stores: str) -> None:
+    home.settings["PRIVACY__STORE_MESSAGES"] = stores
+    word = unique("随口一说")
+    appended = home.json("events", "append", json.dumps(message("s1", word)))
+    event_id = appended["eventIds"][0]
+    payload = {"role": "user", "content": word}
+    if stores == "false":
+        payload = {"role": "user", "content_length": len(word)}  # type: ignore[dict-item]
+        assert appended["withoutText"] == [event_id]
+        assert "without its text" in home.run("events", "append", json.dumps(message("s1", word))).stdout
+        home.run("events", "append-batch", json.dumps([message("s1", word)]))
+    assert appended["events"][0]["payload"] == payload
+    assert bool(holding(home, word)) is (stores == "true")
+    again = json.dumps({**message("s1", word), "event_id": event_id})
+    assert home.json("events", "append", again)["duplicates"] == [event_id]
+
+
 def test_cleaning_up_where_nothing_is_expired_asks_for_no_confirmation(home: Home) -> None:
     assert home.json("remember", "清理旧记忆")["message"] == "没有过期的记忆"
