@@ -46,7 +46,7 @@ class TestASharedPage:
             assert numbers_on(text) == numbers
             assert {found.content.topic: found.number for found in records} == numbers
             reply = await desk.say("删除记忆: 2026-02-02 #2")
-            assert reply.message == "已删除：修登录（可撤销）"
+            assert reply.message == "已从每日记忆删除：修登录（说“撤销”可恢复）"
             assert numbers_on(desk.page().read_text("utf-8")) == {"聊火锅": 1, "改端口": 4}
 
     async def test_a_number_given_twice_by_two_devices_is_another_for_the_second_for_good(self, tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ class TestASharedPage:
             assert (removed.record.content.topic, removed.record.number) == ("二", 2), "as its page showed it"
             await desk.room.deeds.undo()
             reply = await desk.say("删除记忆: 2026-02-02 #2")
-            assert reply.message == "已删除：二（可撤销）"
+            assert reply.message == "已从每日记忆删除：二（说“撤销”可恢复）"
 
 
 class TestPathsThatAreNoFolder:
