@@ -382,7 +382,7 @@ async def _construct(
         entrance=parts.entrance(settings, Owned(profile, events, document), vault, account, devices, replicator, clock),
         replicator=replicator,
         devices=devices,
-        events=parts.event_store(settings, profile, events, intake, redactor, clock),
+        events=await parts.event_store(settings, profile, replica, events, intake, redactor, clock),
         insights=parts.insights(profile, events, clock, writes=is_sidecar),
         recall=parts.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
         daily=parts.daily(settings, profile, events, intake, redactor, clock, moves=is_sidecar, vectors=vectors),

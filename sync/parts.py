@@ -98,16 +98,27 @@ def rooms(
     return switch.Rooms(settings.data_dir, profile, vault, events, document, redactor, leaving, settings.tree_base)
 
 
-def event_store(
-    settings: Settings, profile: Profile, events: Log, intake: Intake, redactor: Redactor, clock: Clock
+async def event_store(
+    settings: Settings,
+    profile: Profile,
+    replica: Replica,
+    events: Log,
+    intake: Intake,
+    redactor: Redactor,
+    clock: Clock,
 ) -> EventStore:
-    """The event store of seed 002; its files lie in a folder of the profile's own, so that accounts never mix."""
-    base = settings.tree_base
+    """The event store of seed 002; its files lie in a folder of the profile's own, so that accounts never mix.
+
+    What this device said in the files that a salvage kept is recorded again.
+    """
+    importer, base = Importer(events, intake, data_dir=settings.data_dir), settings.tree_base
+    if replica.kept_files is not None:
+        await importer.bring_back(replica.kept_files, (events.device_id, *events.earlier_ids))
     idle, noted = settings.sessions.idle_minutes, profile.folder / "sessions.json"
     return EventStore(
         tree=Tree(base / profile.name, events, clock=clock),
         sessions=Sessions(events, intake, redactor, noted=noted, clock=clock, idle_minutes=idle),
-        importer=Importer(events, intake, data_dir=settings.data_dir),
+        importer=importer,
         earlier=list(dict.fromkeys((base, settings.data_dir / MEMORY_DATA))),
     )
 

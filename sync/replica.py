@@ -18,16 +18,15 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from sync.clock import Clock
+from sync.clock import Clock, milliseconds
 from sync.cloud import store as cloud_store
 from sync.db import conversion
 from sync.db.derived import mend
 from sync.db.engine import Database
 from sync.db.salvage import Salvage, finish_salvage, open_or_salvage
 from sync.db.soundness import READ_BYTES
-from sync.db.tables import events, watermarks
-from sync.document.ledger import FOLLOWER
-from sync.errors import StorageError, StorageReadOnly
+from sync.db.tables import FOLLOWED, RECOVERY, events, watermarks, written
+from sync.errors import StorageCorrupt, StorageError, StorageReadOnly
 from sync.files import told
 from sync.log import store as log_store
 from sync.log.model import CLOUD
@@ -136,15 +135,16 @@ async def open_replica(
 
 
 async def _mend(database: Database, *, sidecar: bool) -> None:
-    """Let the database drop derived rows that fail a reader; and those that fail nobody, as far as a start can look.
-
-    Raises StorageError.
-    """
+    """Let the database drop derived rows that fail a reader; and those that fail nobody, as far as a start can look."""
     database.menders.works.append(partial(mend, destination=CLOUD, whole=True))
-    if sidecar and database.path.stat().st_size <= READ_BYTES:
-        await database.mend()
-    elif sidecar:
-        await database.write(partial(mend, destination=CLOUD, whole=False))
+    if sidecar:
+        try:
+            if database.path.stat().st_size <= READ_BYTES:
+                await database.mend()
+            else:
+                await database.write(partial(mend, destination=CLOUD, whole=False))
+        except StorageCorrupt:  # whoever needs that page says so, and the next sidecar salvages
+            log.warning("derived data could not be looked through")
 
 
 async def _as_wanted(database: Database, access: Access, vault: Vault) -> tuple[Database, str]:
@@ -176,8 +176,9 @@ def _succeed(settings: Settings, clock: Clock, files: _Files, connection: Connec
         files.keep()
     former = log_store.open_replica(connection, clock)
     log_store.begin_views_anew(connection)
-    if watermarks.name in lost and settings.memory_file.exists():  # its lines came from the log: none is added twice
-        log_store.set_watermark(connection, FOLLOWER, log_store.newest_position(connection), clock)
+    if lost & {events.name, written.name, watermarks.name}:
+        log_store.set_watermark(connection, FOLLOWED, 0, clock)
+        log_store.set_watermark(connection, RECOVERY, milliseconds(clock.now()), clock)
     cloud_store.become_new_replica(connection, clock)
     change_installation(settings.data_dir, lambda now: replace(now, former=former))
     return former

@@ -16,10 +16,12 @@ from sync.db.damaged import Row, sound_row
 from sync.db.tables import (
     FOLLOWED,
     MOST_KEY,
+    RECOVERY,
     UNKNOWN_OWNER,
     accounts,
     captured,
     cursors,
+    device_keys,
     erased_lines,
     erasure_key,
     events,
@@ -31,7 +33,7 @@ from sync.db.tables import (
 )
 
 KEYED: Final = ((events, "position"), (written, "version"))
-SMALL: Final = (cursors, quarantine, captured, accounts, replica, watermarks, erasure_key, erased_lines)
+SMALL: Final = (cursors, quarantine, captured, accounts, replica, watermarks, erasure_key, erased_lines, device_keys)
 
 _DELIVERIES_UNSOUND: Final = """
 delete from deliveries where typeof(destination) <> 'text' or typeof(position) <> 'integer'
@@ -46,6 +48,10 @@ and position not in (select position from deliveries where destination = :to)
 """
 _NEWEST: Final = "select max(version) from written group by surface"
 _THEIR_BASES: Final = f"select base from written where version in ({_NEWEST})"  # noqa: S608 - words of ours
+_BEGIN_RECOVERY: Final = """
+insert or replace into watermarks (name, position, updated_at)
+values (?, cast((julianday('now') - 2440587.5) * 86400000 as integer), strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))
+"""
 _COUNTED: Final = "select destination, state, count(*) from deliveries group by destination, state order by 1, 2"
 _COUNTS: Final = "select destination, state, count from delivery_counts where count <> 0 order by 1, 2"
 
@@ -117,6 +123,7 @@ class _Mending:
         self._dropped[written.name] += len(wrong) + without_base
         if wrong:  # what those versions had of the log, the ones that are left may lack
             self._driver.execute("delete from watermarks where name = ?", (FOLLOWED,))
+            self._driver.execute(_BEGIN_RECOVERY, (RECOVERY,))
         if wrong and not whole:
             self._versions(whole=False)  # those before them are the newest now
 

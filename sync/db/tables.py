@@ -7,6 +7,7 @@ UNKNOWN_OWNER = ""  # `accounts.user_id` where the row that named the owner was 
 MOST_KEY = 2**53  # no greater number is a key of ours: readers of JSON take it for another one
 REPLICA = "rep_"  # how the id of a replica begins
 FOLLOWED = "document"  # the watermark up to which the versions have the log
+RECOVERY = "document.recovery.begun"  # when versions were lost, in milliseconds; 0 once their lines are known again
 ON_DISK = "document.on_disk"  # the watermark that is a version: the newest that was seen in, or written to, the file
 NUMBERS = (
     ".rules",

@@ -28,6 +28,7 @@ class CloudCopy:
 
     def __init__(self, document: MemoryFile, redactor: Redactor, *, may_take_in: bool) -> None:
         self._document = document
+        document.versions.has_cloud = True
         self._redactor = redactor.for_leaving()
         self._may_take_in = may_take_in
         self._last: SnapshotRow | None = None

@@ -36,6 +36,14 @@ def next_label(previous: str | None, now: datetime) -> str:
     return time_label(last + timedelta(seconds=1))
 
 
+def place_in_time(label: str | None) -> tuple[datetime, int] | None:
+    """What orders labels: the time, and for shared ones how many events; None if it is not one of ours."""
+    named = None if label is None else parse_time(label)
+    if label is None or named is None:
+        return None
+    return named, int(label.rpartition("·")[2]) if is_shared(label) else 0
+
+
 def later(one: str | None, other: str | None) -> str | None:
     """The label that names the later time; None if neither is one of ours."""
     found = [label for label in (one, other) if label is not None and parse_time(label) is not None]

@@ -14,9 +14,9 @@ from typing import Final, TypeVar
 from sqlalchemy import Connection
 
 from sync.clock import Clock, milliseconds, timestamp, uuid7
-from sync.db.tables import FOLLOWED
+from sync.db.tables import FOLLOWED, RECOVERY
 from sync.document import forgetting, parked, store
-from sync.document.capture import EXCHANGE, REMOVED, applied, exchange_lines, operation_drafts
+from sync.document.capture import EXCHANGE, REMOVED, applied, exchange_lines, operation_drafts, repeated_by
 from sync.document.clean_up import DAY_FOLDED, fold_away, old_days
 from sync.document.corrections import with_lines
 from sync.document.deeds import FOLDED
@@ -39,12 +39,13 @@ from sync.document.model import (
 from sync.document.parse import parse
 from sync.document.past import Past
 from sync.document.plan import choose_base, plan
+from sync.document.recovery import adopted
 from sync.document.returned import returned
 from sync.document.sharing import News, Sharing
 from sync.document.template import template
 from sync.log import outbox_store
 from sync.log import store as log_store
-from sync.log.envelope import bounded_time
+from sync.log.envelope import bounded_time, event_ms
 from sync.log.log import Log
 from sync.log.model import Draft, Event, Origin
 from sync.redaction import Redactor
@@ -151,6 +152,9 @@ class Ledger:
             return current
         log_store.set_watermark(connection, FOLLOWER, news.position, self._clock)
         store.drop_as_said(connection, news.position)
+        is_named = self._sharing is None and log_store.watermark(connection, RECOVERY) > 0
+        if is_named and current is not None and news.snapshot.document == current.snapshot.document:
+            return self._append(connection, news.snapshot, "log")
         return self._append(connection, self._finished(connection, news.snapshot, current, beyond), "log")
 
     def _shown(self, connection: Connection, first: Document | None = None) -> DocumentView:
@@ -179,10 +183,18 @@ class Ledger:
         if not pending:
             return None
         said = store.as_said(connection, [event for event in pending if event.type == EXCHANGE])
-        snapshot = applied(start(current, self._clock), said)
-        if typed := [event for event in pending if event.type != EXCHANGE]:
-            with self._past.folded(connection) as fold:
-                snapshot = returned(snapshot, typed, fold, self._redactor.clean)
+        typed = [event for event in pending if event.type != EXCHANGE]
+        local, begun = start(current, self._clock), log_store.watermark(connection, RECOVERY)
+        if not typed and not begun:
+            return News(applied(local, said), pending[-1].ts, pending[-1].position)
+        with self._past.folded(connection) as fold:
+            if begun:
+                told = returned(applied(start(None, self._clock), said), typed, fold, self._redactor.clean)
+                local = adopted(local, told, fold, self._redactor.clean)
+                said = [
+                    event for event in said if repeated_by(event) is None or event_ms(event) > begun
+                ]  # counted there
+            snapshot = returned(applied(local, said), typed, fold, self._redactor.clean)
         return News(snapshot, pending[-1].ts, pending[-1].position)
 
     def _is_behind(self, connection: Connection, current: Version | None) -> bool:

@@ -28,12 +28,11 @@ With the base current the merged document is the disk, byte for byte.
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Final
 
 from sync.document.edit import entry_text
 from sync.document.graft import Verdict, graft, graft_headings
-from sync.document.labels import parse_time
+from sync.document.labels import place_in_time
 from sync.document.merge import merge_words
 from sync.document.model import (
     Block,
@@ -66,14 +65,9 @@ def choose_base(disk: Document, ring: Sequence[Version]) -> Version | None:
         if (version.sha256 == sha256) if label is None else (version.label == label):
             return version
     found = explaining(disk, ring)
-    loaded = None if label is None else parse_time(label)
-    before = [] if loaded is None else [version for version in ring if _is_before(version, loaded)]
+    loaded = place_in_time(label)
+    before = [] if loaded is None else [one for one in ring if (place_in_time(one.label) or loaded) < loaded]
     return min(found, before[-1], key=ring.index) if before else found
-
-
-def _is_before(version: Version, loaded: datetime) -> bool:
-    named = parse_time(version.label or "")
-    return named is not None and named < loaded
 
 
 def explaining(disk: Document, ring: Sequence[Version], *, distinctive: bool = False) -> Version:

@@ -13,12 +13,14 @@ from typing import Final
 from sqlalchemy import Connection
 
 from sync.clock import Clock
+from sync.db.tables import RECOVERY
 from sync.document.canonical import canonical
 from sync.document.deeds import FOLDED
 from sync.document.hand import shared_drafts
 from sync.document.labels import is_shared
-from sync.document.model import Plan, Snapshot, Version
+from sync.document.model import Operation, Plan, Snapshot, Version
 from sync.document.overlay import overlay
+from sync.document.recovery import additions, adopted
 from sync.document.shared import SharedFold
 from sync.log import store as log_store
 from sync.log.log import Log
@@ -74,7 +76,7 @@ class Sharing:
             return None
         with self._guard:
             fold = self._level(connection)
-            shown = self._shown(fold, current.snapshot if current else None)
+            shown = self._shown(fold, self._adopted(connection, fold, current.snapshot) if current else None)
             return News(shown, fold.newest_ts or "", self._position)
 
     def finished(self, connection: Connection, local: Snapshot) -> Snapshot | None:
@@ -85,7 +87,17 @@ class Sharing:
                 return None
             log_store.set_watermark(connection, SHARED, self._position, self._clock)
             log_store.set_watermark(connection, ORDERED, self._order, self._clock)
-            return self._shown(fold, local)
+            return self._shown(fold, self._adopted(connection, fold, local))
+
+    def _adopted(self, connection: Connection, fold: SharedFold, local: Snapshot) -> Snapshot:
+        if not log_store.watermark(connection, RECOVERY):
+            return local
+        return adopted(local, canonical(fold, overlay(None, fold, self._clean)), fold, self._clean)
+
+    def additions(self, connection: Connection, local: Snapshot) -> tuple[Operation, ...]:
+        """The lines that no event speaks of, as what a hand would have added."""
+        with self._guard:
+            return additions(local, self._level(connection))
 
     def drafts(self, connection: Connection, planned: Plan, base: Version | None, origin: Origin) -> list[Draft]:
         """What a hand did, ready to record."""

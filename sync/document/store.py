@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, text, update
 
 from sync.clock import Clock, timestamp
-from sync.db.tables import captured, events, written
+from sync.db.tables import accounts, captured, events, written
 from sync.document.differences import Difference, content_name, read_whole, same_form, whole
 from sync.document.model import Snapshot, Version, common, common_end, encode
 from sync.log.envelope import event_of_row
@@ -118,6 +118,11 @@ def beginning_with(connection: Connection, surface: str, data: bytes, *, through
         if encode(_snapshot(connection, row).document).startswith(data):
             return _version(connection, row)
     return None
+
+
+def is_owned(connection: Connection) -> bool:
+    """Whether this memory is a user's, known or not: a cloud may have events of it."""
+    return connection.execute(select(accounts.c.one)).first() is not None
 
 
 def find(connection: Connection, surface: str, sha256: str) -> Version | None:

@@ -15,13 +15,13 @@ from typing import Final
 
 from sqlalchemy import Connection
 
-from sync.db.tables import ON_DISK
+from sync.db.tables import ON_DISK, RECOVERY
 from sync.digests import sha256
 from sync.document import forgetting, store
 from sync.document.capture import RESTORED
 from sync.document.handed_out import HandedOut
-from sync.document.labels import parse_time
-from sync.document.ledger import DocumentView, Edited, Footing, Ledger, elsewhere, folded, start
+from sync.document.labels import place_in_time
+from sync.document.ledger import DocumentView, Edited, Footing, elsewhere, folded, start
 from sync.document.model import (
     Document,
     EntryRemoved,
@@ -30,6 +30,7 @@ from sync.document.model import (
 )
 from sync.document.parse import in_form_of
 from sync.document.plan import choose_base, is_cut_off, is_suspicious, lacks_end, plan
+from sync.document.recovering import RecoveringLedger
 from sync.errors import InvalidInput
 from sync.log import store as log_store
 from sync.log.model import Draft, Origin
@@ -53,14 +54,18 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """What `follow` finds to do: somebody wishes something gone, the log is ahead of the newest version."""
+    """What `follow` finds to do: somebody wishes something gone, the log is ahead of the newest version.
+
+    `has_recovered`: nothing more comes back that could name a held line.
+    """
 
     wished: bool
     is_behind: bool
     newest: Version | None
+    has_recovered: bool
 
 
-class Versions(Ledger):
+class Versions(RecoveringLedger):
     """The versions of one profile's document."""
 
     def __init__(self, footing: Footing) -> None:
@@ -83,7 +88,7 @@ class Versions(Ledger):
             if current is None or current.number != on_disk or not cleaned:
                 return Standing(current, on_disk, at_rest=False)
             busy = forgetting.is_asked(connection) or self._is_behind(connection, current)
-            return Standing(current, on_disk, at_rest=not busy)
+            return Standing(current, on_disk, at_rest=not (busy or self._has_recovered(connection)))
 
         standing = await self._log.database.read(looking)
         self.can_answer = standing.newest is not None
@@ -135,6 +140,9 @@ class Versions(Ledger):
             await self._log.database.purge(patient=False)
             due = await self._log.database.read(self._due)
         newest = await self._in_transaction(self._followed) if due.is_behind else due.newest
+        if due.has_recovered:
+            newest = await self._in_transaction(self._end_recovery)
+            self._log.changed.set()
         today = self._clock.now().date()
         if keep_days >= 0 and today != self._cleaned:
             if await self._in_transaction(lambda connection: self._fold_days(connection, today, keep_days)):
@@ -146,7 +154,8 @@ class Versions(Ledger):
 
     def _due(self, connection: Connection) -> Due:
         current = store.newest(connection, store.FILE)
-        return Due(forgetting.is_asked(connection), self._is_behind(connection, current), current)
+        behind, recovered = self._is_behind(connection, current), self._has_recovered(connection)
+        return Due(forgetting.is_asked(connection), behind, current, recovered)
 
     async def take_in(self, digest: str, document: Document, *, meant: bool = False) -> Edited | None:
         """What a hand did to the file. None where a person has to say first what was meant; `meant` says it."""
@@ -199,6 +208,8 @@ class Versions(Ledger):
     # --- transactions ----------------------------------------------------------------------------------------
 
     def _record_hand(self, connection: Connection, digest: str, document: Document, *, meant: bool) -> Edited | None:
+        if _is_found(connection, digest, document) and not meant:
+            return self._record_found(connection, digest, document)
         known = store.newest(connection, store.FILE)
         current = self._followed(connection, beyond=document.label)
         written = _possible_bases(connection, digest, document)
@@ -303,10 +314,6 @@ class Versions(Ledger):
         strange = known.isdisjoint(entry.text for entry in document.entries)
         return None if strange or _older_than_all(document, ring) else base
 
-    def _seen_on_disk(self, connection: Connection, version: Version) -> None:
-        if log_store.watermark(connection, ON_DISK) != version.number:
-            log_store.set_watermark(connection, ON_DISK, version.number, self._clock)
-
 
 def _looks_lost(current: Version, document: Document, base: Version | None, written: Sequence[Version]) -> bool:
     """Whether a file read from the disk looks lost, or not yet written to its end."""
@@ -343,7 +350,14 @@ def _loadable(connection: Connection, written: Sequence[Version], digest: str, d
 
 def _older_than_all(document: Document, ring: Sequence[Version]) -> bool:
     """Whether the file was loaded from a version so old that we no longer have it: then nothing in it is a deletion."""
-    loaded = parse_time(document.label or "")
-    oldest = parse_time(ring[0].label or "") if ring else None
+    loaded = place_in_time(document.label)
+    oldest = place_in_time(ring[0].label) if ring else None
     known = any(version.label == document.label for version in ring)
     return loaded is not None and oldest is not None and not known and loaded < oldest
+
+
+def _is_found(connection: Connection, digest: str, document: Document) -> bool:
+    """Whether damage took the version that a file was made from: then nobody knows its lines."""
+    ring = store.candidates(connection, store.FILE, digest, document.label)
+    named = any(version.sha256 == digest or version.label == document.label for version in ring)
+    return not named and log_store.watermark(connection, RECOVERY) > 0

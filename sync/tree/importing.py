@@ -17,7 +17,7 @@ import hashlib
 import json
 import logging
 from codecs import BOM_UTF8
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -89,6 +89,16 @@ class Importer:
             found.append(imported)
         return found
 
+    async def bring_back(self, folder: Path, devices: Collection[str]) -> int:
+        """Record again what this device, under these ids, said in files that were kept; how many events that is."""
+        recorded = 0
+        for path, _ in await asyncio.to_thread(lambda: list(_files(folder))):
+            imported = Imported(path)
+            async for _ in self._take_file(path, imported, devices):
+                pass
+            recorded += imported.recorded
+        return recorded
+
     async def take_earlier(self, folders: Sequence[Path]) -> int:
         """Read once what an earlier installation left in `temp/` and `pending_session.json`; how many events it was."""
         recorded = 0
@@ -112,15 +122,19 @@ class Importer:
         await asyncio.to_thread(self._note, taken)
         return imported.recorded
 
-    async def _take_file(self, path: Path, imported: Imported) -> AsyncIterator[int]:
-        """Import one file; yields how many bytes of it were read, after each batch."""
+    async def _take_file(
+        self, path: Path, imported: Imported, devices: Collection[str] | None = None
+    ) -> AsyncIterator[int]:
+        """Import one file, or what these devices said in it; yields how many bytes were read, after each batch."""
         with told(path):
             file = path.open("rb")
         with file:
             number = read = 0
             while lines := await asyncio.to_thread(_next_lines, file):
                 numbered = [(number + place, line) for place, line in enumerate(lines, 1)]
-                await self._record(list(_decoded(numbered, imported)), imported)
+                values = _decoded(numbered, imported)
+                said = [(at, one) for at, one in values if devices is None or one.get("device_id") in devices]
+                await self._record(said, imported)
                 number += len(lines)
                 read += sum(map(len, lines))
                 yield read

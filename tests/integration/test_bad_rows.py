@@ -26,6 +26,7 @@ TABLES: Final = (
     "cursors",
     "deliveries",
     "delivery_counts",
+    "device_keys",
     "erased_lines",
     "erasure_key",
     "quarantine",
@@ -67,6 +68,7 @@ async def fill(app: App) -> None:
     with closing(sqlite3.connect(app.log.database.path)) as connection, connection:
         connection.execute("insert into erasure_key values (1, 'a key')")
         connection.execute("insert into erased_lines values ('a hash', 'ent_gone', 0, 1)")
+        connection.execute("insert into device_keys values ('a public key', 'device-b', '2026-02-02T10:00:00.000Z')")
     refusal = Refusal(refused.event.event_id, "23514", "refused", "2026-02-02T10:00:00.000Z")
     await app.log.database.write(lambda connection: outbox_store.refuse(connection, CLOUD, refusal))
 
