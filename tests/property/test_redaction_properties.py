@@ -40,6 +40,27 @@ PIECES = st.one_of(
     ),
     st.sampled_from([placeholder(kind) for kind in KINDS]),
     st.sampled_from(
+        [
+            *(
+                "护照号：E12345678",
+                "京A12345",
+                "微信号 abc_12345",
+                "+852 9123 4567",
+                "北京市朝阳区建国路88号",
+                "CVV 123",
+            ),
+            *(
+                "| 用户 | 密码 |\n| a | ",
+                "问：密码多少\n答：",
+                "mysql -u a -p",
+                "host:5432:db:me:",
+                "admin/",
+                " 12/27 123",
+            ),
+            *("kind: Secret\n a: aGVsbG8=", '" + "', "ghp_a1B2", "p\u0430ssword=", "%3D", "mima shi ", "heroku key: "),
+        ]
+    ),
+    st.sampled_from(
         ["[", "]", "：", "，", "\u200b", "\ufe0f", '"', "'", "\n", "是", "=", ".", "/", "_", "\x00", "\ue000", "%3D"]
     ),
     SEEDS.map(mobile),
@@ -166,7 +187,23 @@ def test_a_number_of_a_person_leaves_no_trace_and_its_payload_is_plain_json(valu
     assert REDACTOR.payload(cleaned).value == cleaned
 
 
-NAMES = st.sampled_from(["name", "Value", "value", "key", "password", "令牌", "Authorization", "new", "x"])
+NAMES = st.sampled_from(
+    [
+        "name",
+        "Value",
+        "value",
+        "key",
+        "password",
+        "令牌",
+        "Authorization",
+        "new",
+        "x",
+        "passport",
+        "微信号",
+        "地址",
+        "phone",
+    ]
+)
 ARGUMENTS = st.one_of(
     TEXTS, st.sampled_from(["--password", "-p", "mysql", "curl", "-u", "a:b1c2d3", "--token", "Bearer"])
 )
