@@ -11,6 +11,7 @@ from sync.redaction.model import CODE, KEY, PASSWORD, TOKEN, Span
 from sync.redaction.names import CHINESE, LATIN
 from sync.redaction.runs import untrailed
 from sync.redaction.values import has_digit, has_letter, is_code, is_mixed, is_reference
+from sync.redaction.view import BARRIER
 
 _SECRETS: Final = tuple((kind, names) for kind, names in (*CHINESE, *LATIN) if kind != CODE)
 _KINDS: Final = (PASSWORD, KEY, TOKEN) * 2
@@ -31,7 +32,7 @@ _ROWS: Final = Pattern(r"(?m)^[ \t>]*\|.*\|.*$")
 
 _QUESTION: Final = Pattern(
     r"(?mi)^[ \t>*\-]*(?:(?:用户|user|me|我)?[ ]?(?:问题?|question|q)|user|human|用户|我)\**[ ]?[:：]\**[^\n]{0,80}?"
-    rf"{_NAMES}[^\n]{{0,40}}\n\s{{0,8}}[ \t>*\-]*"
+    rf"{_NAMES}[^\n{BARRIER}]{{0,40}}\n\s{{0,8}}[ \t>*\-]*"
     r"(?:(?:ai|我|assistant)?[ ]?(?:回?答案?|answer|a)|assistant|ai|bot|助手|小白)\**[ ]?[:：]\**[ \t]*"
     r"(?:应该是|就是|是|它是|it'?s |it is |the password is )?[ ]?[`\"'“「]?([!-~]{4,})"
 )

@@ -148,6 +148,11 @@ def test_short_values_and_names_in_other_letters(text: str, expected: str) -> No
     assert REDACTOR.clean(text) == expected
 
 
+def test_an_answer_to_a_question_whose_value_is_redacted_stays() -> None:
+    said = "- 用户问：我的令牌是 [令牌]\n- AI 答：w12x 记下了"
+    assert REDACTOR.clean(said) == said
+
+
 def test_an_answer_is_read_with_its_question() -> None:
     assert REDACTOR.reply("你好\n服务器密码多少？", "Hunter2!x") == "[密码]"
     assert REDACTOR.reply("版本多少？", "Hunter2!x") == "Hunter2!x"
