@@ -1167,4 +1167,5 @@ export type ErrorKind =
   | 'device_revoked'
   | 'device_key_in_use'
   | 'device_unknown'
-  | 'not_synced';
+  | 'not_synced'
+  | 'quota_exceeded';

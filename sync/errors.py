@@ -189,6 +189,13 @@ class RateLimited(CloudUnavailable):
     kind = "rate_limited"
 
 
+class QuotaExceeded(CloudUnavailable):
+    """The account has reached a limit of the day that the server's administrators set; `retry_after` is unknown."""
+
+    kind = "quota_exceeded"
+    default_hint = "Nothing is lost: it is sent when a new day begins (UTC). An administrator may raise the limit."
+
+
 class CloudNotConfigured(CloudError):
     """A call that needs the cloud, without a project being set."""
 

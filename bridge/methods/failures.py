@@ -68,6 +68,7 @@ CODES: Final[dict[str, int]] = {
     "device_key_in_use": -32046,
     "device_unknown": -32047,
     "not_synced": -32048,
+    "quota_exceeded": -32049,
 }
 
 EXIT_OK: Final = 0

@@ -19,6 +19,7 @@ it replaces. A server without the newest migration keeps that text until we say 
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
@@ -29,7 +30,7 @@ from sync.cloud.authorized import authorized
 from sync.cloud.device_key import DeviceKey
 from sync.cloud.erasures import ErasureGuard
 from sync.cloud.logins import Session
-from sync.cloud.plan import Verdict, batch, by_code, halves, judge
+from sync.cloud.plan import LIMITED, Verdict, batch, by_code, halves, judge
 from sync.cloud.port import FOREIGN, STALE, DeviceFacts, SnapshotRow, SyncAnswer, SyncRequest
 from sync.cloud.progress import Pulls
 from sync.cloud.registration import Registration
@@ -39,6 +40,7 @@ from sync.log.model import Cursor, Event, Refusal
 from sync.sections import SyncSettings
 
 PULL_EVENTS: Final = 1_000  # the most that the server hands out in one answer; it cuts at 1 MiB as well
+LIMITED_FOR: Final = timedelta(hours=1)  # before it is tried again
 MOST_REQUESTS: Final = 10_000  # in one round: a bound on a server that never says it is done
 MOST_FORKS: Final = 1  # in one round: a new replica's numbers are its own; a second fork is something else
 MOST_RESETS: Final = 2  # in one round: a log is replaced once, perhaps twice, not for ever
@@ -133,6 +135,7 @@ class Exchange:
             self.pulls.over()
 
     async def _until_level(self) -> Round:
+        await _release_limited(self._log, self._clock)
         self._log.database.check_writable()  # or a refreshed token, an acknowledgement would be lost
         done = Round()
         resets = forks = 0
@@ -324,3 +327,12 @@ class Exchange:
 
     async def _ask(self, session: Session, call: Callable[[Session], Awaitable[T]]) -> T:
         return await authorized(self._account, call, timeout=self._timeout, session=session)
+
+
+async def _release_limited(events: Log, clock: Clock) -> None:
+    """Send again what a limit of the day has set aside."""
+    before = timestamp(clock.now() - LIMITED_FOR)
+    refusals = await events.quarantine.refusals()
+    waits = [one.event_id for one in refusals if one.code == LIMITED and one.noticed_at < before]
+    if waits:
+        await events.quarantine.release(waits, "pending")

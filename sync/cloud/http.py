@@ -26,8 +26,17 @@ from urllib.request import getproxies
 import httpx
 from socksio import SOCKSError
 
+from sync.cloud.plan import LIMITED
 from sync.cloud.proxy import proxy_of
-from sync.errors import CloudUnavailable, CloudUnreachable, Forbidden, LoginRequired, RateLimited, Rejected
+from sync.errors import (
+    CloudUnavailable,
+    CloudUnreachable,
+    Forbidden,
+    LoginRequired,
+    QuotaExceeded,
+    RateLimited,
+    Rejected,
+)
 
 T = TypeVar("T")
 
@@ -126,6 +135,7 @@ async def _inspect(response: httpx.Response) -> None:
         raise CloudUnavailable("the server sent us elsewhere; a captive portal or a wrong address")
     if status == httpx.codes.TOO_MANY_REQUESTS:
         await _bounded(response)
+        _explain_quota(response)
         raise RateLimited("the server asks for fewer requests", retry_after=_retry_after(response))
     if status >= httpx.codes.INTERNAL_SERVER_ERROR:
         raise CloudUnavailable(f"the server answered {status}", retry_after=_retry_after(response))
@@ -138,6 +148,21 @@ async def _inspect(response: httpx.Response) -> None:
     await _bounded(response)
     if status == httpx.codes.UNAUTHORIZED:
         _explain_unauthorized(response)
+
+
+def _explain_quota(response: httpx.Response) -> None:
+    """Raise what a limit of the account means (sql/README.md); an erasure beyond it does not hold up anything else."""
+    with suppress(ValueError, RecursionError):
+        said = json.loads(response.content)
+        told = json.loads(said["details"]) if isinstance(said, dict) and isinstance(said.get("details"), str) else None
+        if not isinstance(told, dict) or told.get("kind") != "quota":
+            return
+        message = f"the account has reached a limit of the server ({str(told.get('field'))[:32]})"
+        if told.get("field") == "erasures_a_day":
+            raise Rejected(
+                message, code=LIMITED, hint="It is sent again by itself; an administrator may raise the limit."
+            )
+        raise QuotaExceeded(message)
 
 
 def _explain_unauthorized(response: httpx.Response) -> None:

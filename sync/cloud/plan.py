@@ -12,6 +12,7 @@ from sync.errors import CloudUnavailable
 from sync.log.envelope import to_wire
 from sync.log.model import Cursor, Event, Refusal
 
+LIMITED: Final = "PT429"  # the code of an event that waits because of a limit of the day
 BREAKER_FAILURES: Final = 3  # one lost request is bad luck, three are an outage
 LONGEST_REST: Final = 30.0  # seconds; a person who waits for the network to return should not wait for us
 SHORT_OUTAGE: Final = 600.0  # seconds

@@ -28,6 +28,8 @@ MIGRATIONS: Final[dict[int, tuple[str, ...]]] = {
     ),
     3: (
         "20261124000100_ai_memory_device_proof.sql",
+        "20261124000200_ai_memory_limits.sql",
+        "20261124000300_ai_memory_hardening.sql",
         "20261124000900_ai_memory_schema_3.sql",
     ),
 }

@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from tests.integration.sql_matrix import Catalogue
-from tests.integration.sql_scene import LOST, SHARED, Person, Scene
+from tests.integration.sql_scene import LOST, SHARED, Person, Scene, undone
 from tests.integration.sql_support import (
     WAIT_SECONDS,
     Account,
@@ -196,6 +196,76 @@ def a_document_is_not_given_away_even_without_its_trigger(stage: Stage) -> None:
     stage.do("delete from public.ai_memory where user_id = %s", bob)  # nothing but the policy is in the way
     stage.do("insert into public.ai_memory_devices (user_id, device_id) values (%s, %s)", bob, stage.scene.alice.laptop)
     refused("42501", lambda: stage.alice.rows("update public.ai_memory set user_id = %s", bob))
+
+
+# --- limits -----------------------------------------------------------------------------------------
+
+
+def _limit(stage: Stage, name: str, value: int) -> None:
+    stage.as_admin("ai_memory_admin_set_limit", p_name=name, p_value=value)
+
+
+def a_day_has_limits_of_events_bytes_and_erasures(stage: Stage) -> None:
+    alice = stage.scene.alice
+    for name, value in (("events_a_day", 7), ("bytes_a_day", 4000)):
+        with undone(stage.admin):
+            _limit(stage, name, value)
+            stage.push(6)
+            refused("PT429", lambda: stage.push(7, 8, 9, 10, 11, 12, 13))
+    _limit(stage, "erasures_a_day", 3)
+    ids = [alice.event_id(n) for n in range(1, 6)]
+    stage.alice.call("ai_memory_forget", p_device_id=alice.laptop, p_event_ids=Jsonb(ids[:2]))
+    wish = stage.event(6, type="payload_forgotten", payload={"event_ids": ids[2:4]})
+    refused("PT429", lambda: stage.alice.sync([wish], **stage.laptop(alice)))
+    stage.push(7)  # what erases nothing goes on
+    assert _texts(stage)[2:5] == [alice.word] * 3
+
+
+def a_call_erases_a_bounded_number_of_events(stage: Stage) -> None:
+    many = [f"evt_{n}" for n in range(2001)]
+    device = stage.scene.alice.laptop
+    for ids, kind in ((many, "too_many_erasures"), ({"a": 1}, "bad_request"), (None, "bad_request")):
+        refused(kind, lambda i=ids: stage.alice.call("ai_memory_forget", p_device_id=device, p_event_ids=Jsonb(i)))  # type: ignore[misc]
+    wish = stage.event(6, type="payload_forgotten", payload={"event_ids": many})
+    refused("too_many_erasures", lambda: stage.alice.sync([wish], **stage.laptop(stage.scene.alice)))
+
+
+def an_account_has_a_bounded_number_of_devices_and_documents(stage: Stage) -> None:
+    insert = "insert into public.ai_memory (device_id, content) values (%s, '# x')"
+    for name in ("devices", "devices_a_day"):
+        with undone(stage.admin):
+            _limit(stage, name, 6)
+            stage.alice.register("sixth", "rep-6")
+            refused("quota", lambda: stage.alice.register("seventh", "rep-7"))
+            refused("quota", lambda: stage.alice.rows(insert, "eighth"))
+            stage.alice.register("sixth", "rep-6")  # one that is known
+    _limit(stage, "documents", 3)
+    refused("quota", lambda: stage.alice.rows(insert, "old"))
+    stage.alice.rows("update public.ai_memory set content = '# more' where device_id = %s", stage.scene.alice.laptop)
+
+
+def deep_json_is_refused(stage: Stage) -> None:
+    deep: Any = "word"
+    for _ in range(120):
+        deep = [deep]
+    bad = stage.event(6, payload={"a": deep})
+    refused("bad_event", lambda: stage.alice.sync([bad], **stage.laptop(stage.scene.alice)))
+
+
+def a_document_has_a_possible_time(stage: Stage) -> None:
+    update = "update public.ai_memory set updated_at = %s where device_id = %s"
+    of = "select updated_at between now() - interval '1 minute' and now() + interval '1 minute' from public.ai_memory"
+    for time in ("infinity", "-infinity", "294000-01-01", "0001-01-01"):
+        stage.alice.rows(update, time, stage.scene.alice.laptop)
+        assert stage.value(f"{of} where device_id = %s", stage.scene.alice.laptop), time
+
+
+def a_device_is_not_behind_by_its_own_events(stage: Stage) -> None:
+    alice = stage.scene.alice
+    epoch = stage.push(limit=0)["epoch"]
+    stage.push(6, 7, after=5, after_event=alice.event_id(5), epoch=epoch)
+    behind = "select behind from public.ai_memory_admin_devices where user_id = %s and device_id = %s"
+    assert stage.value(behind, alice.user_id, alice.laptop) == 0
 
 
 # --- devices ------------------------------------------------------------------------------------------------
@@ -444,6 +514,23 @@ def nobody_gets_into_the_private_schema(stage: Stage) -> None:
     assert stage.value(inside) is None
 
 
+def nobody_has_a_sequence_and_views_run_as_their_caller(stage: Stage) -> None:
+    sequences = """
+        select array_agg(relname || ' ' || role)
+        from pg_class, unnest(array['anon', 'authenticated', 'service_role']) as role
+        where relkind = 'S' and starts_with(relname, 'ai_memory')
+            and (has_sequence_privilege(role, oid, 'usage') or has_sequence_privilege(role, oid, 'update')
+                or has_sequence_privilege(role, oid, 'select'))
+    """
+    assert stage.value(sequences) is None
+    views = """
+        select array_agg(relname) from pg_class where relkind = 'v' and relnamespace = 'public'::regnamespace
+            and starts_with(relname, 'ai_memory') and current_setting('server_version_num')::integer >= 150000
+            and not coalesce(reloptions && array['security_invoker=on', 'security_invoker=true'], false)
+    """
+    assert stage.value(views) is None
+
+
 def no_view_shows_what_people_wrote(stage: Stage) -> None:
     with stage.admin.cursor() as cursor:
         become(cursor, "none", None)
@@ -467,6 +554,13 @@ BEHAVIOURS: Final[tuple[Callable[[Stage], None], ...]] = (
     a_document_is_not_given_away_even_without_its_trigger,
     a_device_of_another_account_is_unknown,
     a_live_replica_keeps_its_device,
+    a_day_has_limits_of_events_bytes_and_erasures,
+    a_call_erases_a_bounded_number_of_events,
+    an_account_has_a_bounded_number_of_devices_and_documents,
+    deep_json_is_refused,
+    a_document_has_a_possible_time,
+    a_device_is_not_behind_by_its_own_events,
+    nobody_has_a_sequence_and_views_run_as_their_caller,
     a_takeover_needs_the_proof,
     a_silent_device_is_taken_without_a_proof_by_its_own_machine_first,
     revoking_a_device_ends_its_sessions,

@@ -90,6 +90,14 @@ SHAPES: Final[Shapes] = {
     "ai_memory_activity": Shape(
         {"day": "2026-02-02", "events": 1, "bytes": 1}, {"events": 0}, ("user_id", "day", "device_id")
     ),
+    "ai_memory_limits": Shape(
+        {"name": "planted", "value": 1, "about": "x"},
+        {"value": 0},
+        ("name",),
+        owner="name",
+        has_device=False,
+        names_owner=False,
+    ),
     "ai_memory_legacy": Shape({"content": "planted"}, {"content": ""}, ("legacy_id",), owner="claimed_by"),
     "ai_memory_admin_legacy": Shape({"id": "planted"}, {"id": "x"}, ("legacy_id",), owner="claimed_by"),
     "ai_memory_admin_activity": Shape(
@@ -140,6 +148,7 @@ CALLS: Final[Mapping[str, Callable[[Scene, Actor], Json]]] = {
     "ai_memory_admin_match_legacy": _nothing,
     "ai_memory_admin_claim_legacy": lambda scene, _: {"p_legacy_id": scene.stray, "p_user": scene.alice.user_id},
     "ai_memory_admin_purge": _alice,
+    "ai_memory_admin_set_limit": lambda _scene, _actor: {"p_name": "devices", "p_value": 100},
 }
 
 # --- what is expected ---------------------------------------------------------------------------------------
@@ -193,6 +202,7 @@ EXPECTED: Final[Mapping[str, Expected]] = {
     "ai_memory_devices": _READ_BY_OWNER,
     "ai_memory_checkpoints": _READ_BY_ALL,
     "ai_memory_activity": _READ_BY_ALL,
+    "ai_memory_limits": _COUNTED,
     "ai_memory_legacy": _READ_BY_ALL,
     "ai_memory_admin_legacy": _READ_BY_ALL,
     "ai_memory_admin_users": _READ_BY_ALL,
@@ -231,6 +241,7 @@ EXPECTED: Final[Mapping[str, Expected]] = {
     "ai_memory_admin_match_legacy": _for_admins("reads numbers, writes nobody's"),
     "ai_memory_admin_claim_legacy": _for_admins("reads numbers, writes alice's and nobody's"),
     "ai_memory_admin_purge": _for_admins("reads numbers, writes alice's"),
+    "ai_memory_admin_set_limit": _for_admins("reads numbers, writes nothing"),
 }
 
 # Where every grant was given, the policies of the tables still say this; tables without a policy stay shut.
@@ -245,7 +256,7 @@ _NAMELESS: Final = dict.fromkeys(("insert", "upsert"), "error 23502")
 
 EXPECTED_OF_POLICIES: Final[Mapping[str, Expected]] = {
     **dict.fromkeys(("ai_memory_events", "ai_memory_heads", "ai_memory_devices"), _OPEN),
-    **dict.fromkeys(("ai_memory_checkpoints", "ai_memory_activity", "ai_memory_legacy"), _SHUT),
+    **dict.fromkeys(("ai_memory_checkpoints", "ai_memory_activity", "ai_memory_legacy", "ai_memory_limits"), _SHUT),
     "ai_memory": _OPEN
     | {
         "owner": _NOTHING | _OWN | _DOCUMENT | {"give": "refused identity_fixed"},

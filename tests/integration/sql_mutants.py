@@ -89,7 +89,7 @@ def _policies() -> Iterator[Mutant]:
             "switched off, it guards nothing",
             (f"alter table public.{table} disable row level security",),
         )
-    for table in ("ai_memory_checkpoints", "ai_memory_activity", "ai_memory_legacy"):
+    for table in ("ai_memory_checkpoints", "ai_memory_activity", "ai_memory_legacy", "ai_memory_limits"):
         yield Mutant(
             f"{table} is guarded by its grants alone",
             "the next forgotten revoke would open it",
@@ -174,6 +174,8 @@ _GRANTS: Final = {
     "people prune": "execute on function public.ai_memory_admin_prune to authenticated",
     "people claim old rows": "execute on function public.ai_memory_admin_claim_legacy to authenticated",
     "people erase people": "execute on function public.ai_memory_admin_purge to authenticated",
+    "people set their own limits": "execute on function public.ai_memory_admin_set_limit to authenticated",
+    "people count old rows up": "usage on sequence public.ai_memory_legacy_legacy_id_seq to authenticated",
     "people enter the private schema": "usage on schema ai_memory_private to authenticated",
     "a partition has a grant": "select on ai_memory_private.ai_memory_events_07 to authenticated",
     "an inner function has a grant": "execute on function ai_memory_private.blank to authenticated",
@@ -352,6 +354,51 @@ RULES: Final = (
         "batches have no size",
         "a call runs into the statement timeout for ever",
         (_private("check_events", "jsonb_array_length(p_events) > 500 or ", ""),),
+    ),
+    Mutant(
+        "a day has no limits",
+        "one account fills the project",
+        (_private("check_quota", "if v_field is not null then", "if false then"),),
+    ),
+    Mutant(
+        "erased events are not counted",
+        "a stolen token erases everything call by call",
+        (_private("note_erased", "if p_count > 0 then", "if false then"),),
+    ),
+    Mutant(
+        "a call erases as much as it likes",
+        "one cheap call is eight seconds of the database",
+        (_private("check_erasures", "if p_count >", "if false and p_count >"),),
+    ),
+    Mutant(
+        "an account has as many devices as it likes",
+        "each may hold a document of 1 MiB",
+        ("drop trigger ai_memory_device_limits on public.ai_memory_devices",),
+    ),
+    Mutant(
+        "an account has as many documents as it likes",
+        "the same",
+        ("drop trigger ai_memory_document_limit on public.ai_memory",),
+    ),
+    Mutant(
+        "JSON is as deep as it likes",
+        "each function that walks it pays with its stack",
+        (_private("event_problem", "'strict $.**{101}'", "'strict $.**{9999}'"),),
+    ),
+    Mutant(
+        "a document is of the year 294000",
+        "it leads every list for ever",
+        ("drop trigger ai_memory_bound_times on public.ai_memory",),
+    ),
+    Mutant(
+        "a view of old rows runs with its owner's rights",
+        "a grant too many would show a user everybody's",
+        ("alter view public.ai_memory_admin_legacy reset (security_invoker)",),
+    ),
+    Mutant(
+        "a device that pushes is behind by its own events",
+        "admins look for a fault that is none",
+        (_public("sync", "if v_level and v_error is null then", "if false then"),),
     ),
     Mutant(
         "unread text is written over",
