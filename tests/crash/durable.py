@@ -57,6 +57,7 @@ UNLABELLED: Final = {
     "sync.document.memory_file:MemoryFile._settle_file": "one unlink, which the next look at the file does again",
     "sync.memory.daily.places:Places.set_option": ALONE,
     "bridge.cli.redact:_write": ALONE,
+    "bridge.rpc.endpoint:_listening": "the socket of a killed sidecar, which the next sidecar replaces",
     "bridge.serving:log_to_stderr_and_file": "a link in the place of the log of what happened",
 }
 

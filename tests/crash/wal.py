@@ -29,8 +29,8 @@ FRAME_HEADER: Final = 24
 SECTOR: Final = 512
 COMMITS: Final = 5
 AROUND: Final = (-1, 0, 1, FRAME_HEADER, SECTOR)  # bytes from the end of a frame: where a cut is made
-STRIDE: Final = 7  # through the cuts, so that a sample meets all of the log; their number is no multiple of it
-FULL_RUN: Final = 2_800  # seeds; every second one is a cut at a frame boundary, and none of those is left out
+STRIDE: Final = 11  # through the cuts, so that a sample meets all of the log; their number is no multiple of it
+FULL_RUN: Final = 2_900  # seeds; every second one is a cut at a frame boundary, and none of those is left out
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ PYTHON: Final = """#!/bin/sh
 for last; do :; done
 rm -rf "$last"; mkdir -p "$last/bin"; printf '#!/bin/sh\\n' > "$last/bin/python"; chmod +x "$last/bin/python"
 """
+NODE_PROJECTS: Final = ("tests/cloud", "tests/types")
 WITHOUT_PIP: Final = '#!/bin/sh\necho "No module named pip" >&2\nexit 1\n'
 
 
@@ -30,9 +31,10 @@ def executable(path: Path, text: str) -> None:
 def checkout(tmp_path: Path) -> Path:
     """A folder as after a clone, in which somebody has made a virtual environment without pip."""
     folder = tmp_path / "checkout"
-    (folder / "tests" / "cloud").mkdir(parents=True)
+    for project in NODE_PROJECTS:
+        (folder / project).mkdir(parents=True)
     shutil.copytree(REPOSITORY / ".ci", folder / ".ci")
-    for name in (*READ, "tests/cloud/package-lock.json"):
+    for name in (*READ, *(f"{project}/package-lock.json" for project in NODE_PROJECTS)):
         (folder / name).write_text("some-package==1\n")
     executable(tmp_path / "tools" / "python3", PYTHON)
     for tool in ("node", "npm"):
