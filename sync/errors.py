@@ -316,7 +316,10 @@ class DeviceConflict(CloudError):
     """
 
     kind = "device_conflict"
-    default_hint = "Give one of the two installations another XIAOBAI_DEVICE_ID."
+    default_hint = (
+        "If this device lost its database, it goes on by itself within eleven minutes. If the other one is another"
+        " machine, give one of the two another XIAOBAI_DEVICE_ID."
+    )
 
     def __init__(self, message: str, *, hint: str | None = None, holder: str | None = None) -> None:
         super().__init__(message, hint=hint)

@@ -25,6 +25,7 @@ from sync.errors import (
     CloudError,
     CloudUnavailable,
     CloudUnreachable,
+    DeviceConflict,
     DeviceRevoked,
     LoginRequired,
     StorageError,
@@ -39,6 +40,7 @@ from sync.signals import Signal, wait_for_any
 LONGEST_WAIT: Final = 300.0  # seconds between attempts while nothing answers
 FIRST_WAIT: Final = 0.5
 LOOK_AGAIN: Final = 300.0  # after an error that only a person can mend, we still look now and then
+TAKE_OVER_AGAIN: Final = 60.0  # seconds; another replica that does not speak is let go after ten minutes
 CALM: Final = 4  # times the pause between polls while a channel pokes us
 LONGEST_ASKED: Final = 3600.0  # seconds; a server that asks for more is asked again all the same
 
@@ -154,7 +156,8 @@ class Replicator:
             except LoginRequired:
                 log.debug("nobody is logged in")  # asking again costs nothing; another process may log in
             except CloudError as error:
-                waiting, wakers = LOOK_AGAIN, []  # events go on waiting: each one would get the same answer
+                waiting = TAKE_OVER_AGAIN if isinstance(error, DeviceConflict) else LOOK_AGAIN
+                wakers = []  # events go on waiting: each one would get the same answer
                 log.warning("the cloud says no: %s", error.kind)
             except StorageError as error:  # a full disk, a locked keychain: it may pass at any time
                 wakers = []

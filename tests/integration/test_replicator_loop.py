@@ -12,9 +12,9 @@ import pytest
 
 from sync.cloud.account import REFRESH_MARGIN
 from sync.cloud.logins import Session
-from sync.cloud.memory import MemoryServer
+from sync.cloud.memory import LIVE_SECONDS, MemoryServer
 from sync.cloud.memory_logins import TOKEN_SECONDS
-from sync.cloud.replicator import LONGEST_ASKED, LONGEST_WAIT, LOOK_AGAIN, CloudState
+from sync.cloud.replicator import LONGEST_ASKED, LONGEST_WAIT, LOOK_AGAIN, TAKE_OVER_AGAIN, CloudState
 from sync.errors import (
     CloudError,
     CloudUnavailable,
@@ -202,12 +202,24 @@ def test_the_time_that_the_server_asks_for_is_kept_within_reason(tmp_path: Path,
     living(tmp_path, story)
 
 
+def test_a_device_that_another_replica_speaks_for_takes_over_soon_after_that_one_is_silent(tmp_path: Path) -> None:
+    async def story(device: Device, server: MemoryServer) -> None:
+        device.cloud.always = DeviceConflict("another one")
+        await asyncio.sleep(LIVE_SECONDS)
+        assert state(device) is CloudState.REFUSED
+        assert len(device.cloud.calls) <= 2 * LIVE_SECONDS / TAKE_OVER_AGAIN + 10
+        device.cloud.always = None
+        await asyncio.sleep(1.2 * TAKE_OVER_AGAIN)
+        assert state(device) is CloudState.SYNCED
+
+    living(tmp_path, story)
+
+
 @pytest.mark.parametrize(
     "error",
     [
         Forbidden("revoked"),
         SchemaMismatch("no function"),
-        DeviceConflict("another one"),
         DeviceForked("a clone"),
         Rejected("no", code="PGRST100"),
     ],
