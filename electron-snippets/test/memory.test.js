@@ -37,6 +37,7 @@ test('what was updated is loaded and stands in the prompt after its base', async
   const log = [];
   const memory = createMemory({ supervisor, log: (line) => log.push(line) });
   assert.match(await memory.loadAIMemory(), /# AI 对话记忆/);
+  await supervisor.start(); // on a busy machine an update would be queued until then
   await memory.updateAIMemory('我喜欢简洁的代码', '好的，我会记住', { sessionId: 's1', importance: 0.5 });
   await memory.flush();
   assert.deepEqual([memory.queued, log], [0, []]);

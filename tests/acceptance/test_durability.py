@@ -97,7 +97,7 @@ class TestKilled:
 class TestLeaving:
     def test_end_of_input_with_updates_in_flight_loses_none_that_was_answered(self, home: Home) -> None:
         sidecar = Sidecar(home)
-        sidecar.load(waitMs=0)  # it is open: it has two seconds for leaving, and no start to share them with
+        sidecar.call("sync/status")  # it is open: it has two seconds for leaving, and no start to share them with
         numbers = [sidecar.send("memory/update", userMessage=f"问题 {n}", aiResponse="好") for n in range(10)]
         assert sidecar.stop() == 0
         answered = [sidecar.wait(number)["eventId"] for number in numbers]
