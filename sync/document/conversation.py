@@ -146,9 +146,21 @@ class Conversation:
         return lambda connection, recorded: keep(connection, _exchanges(recorded)) if _exchanges(recorded) else None
 
     async def prompt(self, *, wait_ms: int, scope: Scope = "user", max_chars: int | None = None) -> str:
-        """The block to inject into a system prompt, the memory in it as fenced data."""
-        loaded = await self.load(wait_ms=wait_ms, scope=scope, max_chars=max_chars)
-        return system_prompt(loaded.content, self._clock.random_bytes(FENCE_BYTES).hex())
+        """The block to inject into a system prompt, the memory in it as fenced data.
+
+        At most `max_chars` code points with its frame; empty if the frame alone is longer.
+        """
+        fence = self._clock.random_bytes(FENCE_BYTES).hex()
+        block = system_prompt((await self.load(wait_ms=wait_ms, scope=scope)).content, fence)
+        if max_chars is None or len(block) <= max_chars:
+            return block
+        room = max_chars - len(system_prompt("", fence))
+        while room > 0:
+            block = system_prompt((await self.load(wait_ms=0, scope=scope, max_chars=room)).content, fence)
+            if len(block) <= max_chars:
+                return block
+            room -= len(block) - max_chars  # defusing marks has made it longer
+        return ""
 
     async def _ask_cloud(self, seconds: float) -> bool:
         """Whether the server answered within the time. Its answer goes on being taken in when we no longer wait."""

@@ -143,9 +143,12 @@ class Sessions:
                 await self._log.changed.wait(seen)
 
     async def end_idle(self) -> list[str]:
-        """End this device's sessions in which nothing was said for long; their ids."""
+        """End this device's sessions in which nothing was recorded for long; their ids.
+
+        By the time of recording: a session of past days may be appended in several batches.
+        """
         now = milliseconds(self._clock.now())
-        idle = [session for session in await self._unended() if now - session.span.last_ms >= self._idle_ms]
+        idle = [session for session in await self._unended() if now - session.span.recorded_ms >= self._idle_ms]
         return await self._end(idle, IDLE)
 
     async def end(self, session_ids: set[str], reason: str) -> list[str]:

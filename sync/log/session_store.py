@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Connection, RowMapping, Select, bindparam, func, select
+from sqlalchemy import Connection, RowMapping, Select, bindparam, exists, func, or_, select
 
+from sync.clock import hlc_parts
 from sync.db.tables import events
 from sync.log.envelope import event_of_row
 from sync.log.model import GLOBAL_PROJECT, TAKING_AWAY, Event
@@ -19,6 +20,7 @@ _BOUNDS: Final = select(
     events.c.session_id,
     func.min(events.c.position).label("first"),
     func.max(events.c.position).filter(_TALK).label("last"),
+    func.max(events.c.ts_ms).filter(_TALK, events.c.type.not_in(ENDED)).label("latest_ms"),
     func.count().label("events"),
 )
 _OF_IDS: Final = _BOUNDS.where(events.c.session_id.in_(_IDS)).group_by(events.c.session_id)
@@ -26,6 +28,7 @@ _COLUMNS: Final = (
     events.c.position,
     events.c.event_id,
     events.c.ts_ms,
+    events.c.hlc,
     events.c.device_id,
     events.c.project_id,
     events.c.project_path,
@@ -40,6 +43,12 @@ _IDS_AFTER: Final = (
     .distinct()
     .order_by(events.c.session_id)
     .limit(bindparam("most"))
+)
+_OF_SAME: Final = events.alias("of_same")
+_HAS_TALK: Final = exists(
+    select(_OF_SAME.c.position).where(
+        _OF_SAME.c.session_id == events.c.session_id, _OF_SAME.c.type.not_in((SESSION_META, *TAKING_AWAY))
+    )
 )
 _AT_ONCE: Final = 500  # ids in one statement; SQLite takes 32,766
 _SKIPS: Final = (
@@ -86,7 +95,7 @@ def sessions(
 
 
 def listed(connection: Connection, *, project_id: str | None, since_ms: int | None, limit: int) -> list[Session]:
-    """Sessions with an event since a time, newest first."""
+    """Sessions in which something was said since a time, newest first; one without words by what is said about it."""
     statement = _recent(project_id, since_ms).limit(limit)
     return sessions(connection, list(connection.execute(statement).scalars()))
 
@@ -117,8 +126,10 @@ def _recent(project_id: str | None, since_ms: int | None) -> Select[Any]:
     if project_id is not None:
         statement = statement.where(events.c.project_id == project_id)
     if since_ms is not None:
-        statement = statement.where(events.c.ts_ms >= since_ms)
-    return statement.order_by(func.max(events.c.ts_ms).desc(), events.c.session_id)
+        statement = statement.where(events.c.ts_ms >= since_ms, or_(_TALK, ~_HAS_TALK))
+    return statement.order_by(
+        func.coalesce(func.max(events.c.ts_ms).filter(_TALK), func.max(events.c.ts_ms)).desc(), events.c.session_id
+    )
 
 
 def _built(
@@ -149,6 +160,8 @@ def _span(row: RowMapping, first: RowMapping, last: RowMapping) -> Span:
         project_path=home["project_path"],
         first_ms=first["ts_ms"],
         last_ms=last["ts_ms"],
+        latest_ms=row["latest_ms"],
+        recorded_ms=hlc_parts(last["hlc"])[0],
         last_position=last["position"],
         last_event_id=last["event_id"],
         events=row["events"],

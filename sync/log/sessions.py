@@ -1,8 +1,8 @@
 """What a session is: the events of one `session_id`, begun and ended by events (seed 002 §2.2). Pure.
 
 Decisions
-    A session is over where nothing but words about it (`session_meta`) came after its last end. One that goes on after
-    an end is open again, and ends again: an end that was written for a session cut off too early costs nothing.
+    A session is over if nothing but words about it (`session_meta`) came after its last end, or only late events: their
+    `ts` is not after that of the end. One that goes on is open again, and ends again: ending too early is harmless.
     Only a session that an event began is ended by us: a single `events append` is no conversation that could end.
 """
 
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sync.clock import moment, timestamp
+from sync.log.envelope import event_ms
 from sync.log.model import Draft, Event, Origin
 from sync.log.payloads import ENDED, SESSION_META, STARTED
 from sync.redaction import Redactor
@@ -32,6 +33,7 @@ class Span:
     """Where a session stands in the log. The last event is the last one that is more than words about it.
 
     Times are Unix milliseconds; `device_id` and the project are those of its first event, `events` counts all.
+    `latest_ms` is the newest `ts` of what is no end; `recorded_ms` is when the last event was recorded.
     """
 
     session_id: str
@@ -43,6 +45,8 @@ class Span:
     last_position: int
     last_event_id: str
     events: int
+    latest_ms: int | None = None
+    recorded_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,8 @@ def session_of(span: Span, about: Iterable[Event]) -> Session:
             started = started or event.ts
         elif event.type in ENDED:
             told = said.pop("reason", None)
-            if event.position >= span.last_position:
+            late = span.latest_ms is None or event_ms(event) >= span.latest_ms
+            if event.position >= span.last_position or late:
                 ended, reason = event.ts, told if isinstance(told, str) else None
         meta |= said
     return Session(span, started, ended, reason, meta)

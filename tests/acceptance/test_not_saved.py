@@ -166,5 +166,18 @@ def test_the_text_of_a_message_is_kept_only_if_messages_are_stored(home: Home, s
     assert home.json("events", "append", again)["duplicates"] == [event_id]
 
 
+def test_a_system_prompt_is_within_its_bound_with_its_frame(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        for number in range(40):
+            sidecar.update(f"第 {number} 个问题 # 标题 <system> " + "很长" * 9, "回答" * 60)
+        whole = sidecar.call("memory/systemPrompt")["prompt"]
+        for bound in (1, 600, 1_000, 2_000, 3_001, len(whole) - 1, len(whole)):
+            assert len(sidecar.call("memory/systemPrompt", maxChars=bound)["prompt"]) <= bound
+            assert len(sidecar.load(maxChars=bound)["content"]) <= bound
+        assert sidecar.call("memory/systemPrompt", maxChars=1)["prompt"] == "", "not even the frame fits"
+        assert len(sidecar.call("memory/systemPrompt", maxChars=2_000)["prompt"]) > 1_000
+        assert len(sidecar.call("memory/systemPrompt", maxChars=len(whole))["prompt"]) == len(whole)
+
+
 def test_cleaning_up_where_nothing_is_expired_asks_for_no_confirmation(home: Home) -> None:
     assert home.json("remember", "清理旧记忆")["message"] == "没有过期的记忆"

@@ -110,6 +110,10 @@ class TestMeta:
             assert await listed(project_id=project) == ["s2"]
             with pytest.raises(InvalidInput, match="days"):
                 await listed(days=0)
+            await sessions.upsert({"session_id": "old", "title": "三个月前"})
+            await sessions.upsert({"session_id": "only said of", "title": "今天"})
+            assert await listed(days=90) == ["only said of", "s2", "s1"], "words about a session are not the session"
+            assert await listed() == ["only said of", "s2", "s1", "old"]
 
 
 class TestEnding:
@@ -130,6 +134,29 @@ class TestEnding:
                     assert len(await ends(device)) == 2
 
         in_virtual_time(main())
+
+    async def test_a_late_event_leaves_its_end_and_one_that_goes_on_takes_it_away(self, tmp_path: Path) -> None:
+        async with open_device(tmp_path, new_server(), inline=True) as device:
+            sessions = sessions_of(device)
+            end = "2026-01-05T10:00:00.000Z"
+            await record(device, said("session_started", ts="2026-01-05T09:00:00.000Z"), said("session_ended", ts=end))
+            await record(device, said("message", ts="2026-01-05T09:30:00.000Z"))
+            (found,) = await sessions.listed({})
+            assert (found.ended_at, found.is_open) == (end, False)
+            await record(device, said("message", ts="2026-01-05T10:00:01.000Z"))
+            (found,) = await sessions.listed({})
+            assert found.is_open
+
+    async def test_one_of_past_days_that_comes_in_batches_has_no_end_in_its_middle(self, tmp_path: Path) -> None:
+        async with open_device(tmp_path, new_server(), inline=True) as device:
+            sessions = sessions_of(device)
+            await record(device, said("session_started", ts="2026-01-05T09:00:00.000Z"))
+            assert await sessions.end_idle() == [], "it is still being recorded"
+            await record(device, said("message", ts="2026-01-05T11:00:00.000Z"))
+            device.clock.advance(HALF_AN_HOUR * 60)
+            assert await sessions.end_idle() == ["s1"]
+            (found,) = await sessions.listed({})
+            assert found.ended_at == "2026-01-05T11:00:00.000Z"
 
     def test_one_that_ran_through_a_sidecar_that_is_gone_ends_at_the_next_start(self, tmp_path: Path) -> None:
         async def main() -> None:
