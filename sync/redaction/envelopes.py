@@ -23,7 +23,7 @@ _BLOCK: Final = Pattern(
 )
 _PUTTY: Final = Pattern(r"(?i)Private-Lines: ?[0-9]{1,3}((?:\s|[A-Za-z0-9+/=]|\\[nr])+)")
 
-_USERINFO: Final = Pattern(r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://([^\s/@:\"'<>?#]*):([^\s/\"'<>?#]+)@[^\s@/]")
+_USERINFO: Final = Pattern(r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://([^\s/@:\"'<>?#]*):([^\s/\"'<>?]+)@[^\s@/]")
 _USER_TOKEN: Final = Pattern(r"[A-Za-z][A-Za-z0-9+.\-]{1,30}://([A-Za-z0-9_\-]{16,})@[^\s@/]")
 _BEARER: Final = Pattern(r"(?i)\bbearer[\s:=\"']{1,4}([A-Za-z0-9._~+/\-]{6,}={0,2})")
 _AUTHORIZATION: Final = Pattern(

@@ -199,7 +199,7 @@ def _ends_line(after: str) -> bool:
 
 
 def _at_end(after: str) -> bool:
-    return not after or after.startswith(" }") or after[0] in "\n\r,;&，。；！？、\"'`)\\|<"
+    return not after or after.startswith((" }", " --", " \\")) or after[0] in "\n\r,;&，。；！？、\"'`)\\|<"
 
 
 def _stands_alone(claim: Claim, value: str) -> bool:

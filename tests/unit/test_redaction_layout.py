@@ -69,6 +69,10 @@ def test_a_table_a_question_or_a_file_without_a_secret_stays(text: str) -> None:
         ("mysql -uroot -p'hunter2' app", "mysql -uroot -p'[密码]' app"),
         ('mysql -u root -p"My Pass9"', 'mysql -u root -p"[密码]"'),
         ("mysql -u root -p app", "mysql -u root -p app"),
+        ("./run --password sonhorpi --verbose", "./run --password [密码] --verbose"),
+        ("use --password when needed", "use --password when needed"),
+        ("https://deploy:Tuton177#@git.example.com/app", "https://deploy:[密码]@git.example.com/app"),
+        ("https://example.com:8080/#a@b", "https://example.com:8080/#a@b"),
         ("net use z: /password:'qwerty'", "net use z: /password:'[密码]'"),
         ("./run --password hunter22 -v", "./run --password [密码] -v"),
         (
