@@ -69,6 +69,42 @@ def unreachable(error: BaseException, otherwise: str) -> CloudUnreachable:
     return CloudUnreachable(otherwise if cause is None else "no connection: the name of the server is not known")
 
 
+class _Pool(httpx.AsyncBaseTransport):
+    """Two kept connections: one request at a time, and room for a login beside it.
+
+    A kept connection may have died in an outage without a sign. A call of the API that meets one is sent once more on a
+    new connection: all of ours may come twice (sql/README.md). A login is not: it may use up a token.
+    """
+
+    def __init__(self, tls: ssl.SSLContext, proxy: str | None) -> None:
+        kept, none = httpx.Limits(max_connections=2), httpx.Limits(max_connections=2, max_keepalive_connections=0)
+        self._kept, self._new = (
+            httpx.AsyncHTTPTransport(verify=tls, http2=False, limits=limits, proxy=proxy, trust_env=False)
+            for limits in (kept, none)
+        )
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Send a request."""
+        connected = False
+
+        async def trace(name: str, _: object) -> None:
+            nonlocal connected
+            connected = connected or name.startswith("connection.connect_")
+
+        request.extensions = {**request.extensions, "trace": trace}
+        try:
+            return await self._kept.handle_async_request(request)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+            if connected or "/rest/v1/" not in request.url.path:
+                raise
+            return await self._new.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._kept.aclose()
+        await self._new.aclose()
+
+
 class Wire:
     """To the server of `url`. `timeout`: seconds that one call may take as a whole.
 
@@ -80,14 +116,11 @@ class Wire:
         try:
             self.tls = trust()
             self.client = httpx.AsyncClient(
-                verify=self.tls,
+                transport=_Pool(self.tls, proxy_of(url, getproxies())),
                 timeout=timeout,
-                http2=False,
                 headers={"Accept-Encoding": "gzip"},
                 follow_redirects=False,
                 event_hooks={"response": [_inspect]},
-                limits=httpx.Limits(max_connections=2),  # one request at a time, and room for a login beside it
-                proxy=proxy_of(url, getproxies()),
                 trust_env=False,
             )
         except UNUSABLE as error:

@@ -167,10 +167,24 @@ async def test_an_answer_that_trickles_ends_at_the_deadline_as_a_whole() -> None
     await door.close()
 
 
+async def test_a_call_that_meets_a_dead_kept_connection_is_sent_once_more_on_a_new_one(
+    local_cloud: LocalCloud, cloud: Cloud, session: Session, proxy: FaultProxy
+) -> None:
+    await cloud.devices(session)  # now there is a kept connection
+    await proxy.drop_response_after_request(matching="/rpc/ai_memory_sync")
+    answer = await cloud.sync(session, ONE)
+    assert (answer.acked, answer.head) == (((ONE.events[0].event_id, 1),), 1)
+    fresh = SupabaseCloud(proxy.url, local_cloud.publishable_key, timeout=20.0, clock=SystemClock())
+    await proxy.drop_response_after_request(matching="/rpc/ai_memory_sync")
+    with pytest.raises(CloudUnavailable):  # a connection of its own that failed says something about the network
+        await fresh.sync(session, ONE)
+    await fresh.close()
+
+
 async def test_an_answer_that_was_lost_is_no_acknowledgement_and_sending_again_doubles_nothing(
     cloud: Cloud, session: Session, proxy: FaultProxy
 ) -> None:
-    await proxy.drop_response_after_request(matching="/rpc/ai_memory_sync")
+    await proxy.drop_response_after_request(2, matching="/rpc/ai_memory_sync")  # also of the second try
     with pytest.raises(CloudUnavailable):
         await cloud.sync(session, ONE)
     assert await head(cloud, session) == 1, "it was committed"
