@@ -43,6 +43,9 @@ class Exchange:
     idempotency_key: str | None = None
 
 
+NO_TEXT: Final = "（无文字）"  # stands for a side of an exchange that says nothing: an image, or a call
+
+
 @dataclass(frozen=True, slots=True)
 class Told:
     """What an exchange comes to: its two summaries, and the messages they were made of, redacted and bounded."""
@@ -57,7 +60,8 @@ class Told:
         """Everything is redacted before it is cut: half a token would no longer be recognised as one."""
         said = redactor.clean(_head(exchange.user_message))
         answered = redactor.reply(said, _head(exchange.ai_response))
-        return cls(question_summary(said), answer_summary(answered), said, answered)
+        question, answer = question_summary(said), answer_summary(answered)
+        return cls(question or (NO_TEXT if answer else ""), answer or (NO_TEXT if question else ""), said, answered)
 
     @property
     def is_blank(self) -> bool:

@@ -99,6 +99,12 @@ class TestPreferences:
 
 
 class TestRepeats:
+    async def test_a_side_without_text_says_so(self, desk: Desk) -> None:
+        talker = Talker.at(desk)
+        await talker.say("   ", "这是一只猫")
+        assert "- 用户问：（无文字）\n- AI 答：这是一只猫" in await talker.shown()
+        assert (await talker.say("", "")).reason == "nothing_said"
+
     async def test_what_is_said_again_is_counted_across_days(self, desk: Desk) -> None:
         talker = Talker.at(desk)
         await talker.say("怎么优化启动速度", "减少延迟")

@@ -589,3 +589,8 @@ def test_the_index_and_the_summary_name_what_stands_in_the_pages() -> None:
     assert lines[entry["line_range"][1] - 1] == "/家/项目"
     assert "- 2026-01-29 #1 火锅" in summary_md(files)
     assert "#吃饭" in summary_md(files)
+
+
+def test_a_topic_made_of_a_summary_that_was_cut_says_that_it_is_cut() -> None:
+    cut = 'My docker build keeps failing with "no space left...'
+    assert summarise([Turn("user", cut), Turn("assistant", "Prune the images.")]).topic.endswith("no space left…")

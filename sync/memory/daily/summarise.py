@@ -123,7 +123,8 @@ def _topic(sentences: Sequence[_Sentence], weights: dict[str, float]) -> str:
     text = best.text
     while (shorter := _POLITE.sub("", text)) != text and len(shorter) >= SHORTEST:
         text = shorter
-    return _cut(text.rstrip("?？!！。.,，"), 60)
+    cut = "…" if text.endswith(("...", "…")) else ""  # a summary that was cut says so
+    return _cut(text.rstrip("?？!！。.,，…"), 60 - len(cut)) + cut
 
 
 def _facts(sentences: Sequence[_Sentence], weights: dict[str, float], topic: str) -> list[str]:
