@@ -101,7 +101,7 @@ def append_at_once(home: Home) -> set[str]:
 
 def test_programs_that_append_at_once_lose_nothing_and_leave_no_half_line(home: Home) -> None:
     with Sidecar(home) as sidecar:
-        sidecar.load(waitMs=0)
+        sidecar.call("sync/status")
         kept = append_at_once(home)
         assert {line["event_id"] for line in agree(home, sidecar)} == kept
         rebuilt = sidecar.call("events/rebuildFiles")

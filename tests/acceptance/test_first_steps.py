@@ -160,7 +160,7 @@ def test_an_event_of_an_unknown_type_is_recorded_and_named(home: Home) -> None:
 
 def test_a_second_sidecar_says_so_even_if_nobody_asks_it(home: Home) -> None:
     with Sidecar(home) as sidecar:
-        sidecar.load(waitMs=0)
+        sidecar.call("sync/status")
         done = refused(home, "serve")
         assert f"another process serves {home.data}" in done.stderr
         assert sidecar.load(waitMs=0)
@@ -169,7 +169,7 @@ def test_a_second_sidecar_says_so_even_if_nobody_asks_it(home: Home) -> None:
 def test_a_folder_in_the_place_of_the_memory_file_is_named_in_plain_words(home: Home) -> None:
     home.file.mkdir()
     with Sidecar(home) as sidecar:
-        sidecar.load(waitMs=0)
+        sidecar.call("sync/status")
     log = (home.data / "logs" / "sidecar.log").read_text("utf-8")
     assert f"{home.file} is a folder, not a file" in log
     assert "EISDIR" not in log

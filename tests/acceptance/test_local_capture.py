@@ -36,7 +36,7 @@ def test_the_file_holds_what_was_said_and_the_server_its_redacted_form(
 
 def test_what_a_command_recorded_meanwhile_is_in_the_next_document_and_nowhere_kept_longer(home: Home) -> None:
     with Sidecar(home) as sidecar:
-        sidecar.load(waitMs=0)
+        sidecar.call("sync/status")
         home.run("update", f"打给 {NUMBER}", "好的")
         sidecar.until("memory/load", lambda told: NUMBER in told["document"], waitMs=0)
         in_file(home, NUMBER)

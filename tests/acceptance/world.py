@@ -190,6 +190,7 @@ def hand_events(sidecar: Sidecar, count: int) -> list[dict[str, Any]]:
 
 def settled(sidecar: Sidecar) -> None:
     """Return when the sidecar has certainly looked at the file as it is now: a load looks before it answers."""
+    sidecar.call("sync/status")  # a first load may be answered before the program is open
     sidecar.load(waitMs=0)
 
 
