@@ -40,6 +40,7 @@ from sync.jobs import kept_up, running
 from sync.log.intake import Intake
 from sync.log.log import Log
 from sync.log.model import Cursor
+from sync.log.patrol import Patrol
 from sync.profiles import (
     INSTALLATION,
     Profile,
@@ -110,6 +111,11 @@ class App:
     _looks: set[asyncio.Task[None]] = field(default_factory=set)
     _file_touched: Signal = field(default_factory=Signal)
     _troubles: Troubles = field(default_factory=lambda: Troubles(log))
+
+    patrol: Patrol = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.patrol = Patrol(self.log)
 
     def document_to_write(self) -> MemoryFile:
         """The memory file, for what only the holder of the sidecar role may do. AlreadyRunning."""
@@ -192,11 +198,10 @@ class App:
         view = await self.document.view()
         outbox = await self.log.outbox()
         cloud = await self.replicator.status() if self.replicator else CloudStatus(CloudState.OFF, None, None, Cursor())
-        account = await self.account.state()
         warnings = [*self.start_warnings, *switch.parked(self.profile), *sorted(await self.document.warnings())]
-        warnings += [self.account.warning] if self.account.warning else []
+        warnings += [one for one in (self.account.warning, self.patrol.warning) if one]
         return Status(
-            account=account,
+            account=await self.account.state(),
             device_id=self.log.device_id,
             device_name=self.settings.device_name,
             replica_id=self.replicator.replica_id if self.replicator else self.replica_id,
@@ -222,7 +227,7 @@ class App:
         self._watcher = Watcher(self.settings.memory_file, self._file_touched)
         jobs = [kept_up("file", partial(self._keep_file, self._watcher))]
         jobs += [kept_up("other processes", self._notice_other_processes), *self.events.jobs()]
-        jobs.append(kept_up("recall", self._keep_index))
+        jobs += [kept_up("recall", self._keep_index), kept_up("patrol", self.patrol.run)]
         jobs += parts.daily_jobs(self.daily)
         archives, changed = self.profile.archives, self.log.changed
         jobs += parts.retention_jobs(self.retention, self.settings, archives, changed, self.settle)

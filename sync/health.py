@@ -85,7 +85,7 @@ async def within(
     redactor: Redactor,
 ) -> list[Check]:
     """What an open program knows. Asks the server for one round where somebody is logged in."""
-    checks = [await _document(document), await _quarantine(events), await _rules(events, redactor)]
+    checks = [await _document(document), await _log(events), await _quarantine(events), await _rules(events, redactor)]
     state = await account.state()
     if replicator is None or state.state != "logged_in":
         hint = "" if replicator is None else "xiaobai-memory login"
@@ -355,6 +355,19 @@ async def _document(document: MemoryFile) -> Check:
     if notices & ANSWERED:
         hint = f"Answer with `xiaobai-memory resolve accept` or `resolve restore`. {hint}"
     return Check("document", ok=None if notices <= LASTING else False, found=", ".join(sorted(notices)), hint=hint)
+
+
+async def _log(events: Log) -> Check:
+    """What `events verify` sees."""
+    hint = "`xiaobai-memory events verify` names the events. Keep a copy of the database before you change anything."
+    try:
+        problems = await events.verify()
+    except StorageError as error:
+        return Check("log", ok=False, found=error.message, hint=error.hint)
+    found = "; ".join(f"{problem.what} ({problem.count})" for problem in problems)
+    return Check(
+        "log", ok=not problems, found=found or "every event is what its index says", hint=hint if found else ""
+    )
 
 
 async def _quarantine(events: Log) -> Check:

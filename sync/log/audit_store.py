@@ -57,3 +57,20 @@ def problems(connection: Connection) -> Iterator[Problem]:
         ids = list(connection.execute(question).scalars())
         if ids:
             yield Problem(what, len(ids), tuple(ids[:MOST_SHOWN]))
+
+
+_UNLIKE_INDEX: Final = text(
+    "select e.event_id from (select position, event_id, payload from events where position > :after"
+    " order by position limit :most) e where not json_valid(e.payload) or not exists (select 1 from events x"
+    " indexed by sqlite_autoindex_events_1 where x.event_id = e.event_id and x.position = e.position)"
+)
+_END: Final = text(
+    "select max(position) from (select position from events where position > :after order by position limit :most)"
+)
+
+
+def some_unlike_index(connection: Connection, after: int, most: int) -> tuple[int, list[str]]:
+    """Look at the next events; the position to go on behind, 0 after the last, and the ids that the index denies."""
+    asked = {"after": after, "most": most}
+    wrong = list(connection.execute(_UNLIKE_INDEX, asked).scalars())
+    return int(connection.execute(_END, asked).scalar() or 0), wrong

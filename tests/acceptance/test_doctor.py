@@ -69,6 +69,7 @@ def test_a_sound_one_says_so_by_every_door_and_nothing_is_changed(home: Home) ->
         "file",
         "watcher",
         "document",
+        "log",
         "outbox",
     }
     assert everything() == before
