@@ -13,6 +13,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests.bench import bench_redaction, growth, measures, notes, searching, with_cloud
+from tests.bench.documents import long_documents
 from tests.bench.record import Record, page
 from tests.bench.row import Row, figure
 
@@ -23,6 +24,7 @@ def rows(folder: Path) -> Iterator[Row]:
     yield from measures.update_latency(folder)
     yield from measures.append_rate(folder)
     yield from measures.edit_to_event(folder)
+    yield from long_documents(folder / "documents")
     yield from measures.idle(folder)
     yield from with_cloud.rows(folder)
     yield from searching.rows(folder / "recall")
