@@ -16,7 +16,7 @@ from sync.cloud.memory_devices import KEY
 from sync.log.model import EXPIRED, FORGOTTEN, forgotten_by
 from sync.memory.daily.model import RECORDED
 from tests.simulation.ledger import Fact, words_of
-from tests.simulation.oracle import Held, arrived, memories, refused, revoked
+from tests.simulation.oracle import Held, arrived, memories, refused, revoked, unsigned
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -84,7 +84,7 @@ def _forgotten_there(world: "World") -> Iterator[str]:
         for event in memory.events:
             if event.event_id in named and event.payload and event.type != FORGOTTEN:
                 yield f"{user}: {event.event_id} was to be forgotten and is still on the server"
-            if found := sorted(gone.intersection(words_of(str(event)))):
+            if found := sorted(gone.intersection(words_of(unsigned(event)))):
                 yield f"{user}: {found[0]} was forgotten and stands in {event.event_id} on the server"
         for device in world.devices:
             if device.last_owner != user or revoked(world, user, device) or device.began_anew:
