@@ -10,7 +10,7 @@ a user with two would find his words in one of them only.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,7 @@ from sync import switch
 from sync.clock import Clock
 from sync.cloud.account import LOCK_PATIENCE, Account, AccountState
 from sync.cloud.contact import Contact
+from sync.cloud.device_key import kept_proof
 from sync.cloud.logins import Session
 from sync.cloud.tokens import TokenStore
 from sync.document.handover import only_here
@@ -107,7 +108,7 @@ class Entrance:
         if not remove:
             await self._entered()
             return state
-        await asyncio.to_thread(self._secrets.device_key(self._profile).delete)
+        await asyncio.to_thread(self._delete_key)
         self._log.ended = True  # what is said from now on would go with the memory
         try:
             await self._check_removable(owner, even_unsent=even_unsent)  # what was said while the server was told
@@ -150,6 +151,13 @@ class Entrance:
             change_installation(self._data_dir, lambda now: switched(now, self._profile.name))
         await self._entered()
         return state
+
+    def _delete_key(self) -> None:
+        """Delete the device's key. Its proof stays: with it the next memory here takes the device over at once."""
+        secrets = self._secrets.device_key(self._profile)
+        proof = kept_proof(secrets)
+        change_installation(self._data_dir, lambda now: replace(now, former_proof=proof or now.former_proof))
+        secrets.delete()
 
     def _leave_for(self, profile: str, *, removing: bool) -> None:
         going = self._profile.name if removing else None

@@ -324,7 +324,9 @@ def retention_jobs(
 def device_facts(replica: Replica, installation: Installation, settings: Settings) -> DeviceFacts:
     """What the server hears of this device, and whose place its replica takes."""
     former = replica.former or installation.former
-    return DeviceFacts(replica.replica_id, settings.device_name, platform.system(), __version__, takeover=former)
+    proof = None if replica.former else installation.former_proof
+    name, system = settings.device_name, platform.system()
+    return DeviceFacts(replica.replica_id, name, system, __version__, takeover=former, proof=proof)
 
 
 def replicator(

@@ -35,6 +35,13 @@ SIDECAR_PID: Final = "sidecar.pid"
 INSTALLATION: Final = "installation.json"
 PROFILES: Final = "profiles"  # the folder of their folders
 PROFILE_ID: Final = re.compile(r"^[0-9a-f]{16}$")  # checked before it becomes a path
+PROOF: Final = re.compile(r"^[0-9a-f]{64}\Z")
+OPTIONAL: Final = (
+    ("document_of", PROFILE_ID),
+    ("removing", PROFILE_ID),
+    ("former", DEVICE_ID),
+    ("former_proof", PROOF),
+)
 PATIENCE: Final = 10.0  # seconds to wait for another process that starts at the same moment
 OWNER_PATIENCE: Final = 5.0  # seconds to wait for whoever locks another profile's database
 # Waiting changes nothing about these: the table was never made, or the file is damaged.
@@ -46,7 +53,8 @@ class Installation:
     """What this data directory is. `document_of`: the profile whose document the memory file holds, if another's.
 
     `removing`: a profile whose owner wanted no copy to stay; it goes as soon as nobody works in it.
-    `former`: the replica id of one that went; whoever speaks for this device next takes over from it.
+    `former`: the replica id of one that went; whoever speaks for this device next takes over from it, with the proof
+    of its key (`former_proof`), which went too.
     `earlier_ids`: as what it spoke before `device_id`; those words are in its document, so no other device's.
     """
 
@@ -55,6 +63,7 @@ class Installation:
     document_of: str | None = None
     removing: str | None = None
     former: str | None = None
+    former_proof: str | None = None
     earlier_ids: tuple[str, ...] = ()
 
     def speaks_as(self, setting: str | None) -> tuple[str, tuple[str, ...]]:
@@ -303,13 +312,14 @@ def _read(path: Path) -> Installation:
             value.get("document_of"),
             value.get("removing"),
             value.get("former"),
+            value.get("former_proof"),
             tuple(value["earlier_ids"]) if isinstance(value.get("earlier_ids"), list) else (),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise StorageCorrupt(f"{path} cannot be read", hint="Restore it from a backup, or move it aside.") from error
     _check(path, "device_id", installation.device_id, DEVICE_ID)
     _check(path, "profile", installation.profile, PROFILE_ID)
-    for name, pattern in (("document_of", PROFILE_ID), ("removing", PROFILE_ID), ("former", DEVICE_ID)):
+    for name, pattern in OPTIONAL:
         if (found := getattr(installation, name)) is not None:
             _check(path, name, found, pattern)
     for earlier in installation.earlier_ids:

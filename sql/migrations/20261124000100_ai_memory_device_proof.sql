@@ -1,6 +1,6 @@
 -- Who may speak for a device: a proof of its key at a takeover, and the sessions that belong to it.
 --
--- Decided here (docs/decisions/001-device-proof.md has the reasons):
+-- Decided here (docs/decisions/003-device-proof.md has the reasons):
 --   * PostgreSQL has no Ed25519, so the proof is a secret that the client derives from its device key. The device shows
 --     it when it registers; ai_memory_devices keeps its SHA-256. The secret has 256 random bits, so the hash tells nothing.
 --   * A takeover (p_takeover) needs the proof. A device that registered before this migration has none: its next

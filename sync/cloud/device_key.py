@@ -48,8 +48,7 @@ class DeviceKey:
 
     async def proof(self) -> str:
         """The secret that proves to the server who holds this key: 64 hexadecimal digits, the same for one key."""
-        seed = await asyncio.to_thread(self._kept, renew=False)
-        return hmac.digest(seed, PROOF, hashlib.sha256).hex()
+        return _proof(await asyncio.to_thread(self._kept, renew=False))
 
     async def sign(self, data: bytes) -> str:
         """The signature of these bytes by the private half, in base64."""
@@ -70,6 +69,16 @@ class DeviceKey:
             except Timeout as error:  # an OSError to Python, so it is met first
                 raise StorageBusy("another process has been making the device's key for too long") from error
         return seed
+
+
+def kept_proof(secrets: SecretStore) -> str | None:
+    """The proof of the key that is kept there; None if there is none. Raises StorageError."""
+    seed = _seed(secrets.load())
+    return None if seed is None else _proof(seed)
+
+
+def _proof(seed: bytes) -> str:
+    return hmac.digest(seed, PROOF, hashlib.sha256).hex()
 
 
 def verify(public_key: str, signature: str, data: bytes) -> bool:

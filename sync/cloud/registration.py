@@ -1,6 +1,6 @@
 """Registering a device at the server: what it says about itself, and the proof that it is the same device.
 
-docs/decisions/001-device-proof.md has the rules of the server.
+docs/decisions/003-device-proof.md has the rules of the server.
 """
 
 import logging
@@ -57,10 +57,15 @@ class Registration:
         try:
             await self._register(session, device_id, facts)
         except DeviceConflict as error:
-            if not is_new or error.holder is None or not own:
+            if not own:
                 raise
-            log.warning("this device lost its former database; its replica takes the place of %s", error.holder)
-            await self._register(session, device_id, replace(facts, takeover=error.holder))
+            if self._facts.takeover is not None and self._facts.proof is not None:  # a memory that was removed here
+                await self._register(session, device_id, replace(facts, proof=self._facts.proof))
+            elif is_new and error.holder is not None:
+                log.warning("this device lost its former database; its replica takes the place of %s", error.holder)
+                await self._register(session, device_id, replace(facts, takeover=error.holder))
+            else:
+                raise
         except DeviceKeyInUse:
             if self._key is None:
                 raise
