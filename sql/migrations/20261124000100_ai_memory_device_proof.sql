@@ -3,8 +3,7 @@
 -- Decided here (docs/decisions/003-device-proof.md has the reasons):
 --   * PostgreSQL has no Ed25519, so the proof is a secret that the client derives from its device key. The device shows
 --     it when it registers; ai_memory_devices keeps its SHA-256. The secret has 256 random bits, so the hash tells nothing.
---   * A takeover (p_takeover) needs the proof, or a new login that no device has registered with: somebody who logged out
---     and removed the profile, key included, names the former replica when they log in again. A device that registered before this migration has none: its next
+--   * A takeover (p_takeover) needs the proof. A device that registered before this migration has none: its next
 --     registration stores one.
 --   * p_proof_next is the SHA-256 of the secret from now on, for a device that takes over with its old key and has
 --     already made a new one. Without it the secret that was shown stays.
@@ -118,9 +117,6 @@ declare
     v_proven constant boolean := v_device.proof_sha256 is null
         or coalesce(v_device.proof_sha256 = ai_memory_private.proof_hash(p_proof), false);
     v_speaks boolean := v_proven or v_session is null;
-    v_new_login constant boolean := v_session is not null and p_registers and not exists (
-        select from ai_memory_private.sessions where user_id = p_user and session_id = v_session
-    );
     v_silence interval := interval '10 minutes';
 begin
     perform ai_memory_private.check_id('p_replica_id', p_replica_id);
@@ -139,7 +135,6 @@ begin
         v_device.replica_id is null
             or (v_mine and v_speaks)
             or (v_device.replica_id = p_takeover and v_proven)
-            or (v_device.replica_id = p_takeover and v_new_login)
             or ((v_speaks or p_registers) and v_device.last_seen_at <= now() - v_silence),
         false
     ) then
