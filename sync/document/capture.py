@@ -60,8 +60,13 @@ class Told:
         """Everything is redacted before it is cut: half a token would no longer be recognised as one."""
         said = redactor.clean(_head(exchange.user_message))
         answered = redactor.reply(said, _head(exchange.ai_response))
-        question, answer = question_summary(said), answer_summary(answered)
-        return cls(question or (NO_TEXT if answer else ""), answer or (NO_TEXT if question else ""), said, answered)
+        return cls(question_summary(said), answer_summary(answered), said, answered)
+
+    def with_both_sides(self) -> "Told":
+        """As the document shows it: a side that says nothing is marked, unless both are empty."""
+        if self.is_blank:
+            return self
+        return replace(self, question=self.question or NO_TEXT, answer=self.answer or NO_TEXT)
 
     @property
     def is_blank(self) -> bool:

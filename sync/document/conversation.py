@@ -120,7 +120,7 @@ class Conversation:
 
         Raises InvalidInput, RedactionFailed (nothing was stored), StorageError.
         """
-        told = Told.of(exchange, self._redactor)
+        told = Told.of(exchange, self._redactor).with_both_sides()
         if told.is_blank:
             return Updated(None, recorded=False, reason="nothing_said", pending=(await self._log.outbox()).pending)
         device_id, messages = self._log.device_id, self._store_messages
@@ -140,7 +140,7 @@ class Conversation:
         """How what was said is kept for the document of this device, where the user has turned redaction off."""
         if self._raw is None:
             return None
-        raw = Told.of(exchange, self._raw)
+        raw = Told.of(exchange, self._raw).with_both_sides()
         redacted, said = (told.question, told.answer), (raw.question, raw.answer)
         keep = partial(store.keep_as_said, redacted=redacted, said=said)
         return lambda connection, recorded: keep(connection, _exchanges(recorded)) if _exchanges(recorded) else None
