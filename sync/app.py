@@ -38,7 +38,7 @@ from sync.files import Stamp, stamp
 from sync.insights.cache import INSIGHTS, Cache
 from sync.jobs import kept_up, running
 from sync.log.intake import Intake
-from sync.log.log import Log
+from sync.log.log import Log, to_be_sent
 from sync.log.model import Cursor
 from sync.log.patrol import Patrol
 from sync.profiles import (
@@ -196,7 +196,7 @@ class App:
 
     async def status(self) -> Status:
         view = await self.document.view()
-        outbox = await self.log.outbox()
+        outbox = await to_be_sent(self.log)
         cloud = await self.replicator.status() if self.replicator else CloudStatus(CloudState.OFF, None, None, Cursor())
         warnings = [*self.start_warnings, *switch.parked(self.profile), *sorted(await self.document.warnings())]
         warnings += [one for one in (self.account.warning, self.patrol.warning) if one]
@@ -357,14 +357,14 @@ async def _construct(
     replica = await open_replica(profile.database, vault, settings, clock, sidecar=is_sidecar, serving=serving)
     stack.push_async_callback(replica.database.close)
     redactor = Redactor(extra_patterns=settings.redaction.patterns, enabled=settings.redaction.enabled)
-    vectors, events = Signal() if serving else None, parts.log(replica, settings, installation, clock)
+    if (cloud := cloud or parts.cloud(settings, clock)) is not None:
+        stack.push_async_callback(cloud.close)
+    vectors, events = Signal() if serving else None, parts.log(replica, settings, installation, clock, cloud)
     document = parts.memory_file(settings, profile, vault, events, redactor, clock)
     if is_sidecar:
         await leftovers.tidy(settings, profile, installation, document, clock, settings.tree_base)
         rooms = parts.rooms(settings, profile, vault, events, document, redactor, clock)
         installation = await switch.complete(rooms, installation, clock)
-    if (cloud := cloud or parts.cloud(settings, clock)) is not None:
-        stack.push_async_callback(cloud.close)
     account = parts.account(replica, cloud, settings, profile, clock)
     replicator = None
     if is_sidecar:

@@ -34,7 +34,7 @@ from sync.document.rescan import is_behind
 from sync.document.watcher import Watcher
 from sync.errors import AlreadyRunning, DocumentUntouchable, StorageError, XiaobaiError
 from sync.files import probe, real_target
-from sync.log.log import Log
+from sync.log.log import Log, to_be_sent
 from sync.profiles import Profile, known_installation, sidecar_pid, take_sidecar_role
 from sync.redaction import Redactor
 from sync.settings import CONFIG_FILE, PREFIX, Settings, key_kind
@@ -371,8 +371,9 @@ async def _log(events: Log) -> Check:
 
 
 async def _quarantine(events: Log) -> Check:
-    outbox = await events.outbox()
-    found = f"{outbox.pending} events wait, {outbox.quarantined} set aside"
+    outbox = await to_be_sent(events)
+    waiting = f"{outbox.pending} events wait" if events.has_cloud else "no cloud: nothing to send"
+    found = f"{waiting}, {outbox.quarantined} set aside"
     hint = "The server refuses these events: `xiaobai-memory quarantine list`."
     return Check("outbox", ok=outbox.quarantined == 0, found=found, hint=hint)
 

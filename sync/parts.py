@@ -59,9 +59,13 @@ CALM_AFTER_START: Final = 5.0  # seconds until what can wait begins: followers c
 _log = logging.getLogger(__name__)
 
 
-def log(replica: Replica, settings: Settings, installation: Installation, clock: Clock) -> Log:
+def log(
+    replica: Replica, settings: Settings, installation: Installation, clock: Clock, cloud: Cloud | None = None
+) -> Log:
     device_id, earlier = installation.speaks_as(settings.device_id)
-    return Log(replica.database, clock, device_id=device_id, session_id=new_session_id(clock), earlier_ids=earlier)
+    opened = Log(replica.database, clock, device_id=device_id, session_id=new_session_id(clock), earlier_ids=earlier)
+    opened.has_cloud = cloud is not None
+    return opened
 
 
 def memory_file(

@@ -35,7 +35,7 @@ from sync.document.prompt import compose, system_prompt
 from sync.document.weighing import Weighing
 from sync.errors import CloudError, StorageError
 from sync.log import store as log_store
-from sync.log.log import Beside, Log
+from sync.log.log import Beside, Log, to_be_sent
 from sync.log.model import Draft, Recorded
 from sync.log.pauses import SavePauses
 from sync.redaction import Redactor
@@ -99,7 +99,7 @@ class Conversation:
         others = await self._others() if scope == "user" and self._other_devices else ()
         digest = render_digest(others) if others else ""
         content, omitted = compose(marked(view.snapshot, await self._marks(view.snapshot)), digest, max_chars)
-        outbox = await self._log.outbox()
+        outbox = await to_be_sent(self._log)
         source: Source = "cloud" if answered else "local"
         return Loaded(
             content=content,
@@ -122,7 +122,7 @@ class Conversation:
         """
         told = Told.of(exchange, self._redactor).with_both_sides()
         if told.is_blank:
-            return Updated(None, recorded=False, reason="nothing_said", pending=(await self._log.outbox()).pending)
+            return Updated(None, recorded=False, reason="nothing_said", pending=(await to_be_sent(self._log)).pending)
         device_id, messages = self._log.device_id, self._store_messages
         drafts = partial(exchange_drafts, exchange, self._redactor, device_id=device_id, store_messages=messages)
 

@@ -139,7 +139,7 @@ class Glimpse:
             digest=digest,
             source="local",
             stale=self.cloud,
-            pending=connection.execute(_WAITING).fetchone()[0],
+            pending=connection.execute(_WAITING).fetchone()[0] if self.cloud else 0,
             through_seq=connection.execute(_CURSOR).fetchone()[0] if self.cloud else 0,
             updated_at=pending[-1].ts if pending else row["created_at"],
             devices=others,

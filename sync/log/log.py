@@ -10,7 +10,7 @@ Decisions
 """
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal
 
 from sqlalchemy import Connection
@@ -56,6 +56,7 @@ class Log:
         self.earlier_ids = earlier_ids
         self.session_id = session_id  # of what this process records without one
         self.changed = Signal()
+        self.has_cloud = True  # without one, deliveries are kept for a later first login and nothing waits
         self.ended = False  # this memory is being taken off the device: nothing is recorded any more
         self.quarantine = Quarantine(database, self.changed)
         self._clock = clock
@@ -82,7 +83,7 @@ class Log:
             recorded = self.record_in(connection, drafted(connection))
             if beside is not None:
                 beside(connection, recorded)
-            return recorded, outbox_store.count(connection, CLOUD, "pending")
+            return recorded, outbox_store.count(connection, CLOUD, "pending") if self.has_cloud else 0
 
         answer = await self.database.write(recording)
         self.changed.set()
@@ -150,6 +151,12 @@ class Log:
             )
 
         return await (self.database.write if behind_writes else self.database.read)(counting)
+
+
+async def to_be_sent(events: Log) -> Outbox:
+    """The outbox of the cloud as the user reads it: without a cloud nothing is pending."""
+    outbox = await events.outbox()
+    return outbox if events.has_cloud else replace(outbox, pending=0)
 
 
 def _page(connection: Connection, read: Callable[[Connection, Query], Page], query: Query, foreign: bool) -> Page:

@@ -13,6 +13,7 @@ from bridge.cli.commands import app
 from bridge.rpc.frames import FRAME_LIMIT, Fault
 from bridge.rpc.messages import refuse_fault
 from sync import __version__
+from tests.acceptance.world import reaching_nobody
 from tests.sidecar import REPOSITORY, Home, Sidecar
 
 TOUR: Final = [
@@ -61,6 +62,21 @@ def test_a_trial_with_its_own_file_and_folder_writes_nothing_into_the_home(tmp_p
         ]
     assert list((trial / "data").rglob("daily/*.md"))
     assert [path.name for path in home.folder.rglob("*")] == ["stderr.log"], "the test's own"
+
+
+def test_without_a_cloud_nothing_waits_and_deliveries_are_kept_for_a_first_login(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        assert sidecar.update("一")["pending"] == 0
+        assert sidecar.update("")["pending"] == 0
+        assert sidecar.load()["pending"] == 0
+        assert sidecar.call("sync/status")["pending"] == 0
+    assert json.loads(home.run("load", "--json").stdout)["pending"] == 0
+    assert "0 to be sent" in home.run("status").stdout
+    checks = json.loads(home.run("doctor", "--json", check=False).stdout)["checks"]
+    found = {check["name"]: check["found"] for check in checks}
+    assert found["outbox"] == "no cloud: nothing to send, 0 set aside"
+    home.settings |= reaching_nobody()
+    assert json.loads(home.run("status", "--json").stdout)["pending"] > 0
 
 
 def test_a_data_folder_that_is_a_file_is_named_as_such(home: Home) -> None:
