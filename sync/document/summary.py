@@ -4,6 +4,8 @@ Lengths are in code points, as a person counts Chinese characters, and a cut nev
 one character. Python has no grapheme segmentation; `_joins` holds the part of Unicode's rules (UAX #29) that chat
 messages meet: combining marks, variation selectors, skin tones, emoji joined by ZWJ, flags, Hangul jamo.
 
+A fenced block of code becomes its one line as inline code, or 〔代码〕 if it has several.
+
 A summary of a summary is itself. Its own output is recognised by the dots behind a text that is short enough, and the
 backslash in front of a mark is taken off before it is put on again.
 """
@@ -17,6 +19,8 @@ ANSWER_LENGTH: Final = 100
 ELLIPSIS: Final = "..."
 MARKS_LIMIT: Final = 30  # combining marks on one base, the bound of Unicode's stream-safe text (UAX #15)
 
+CODE: Final = "〔代码〕"  # stands for a block of several lines
+
 _ZWJ: Final = "\u200d"
 _LINE_BREAKS: Final = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029")
 _VISIBLE_FORMATS: Final = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u08e2")  # letters in all but name
@@ -24,6 +28,9 @@ _INVISIBLE: Final = frozenset("\u034f\u115f\u1160\u3164\uffa0\u2800")  # zero wi
 _SUBDIVISION_FLAG: Final = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
 _SPACES: Final = re.compile(" {2,}")
 _MARK: Final = re.compile(r"#|>|\||-{3}|\*{3}|_{3}|={3}|`{3}|~{3}|[-*+](?= |\Z)")
+_FENCED: Final = re.compile(  # chats open a fence behind words too, and a cut message does not close it
+    r"(`{3,})[^\n`]*\n(.*?)(?:\1`*|\Z)|^[ \t]*(~{3,})[^\n]*\n(.*?)^[ \t]*\3~*[ \t]*$", re.DOTALL | re.MULTILINE
+)
 _NUMBER: Final = re.compile(r"(\d{1,9})([.)])(?= |\Z)", re.ASCII)
 _ESCAPED_NUMBER: Final = re.compile(r"(\d{1,9})\\([.)])(?= |\Z)", re.ASCII)
 _PICTOGRAPHS: Final = ((0x1F000, 0x1FAFF), (0x2190, 0x2BFF))
@@ -32,12 +39,12 @@ _SOUND_MARKS: Final = frozenset("\uff9e\uff9f\u0e33\u0eb3")  # letters by catego
 
 def question_summary(text: str) -> str:
     """What the person asked, at most `QUESTION_LENGTH` code points and the dots."""
-    return summarize(text, QUESTION_LENGTH)
+    return summarize(_without_fences(text), QUESTION_LENGTH)
 
 
 def answer_summary(text: str) -> str:
     """What the assistant answered, at most `ANSWER_LENGTH` code points and the dots."""
-    return summarize(text, ANSWER_LENGTH)
+    return summarize(_without_fences(text), ANSWER_LENGTH)
 
 
 def summarize(text: str, limit: int) -> str:
@@ -69,6 +76,17 @@ def defuse(text: str) -> str:
     if _MARK.match(text):
         return "\\" + text
     return _NUMBER.sub(r"\1\\\2", text, count=1) if _NUMBER.match(text) else text
+
+
+def _without_fences(text: str) -> str:
+    return _FENCED.sub(_shown_code, text.replace("\r\n", "\n")) if "```" in text or "~~~" in text else text
+
+
+def _shown_code(block: re.Match[str]) -> str:
+    code = (block[2] or block[4] or "").strip()
+    if not code:
+        return " "
+    return f" {CODE} " if "\n" in code or "`" in code else f" `{code}` "
 
 
 def _bare(text: str) -> str:

@@ -262,6 +262,7 @@ async def test_a_program_that_appends_events_states_no_preference_of_the_users(d
     )
 
     prompt = await talker.conversation.prompt(wait_ms=0)
+    desk.log.has_cloud = False
     look = Glimpse(desk.database.path, desk.file, desk.log.device_id, other_devices=True, cloud=False)
     assert "总是批准" not in prompt
     assert "\n- 【来自 工具】总是转账\n" in prompt

@@ -594,3 +594,17 @@ def test_the_index_and_the_summary_name_what_stands_in_the_pages() -> None:
 def test_a_topic_made_of_a_summary_that_was_cut_says_that_it_is_cut() -> None:
     cut = 'My docker build keeps failing with "no space left...'
     assert summarise([Turn("user", cut), Turn("assistant", "Prune the images.")]).topic.endswith("no space left…")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "```typescript const port = (xs: number[]) => xs.map((x) => x + 8080);",
+        "〔代码〕",
+        "`const port = 8080; const path = 'a/b'`",
+        "这样写：```ts\nconst port = 8080\nconst version = 2\n```",
+    ],
+)
+def test_code_is_no_fact(answer: str) -> None:
+    facts = summarise(talk("写一个处理函数", answer, "好的", "决定使用 8080 端口。")).facts
+    assert facts == ("决定使用 8080 端口",)

@@ -77,3 +77,20 @@ def test_the_escape_takes_nothing_from_the_message() -> None:
 
 def test_a_hundred_kilobytes_are_summarised_at_once() -> None:
     assert len(answer_summary("长\n" * 50_000)) <= 103
+
+
+@pytest.mark.parametrize(
+    ("text", "summary"),
+    [
+        ("这样写：\n```python\ndef qs(a):\n    return a\n```\n就行。", "这样写： 〔代码〕 就行。"),
+        ("这样写：```python\r\ndef qs(a):\r\n    return a\r\n```就行。", "这样写： 〔代码〕 就行。"),
+        ("运行\n```bash\npnpm install\n```\n即可", "运行 `pnpm install` 即可"),
+        ("```python\ndef qs(a):\n    return a", "〔代码〕"),
+        ("一\n```py\na\nb\n```\n二\n~~~\nc\n~~~\n三", "一 〔代码〕 二 `c` 三"),
+        ("````md\n```\na\n```\n````\n四", "〔代码〕 四"),
+        ("好的~~~\n明天见~~~\n", "好的~~~ 明天见~~~"),
+        ("```\n```", ""),
+    ],
+)
+def test_a_block_of_code_is_one_line_of_inline_code_or_a_placeholder(text: str, summary: str) -> None:
+    assert answer_summary(text) == question_summary(text) == summary

@@ -2,7 +2,8 @@
 
 Decisions
     Nothing is written that nobody said: a topic and facts are sentences of the conversation, cut at most.
-    A sentence is a fact when it decides, prefers, names a number, a path or a name of code. Questions are none.
+    A sentence is a fact when it decides, prefers, names a number, a path or a name of code. Questions are none, and
+    code is none: no fenced block, and no sentence that is all inline code or torn within it.
     What a person typed counts more than what a model wrote. Of two sentences that say the same the later one holds.
 """
 
@@ -23,6 +24,8 @@ SHORTEST: Final = 4
 UNNAMED: Final = "对话记录"
 
 _BLOCK: Final = re.compile(r"^[ \t]*(`{3,}|~{3,})([^\n`]*)\n(.*?)\n[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
+_FENCED: Final = re.compile(r"(`{3,}).*?(?:\1|\Z)", re.DOTALL)  # also in one line, or cut before its end
+_ONLY_CODE: Final = re.compile(r"(?:`[^`]*`|〔代码〕|[\s:：,，.。])+")
 _SENTENCE: Final = re.compile(r"[^。！？!?；;\n]+?(?:[。！？!?；;\n]+|\.(?=\s|$)|$)")
 _LEAD: Final = re.compile(r"^(?:#{1,6}\s+|[-*+•]\s+|\d+[.)、]\s*|>\s*)+")
 _POLITE: Final = re.compile(
@@ -66,7 +69,7 @@ class _Sentence:
 
 def summarise(turns: Sequence[Turn]) -> Content:
     """What is worth keeping of a conversation."""
-    prose = [Turn(turn.role, _BLOCK.sub("\n", turn.text)) for turn in turns]
+    prose = [Turn(turn.role, _FENCED.sub("\n", _BLOCK.sub("\n", turn.text))) for turn in turns]
     sentences = list(_sentences(prose))
     weights = dict.fromkeys(keywords([turn.text for turn in prose], 20), 1.0)
     topic = _topic(sentences, weights)
@@ -107,7 +110,8 @@ def _sentences(turns: Sequence[Turn]) -> Iterator[_Sentence]:
         for match in _SENTENCE.finditer(turn.text):
             text = one_line(_LEAD.sub("", match.group().strip())).rstrip("。；;")
             asks = _QUESTION.search(text) is not None
-            if len(text) >= SHORTEST and terms(text):
+            is_code = text.count("`") % 2 == 1 or _ONLY_CODE.fullmatch(text) is not None
+            if len(text) >= SHORTEST and terms(text) and not is_code:
                 yield _Sentence(turn.role, number, text, asks)
 
 
