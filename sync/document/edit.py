@@ -145,14 +145,17 @@ def _place(draft: Draft, section: Section, after: str | None) -> tuple[int, Sect
 
 
 def _open(draft: Draft, section: Section) -> tuple[int, Section]:
-    """The heading of a section, made if it is missing and rid of its placeholder.
+    """The heading of a section, made if it is missing and rid of its placeholder, as those above it are.
 
     For ``()`` it is the title of the document, or the place before the first line.
     """
     if section:
-        heading = draft.ensure_section(section)
-        draft.drop_placeholder(heading)
-        return heading, draft.cells[heading].block.section
+        found = draft.cells[draft.ensure_section(section)].block.section
+        for depth in range(1, len(found) + 1):
+            above = heading_of(draft.cells, found[:depth])
+            if above is not None:
+                draft.drop_placeholder(above)
+        return draft.ensure_section(found), found
     title = heading_of(draft.cells, ())
     if title is not None:
         return title, ()

@@ -42,6 +42,12 @@ async def test_its_first_content_is_imported_into_the_document(desk: Desk, cache
     assert "### 工作习惯\n- 喜欢早起\n- 不喝咖啡\n" in desk.text
 
 
+async def test_a_day_that_it_brings_takes_the_placeholder_away(desk: Desk, cache: AppCache) -> None:
+    cache.save(CACHED.replace("---\n", "---\n\n## 重要对话记录\n\n### 2026/1/6\n- 用户问：一\n- AI回复：二\n\n---\n"))
+    await desk.memory.settle()
+    assert "## 重要对话记录\n\n### 2026/1/6\n- 用户问：一\n" in desk.text
+
+
 async def test_a_changed_content_becomes_events_and_reaches_the_file(desk: Desk, cache: AppCache) -> None:
     cache.save(CACHED)
     await desk.memory.settle()

@@ -174,3 +174,9 @@ def test_gb18030_and_a_byte_order_mark_survive_an_edit() -> None:
         result = parse(render(exchanged(snapshot, "2026/1/8", "问", "答").document))
         assert (result.encoding, result.bom) == (document.encoding, document.bom)
         assert len(result.entries) == 8
+
+
+def test_an_entry_of_a_first_day_takes_the_placeholder_above_the_days_away() -> None:
+    day = Entry("line", "- 用户问：一", (RECORDS, "2026/1/8"))
+    text = text_of(insert_entry(snapshot_of(template("2026/1/8 10:00:00").decode()), day, None))
+    assert f"## {RECORDS}\n\n### 2026/1/8\n- 用户问：一\n" in text
