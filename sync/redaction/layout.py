@@ -36,6 +36,8 @@ _QUESTION: Final = Pattern(
     r"(?:(?:ai|我|assistant)?[ ]?(?:回?答案?|answer|a)|assistant|ai|bot|助手|小白)\**[ ]?[:：]\**[ \t]*"
     r"(?:应该是|就是|是|它是|it'?s |it is |the password is )?[ ]?[`\"'“「]?([!-~]{4,})"
 )
+# 密码是 abc1 in place of 密码是多少？: a question that says the value asks for none.
+_STATES: Final = Pattern(r"(?i)[`*]*[ ]?(?:就?是|为|is|[:：=])[ ]?[!->@-~]*[0-9][!->@-~]*(?:[^!-~][^?？吗]*)?")
 _ASKED: Final = Pattern("(?i)" + "|".join(names for _, names in _SECRETS))
 _PGPASS: Final = Pattern(
     r"(?m)^[ \t]*(?:\*|[A-Za-z0-9.\-]*[A-Za-z.][A-Za-z0-9.\-]*):(?:\*|[0-9]{4,5}):(?:\*|[A-Za-z_][\w\-]*):"
@@ -96,8 +98,10 @@ def answers(text: str) -> Iterator[Span]:
     for groups in _QUESTION.every(text):
         start, end = untrailed(text, *groups[-1])
         value = text[start:end]
+        kind, named = next(named for named in zip(_KINDS, groups[1:], strict=False) if named[1][0] >= 0)
+        if _STATES.whole(text[named[1] : text.index("\n", named[1])]):
+            continue
         if is_mixed(value) and has_digit(value) and not is_reference(value) and not is_code(value):
-            kind = next(kind for kind, group in zip(_KINDS, groups[1:], strict=False) if group[0] >= 0)
             yield Span(start, end, kind)
 
 

@@ -183,6 +183,10 @@ class Home:
         left = self.page_marker().get("left", [])
         return [path for path in sorted((self.pages / "daily").glob("*.md")) if path.name not in left]
 
+    def keeps_aside(self, day: str) -> bool:
+        """Whether the page of a day is one that another account left changed by hand."""
+        return any(name.startswith(day) for name in self.page_marker().get("left", []))
+
     def archived(self) -> dict[str, dict[str, str]]:
         """What retention has archived, by profile: event id and line."""
         found: dict[str, dict[str, str]] = {}

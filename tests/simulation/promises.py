@@ -136,7 +136,11 @@ def _apart(world: "World", held: list[Held]) -> Iterator[str]:
 
 
 def _remembered(world: "World", held: list[Held], pages: Pages) -> Iterator[str]:
-    """What was kept and nobody changed stands on its day, in the answer and on the disk."""
+    """What was kept and nobody changed stands on its day, in the answer and on the disk.
+
+    A page that a hand changed and that was not taken in before the account left stays as it is (`left` in the marker),
+    and the program writes no page of that day beside it: of such a day only the answer is asked.
+    """
     unheard = {
         str(json.loads(profile.events[event_id]["payload"]).get("record_id"))
         for profile in held
@@ -148,7 +152,8 @@ def _remembered(world: "World", held: list[Held], pages: Pages) -> Iterator[str]
         if owner is None or (device.emptied and revoked(world, owner, device)):
             continue
         told = set(words_of("\n".join(pages[device.name].values())))
-        written = set(words_of("\n".join(path.read_text("utf-8") for path in device.page_files())))
+        left = [text for day, text in pages[device.name].items() if device.keeps_aside(day)]
+        written = set(words_of("\n".join([*(path.read_text("utf-8") for path in device.page_files()), *left])))
         for fact in world.ledger.expected():
             if fact.record is None or fact.owner != owner or not _got_there(world, owner, device.name, fact):
                 continue

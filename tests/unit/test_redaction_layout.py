@@ -31,6 +31,7 @@ def base64(text: str) -> str:
         ),
         ("问：服务器密码多少？\n答：Hunter2!x", "问：服务器密码多少？\n答：[密码]"),
         ("- 用户问：数据库密码是多少\n- AI 答：Mysql@123", "- 用户问：数据库密码是多少\n- AI 答：[密码]"),
+        ("- 用户问：密码是 db1 的吗？\n- AI 答：Mysql@123", "- 用户问：密码是 db1 的吗？\n- AI 答：[密码]"),
         ("Q: What is the password?\nA: it's hunter2.", "Q: What is the password?\nA: it's [密码]."),
         ("db.example.com:5432:app:admin:s3cretPw", "db.example.com:5432:app:admin:[密码]"),
         (f"kind: Secret\ndata:\n  foo: {base64('1f2d1e2e67df')}\n", "kind: Secret\ndata:\n  foo: [密钥]\n"),
@@ -155,6 +156,13 @@ def test_short_values_and_names_in_other_letters(text: str, expected: str) -> No
 def test_an_answer_to_a_question_whose_value_is_redacted_stays() -> None:
     said = "- 用户问：我的令牌是 [令牌]\n- AI 答：w12x 记下了"
     assert REDACTOR.clean(said) == said
+
+
+@pytest.mark.parametrize("question", ["我的令牌是 w33x", "我的密码是 w33x，记一下。", "my token is w33x"])
+def test_an_answer_to_a_question_that_says_the_value_itself_stays(question: str) -> None:
+    said = REDACTOR.clean(f"- 用户问：{question}\n- AI 答：w23x 记下了")
+    assert said.endswith("\n- AI 答：w23x 记下了")
+    assert REDACTOR.reply(question, "w23x 记下了") == "w23x 记下了"
 
 
 def test_an_answer_is_read_with_its_question() -> None:
