@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tests.cloud.fixtures import Cloud, User, running_cloud
-from tests.crash import damage, wal
+from tests.crash import damage, homes, wal
 from tests.crash.points import End, Point, later_points, passages_of, points_of, run
 from tests.crash.scenarios import BY_NAME
 from tests.record import REPOSITORY, Record, Row
@@ -42,6 +42,7 @@ LATER: Final = {f"killed later: {name}": name for name in BY_NAME}  # at second 
 TRIALS: Final[Mapping[str, tuple[Callable[[int], Outcome], int]]] = {
     "torn logs": (wal.trial, wal.FULL_RUN),
     "damaged databases": (damage.trial, DAMAGED),
+    "memories that lost their database": (homes.trial, homes.FULL_RUN),
 }
 # What is a test already; the numbers are for these only.
 TESTS: Final[Mapping[str, tuple[str, ...]]] = {
