@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Final
 
 WORD: Final = re.compile(r"w\d+x")
+BASE64: Final = re.compile(
+    "[A-Za-z0-9+/]{42,}="
+)  # keys and signatures are random: letters in them may look like a word
 TOKEN: Final = "ghp_"  # what each planted secret begins with
 TWO: Final = 2  # changes of one daily record, after which nobody can know what it says
 
 
 def words_of(text: str) -> list[str]:
-    return WORD.findall(text)
+    return WORD.findall(BASE64.sub("", text))
 
 
 @dataclass

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sync.cloud.erasures import SIGNATURE
 from sync.log.audit_store import _QUESTIONS
 from sync.log.envelope import to_wire
-from sync.log.model import EXPIRED, FORGOTTEN, Event, forgotten_by
+from sync.log.model import EXPIRED, FORGOTTEN, forgotten_by
 from tests.simulation.device import Device
 from tests.simulation.ledger import TOKEN, Fact, words_of
 from tests.simulation.person import FOOTER
@@ -183,7 +182,7 @@ def _converged(world: "World", user: str, profile: Held) -> Iterator[str]:
 
 def _remembered(world: "World", held: list[Held]) -> Iterator[str]:
     """What was acknowledged is in its device's log, and on the server of its owner if it may leave (I1)."""
-    stored = {user: _words(unsigned(event) for event in memory.events) for user, memory in memories(world)}
+    stored = {user: _words(str(to_wire(event)) for event in memory.events) for user, memory in memories(world)}
     ids = {user: {event.event_id for event in memory.events} for user, memory in memories(world)}
     kept_out = _words(row["payload"] for p in held for name, row in p.events.items() if name in world.server.refuses)
     for fact in world.ledger.expected():
@@ -204,11 +203,6 @@ def _remembered(world: "World", held: list[Held]) -> Iterator[str]:
             yield f"{fact.device}: {_told(fact)} was acknowledged and never reached the server of {fact.owner}"
         elif fact.event_id is None and not words - kept_out <= stored[fact.owner]:
             yield f"{fact.device}: {_told(fact)} was typed and never reached the server of {fact.owner}"
-
-
-def unsigned(event: Event) -> str:
-    """What an event says. Letters of a signature may look like a word."""
-    return str({**to_wire(event), SIGNATURE: None})
 
 
 def _holds(home: Held, fact: Fact, words: set[str]) -> bool:

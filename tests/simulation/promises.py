@@ -12,11 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from sync.cloud.memory_devices import KEY
 from sync.log.model import EXPIRED, FORGOTTEN, forgotten_by
 from sync.memory.daily.model import RECORDED
 from tests.simulation.ledger import Fact, words_of
-from tests.simulation.oracle import Held, arrived, memories, refused, revoked, unsigned
+from tests.simulation.oracle import Held, arrived, memories, refused, revoked
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -73,7 +72,7 @@ def _texts(profile: Held) -> Iterator[tuple[str, str]]:
     for path in sorted(files):
         if path.is_file() and not path.name.startswith((DATABASE, "device-key")):
             text = path.read_bytes().decode("utf-8", "replace")
-            yield str(path.relative_to(device.folder)), KEY.sub("", text)  # whose letters may look like a word
+            yield str(path.relative_to(device.folder)), text
 
 
 def _forgotten_there(world: "World") -> Iterator[str]:
@@ -84,7 +83,7 @@ def _forgotten_there(world: "World") -> Iterator[str]:
         for event in memory.events:
             if event.event_id in named and event.payload and event.type != FORGOTTEN:
                 yield f"{user}: {event.event_id} was to be forgotten and is still on the server"
-            if found := sorted(gone.intersection(words_of(unsigned(event)))):
+            if found := sorted(gone.intersection(words_of(str(event)))):
                 yield f"{user}: {found[0]} was forgotten and stands in {event.event_id} on the server"
         for device in world.devices:
             if device.last_owner != user or revoked(world, user, device) or device.began_anew:

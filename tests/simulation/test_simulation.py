@@ -42,6 +42,7 @@ from tests.simulation.history import (
     Plan,
     planned,
 )
+from tests.simulation.ledger import words_of
 from tests.simulation.machine import CURRENT, Disk, Machine, Process
 from tests.simulation.shrink import command, replayed, shrunk
 from tests.simulation.world import lived, run
@@ -272,6 +273,12 @@ def test_what_else_a_process_has_in_memory_changes_no_story() -> None:
     with Machine(1).running():
         assert not gc.isenabled()
     assert gc.isenabled()
+
+
+def test_letters_of_a_key_or_a_signature_are_no_words() -> None:
+    signature = "/w8x" + "A" * 82 + "=="
+    text = f"{{'key': 'ed25519:{signature[:43]}=', 'value': '{signature}', 'text': 'w1x w2x'}}"
+    assert words_of(text) == ["w1x", "w2x"]
 
 
 def test_many_are_lived_by_workers_and_told_in_one_line_for_machines() -> None:
