@@ -4,14 +4,15 @@ Decisions
     When a day is old depends on the clock and on a setting of one device, so the folding is an event (`day_folded`):
     the document stays a function of the log, and devices that share one see the same. The exchanges stay in the log.
     Only what this program wrote and nobody changed is folded away: exchanges whose lines still say what their events
-    say. Lines that were typed, edited or imported stay under their day, however old it is.
+    say. So are imported exchanges (a question with its answer from a file that was there before) whose lines still
+    say what their import recorded. Lines that were typed or edited stay under their day, however old it is.
     A line that was changed or counted elsewhere at the same moment stays: the event names what it saw. An exchange
     that arrives late for a folded day is folded into the line that stands there by then.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from hashlib import sha256
 from itertools import pairwise
@@ -24,7 +25,7 @@ from sync.document.likeness import parted
 from sync.document.model import Entry, Section, Snapshot
 from sync.document.summary import summarize
 from sync.document.template import QUESTION, RECORDS
-from sync.log.model import Event
+from sync.log.model import Event, Origin
 
 DAY_FOLDED: Final = "day_folded"
 EARLIER: Final[Section] = (RECORDS, "更早的对话")  # below the days, the newest first
@@ -34,10 +35,14 @@ TOPICS: Final = 4  # questions that the line of a day names
 TOPIC_LENGTH: Final = 16
 
 _LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+_ANSWERS: Final = ("- AI", "- ai")  # the original app's files have several spellings of our own mark
 _TOTAL: Final = re.compile(r"（(\d{1,6}) 次对话）\Z")
 
 LinesOf = Callable[[str], tuple[str, str] | None]
 """An event's id -> the two lines its exchange was written as; None where it is none, or was forgotten."""
+
+LogText = Callable[[Entry], str | None]
+"""An entry -> its text in the log if an import recorded it and nobody changed it since, else None."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +53,7 @@ class OldDay:
     entries: tuple[Entry, ...]
 
 
-def old_days(snapshot: Snapshot, today: date, keep_days: int, said: LinesOf) -> list[OldDay]:
+def old_days(snapshot: Snapshot, today: date, keep_days: int, said: LinesOf, imported: LogText) -> list[OldDay]:
     """The days more than `keep_days` before today with something to fold, the oldest first; at most `MOST_DAYS`."""
     if keep_days >= today.toordinal():
         return []  # no day of any calendar is that old
@@ -57,12 +62,29 @@ def old_days(snapshot: Snapshot, today: date, keep_days: int, said: LinesOf) -> 
     entries = snapshot.entries
     for asked, answered in pairwise(entries):
         day = parse_day(asked.section[-1]) if asked.section[-2:-1] == (RECORDS,) else None
-        event_id, _, side = asked.entry_id.rpartition(".")
-        if day is None or day >= last or side != "q" or answered.entry_id != f"{event_id}.a":
+        if day is None or day >= last or answered.section != asked.section:
             continue
-        if said(event_id) == (parted(asked.text)[0], answered.text):
-            found.setdefault(day, []).extend((asked, answered))
+        event_id, _, side = asked.entry_id.rpartition(".")
+        if side == "q" and answered.entry_id == f"{event_id}.a":
+            if said(event_id) == (parted(asked.text)[0], answered.text):
+                found.setdefault(day, []).extend((asked, answered))
+        elif asked.text.startswith(QUESTION) and answered.text.startswith(_ANSWERS):
+            texts = imported(asked), imported(answered)
+            if texts[0] is not None and texts[1] is not None:
+                found.setdefault(day, []).extend((replace(asked, text=texts[0]), replace(answered, text=texts[1])))
     return [OldDay(day, tuple(found[day][: 2 * MOST_EXCHANGES])) for day in sorted(found)[:MOST_DAYS]]
+
+
+def imported_lines(added: Iterable[Event], clean: Callable[[str], str]) -> LogText:
+    """What the imports among events of added lines recorded. `clean` redacts, as the log did."""
+    imports = (event.payload for event in added if event.origin == Origin.IMPORTED)
+    texts = {payload.get("entry_id"): payload.get("text") for payload in imports}
+
+    def text_of(entry: Entry) -> str | None:
+        text = texts.get(entry.entry_id)
+        return text if isinstance(text, str) and text in {entry.text, clean(entry.text)} else None
+
+    return text_of
 
 
 def fold_away(snapshot: Snapshot, days: Sequence[OldDay]) -> tuple[Snapshot, list[dict[str, Any]]]:

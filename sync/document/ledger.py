@@ -16,8 +16,8 @@ from sqlalchemy import Connection
 from sync.clock import Clock, milliseconds, timestamp, uuid7
 from sync.db.tables import FOLLOWED, RECOVERY
 from sync.document import forgetting, parked, store
-from sync.document.capture import EXCHANGE, REMOVED, applied, exchange_lines, operation_drafts, repeated_by
-from sync.document.clean_up import DAY_FOLDED, fold_away, old_days
+from sync.document.capture import ADDED, EXCHANGE, REMOVED, applied, exchange_lines, operation_drafts, repeated_by
+from sync.document.clean_up import DAY_FOLDED, fold_away, imported_lines, old_days
 from sync.document.corrections import with_lines
 from sync.document.deeds import FOLDED
 from sync.document.edit import edit_entry, insert_entry, remove_entry, set_footer
@@ -271,7 +271,9 @@ class Ledger:
             event = log_store.find(connection, event_id)
             return None if event is None else exchange_lines(event)
 
-        days = old_days(current.snapshot, min(today, bounded.astimezone(now.tzinfo).date()), keep_days, said)
+        today = min(today, bounded.astimezone(now.tzinfo).date())
+        imported = imported_lines(log_store.of_types(connection, [ADDED], after=0), self._redactor.clean)
+        days = old_days(current.snapshot, today, keep_days, said, imported)
         if not days:
             return False
         snapshot, payloads = fold_away(current.snapshot, days)

@@ -1,4 +1,4 @@
-"""Old days fold into a line each: what this program wrote and nobody changed; the events stay, and so do hands."""
+"""Old days fold into a line each: exchanges that nobody changed, imported ones too; their events stay."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -63,14 +63,63 @@ async def test_what_hands_wrote_or_changed_stays_under_its_day(desk: Desk) -> No
     assert "- 2026/1/8：第二件事（1 次对话）\n" in desk.text
 
 
-async def test_a_file_of_the_original_app_is_left_as_it_is(desk: Desk) -> None:
-    records = "## 重要对话记录\n\n### 2025/1/8\n- 用户问：茶\n- AI 答：绿茶\n"
-    desk.text = f"# AI 对话记忆\n\n{records}\n---\n\n**最后更新**：2025/1/8 15:49:12\n"
-    before = desk.text
-    await desk.memory.settle()
-    await later(desk, 400)
+ORIGINAL = """# AI 对话记忆
 
-    assert desk.text == before
+## 重要对话记录
+
+### 2025/1/9
+- 用户问：咖啡
+- AI 答：美式
+
+### 2025/1/8
+- 用户问：茶，我的电话是 13812345678
+- AI 答：绿茶
+- 随手记的一行
+
+- 用户问：水
+- AI 答：温水
+
+---
+
+**最后更新**：2025/1/9 15:49:12
+"""
+
+
+async def test_old_days_of_a_file_of_the_original_app_fold_and_can_be_restored(desk: Desk) -> None:
+    desk.text = ORIGINAL
+    await desk.memory.settle()
+    await desk.memory.settle()
+
+    assert f"{HEADING}\n- 2025/1/9：咖啡（1 次对话）\n- 2025/1/8：" in desk.text
+    assert "；水（2 次对话）\n" in desk.text
+    assert "### 2025/1/9" not in desk.text
+    assert "### 2025/1/8\n- 随手记的一行\n" in desk.text
+    texts = [event.payload.get("text") for event in await desk.hand_events()]
+    assert {"- 用户问：咖啡", "- AI 答：美式", "- AI 答：绿茶", "- 用户问：水", "- AI 答：温水"} <= set(texts)
+    steps = await desk.memory.versions.history(20)
+    assert "folded" in {step.cause for step in steps}
+    before = next(step for step in steps if step.cause == "hand")
+
+    await desk.memory.restore(before.sha256)
+    await later(desk, 1)
+
+    assert "### 2025/1/9\n- 用户问：咖啡\n- AI 答：美式\n" in desk.text
+    assert "- 用户问：茶，我的电话是 13812345678\n- AI 答：绿茶\n- 随手记的一行\n" in desk.text
+    assert HEADING not in desk.text
+
+
+async def test_what_a_hand_changed_or_added_after_the_import_stays(tmp_path: Path) -> None:
+    async with on_a_desk(tmp_path / "a", keep_days=4_000) as desk:
+        desk.text = ORIGINAL
+        await desk.memory.settle()
+        desk.replace("- AI 答：温水", "- AI 答：凉水")
+        desk.type_under("### 2025/1/9", "- 用户问：我写的\n- AI 答：我也写了")
+        await desk.memory.settle()
+        await later(desk, 4_400)
+    assert "- 用户问：水\n- AI 答：凉水\n" in desk.text
+    assert "### 2025/1/9\n- 用户问：我写的\n- AI 答：我也写了\n" in desk.text
+    assert "- AI 答：美式" not in desk.text
+    assert "- AI 答：绿茶" not in desk.text
 
 
 async def test_a_stale_buffer_brings_no_folded_line_back_and_keeps_its_own_words(desk: Desk) -> None:
