@@ -74,6 +74,7 @@ class Dispatcher(Generic[App]):
         self._progress: tuple[int, int] | None = None
         self._refusing = False
         self._leaving = asyncio.Event()
+        self._drain_within = DRAIN
         self._watch_parent = watch_parent
         self._on_leave = on_leave
         self.left_because = ""
@@ -250,8 +251,9 @@ class Dispatcher(Generic[App]):
 
     # --- leaving ------------------------------------------------------------------------------------------------
 
-    def leave(self, why: str) -> None:
-        """Begin to leave; the first reason is kept. Safe to call again."""
+    def leave(self, why: str, *, drain: float = DRAIN) -> None:
+        """Begin to leave; the first reason is kept. `drain`: seconds for accepted calls. Safe to call again."""
+        self._drain_within = min(self._drain_within, drain)
         if not self._leaving.is_set():
             self.left_because = why
             self._leaving.set()
@@ -268,7 +270,7 @@ class Dispatcher(Generic[App]):
 
     async def _drain(self) -> None:
         self._pump()
-        await self._finished(DRAIN)
+        await self._finished(self._drain_within)
         self._refusing = True
         for job in [*self._waiting, *self._running]:
             self._stop(job, _LEAVING)

@@ -23,6 +23,8 @@ App = TypeVar("App")
 NAME: Final = "sidecar.sock"
 LONGEST_PATH: Final = 100  # bytes of a socket's path: 108 on Linux and 104 on macOS, with the final NUL
 CONNECTIONS: Final = 32  # at once; a further one waits in the listen queue
+ACCEPT_AGAIN: Final = 0.5  # seconds after a connection could not be accepted
+DRAIN: Final = 0.2  # seconds for accepted calls when the sidecar leaves: its own client's had theirs before
 _UCRED: Final = struct.Struct("3i")  # pid, uid, gid: struct ucred of Linux
 
 
@@ -121,7 +123,12 @@ async def _accept(listener: socket.socket, table: Table[App], app: App) -> None:
     try:
         while True:
             await room.acquire()
-            connection, _ = await loop.sock_accept(listener)
+            try:
+                connection, _ = await loop.sock_accept(listener)
+            except OSError:  # no descriptor is free: the client waits in the listen queue
+                room.release()
+                await asyncio.sleep(ACCEPT_AGAIN)
+                continue
             if not _is_same_user(connection):
                 connection.close()
                 room.release()
@@ -132,7 +139,7 @@ async def _accept(listener: socket.socket, table: Table[App], app: App) -> None:
             task.add_done_callback(finished)
     finally:
         for dispatcher in dispatchers.values():
-            dispatcher.leave("the sidecar is leaving")
+            dispatcher.leave("the sidecar is leaving", drain=DRAIN)
         if dispatchers:
             await asyncio.wait(set(dispatchers))
 

@@ -40,9 +40,9 @@ _FILLER: Final = re.compile(
 # Text to be worked on follows or stands around: whose words they are cannot be told.
 _WORKED_ON: Final = re.compile(
     r"(?i)翻译|改写|润色|续写|改成|扩写|仿写|造句|作文|文案|写一?[封篇首段]|总结(?:一下)?(?:这|下|以下)|以下"
-    r"|下面|如下|这[段句篇首]|歌词|台词"
+    r"|下面|如下|这[段句篇首]|歌词|台词|^(?:请|帮我|麻烦|你)*(?:检查|修改|改正|纠正|看看)(?:一下)?(?:语法|病句|错别字)"
     r"|\b(?:translate|rewrite|rephrase|paraphrase|proofread|summari[sz]e|write (?:a|an|me|the)|lyrics"
-    r"|following|below)\b"
+    r"|following|below)\b|^(?:please |can you )?(?:fix|correct|check) (?:the |my )?(?:grammar|spelling|typos?)\b"
 )
 _REPORTING: Final = re.compile(
     r"(?i)(?:说|表示|写道|问|回答|提到|要求|认为|觉得|say|says|said|told me|asks?|writes?|wrote)$"

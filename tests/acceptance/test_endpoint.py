@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bridge.rpc import endpoint
-from tests.sidecar import Home, Sidecar, eventually
+from tests.sidecar import CallFailed, Home, Sidecar, eventually
 
 FACT = {"type": "memory_fact", "payload": {"content": "重试三次"}}
 
@@ -55,16 +55,34 @@ def test_the_socket_of_a_killed_sidecar_is_replaced_and_nobody_waits_for_it(tmp_
     assert (home.data / endpoint.NAME).exists()
     assert len(home.json("search", "重试")["hits"]) == 1
     with Sidecar(home) as app:
-        app.call("memory/load")
+        app.call("sync/status")  # only an open sidecar answers it, and its endpoint is there before
         with endpoint.connected(home.data, timeout=30) as connection:
             assert connection is not None
+            assert "result" in ask(connection, "sync/status")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there another process's limit can be set")
+def test_the_endpoint_answers_again_after_no_descriptor_was_free(tmp_path: Path) -> None:
+    import resource  # noqa: PLC0415 - is not there on Windows
+
+    home = Home(tmp_path)
+    with Sidecar(home) as app:
+        app.call("events/append", event=FACT)
+        eventually((home.data / endpoint.NAME).exists)
+        _, most = usual = resource.prlimit(app.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(app.process.pid, resource.RLIMIT_NOFILE, (3, most))
+        with endpoint.connected(home.data, timeout=30) as connection:
+            assert connection is not None
+            with pytest.raises(CallFailed):  # by its answer the sidecar has tried to accept
+                app.call("no/such")
+            resource.prlimit(app.process.pid, resource.RLIMIT_NOFILE, usual)
             assert "result" in ask(connection, "sync/status")
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_reached_by_its_folder(tmp_path: Path) -> None:
     home = Home(tmp_path / ("long" * 30))
     with Sidecar(home) as app:
-        app.call("memory/load")
+        app.call("sync/status")  # only an open sidecar answers it, and its endpoint is there before
         assert len(os.fsencode(home.data / endpoint.NAME)) > endpoint.LONGEST_PATH
         with endpoint.connected(home.data, timeout=30) as connection:
             assert (connection is not None) is (sys.platform == "linux")

@@ -80,6 +80,8 @@ def test_pasted_material_is_none(message: str) -> None:
         "> 我喜欢茶",
         "```\n我喜欢茶\n```",
         "翻译：\n我喜欢你",
+        "检查语法。我喜欢吃苹果。",
+        "Fix the grammar. I like to eat apples.",
         "帮我写一首诗，我喜欢春天",
         "这次不要写注释",
         "今天我喜欢吃面",

@@ -68,6 +68,17 @@ async def test_reading_stops_when_too_many_calls_wait_and_goes_on_when_they_are_
     assert wire.unsent > 0  # leaving does not read what was never read
 
 
+async def test_a_connection_that_leaves_with_the_sidecar_waits_for_no_call_and_answers_it() -> None:
+    wire = DirectWire()
+    dispatcher = Dispatcher(TABLE, wire)
+    running = asyncio.create_task(dispatcher.run())  # its application is never opened
+    await asyncio.sleep(0)
+    wire.send(LINE % 1)
+    dispatcher.leave("the sidecar is leaving", drain=0.0)
+    await running
+    assert b"shutting_down" in wire.take()
+
+
 async def test_a_client_that_hung_up_while_nothing_moves_is_left() -> None:
     async with serving() as (wire, dispatcher):
         for number in range(1000):
