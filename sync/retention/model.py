@@ -1,7 +1,8 @@
 """What may be forgotten, and what a plan of it comes to. Pure.
 
 Decisions
-    Age counts from an event's own time (`ts`): an imported conversation is as old as it was. Size is that of payloads;
+    Age counts from an event's own time (`ts`), of what a user imported from the time of the import on: an old chat that
+    was brought in today does not go tonight. Size is that of payloads;
     beyond it the oldest recorded go first.
     Kept memory has rules of its own: the lines of the document (`document.keep_days`) and the daily records
     (`storage.retention_days`) stay, with every event that they are made of. A shared document is made anew from all
@@ -16,11 +17,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from sync.clock import hlc_parts
 from sync.document.capture import ADDED, EDITED, EXCHANGE, REMOVED, RESTORED, is_shown, preferences_of
 from sync.document.deeds import FOLDED, MOVED, SECTION_ADDED, SECTION_REMOVED
 from sync.document.forgetting import lines_of
 from sync.log.envelope import event_ms
-from sync.log.model import TAKING_AWAY, Event
+from sync.log.model import TAKING_AWAY, Event, Origin
 from sync.log.payloads import ENDED
 from sync.log.withdrawn import REDACTED
 from sync.memory.daily.model import DEEDS, ORIGINAL
@@ -117,6 +119,13 @@ def is_place(name: str) -> bool:
     return name not in NO_PLACES and not name.endswith(".rules")
 
 
+def age_from_ms(event: Event) -> int:
+    """The time from which an event's age counts. The HLC of an import says when it was recorded."""
+    if event.origin != Origin.IMPORTED:
+        return event_ms(event)
+    return max(event_ms(event), hlc_parts(event.hlc)[0])
+
+
 @dataclass(slots=True)
 class Plan:
     """What would go. `held`: how many stay, by reason; `behind`: the followers that hold something back."""
@@ -142,7 +151,7 @@ class Plan:
 
     def take(self, old: Old, standing: Standing) -> None:
         """Look at the next event, oldest recorded first."""
-        due = self.rules.before_ms is not None and event_ms(old.event) < self.rules.before_ms
+        due = self.rules.before_ms is not None and age_from_ms(old.event) < self.rules.before_ms
         if not due and not self.is_over_size:
             return
         reason = standing.held(old)

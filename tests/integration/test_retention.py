@@ -30,7 +30,7 @@ from sync.errors import StorageError
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.intake import Intake
-from sync.log.model import CLOUD, EXPIRED, FORGOTTEN, Event, Query
+from sync.log.model import CLOUD, EXPIRED, FORGOTTEN, Event, Origin, Query
 from sync.recall.model import Ask
 from sync.recall.search import Recall
 from sync.redaction import Redactor
@@ -124,6 +124,19 @@ async def test_a_plan_changes_nothing_and_an_apply_archives_before_it_forgets(de
     )
     assert (await apply(desk)).archive is None
     assert await desk.log.verify() == []
+
+
+async def test_an_old_event_is_as_old_as_its_ts_and_an_imported_one_as_its_import(desk: Desk) -> None:
+    await fact(desk, "三月的事实")
+    value = {"type": "memory_fact", "payload": {"content": "导入的事实"}, "ts": OLD}
+    imported = replace(Intake(desk.redactor).draft(value), origin=Origin.IMPORTED)
+    await desk.log.record([imported])
+    room = retention(desk)
+    assert len((await room.plan(room.rules(None, None))).positions) == 1
+    desk.clock.move(days=29)
+    assert len((await room.plan(room.rules(None, None))).positions) == 1
+    desk.clock.move(days=2)
+    assert len((await room.plan(room.rules(None, None))).positions) == 2
 
 
 async def test_lines_that_the_document_shows_stay_and_those_it_shows_no_more_leave_every_version(desk: Desk) -> None:
