@@ -29,10 +29,11 @@ _SYMBOL: Final = (
     rf"[ \t]*:[ \t]*(?:{_TYPE}[ \t]+|str|string)=[ \t]*|[ \t]+(?:string|str)[ \t]*:?=[ \t]*"
     r"|[ \t]*(?:=>|:{0,3}=|\?{1,2}=|[.+]=|={2,3}|->|→)[ \t]*|[ \t]*:[ \t]*(?:[|>][\-+]?)?\s*"
     r"|[ \t]*(?:&#0*(?:58|61);|&#x0*3[aAdD];|&(?:equals|colon);|%3[aAdD])[ \t]*"
-    r"|>\s*|\s+value[ \t]*=[ \t]*|,\s*\\?[\"']?value\\?[\"']?[ \t]*[:=][ \t]*"
+    r"|>\s*|\s+value[ \t]*[:=][ \t]*|,\s*\\?[\"']?value\\?[\"']?[ \t]*[:=][ \t]*"
 )
 _COPULA: Final = (
     rf"[ \t]?{_ADVERBS}*[ \t]?{_COPULAS}[ \t]*[:,，]?\s*|[ \t]+(?:is|are|was|shi|wei)[ \t]*:?[ \t]+|'s[ \t]+|は[ \t]*"
+    r"|[ \t]+(?:for|of|on)[ \t]+(?:the |my |our )?[\w.@\-]{1,40}(?: [a-z]{2,12})?(?:[ \t]*:|[ \t]+is)[ \t]+"
 )
 
 
@@ -144,7 +145,7 @@ def _claim(text: str, groups: tuple[tuple[int, int], ...]) -> Claim | None:
         kind, weak = _STRONG_WORDS[strong], False
     if any(word in OTHER_THING for word in said):
         return None
-    if (suffix.startswith(".") and not weak) or (
+    if (suffix.startswith(".") and not weak and (not said or said[-1] not in _STRONG_WORDS)) or (
         operator == "blank" and (name.lower() in SHORT or groups[0][1] == groups[_CLOSED][1])
     ):
         return None
@@ -161,9 +162,14 @@ def _claim(text: str, groups: tuple[tuple[int, int], ...]) -> Claim | None:
 
 
 def _is_option(text: str, start: int) -> bool:
-    """Is the name an option, with its argument behind a blank: --password x, -storepass x?"""
-    before = text[max(0, start - 2) : start]
-    return before == "--" or (before[-1:] == "-" and before[:1] in ("", "-", " ", "\t", "\n"))
+    """Is the name an option, with its argument behind a blank: --password x, --db-password x, -storepass x?"""
+    before = text[max(0, start - _LONGEST_OPTION) : start]
+    begun = before[len(before.rstrip(_OPTION)) :]
+    return begun.startswith("--") or (begun == "-" and before[-2:-1] in ("", " ", "\t", "\n"))
+
+
+_LONGEST_OPTION: Final = 40  # characters
+_OPTION: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-"
 
 
 def _operator(groups: tuple[tuple[int, int], ...]) -> str:

@@ -120,7 +120,7 @@ def contacts(text: str) -> Iterator[Span]:
             yield Span(start, end, LANDLINE)
     for _, named, _, (start, end) in _WECHAT.every(text):
         value = text[start:end]
-        telling = named[0] >= 0 or any(not char.isalpha() for char in value)
+        telling = named[0] >= 0 or any(not char.isalpha() and char != "-" for char in value)
         if telling and closes(text, end) and value.lower() not in _NO_IDS and text[end : end + 1] not in ("(", "."):
             yield Span(start, end, WECHAT)
     for (start, end), *_ in _WXID.every(text):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from sync.redaction.engine import Pattern
+from sync.redaction.judgement import Claim, is_secret
 from sync.redaction.model import KEY, PASSWORD, TOKEN, Span
 from sync.redaction.names import word_set, words
 from sync.redaction.runs import untrailed
@@ -38,6 +39,8 @@ _ARGUMENT: Final = (
     r"|\b(?:mysql(?:dump|admin|import|show)?|mariadb(?:-dump)?)\b[^\n]*?\s-p|\bsshpass\s+-p\s{0,3}"
     r"|\bredis-cli\b[^\n]*?\s-a\s+|\b(?:docker|podman|az|oc|helm\s+registry)\s+login\b[^\n]*?\s-p\s+"
     r"|\bldap(?:search|add|modify)\b[^\n]*?\s-w\s+|\bhtpasswd\s+-[a-zA-Z]*b[a-zA-Z]*\s+\S+\s+\S+\s+"
+    r"|\b(?:7za?|rar|unrar)\s+[a-z]{1,2}(?:\s[^\n&|;]*?)?\s-p|(?:^|[\s;&|(`])(?:un)?zip(?:\s[^\n&|;]*?)?\s-P\s*|\bopenssl\s+enc\b[^\n&|;]*?\s-k\s+"
+    r"|\bmongo(?:sh|dump|restore|export|import)\b[^\n&|;]*?\s-p\s+|\bmachine\s+\S+\s+login\s+\S+\s+password\s+"
     r"|\bnet\s+user\s+\S+\s+|\bsmbclient\b[^\n]*?\s-U\s*[^\s%]+%"
     r"|(?i:convertto-securestring(?:\s+-(?:string|asplaintext|force))*\s+|\brequirepass\s+|\bwith\s+password\s+"
     r"|\bset\s+password\s+for\s+\S+\s*=\s*"
@@ -65,6 +68,30 @@ def phrases(text: str) -> Iterator[Span]:
     """Wallets' mnemonics and passphrases of several words."""
     for groups in _PHRASE.every(text):
         yield Span(*max(groups[1:]), KEY if groups[1][0] >= 0 else PASSWORD)
+
+
+_NAMES: Final = "(?:password|passwd|pwd|passphrase|passcode)"
+_NEW: Final = r"[`\"'“「]?([!-~]{6,200})"
+_OLD: Final = rf"{_NEW}[`\"'”」]?"
+# What a password was and what it is now, and what is used as one.
+_CHANGED: Final = Pattern(
+    rf"(?i)\b(?:set|reset|chang(?:e|ed|ing)|updat(?:e|ed|ing)) (?:[a-z'’]{{2,12}} ){{0,3}}{_NAMES}"
+    rf" (?:from {_OLD} )?to {_NEW}"
+    rf"|\b{_NAMES} (?:(?:was|is|has been|got) )?(?:set|reset|changed|updated) (?:from {_OLD} )?to {_NEW}"
+    rf"|\b(?:use|using) {_OLD} as (?:[a-z]{{2,12}} ){{0,2}}{_NAMES}\b"
+    rf"|(?:密码|密碼|口令) ?[从由] ?{_OLD} ?(?:修?改|换|变|更新|重置)[成为到]了? ?{_NEW}"
+    rf"|[用以拿] ?{_OLD} ?(?:作为|当作?|做) ?(?:新|我的|登录|默认|初始)?(?:密码|密碼|口令)"
+)
+
+
+def changed(text: str) -> Iterator[Span]:
+    """The password was changed from … to …, 把密码从 … 改成 …, use … as the password."""
+    for whole, *groups in _CHANGED.every(text):
+        for span in groups:
+            start, end = untrailed(text, *span) if span[0] >= 0 else span
+            after = text[end if end == whole[1] else whole[1] :][:12]
+            if end > start and is_secret(Claim(PASSWORD, "copula"), text[start:end], quoted=False, after=after):
+                yield Span(start, end, PASSWORD)
 
 
 def key_blocks(text: str) -> Iterator[Span]:

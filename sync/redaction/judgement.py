@@ -88,6 +88,8 @@ def is_secret(claim: Claim, value: str, *, quoted: bool, after: str) -> bool:
         return False
     if claim.weak:
         return claim.operator not in ("blank", "backwards") and _is_of_service(claim, value)
+    if quoted and claim.operator == "blank" and claim.kind == PASSWORD and not claim.suffixed:
+        return len(value) >= _SHORTEST_QUOTED and has_digit(value) and has_letter(value)
     if claim.operator in ("blank", "list", "backwards"):
         return _stands_alone(claim, value)
     judge = _is_password if claim.kind == PASSWORD else _is_key
@@ -99,6 +101,7 @@ def _is_talk(value: str, after: str) -> bool:
     return after.lstrip(" \t").startswith(_MANNERS) or (_COUNT.whole(value) and _UNITS.whole(after.partition("\n")[0]))
 
 
+_SHORTEST_QUOTED: Final = 6  # characters of a password in quotes behind its name: PASSWORD 'abc123'
 _SHORTEST: Final = 3  # characters: a card's check number
 _LONGEST_WRITTEN: Final = 24  # characters of a password that is not ASCII
 

@@ -18,7 +18,8 @@ def word_set(text: str) -> frozenset[str]:
 _GAP: Final = r"[_\-. ]?"
 
 _CODES: Final = (
-    rf"(?:verification|verify|security|sms|2fa|mfa|one{_GAP}time|login|confirmation){_GAP}(?:code|password|passcode)"
+    rf"(?:verification|verify|security|sms|2fa|mfa|login|confirmation){_GAP}(?:code|passcode)"
+    rf"|(?:sms|one{_GAP}time){_GAP}(?:code|password|passcode)"
     r"|otp|(?:your|the) code"
 )
 _PASSWORDS: Final = (
@@ -40,7 +41,7 @@ _TOKENS: Final = (
 LATIN: Final = ((CODE, _CODES), (PASSWORD, _PASSWORDS), (KEY, _KEYS), (TOKEN, _TOKENS))
 CHINESE: Final[tuple[tuple[str, str], ...]] = (
     (CODE, "验证码|驗證碼|校验码|动态码|动态口令|动态密码|短信码|认证码"),
-    (PASSWORD, "密码|密碼|口令|暗号|提取码|访问码|通行码|安全码|pin ?码|パスワード|暗証番号|비밀번호"),
+    (PASSWORD, "密 {0,4}码|密碼|口令|暗号|提取码|访问码|通行码|安全码|pin ?码|パスワード|暗証番号|비밀번호"),
     (KEY, "密钥|密鑰|秘钥|密匙|秘匙|私钥|私鑰|金鑰|授权码|激活码|凭证|凭据"),
     (TOKEN, "令牌|权杖"),
 )
@@ -83,6 +84,59 @@ OTHER_OWNER: Final = word_set(
     shortcut registry surrogate candidate composite unique group lookup routing
     """
 )
+
+# Words of a name whose number is a measure: thirteen gigabytes have as many digits as a mobile number.
+_MEASURES: Final = word_set(
+    """
+    size sizes bytes length len count counts total sum offset position line column duration elapsed latency age ttl
+    time timestamp ts ms ns us mtime ctime atime epoch date amount price cost balance tokens seq sequence version
+    revision index page width height exit status
+    """
+)
+# Words that make a number one of a program unless the name speaks of a person or a secret: heapUsed, order_id.
+_PROGRAMS: Final = word_set(
+    """
+    nanos nanoseconds microseconds milliseconds seconds at modified expires deadline since until start end uptime delay
+    interval timeout memory rss heap ram disk free used available capacity quota rows blocks blksize inode ino stock
+    revenue cap volume bandwidth throughput qps hits views followers population hash checksum crc seed pid ppid
+    message msg order trace span request event job task build run thread session file chat channel guild
+    """
+)
+_CHINESE_MEASURES: Final = (
+    *(
+        "时间",
+        "时间戳",
+        "日期",
+        "耗时",
+        "时长",
+        "毫秒",
+        "大小",
+        "字节",
+        "字节数",
+        "长度",
+        "数量",
+        "总数",
+        "行数",
+        "总量",
+    ),
+    *("金额", "价格", "余额", "市值", "库存", "销量", "播放量", "浏览量", "容量", "内存", "订单号", "订单编号"),
+)
+_TELLING: Final = (
+    *("phone", "mobile", "tel", "card", "pass", "pwd", "pin", "code", "otp", "secret", "token", "key", "ssn"),
+)
+
+
+def may_name_secret(name: str) -> bool:
+    """May a number under this name be a secret, or a number of a person, however short it is?"""
+    return not name.isascii() or any(word in name.lower() for word in _TELLING)
+
+
+def is_measure(name: str) -> bool:
+    """Does a number under this name count, measure or date something, or is it an id that a program gave?"""
+    said = words(name)
+    if name.endswith(_CHINESE_MEASURES) or not _MEASURES.isdisjoint(said):
+        return True
+    return not may_name_secret(name) and not _PROGRAMS.isdisjoint(said)
 
 
 def words(identifier: str) -> list[str]:

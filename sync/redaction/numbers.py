@@ -12,6 +12,7 @@ from typing import Final
 from sync.redaction.checksums import is_bank_card, is_identity, is_mobile
 from sync.redaction.engine import Pattern
 from sync.redaction.model import BANK_CARD, IDENTITY, PHONE, Span
+from sync.redaction.names import is_measure
 
 _CHAIN: Final = Pattern(r"[0-9](?:(?:[.·/_]| ?- ?| {1,2}|[)）] ?)?[0-9]){9,}(?:[ \-]?[xX])?")
 _NUMERALS: Final = {
@@ -121,6 +122,8 @@ def _window(text: str, groups: list[_Group], first: int) -> tuple[int, Span] | N
         lengths = [each.length for each in groups[first : last + 1]]
         kind = _kind(_bare(digits), lengths, separator)
         alone = first == 0 and last + 1 == len(groups)
+        if kind == PHONE and last == first and _is_measured(text, start, group.end):
+            continue
         if kind and _apart(kind, lengths, separator, alone=alone, unionpay=digits.startswith("62")):
             best = last, Span(_with_country(text, start, group.end), group.end, kind)
     return best
@@ -156,6 +159,22 @@ def _is_phone(digits: str, lengths: list[int], separator: str) -> bool:
 def _is_card_grouping(lengths: list[int]) -> bool:
     fours = all(length == 4 for length in lengths[:-1]) and lengths[-1] <= 4
     return len(lengths) == 1 or fours or tuple(lengths) in _CARD_GROUPS
+
+
+def _is_measured(text: str, start: int, end: int) -> bool:
+    """Does the name or the unit beside these eleven digits, or the listing of files they are in, say what they are?"""
+    line = text[max(0, start - _LONGEST_LINE) : start].rpartition("\n")[2]
+    before = line.rstrip(" \t\"'")
+    name = before.rstrip("=:")
+    if _UNIT.at_start(text[end : end + 12]) or _LISTED.at_start(line):
+        return True
+    return (name != before or name.endswith(_SIZES)) and is_measure(name.rstrip("\"' ").rpartition(" ")[2])
+
+
+_LONGEST_LINE: Final = 120  # characters before a number that are looked at
+_UNIT: Final = Pattern(r"[ \t]?(?:(?:bytes|[nµμ]s|rows)\b|字节|毫秒|微秒|纳秒)")
+_LISTED: Final = Pattern(r"[ \t]*[\-dlbcps](?:[r\-][w\-][xsStT\-]){3}[+@.]?[ \t]")
+_SIZES: Final = ("size", "bytes", "大小", "字节数")
 
 
 def _open_left(text: str, group: _Group) -> bool:

@@ -12,37 +12,13 @@ from typing import Any, Final, Protocol
 
 from sync.errors import InvalidInput
 from sync.redaction.model import KINDS, placeholder
-from sync.redaction.names import word_set, words
+from sync.redaction.names import is_measure, may_name_secret
 from sync.redaction.values import has_letter
 
 _DEEPEST: Final = 64  # levels; some JSON parsers of others stop at 100
 _LEAST, _GREATEST = -(2**63), 2**64 - 1  # what every JSON reader on the way keeps exactly
 _SHORTEST: Final = 4  # digits of a number that may be a secret because its key says so
 _SHORTEST_PERSONAL: Final = 11  # digits of a number that is a person's whatever its key says: a mobile number
-_TELLING: Final = (
-    "phone",
-    "mobile",
-    "tel",
-    "card",
-    "pass",
-    "pwd",
-    "pin",
-    "code",
-    "otp",
-    "secret",
-    "token",
-    "key",
-    "ssn",
-)
-
-# Words of a key whose number is a measure: thirteen gigabytes have as many digits as a mobile number.
-_MEASURES: Final = word_set(
-    """
-    size sizes bytes length len count counts total sum offset position line column duration elapsed latency age ttl
-    time timestamp ts ms ns us mtime ctime atime epoch date amount price cost balance tokens seq sequence version
-    revision index page width height exit status
-    """
-)
 
 # Keys that say nothing but that this is it, and those beside them that say what it is; case does not matter.
 _VALUES: Final = frozenset({"value", "val", "raw", "plain", "plaintext", "current", "new", "old"})
@@ -156,9 +132,9 @@ def _number(name: str, value: Any, clean: Cleaner, path: tuple[str, ...]) -> Any
 
 def _may_be_secret(name: str, written: str) -> bool:
     """May this number be a secret, or a number of a person, under this name?"""
-    if not _MEASURES.isdisjoint(words(name)):
+    if is_measure(name):
         return False
-    if not name.isascii() or any(word in name.lower() for word in _TELLING):
+    if may_name_secret(name):
         return len(written) >= _SHORTEST
     return written.isdecimal() and len(written) >= _SHORTEST_PERSONAL
 

@@ -16,7 +16,7 @@ from sync.redaction.broken import broken
 from sync.redaction.documents import addresses, contacts, documents, names_a_person
 from sync.redaction.engine import Pattern, user_pattern
 from sync.redaction.entropy import random_looking
-from sync.redaction.envelopes import accounts, command_lines, credentials_in_urls, headers, key_blocks, phrases
+from sync.redaction.envelopes import accounts, changed, command_lines, credentials_in_urls, headers, key_blocks, phrases
 from sync.redaction.layout import answers, asks_for_secret, encoded, password_files, tables
 from sync.redaction.model import (
     BANK_CARD,
@@ -51,6 +51,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     command_lines,
     accounts,
     phrases,
+    changed,
     encoded,
     assignments,
     tables,
@@ -67,7 +68,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     random_looking,
 )
 _BY_LOOKS: Final = DETECTORS.index(random_looking)
-RULES: Final = 4  # raised with every change of what the rules find; a log can then be read again (`redact --log`)
+RULES: Final = 5  # raised with every change of what the rules find; a log can then be read again (`redact --log`)
 _ROUNDS: Final = 16
 _REMEMBERED: Final = 512  # texts that came out clean,
 _LONGEST_QUESTION: Final = 80  # characters of a question's last line

@@ -103,9 +103,21 @@ def test_a_number_of_a_person_is_replaced_as_a_number_too(value: dict[str, Any],
     assert msgspec.json.decode(msgspec.json.encode(payload.value)) == expected
 
 
-@pytest.mark.parametrize("name", ["size", "file_bytes", "createdTime", "mtime", "token_count", "offset", "price"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("size", "file_bytes", "createdTime", "mtime", "token_count", "offset", "price", "updatedAt", "last_modified"),
+        *("heapUsed", "rss", "disk_free", "rows", "nanos", "end", "market_cap", "seed", "message_id", "orderId"),
+        *("文件大小", "耗时", "时间戳", "金额", "行数", "订单号"),
+    ],
+)
 def test_a_number_that_measures_stays(name: str) -> None:
     assert REDACTOR.payload({name: 13812345678}).value == {name: 13812345678}
+
+
+@pytest.mark.parametrize("name", ["order_phone", "sessionMobile", "chat_tel", "收货电话", "contact", "id", "from"])
+def test_a_name_that_tells_of_a_person_is_no_measure(name: str) -> None:
+    assert REDACTOR.payload({name: 13812345678}).value == {name: "[手机号]"}
 
 
 def test_two_keys_that_become_one_placeholder_both_stay() -> None:

@@ -131,3 +131,67 @@ def test_a_value_before_its_name_goes_from_its_first_character() -> None:
 
 def test_many_names_before_one_value_are_one_find() -> None:
     assert REDACTOR.clean("token=" * 50_000 + "a1B2c3D4") == "token=[令牌]"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("jwt.secret.key=abc123def", "jwt.secret.key=[密钥]"),
+        ("token.secret: abc123def456", "token.secret: [令牌]"),
+        ("aliyun.oss.accessKeySecret=abc123def456ghi", "aliyun.oss.accessKeySecret=[密钥]"),
+        ("helm install x --set auth.password=hunter2", "helm install x --set auth.password=[密码]"),
+        ("app --db-password hunter2 -v", "app --db-password [密码] -v"),
+        ("- name: DB_PASSWORD\n  value: hunter2", "- name: DB_PASSWORD\n  value: [密码]"),
+        ("LOGIN_PASSWORD=Abc@12345", "LOGIN_PASSWORD=[密码]"),
+        ("密　码：Abc12345", "密　码：[密码]"),
+        ("Password for bob@x: Abc12345", "Password for bob@x: [密码]"),
+        ("the root password on 10.0.0.1 is Abc12345", "the root password on 10.0.0.1 is [密码]"),
+        ('#define WIFI_PASSWORD "home2024"', '#define WIFI_PASSWORD "[密码]"'),
+        ("CREATE ROLE bob LOGIN PASSWORD 'hunter2';", "CREATE ROLE bob LOGIN PASSWORD '[密码]';"),
+        ("machine x login bob password hunter2", "machine x login bob password [密码]"),
+        ("7z x -phunter2 a.7z", "7z x -p[密码] a.7z"),
+        ("unzip -P hunter2 a.zip", "unzip -P [密码] a.zip"),
+        ("mongosh -u bob -p hunter2", "mongosh -u bob -p [密码]"),
+    ],
+)
+def test_a_name_in_parts_keeps_its_value_back(text: str, expected: str) -> None:
+    assert REDACTOR.clean(text) == expected
+    assert REDACTOR.clean(expected) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("把密码从 old123abc 改成 new456def 了", "把密码从 [密码] 改成 [密码] 了"),
+        ("用hunter2abc当密码", "用[密码]当密码"),
+        ("I changed the password from old123abc to new456def.", "I changed the password from [密码] to [密码]."),
+        ("set the root password to `Tr0ub4dor`", "set the root password to `[密码]`"),
+        ("password was reset to Tr0ub4dor", "password was reset to [密码]"),
+        ("use Tr0ub4dor as the admin password", "use [密码] as the admin password"),
+    ],
+)
+def test_a_password_that_changes_is_replaced_before_and_after(text: str, expected: str) -> None:
+    assert REDACTOR.clean(text) == expected
+    assert REDACTOR.clean(expected) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "密码由8位改为12位",
+        "密码从明文改为 SHA256 加密",
+        "change the password to something stronger",
+        "update the password field to version2",
+        "using bcrypt as the password hasher",
+        "the secret of success: practice 10000 hours",
+        "tokens of model gpt-4o: 128000",
+        "--kms-key alias/mykey1 --cache-key deps-v1-linux --no-password foo1 --max-tokens 4096",
+        "password.length=12\ntoken.expire=3600\njwt.header=X-Auth1\nuser.auth.password = hash_password(pw1)",
+        "- name: token\n  value: string\n- name: password\n  value: {{ .Values.pw }}",
+        'type: password "show"',
+        "scp a.zip -P 22022 host && rar 压缩包 -part1.rar",
+        "wechat: mini-program",
+    ],
+)
+def test_what_only_speaks_of_a_password_stays(text: str) -> None:
+    assert REDACTOR.clean(text) == text

@@ -183,3 +183,25 @@ def test_the_checksums_know_published_examples() -> None:
     assert not is_mobile("12345678901")
     assert not is_mobile("11111111111")
     assert not is_bank_card("4" * 16)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "13812345678 bytes",
+        "共 13812345678 字节",
+        "took 13812345678 ns",
+        "size: 13812345678",
+        '{"size": 13812345678, "rows":13812345679}',
+        "文件大小：13812345678",
+        "oid sha256:ab\nsize 13812345678\n",
+        "-rw-r--r-- 1 root root 13812345678 Nov 24 01:49 model.gguf",
+    ],
+)
+def test_eleven_digits_that_measure_stay(text: str) -> None:
+    assert REDACTOR.clean(text) == text
+
+
+@pytest.mark.parametrize("text", ["联系时间 {}", "{} B座", "{} 行吗", "call any time {}", "phone: {}", "- rwx {}"])
+def test_a_number_without_a_unit_or_a_measure_is_a_phone(text: str) -> None:
+    assert REDACTOR.clean(text.format("13812345678")) == text.format("[手机号]")
