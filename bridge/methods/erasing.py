@@ -35,13 +35,12 @@ async def forget(app: "App", event_ids: Sequence[str]) -> list[str]:
 
 
 async def erase(app: "App", event_ids: Sequence[str]) -> "Erased":
-    """Erase these events, and manual edits of the lines that came from them; what is left to do."""
-    from sync.document.rewritten import edits_of  # noqa: PLC0415 - as above
-    from sync.memory.daily.erasure import Erased  # noqa: PLC0415
+    """Erase these events and what says the same; what is left to do."""
+    from sync.memory.daily.erasure import Erased  # noqa: PLC0415 - as above
 
     if not event_ids:
         return Erased(0)
-    held = await forget(app, [*event_ids, *await edits_of(app.log, event_ids)])
+    held = await forget(app, event_ids)
     if app.is_sidecar:
         await app.events.settle()
     return Erased(len(held), "done" if await _is_done(app) else "soon", await _in_cloud(app) if held else "none")

@@ -251,7 +251,12 @@ def carry_out(connection: Connection, asked: Wish, clock: Clock) -> dict[tuple[s
 def _saying_again(connection: Connection, event_ids: frozenset[str]) -> list[str]:
     """Events that hold words of these exchanges a second time."""
     lines = {f"{event_id}.q" for event_id in event_ids}
-    again = [
+    held = (log_store.find(connection, event_id) for event_id in event_ids)
+    typed = frozenset(line for event in held if event is not None for line in lines_of(event))
+    edits = log_store.of_types(connection, (EDITED, REMOVED), after=0) if typed else ()
+    quoting = [event.event_id for event in edits if _is_quoting(event, typed)]
+    event_ids = event_ids.union(quoting)  # corrections of these edits too
+    again = quoting + [
         event.event_id
         for event in log_store.of_types(connection, [EXCHANGE], after=0)
         if repeated_by(event) in event_ids
@@ -266,10 +271,6 @@ def _saying_again(connection: Connection, event_ids: frozenset[str]) -> list[str
     again += [event.event_id for event in deeds if _record_says(event) in records]
     again += [event_id for event_id, correction in told if correction is not None and correction[0] in event_ids]
     days = {event.payload.get("entry_id") for event in folded if lines & set(folded_ids(event))}
-    held = (log_store.find(connection, event_id) for event_id in event_ids)
-    typed = frozenset(line for event in held if event is not None for line in lines_of(event))
-    edits = log_store.of_types(connection, (EDITED, REMOVED), after=0) if typed else ()
-    again += [event.event_id for event in edits if _is_quoting(event, typed)]
     return [*again, *(event.event_id for event in folded if event.payload.get("entry_id") in days)]
 
 

@@ -5,6 +5,7 @@ Decisions
     process adds to a conversation that another process has just erased.
     Without a session id there is no end that an event could name. Such a pause is of this device alone and ends by
     itself after a silence of `sessions.idle_minutes`; each call that is not recorded, at most one a minute, extends it.
+    One that lies ahead of the clock, which was set back, is counted from the next such call on.
 """
 
 from collections.abc import Sequence
@@ -46,7 +47,7 @@ class SavePauses:
             if not (draft.session_id in paused.sessions if draft.session_id else unnamed or process)
         ]
         left_out = any(not draft.session_id for draft in drafts) and unnamed
-        extends = left_out and age is not None and age >= EXTEND_AFTER_MS
+        extends = left_out and age is not None and not 0 <= age < EXTEND_AFTER_MS
         return [*kept, pause(None, self.redactor, on=True)] if extends else kept
 
     async def record(self, drafts: Sequence[Draft]) -> list[Recorded]:

@@ -194,7 +194,7 @@ class Commander:
             asks = "要删除什么？例如：删除记忆: 火锅", "Delete what? As in delete memory: hot pot"
             return Reply(command, False, _said(command, *asks))
         records = meant((await self._room.book()).shown(), words)
-        if names_records(records, words):
+        if records and names_records(records, words):
             return await self._removed(command, records)
         found = await self._eraser.find(words)
         if not found and not records:

@@ -214,6 +214,8 @@ class Deeds:
         book = await self._shelf.book()
         every = (*book.records.values(), *book.gone.values())
         ids = {record.record_id for record in every if record.session_id in talk.sessions}
+        if talk.session_id is None:  # the session of a process goes on for days, with records of former conversations
+            ids &= await self._shelf.reaching(frozenset(talk.event_ids))
         found = [*await self._shelf.about(ids.union(records)), *talk.event_ids]
         return [*found, *await self._shelf.corrections(set(found))]
 

@@ -11,6 +11,7 @@ from sync.memory.daily.model import DEEDS, ORIGINAL
 from sync.memory.daily.talk import EXCHANGE
 
 TITLES: Final = 3
+MAY_ASK: Final = 3  # events: of more, another device that does not know this one's key for a day asks the person first
 TITLE_LENGTH: Final = 24  # characters
 RECORDS: Final = (*DEEDS, ORIGINAL)
 _SAYS: Final = ("question", "topic", "content", "text", "title", "summary", "answer")  # where an event has its words
@@ -106,7 +107,9 @@ def left(erased: Erased, *, chinese: bool) -> str:
         "later": ("云端和其他设备将在联网后清除。", " The cloud and other devices follow when there is a connection."),
     }[erased.cloud]
     at = 0 if chinese else 1
-    return (here[at] if erased.here == "soon" else "") + cloud[at]
+    asks = "一次清除很多时，其他设备可能先询问你。", " Other devices may ask you first if it is much at once."
+    may_ask = erased.cloud != "none" and erased.count > MAY_ASK
+    return (here[at] if erased.here == "soon" else "") + cloud[at] + (asks[at] if may_ask else "")
 
 
 def _kind(event: Event) -> tuple[str, str]:

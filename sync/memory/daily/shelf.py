@@ -60,6 +60,12 @@ class Shelf:
         ids = {event.event_id for event in told}
         return [event.event_id for event in self._events if {event.event_id, event.payload.get("of")} & ids]
 
+    async def reaching(self, event_ids: frozenset[str]) -> set[str]:
+        """The ids of the records whose words, undone ones included, once ended with one of these events."""
+        await self.book()
+        told = (event.payload for event in self._events if event.payload.get("until_event_id") in event_ids)
+        return {str(payload.get("record_id")) for payload in told}
+
     async def corrections(self, event_ids: set[str]) -> list[str]:
         """The ids of the events that say what these say from now on."""
         await self.book()
