@@ -15,13 +15,15 @@ Decisions
     What retention took before any cloud had it is not sent as a blank row, which every other device would then know and
     no archive could fill in for all of them. Out of its archive, or corrected, it has words again and goes out.
     Where a correction came before the wish (`rescan`) the payload is replaced instead, and so are its lines.
+    A line that left the document and came back, restored or by an undo, has another id: what added it goes too.
     An edit or removal of a line quotes what it was made from, or names its hash: it goes with the line. One that was
     made before its device had heard of the wish goes by a wish of that device: nobody else knows that there is no
     newer one on its way.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Final
@@ -30,14 +32,23 @@ from sqlalchemy import Connection
 
 from sync.clock import Clock
 from sync.document import store
-from sync.document.capture import ADDED, EDITED, EXCHANGE, REMOVED, exchange_ids, preferences_of, repeated_by
+from sync.document.capture import (
+    ADDED,
+    EDITED,
+    EXCHANGE,
+    REMOVED,
+    exchange_ids,
+    exchange_lines,
+    preferences_of,
+    repeated_by,
+)
 from sync.document.choosing import Choice
 from sync.document.clean_up import DAY_FOLDED, folded_ids
 from sync.document.corrections import Rewording, reworded, with_lines
 from sync.document.deeds import twin
 from sync.document.edit import remove_entry
-from sync.document.model import Plan, Snapshot, Version
-from sync.document.plan import plan
+from sync.document.model import EntryRemoved, Plan, Snapshot, Version
+from sync.document.template import ANSWER
 from sync.log import blank_store, outbox_store
 from sync.log import store as log_store
 from sync.log.intake import Intake
@@ -231,11 +242,17 @@ async def chosen(events: Log, choice: Choice) -> list[Event]:
     return found
 
 
-def planned(asked: Wish, current: Version | None, new_id: Callable[[], str]) -> Plan | None:
-    """How the lines leave the document: as removals. None where it has none of them."""
+def planned(asked: Wish, current: Version | None) -> Plan | None:
+    """How the lines leave the document: as removals. None where it has none of them.
+
+    By their ids: of lines that read alike, such as two answers, no comparison of texts finds the right one.
+    """
     if current is None or asked.entry_ids.isdisjoint(current.snapshot.ids):
         return None
-    return plan(current, current, _without(current.snapshot, asked.entry_ids).document, new_id)
+    left = _without(current.snapshot, asked.entry_ids)
+    gone = [entry for entry in current.snapshot.entries if entry.entry_id in asked.entry_ids]
+    removed = tuple(EntryRemoved(entry.entry_id, entry.text, entry.section) for entry in gone)
+    return Plan(removed, left, (), left)
 
 
 def carry_out(connection: Connection, asked: Wish, clock: Clock) -> dict[tuple[str, str], int]:
@@ -250,12 +267,15 @@ def carry_out(connection: Connection, asked: Wish, clock: Clock) -> dict[tuple[s
 
 def _saying_again(connection: Connection, event_ids: frozenset[str]) -> list[str]:
     """Events that hold words of these exchanges a second time."""
-    lines = {f"{event_id}.q" for event_id in event_ids}
     held = (log_store.find(connection, event_id) for event_id in event_ids)
-    typed = frozenset(line for event in held if event is not None for line in lines_of(event))
-    edits = log_store.of_types(connection, (EDITED, REMOVED), after=0) if typed else ()
-    quoting = [event.event_id for event in edits if _is_quoting(event, typed)]
-    event_ids = event_ids.union(quoting)  # corrections of these edits too
+    saying = [event for event in held if event is not None]
+    lines = frozenset(line for event in saying for line in lines_of(event))
+    edits = list(log_store.of_types(connection, (EDITED, REMOVED), after=0)) if lines else []
+    back = list(_back_again(connection, saying, [event for event in edits if event.payload.get("entry_id") in lines]))
+    lines |= {line for event in back for line in lines_of(event)}
+    questions = {f"{event_id}.q" for event_id in event_ids}
+    quoting = [event.event_id for event in (*back, *(one for one in edits if _is_quoting(one, lines)))]
+    event_ids = event_ids.union(quoting)  # corrections of these too
     again = quoting + [
         event.event_id
         for event in log_store.of_types(connection, [EXCHANGE], after=0)
@@ -270,8 +290,41 @@ def _saying_again(connection: Connection, event_ids: frozenset[str]) -> list[str
     records = [_record_says(event) for event in deeds if event.event_id in event_ids]
     again += [event.event_id for event in deeds if _record_says(event) in records]
     again += [event_id for event_id, correction in told if correction is not None and correction[0] in event_ids]
-    days = {event.payload.get("entry_id") for event in folded if lines & set(folded_ids(event))}
+    days = {event.payload.get("entry_id") for event in folded if questions & set(folded_ids(event))}
     return [*again, *(event.event_id for event in folded if event.payload.get("entry_id") in days)]
+
+
+def _back_again(connection: Connection, saying: Sequence[Event], edits: Sequence[Event]) -> Iterator[Event]:
+    """The additions of their lines that had left the document: restored or typed again, a line has another id.
+
+    `edits`: those of their lines, removals too. Many answers read alike: one goes if it follows a line that goes.
+    """
+    texts: defaultdict[str, set[str]] = defaultdict(set)
+    for event in (*saying, *edits):
+        for entry_id, text in _words_of(event):
+            texts[entry_id].add(text)
+    left: dict[tuple[str, str], int] = {}
+    for event in edits:
+        for text in texts[event.payload["entry_id"]] if event.type == REMOVED else ():
+            left.setdefault((str(event.payload.get("section")), text), event.position)
+    gone = set(texts)
+    for event in log_store.of_types(connection, [ADDED], after=min(left.values())) if left else ():
+        for entry_id, text in _words_of(event):
+            was = left.get((str(event.payload.get("section")), text))
+            follows = not text.startswith(ANSWER) or event.payload.get("after") in gone
+            if was is not None and was < event.position and follows:
+                gone.add(entry_id)
+                yield event
+
+
+def _words_of(event: Event) -> Iterator[tuple[str, str]]:
+    """The ids of the document's lines that an event says, each with its words."""
+    if event.type == EXCHANGE:
+        yield from zip(exchange_ids(event), exchange_lines(event) or (), strict=False)
+        yield from ((entry.entry_id, entry.text) for entry in preferences_of(event))
+    entry_id, text = event.payload.get("entry_id"), event.payload.get("text")
+    if event.type in BY_HAND and isinstance(entry_id, str) and isinstance(text, str):
+        yield entry_id, text
 
 
 def _record_says(event: Event) -> tuple[Any, ...]:

@@ -213,7 +213,7 @@ class Ledger:
             if asked.payloads and self._sharing is not None:
                 self._sharing.forget()  # and so did this
             current = self._reworded(connection, asked)
-            if (planned := forgetting.planned(asked, current, self._new_id)) is not None:
+            if (planned := forgetting.planned(asked, current)) is not None:
                 self._record_here(connection, self._removals(planned))
                 self._append(connection, self._finished(connection, planned.snapshot, current), "forgotten")
             if asked.quotes:

@@ -80,6 +80,30 @@ def test_a_line_typed_by_hand_goes_with_the_event_it_became(home: Home) -> None:
         assert not any(secret in text for text in versions(sidecar))
 
 
+def test_a_line_that_was_removed_and_restored_goes_with_the_event_it_came_from(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        kept, secret, typed = unique("留下"), unique("忘掉"), unique("手写")
+        sidecar.update(kept, "好的")
+        event_id = sidecar.update(secret, "好的")["eventId"]
+        eventually(lambda: secret in on_disk(home))
+        home.file.write_text(on_disk(home).replace("- （待补充）", f"- {typed}", 1), "utf-8")
+        (added,) = eventually(lambda: sidecar.call("events/read", types=["entry_added"])["events"])
+        whole = sidecar.call("memory/history", limit=1)["versions"][0]["sha256"]
+        for name in (kept, secret):
+            removed = on_disk(home).replace(f"- 用户问：{name}\n- AI 答：好的\n", "")
+            home.file.write_text(removed.replace(f"- {typed}\n", ""), "utf-8")
+            eventually(lambda name=name: name not in sidecar.load()["document"])
+        sidecar.call("memory/restore", sha256=whole)
+        assert all(word in on_disk(home) for word in (kept, secret, typed))
+        sidecar.call("events/forget", eventIds=[event_id, added["event_id"]])
+        eventually(lambda: secret not in on_disk(home))
+        assert typed not in on_disk(home)
+        assert f"- 用户问：{kept}\n- AI 答：好的\n" in on_disk(home)
+        assert on_disk(home).count("AI 答：") == 1
+        assert not any(secret in text or typed in text for text in versions(sidecar))
+        assert not any(secret in str(event) for event in sidecar.call("events/read")["events"])
+
+
 def test_the_server_and_the_other_device_forget_it_too(
     tmp_path: Path, local_cloud: Cloud, user: User, home: Home
 ) -> None:
