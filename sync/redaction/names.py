@@ -93,13 +93,19 @@ _MEASURES: Final = word_set(
     revision index page width height exit status
     """
 )
-# Words that make a number one of a program unless the name speaks of a person or a secret: heapUsed, order_id.
-_PROGRAMS: Final = word_set(
+# Words that make a number a quantity unless the name speaks of a person or a secret: heapUsed, expires_at.
+_QUANTITIES: Final = word_set(
     """
     nanos nanoseconds microseconds milliseconds seconds at modified expires deadline since until start end uptime delay
     interval timeout memory rss heap ram disk free used available capacity quota rows blocks blksize inode ino stock
-    revenue cap volume bandwidth throughput qps hits views followers population hash checksum crc seed pid ppid
-    message msg order trace span request event job task build run thread session file chat channel guild
+    revenue cap volume bandwidth throughput qps hits views followers population
+    """
+)
+# Words of ids that programs give. In prose, `chat:` or `order:` before a mobile number proves nothing.
+_IDS: Final = word_set(
+    """
+    hash checksum crc seed pid ppid message msg order trace span request event job task build run thread session file
+    chat channel guild
     """
 )
 _CHINESE_MEASURES: Final = (
@@ -131,12 +137,17 @@ def may_name_secret(name: str) -> bool:
     return not name.isascii() or any(word in name.lower() for word in _TELLING)
 
 
-def is_measure(name: str) -> bool:
-    """Does a number under this name count, measure or date something, or is it an id that a program gave?"""
+def is_quantity(name: str) -> bool:
+    """Does a number under this name count, measure or date something?"""
     said = words(name)
     if name.endswith(_CHINESE_MEASURES) or not _MEASURES.isdisjoint(said):
         return True
-    return not may_name_secret(name) and not _PROGRAMS.isdisjoint(said)
+    return not may_name_secret(name) and not _QUANTITIES.isdisjoint(said)
+
+
+def is_measure(name: str) -> bool:
+    """Is a number under this name a quantity, or an id that a program gave?"""
+    return is_quantity(name) or (not may_name_secret(name) and not _IDS.isdisjoint(words(name)))
 
 
 def words(identifier: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Final
 from sync.redaction.checksums import is_bank_card, is_identity, is_mobile
 from sync.redaction.engine import Pattern
 from sync.redaction.model import BANK_CARD, IDENTITY, PHONE, Span
-from sync.redaction.names import is_measure
+from sync.redaction.names import is_quantity
 
 _CHAIN: Final = Pattern(r"[0-9](?:(?:[.·/_]| ?- ?| {1,2}|[)）] ?)?[0-9]){9,}(?:[ \-]?[xX])?")
 _NUMERALS: Final = {
@@ -168,7 +168,7 @@ def _is_measured(text: str, start: int, end: int) -> bool:
     name = before.rstrip("=:")
     if _UNIT.at_start(text[end : end + 12]) or _LISTED.at_start(line):
         return True
-    return (name != before or name.endswith(_SIZES)) and is_measure(name.rstrip("\"' ").rpartition(" ")[2])
+    return (name != before or name.endswith(_SIZES)) and is_quantity(name.rstrip("\"' ").rpartition(" ")[2])
 
 
 _LONGEST_LINE: Final = 120  # characters before a number that are looked at

@@ -190,12 +190,15 @@ def _bytes(path: Path) -> bytes:
 
 
 def _next_lines(file: BinaryIO) -> list[bytes]:
-    """As many lines as are decoded at once; none at the end."""
+    """As many lines as are decoded at once; none at the end. Of a longer line than an event has, the beginning."""
     lines: list[bytes] = []
     room = BYTES_AT_ONCE
     while len(lines) < AT_ONCE and room > 0 and (line := file.readline(LONGEST_LINE)):
         lines.append(line)
         room -= len(line)
+        rest = line
+        while len(rest) == LONGEST_LINE and not rest.endswith(b"\n"):
+            rest = file.readline(LONGEST_LINE)
     return lines
 
 
