@@ -25,6 +25,9 @@ _CROWD = """
     insert into public.ai_memory (user_id, device_id, content, replica_id, through_replica_seq, content_sha256)
     select public.crowd_user(n), 'd1', '# ' || n, 'r1', {each}, encode(sha256(convert_to('# ' || n, 'UTF8')), 'hex')
     from generate_series(1, {users}) as n;
+    insert into public.ai_memory_activity (user_id, day, device_id, events, bytes)
+    select public.crowd_user(n), (now() at time zone 'UTC')::date, 'd1', {each}, 600 * {each}
+    from generate_series(1, {users}) as n;
     set session_replication_role = origin;
     analyze;
 """
