@@ -39,6 +39,9 @@ _QUESTION: Final = Pattern(
 # 密码是 abc1 in place of 密码是多少？: a question that says the value asks for none.
 _STATES: Final = Pattern(r"(?i)[`*]*[ ]?(?:就?是|为|is|[:：=])[ ]?[!->@-~]*[0-9][!->@-~]*(?:[^!-~][^?？吗]*)?")
 _ASKED: Final = Pattern("(?i)" + "|".join(names for _, names in _SECRETS))
+# An exchange in the memory document: its answer was examined with its question when it was recorded. Examined again in
+# the whole document, after an edit of the question, the server's copy would differ from what all devices show.
+CAPTURED: Final = "- 用户问:"  # the view of a text has ASCII punctuation
 _PGPASS: Final = Pattern(
     r"(?m)^[ \t]*(?:\*|[A-Za-z0-9.\-]*[A-Za-z.][A-Za-z0-9.\-]*):(?:\*|[0-9]{4,5}):(?:\*|[A-Za-z_][\w\-]*):"
     r"(?:\*|[A-Za-z_][\w.\-]*):([^\s:]{4,})[ \t]*\r?$"
@@ -96,6 +99,8 @@ def tables(text: str) -> Iterator[Span]:
 def answers(text: str) -> Iterator[Span]:
     """问：密码多少？ 答：… on the next line."""
     for groups in _QUESTION.every(text):
+        if text[slice(*groups[0])].lstrip().startswith(CAPTURED):
+            continue
         start, end = untrailed(text, *groups[-1])
         value = text[start:end]
         kind, named = next(named for named in zip(_KINDS, groups[1:], strict=False) if named[1][0] >= 0)

@@ -30,8 +30,8 @@ def base64(text: str) -> str:
             "| 系统 | **口令** | 备注 |\n|:--|--|--|\n| 甲 | `[密码]` | 无 |",
         ),
         ("问：服务器密码多少？\n答：Hunter2!x", "问：服务器密码多少？\n答：[密码]"),
-        ("- 用户问：数据库密码是多少\n- AI 答：Mysql@123", "- 用户问：数据库密码是多少\n- AI 答：[密码]"),
-        ("- 用户问：密码是 db1 的吗？\n- AI 答：Mysql@123", "- 用户问：密码是 db1 的吗？\n- AI 答：[密码]"),
+        ("用户问：数据库密码是多少\nAI 答：Mysql@123", "用户问：数据库密码是多少\nAI 答：[密码]"),
+        ("用户问：密码是 db1 的吗？\nAI 答：Mysql@123", "用户问：密码是 db1 的吗？\nAI 答：[密码]"),
         ("Q: What is the password?\nA: it's hunter2.", "Q: What is the password?\nA: it's [密码]."),
         ("db.example.com:5432:app:admin:s3cretPw", "db.example.com:5432:app:admin:[密码]"),
         (f"kind: Secret\ndata:\n  foo: {base64('1f2d1e2e67df')}\n", "kind: Secret\ndata:\n  foo: [密钥]\n"),
@@ -169,3 +169,10 @@ def test_an_answer_is_read_with_its_question() -> None:
     assert REDACTOR.reply("你好\n服务器密码多少？", "Hunter2!x") == "[密码]"
     assert REDACTOR.reply("版本多少？", "Hunter2!x") == "Hunter2!x"
     assert Redactor(enabled=False).reply("密码多少？", "Hunter2!x") == "Hunter2!x"
+
+
+def test_an_exchange_of_the_document_is_not_examined_again_as_a_whole() -> None:
+    """Its answer was examined with its question when it was recorded; the question may have been edited since."""
+    document = "- 用户问：我的令牌是\n- AI 答：w32x\n"
+    assert Redactor().clean(document) == document
+    assert Redactor().reply("服务器密码多少？", "w32x9k") == "[密码]"
