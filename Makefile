@@ -20,14 +20,14 @@ test: setup  ## every test: Python in parallel and random order, then Node
 	exit $$failed
 
 fuzz: setup  ## hostile input in full, minutes long: ONLY=frames,markdown… SEED=n AT=n COUNT=n
-	@$(PY) -m tests.hostile $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at $(AT)) $(if $(COUNT),--count $(COUNT))
+	@$(PY) -m tests.fuzz $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at $(AT)) $(if $(COUNT),--count $(COUNT))
 
 lint: setup  ## style, types, arrows, ceilings
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check -q .
 	@$(PY) -m mypy
 	@.venv/bin/lint-imports --no-logo
-	@$(PY) -m tests.ceilings sync bridge tests
+	@$(PY) -m tests.size_limits sync bridge tests
 	@for file in electron-snippets/*.js electron-snippets/test/*.js electron-snippets/tools/*.mjs tests/demo/*.mjs tests/acceptance/*.mjs; do node --check $$file || exit 1; done
 	@for project in main page; do node tests/types/node_modules/typescript/bin/tsc -p tests/types/tsconfig.$$project.json || exit 1; done
 	@echo "lint: passed"
@@ -38,7 +38,7 @@ sim: setup  ## SEEDS=5000 simulated histories under faults; RECORD=1 notes it; S
 	  $(if $(SHRINK),--shrink) $(if $(TRACE),--trace) $(if $(JSON),--json) $(if $(RECORD),--record)
 
 sim-bugs: setup  ## plants bugs on purpose and lives histories until each is found
-	@$(PY) -m tests.simulation.planted $(if $(MOST),--most $(MOST))
+	@$(PY) -m tests.simulation.bug_search $(if $(MOST),--most $(MOST))
 
 run: setup  ## the plain sidecar on your own file, without a cloud
 	@.venv/bin/xiaobai-memory serve
@@ -52,7 +52,7 @@ bench-recall: setup  ## what recall finds and how fast: DATA=folder of the label
 
 crash: setup  ## every crash point, torn log, damaged database and broken disk (half an hour): ONLY=word RESUME=1 JOBS=2
 	@$(PY) -m tests.crash --jobs $(or $(JOBS),2) $(if $(ONLY),--only "$(ONLY)") $(if $(RESUME),--resume)
-	@STORE_PROCESSES=20 STORE_EVENTS=500 STORE_AT_ONCE=50 STORE_KILLS=30 $(PY) -m pytest tests/acceptance/test_event_store.py
+	@STORE_PROCESSES=20 STORE_EVENTS=500 STORE_AT_ONCE=50 STORE_KILLS=30 $(PY) -m pytest tests/acceptance/log/test_event_store.py
 
 format: setup  ## write the style the linter asks for
 	@.venv/bin/ruff check -q --fix . ; .venv/bin/ruff format -q .

@@ -18,63 +18,65 @@ from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock
 
-from sync import __version__, health, leftovers, parts, switch
-from sync.clock import Clock, SystemClock
-from sync.cloud.account import Account
-from sync.cloud.listener import Listener
-from sync.cloud.logins import Session
-from sync.cloud.port import Cloud
-from sync.cloud.replicator import CloudState, CloudStatus, Replicator
-from sync.contract import Status
-from sync.device import hardware_id
-from sync.devices import Devices
-from sync.document.cloud_copy import CloudCopy
-from sync.document.conversation import Conversation
-from sync.document.memory_file import MemoryFile
-from sync.document.watcher import Watcher
-from sync.entrance import Entrance, Owned
-from sync.errors import AlreadyRunning, InvalidInput, StorageError
-from sync.files import Stamp, stamp
-from sync.insights.cache import INSIGHTS, Cache
-from sync.jobs import kept_up, running
-from sync.log.intake import Intake
-from sync.log.log import Log, to_be_sent
-from sync.log.model import Cursor
-from sync.log.patrol import Patrol
-from sync.profiles import (
-    INSTALLATION,
+from sync import __version__, wiring
+from sync.accounts import switching
+from sync.accounts.devices import DeviceService
+from sync.accounts.login import ActiveProfile, LoginFlow
+from sync.accounts.profiles import (
+    INSTALLATION_FILE,
     Profile,
-    adopted,
     change_installation,
+    create_profile_folder,
     open_installation,
-    open_profile,
+    with_device_id,
 )
+from sync.accounts.sidecar_lock import is_sidecar_lock_free, reacquire_if_free, try_sidecar_lock
+from sync.clock import Clock, SystemClock
+from sync.cloud.auth.account import Account
+from sync.cloud.auth_port import AuthSession
+from sync.cloud.port import Cloud
+from sync.cloud.replication.realtime_supervisor import RealtimeSupervisor
+from sync.cloud.replication.replicator import CloudState, CloudStatus, Replicator
+from sync.contract import AppStatus
+from sync.document.read.memory_service import MemoryService
+from sync.document.surfaces.cloud_document import CloudDocument
+from sync.document.surfaces.memory_file import MemoryFile
+from sync.document.surfaces.watcher import Watcher
+from sync.encryption.database_encryption import DatabaseEncryption
+from sync.errors import AlreadyRunning, InvalidInput, StorageError
+from sync.insights.cache import CACHE_FILE, InsightsCache
+from sync.jsonl.service import EventFilesService
+from sync.log.ingest import DraftBuilder
+from sync.log.log import EventLog, user_visible_outbox
+from sync.log.model import RemoteCursor
+from sync.log.scrubber import LogScrubber
 from sync.redaction import Redactor
-from sync.replica import open_replica
-from sync.role import is_free, is_ours, role_if_free
-from sync.settings import Settings
-from sync.signals import Signal, wait_for_any
-from sync.tree.room import EventStore
-from sync.troubles import Troubles
-from sync.vault.vault import Vault
+from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
+from sync.runtime.log_once import LogOnce
+from sync.runtime.supervision import background_tasks, supervise
+from sync.settings.settings import Settings
+from sync.startup import cleanup, doctor
+from sync.startup.open_database import open_database
+from sync.system.files import FileStamp, stat_stamp
+from sync.system.hardware_id import read_hardware_id
 
 if TYPE_CHECKING:
-    from sync.archive.room import Archive
-    from sync.insights.room import Insights
-    from sync.memory.daily.room import Daily
-    from sync.recall.search import Recall
-    from sync.retention.room import Retention
+    from sync.archive.service import ArchiveService
+    from sync.daily.service import DailyService
+    from sync.insights.service import InsightsService
+    from sync.recall.search import RecallService
+    from sync.retention.service import RetentionService
 
-OTHER_PROCESSES: Final = 0.5  # seconds between looks whether another process has recorded something
-BETWEEN_WRITES: Final = 0.6  # seconds at least between two renderings of the file caused by new events
-UNREAD_FILE: Final = 0.05  # seconds between looks whether the first file of a memory has been read
-KEPT_BY_A_COMMAND: Final = 20  # sessions; whoever gave it waits for them
-AFTER_THE_START: Final = 1.0  # seconds that the first answers have before the word index is looked at
+OTHER_PROCESS_POLL_SECONDS: Final = 0.5  # seconds between looks whether another process has recorded something
+MIN_WRITE_INTERVAL: Final = 0.6  # seconds at least between two renderings of the file caused by new events
+FIRST_READ_POLL_SECONDS: Final = 0.05  # seconds between looks whether the first file of a memory has been read
+SESSIONS_PER_COMMAND: Final = 20  # sessions; whoever gave it waits for them
+INDEXER_START_DELAY: Final = 1.0  # seconds that the first answers have before the word index is looked at
 
 log = logging.getLogger(__name__)
 
 
-class Role(Enum):
+class AppMode(Enum):
     """How a process takes part."""
 
     SIDECAR = "sidecar"  # or AlreadyRunning
@@ -89,96 +91,98 @@ class App:
     settings: Settings
     replica_id: str
     profile: Profile
-    log: Log
-    intake: Intake
+    log: EventLog
+    draft_builder: DraftBuilder
     document: MemoryFile
-    conversation: Conversation
+    memory_service: MemoryService
     account: Account
-    entrance: Entrance
+    login_flow: LoginFlow
     replicator: Replicator | None
-    devices: Devices
-    events: EventStore
-    insights: "Callable[[], Insights]"
-    recall: "Callable[[], Recall]"
-    daily: "Callable[[], Daily]"
-    archive: "Callable[[], Archive]"
-    retention: "Callable[[], Retention]"
+    devices: DeviceService
+    event_files: EventFilesService
+    insights: "Callable[[], InsightsService]"
+    recall: "Callable[[], RecallService]"
+    daily: "Callable[[], DailyService]"
+    archive: "Callable[[], ArchiveService]"
+    retention: "Callable[[], RetentionService]"
     clock: Clock
     is_sidecar: bool
-    insights_cache: Cache
+    insights_cache: InsightsCache
     start_warnings: tuple[str, ...] = ()
     _watcher: Watcher | None = None
-    _looks: set[asyncio.Task[None]] = field(default_factory=set)
-    _file_touched: Signal = field(default_factory=Signal)
-    _troubles: Troubles = field(default_factory=lambda: Troubles(log))
+    _ingest_tasks: set[asyncio.Task[None]] = field(default_factory=set)
+    _file_changes: ChangeCounter = field(default_factory=ChangeCounter)
+    _failure_log: LogOnce = field(default_factory=lambda: LogOnce(log))
 
-    patrol: Patrol = field(init=False)
+    log_scrubber: LogScrubber = field(init=False)
 
     def __post_init__(self) -> None:
-        self.patrol = Patrol(self.log)
+        self.log_scrubber = LogScrubber(self.log)
 
-    def document_to_write(self) -> MemoryFile:
+    def writable_document(self) -> MemoryFile:
         """The memory file, for what only the holder of the sidecar role may do. AlreadyRunning."""
         if not self.is_sidecar:
             raise AlreadyRunning("a running sidecar keeps the memory file", hint="Ask it, over JSON-RPC, or stop it.")
         return self.document
 
-    async def look_at_file(self, *, within: float | None = None) -> None:
+    async def ingest_file_edit(self, *, timeout: float | None = None) -> None:
         """Take in a hand edit that the watcher has not reported yet, so that an answer shows what was just saved.
 
         `within`: seconds after which an answer is given with what is known before that edit, if there is anything. The
         edit goes on being taken in.
         """
-        if not self.is_sidecar or self.document.looked_at:
+        if not self.is_sidecar or self.document.is_unchanged:
             return
-        look = asyncio.create_task(self._tolerating("file", self.document.look))
-        self._looks.add(look)  # a loop keeps no task alive; the last settling of a process waits for it
-        look.add_done_callback(self._looks.discard)
-        await asyncio.wait([look], timeout=within)
-        while not look.done() and not self.document.versions.can_answer:
-            await asyncio.wait([look], timeout=UNREAD_FILE)
+        look = asyncio.create_task(self._log_storage_errors("file", self.document.refresh))
+        self._ingest_tasks.add(look)  # a loop keeps no task alive; the last settling of a process waits for it
+        look.add_done_callback(self._ingest_tasks.discard)
+        await asyncio.wait([look], timeout=timeout)
+        while not look.done() and not self.document.versions.has_content:
+            await asyncio.wait([look], timeout=FIRST_READ_POLL_SECONDS)
         if look.done():
             await look
 
-    async def settle(self) -> None:
+    async def reconcile_memory_file(self) -> None:
         """Bring file and log together. A file that cannot be read or written now is noted and tried again."""
-        await self._tolerating("file", self.document.settle)
-        if self.log.database.owes_purge:
-            await self._tolerating("purge", partial(self.log.database.purge, patient=False))
-        await self._tolerating("insights", self.insights_cache.let_go)  # it may hold what was just forgotten
+        await self._log_storage_errors("file", self.document.reconcile)
+        if self.log.database.purge_pending:
+            await self._log_storage_errors("purge", partial(self.log.database.purge, wait_for_readers=False))
+        await self._log_storage_errors(
+            "insights", self.insights_cache.remove_if_stale
+        )  # it may hold what was just forgotten
 
-    async def let_go(self, *, whole: bool = False) -> None:
+    async def apply_erasures(self, *, vacuum: bool = False) -> None:
         """Carry out now what was just asked to be forgotten or corrected, wherever it stands; a sidecar does it else.
 
         `whole`: nothing of it is left in freed pages of the database either. Raises StorageError.
         """
         if self.is_sidecar:
-            await self.settle()
-            await self._tolerating("daily", self.daily().settle)
-            await self._tolerating("recall", self.recall().let_go)
-        await self.log.database.purge(whole=whole and self.is_sidecar)
+            await self.reconcile_memory_file()
+            await self._log_storage_errors("daily", self.daily().reconcile)
+            await self._log_storage_errors("recall", self.recall().apply_erasures)
+        await self.log.database.purge(vacuum=vacuum and self.is_sidecar)
         if self.is_sidecar:
-            await self.retention().withdraw()  # last: where an archive cannot be written, it alone is left
+            await self.retention().apply_retractions()  # last: where an archive cannot be written, it alone is left
 
-    async def keep_ended(self) -> None:
+    async def record_ended_sessions(self) -> None:
         """Keep the sessions that are over, where no sidecar is there to do it."""
 
         async def keep() -> None:
             daily = self.daily()
-            if await daily.keeper.keep_ended(most=KEPT_BY_A_COMMAND):
-                await daily.settle()
+            if await daily.worker.record_ended_sessions(limit=SESSIONS_PER_COMMAND):
+                await daily.reconcile()
 
-        await self._tolerating("sessions", keep)
+        await self._log_storage_errors("sessions", keep)
 
-    async def _tolerating(self, what: str, work: Callable[[], Coroutine[None, None, object]]) -> None:
+    async def _log_storage_errors(self, key: str, work: Callable[[], Coroutine[None, None, object]]) -> None:
         """What goes on failing, at each look at the file, is told once, until it has gone well."""
         try:
             await work()
         except StorageError as error:
             told = f"files and log could not be brought together: {error.message}. {error.hint or ''}"
-            self._troubles.met(what, told)
+            self._failure_log.report(key, told)
         else:
-            self._troubles.over(what)
+            self._failure_log.clear(key)
 
     async def adopt_device_id(self, device_id: str) -> None:
         """The app knows the hardware better than we do: be that device from now on. A setting outranks it."""
@@ -188,19 +192,27 @@ class App:
             raise InvalidInput(
                 "deviceId differs from XIAOBAI_DEVICE_ID", field="deviceId", hint="Give the same id in both places."
             )
-        await self.document.settle()  # what was recorded under the old id goes into the document first
-        hardware = await asyncio.to_thread(hardware_id)
-        now = change_installation(self.settings.data_dir, lambda now: adopted(now, device_id, hardware))
-        self.log.device_id, self.log.earlier_ids = now.speaks_as(None)
-        await self.devices.introduce()
+        await self.document.reconcile()  # what was recorded under the old id goes into the document first
+        hardware = await asyncio.to_thread(read_hardware_id)
+        now = change_installation(self.settings.data_dir, lambda now: with_device_id(now, device_id, hardware))
+        self.log.device_id, self.log.former_device_ids = now.device_identity(None)
+        await self.devices.record_own_name()
 
-    async def status(self) -> Status:
+    async def status(self) -> AppStatus:
         view = await self.document.view()
-        outbox = await to_be_sent(self.log)
-        cloud = await self.replicator.status() if self.replicator else CloudStatus(CloudState.OFF, None, None, Cursor())
-        warnings = [*self.start_warnings, *switch.parked(self.profile), *sorted(await self.document.warnings())]
-        warnings += [one for one in (self.account.warning, self.patrol.warning) if one]
-        return Status(
+        outbox = await user_visible_outbox(self.log)
+        cloud = (
+            await self.replicator.status()
+            if self.replicator
+            else CloudStatus(CloudState.OFF, None, None, RemoteCursor())
+        )
+        warnings = [
+            *self.start_warnings,
+            *switching.parked_warnings(self.profile),
+            *sorted(await self.document.warnings()),
+        ]
+        warnings += [one for one in (self.account.warning, self.log_scrubber.warning) if one]
+        return AppStatus(
             account=await self.account.state(),
             device_id=self.log.device_id,
             device_name=self.settings.device_name,
@@ -216,27 +228,27 @@ class App:
             version=__version__,
         )
 
-    async def examine(self) -> list[health.Check]:
+    async def check_health(self) -> list[doctor.HealthCheck]:
         """What only an open program can say about its own health; see `health.around` for the rest."""
-        return await health.within(
-            self.document, self.log, self.account, self.replicator, self.clock, self.intake.redactor
+        return await doctor.check_open_app(
+            self.document, self.log, self.account, self.replicator, self.clock, self.draft_builder.redactor
         )
 
-    def jobs(self) -> list[Coroutine[None, None, None]]:
+    def background_jobs(self) -> list[Coroutine[None, None, None]]:
         """What a sidecar does besides answering."""
-        self._watcher = Watcher(self.settings.memory_file, self._file_touched)
-        jobs = [kept_up("file", partial(self._keep_file, self._watcher))]
-        jobs += [kept_up("other processes", self._notice_other_processes), *self.events.jobs()]
-        jobs += [kept_up("recall", self._keep_index), kept_up("patrol", self.patrol.run)]
-        jobs += parts.daily_jobs(self.daily)
-        archives, changed = self.profile.archives, self.log.changed
-        jobs += parts.retention_jobs(self.retention, self.settings, archives, changed, self.settle)
+        self._watcher = Watcher(self.settings.memory_file, self._file_changes)
+        jobs = [supervise("file", partial(self._run_file_sync, self._watcher))]
+        jobs += [supervise("other processes", self._watch_other_processes), *self.event_files.jobs()]
+        jobs += [supervise("recall", self._run_indexer), supervise("patrol", self.log_scrubber.run)]
+        jobs += wiring.daily_jobs(self.daily)
+        archives, changed = self.profile.archives_folder, self.log.changed
+        jobs += wiring.retention_jobs(self.retention, self.settings, archives, changed, self.reconcile_memory_file)
         if self.replicator is not None:
-            jobs.append(kept_up("cloud", self.replicator.run))
+            jobs.append(supervise("cloud", self.replicator.run))
             if self.settings.sync.realtime:
                 timeout = self.settings.sync.timeout_seconds
-                listener = Listener(self.account, self.replicator, clock=self.clock, timeout=timeout)
-                jobs.append(kept_up("realtime", listener.run))
+                listener = RealtimeSupervisor(self.account, self.replicator, clock=self.clock, timeout=timeout)
+                jobs.append(supervise("realtime", listener.run))
         return jobs
 
     async def stop(self) -> None:
@@ -245,61 +257,63 @@ class App:
         if self.replicator is not None:
             await self.replicator.stop()
 
-    async def _keep_index(self) -> None:
+    async def _run_indexer(self) -> None:
         """Follow the log with the word index, once a start has had its moment."""
-        await asyncio.sleep(AFTER_THE_START)
+        await asyncio.sleep(INDEXER_START_DELAY)
         await asyncio.to_thread(importlib.import_module, "sync.recall.search")
-        await self.recall().keep_up(lambda: self.replicator is not None and self.replicator.pulls.under_way)
+        await self.recall().run_indexer(
+            lambda: self.replicator is not None and self.replicator.pull_progress.is_pulling
+        )
 
-    async def _keep_file(self, watcher: Watcher) -> None:
+    async def _run_file_sync(self, watcher: Watcher) -> None:
         """Settle whenever the file or the log moved, and every few seconds whatever anybody says."""
         while True:
-            touched, recorded = self._file_touched.count, self.log.changed.count
+            touched, recorded = self._file_changes.count, self.log.changed.count
             watcher.renew()
-            await self.settle()
-            await self._rest(BETWEEN_WRITES, touched)
-            await self._rest(self.settings.document.poll_seconds, touched, (self.log.changed, recorded))
+            await self.reconcile_memory_file()
+            await self._wait_for_changes(MIN_WRITE_INTERVAL, touched)
+            await self._wait_for_changes(self.settings.document.poll_seconds, touched, (self.log.changed, recorded))
 
-    async def _rest(self, seconds: float, touched: int, *others: tuple[Signal, int]) -> None:
+    async def _wait_for_changes(self, seconds: float, file_count: int, *changes: tuple[ChangeCounter, int]) -> None:
         """Until the time is over or something happened. Our own write, which the watcher reports too, is nothing."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + seconds
         while (left := ends - loop.time()) > 0:
-            happened = await wait_for_any(left, (self._file_touched, touched), *others)
-            if not happened or self._file_touched.count == touched or not self.document.looked_at:
+            happened = await wait_for_any_change(left, (self._file_changes, file_count), *changes)
+            if not happened or self._file_changes.count == file_count or not self.document.is_unchanged:
                 return
-            touched = self._file_touched.count
+            file_count = self._file_changes.count
 
-    async def _notice_other_processes(self) -> None:
+    async def _watch_other_processes(self) -> None:
         """Another process's commits wake us as our own do."""
         database = self.log.database
-        seen = database.token()
+        seen = database.change_token()
         known = await self.log.newest_position()
-        installed: Stamp | None = None
+        installed: FileStamp | None = None
         while True:
-            await asyncio.sleep(OTHER_PROCESSES)
-            if (now := stamp(self.settings.data_dir / INSTALLATION)) != installed:
+            await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)
+            if (now := stat_stamp(self.settings.data_dir / INSTALLATION_FILE)) != installed:
                 installed = now
-                if open_installation(self.settings.data_dir, hardware_id).profile != self.profile.name:
-                    self.entrance.left.set()  # a login by the command line
-            token = database.token()
+                if open_installation(self.settings.data_dir, read_hardware_id).profile != self.profile.name:
+                    self.login_flow.profile_left.set()  # a login by the command line
+            token = database.change_token()
             if token == seen:
                 continue
             newest = await self.log.newest_position()
             if newest > known:
                 known = newest
-                self.log.changed.set()
-            if database.is_steady(token):
+                self.log.changed.increment()
+            if database.is_token_readable(token):
                 seen = token
 
 
 @asynccontextmanager
 async def open_app(
     settings: Settings,
-    role: Role,
+    mode: AppMode,
     *,
-    held: FileLock | None = None,
-    handed: Session | None = None,
+    sidecar_lock: FileLock | None = None,
+    app_session: AuthSession | None = None,
     clock: Clock | None = None,
     cloud: Cloud | None = None,
 ) -> AsyncIterator[App]:
@@ -310,91 +324,102 @@ async def open_app(
     """
     async with AsyncExitStack() as stack:
         taken = None
-        if held is None and role is not Role.GUEST:
-            held = taken = stack.enter_context(role_if_free(settings, needed=role is Role.SIDECAR))
-        app = await _construct(settings, role, clock or SystemClock(), cloud, stack, is_sidecar=held is not None)
-        if handed is not None:
-            await app.account.enter(handed)
-        if role is Role.SIDECAR:
+        if sidecar_lock is None and mode is not AppMode.GUEST:
+            sidecar_lock = taken = stack.enter_context(try_sidecar_lock(settings, required=mode is AppMode.SIDECAR))
+        app = await _build_app(
+            settings, mode, clock or SystemClock(), cloud, stack, is_sidecar=sidecar_lock is not None
+        )
+        if app_session is not None:
+            await app.account.log_in(app_session)
+        if mode is AppMode.SIDECAR:
             stack.push_async_callback(app.stop)
             await app.document.view()  # what a glimpse has answered may come back as the base of a save
-            await app.devices.introduce()  # a host may have been renamed since the login
-            await stack.enter_async_context(running(app.jobs()))
+            await app.devices.record_own_name()  # a host may have been renamed since the login
+            await stack.enter_async_context(background_tasks(app.background_jobs()))
         elif app.is_sidecar:
-            await app.settle()
+            await app.reconcile_memory_file()
         yield app
         if app.is_sidecar:
-            await app.settle()
-            await app.events.settle()
-        if role is Role.HELPER and taken is not None and not app.entrance.left.is_set():
-            await _leave_level(app, taken)
-    if role is Role.HELPER and held is None and is_free(settings):  # whoever had it may have left before we spoke
-        async with open_app(settings, Role.HELPER, clock=clock, cloud=cloud):
+            await app.reconcile_memory_file()
+            await app.event_files.write_pending()
+        if mode is AppMode.HELPER and taken is not None and not app.login_flow.profile_left.is_set():
+            await _finish_helper(app, taken)
+    if (
+        mode is AppMode.HELPER and sidecar_lock is None and is_sidecar_lock_free(settings)
+    ):  # whoever had it may have left before we spoke
+        async with open_app(settings, AppMode.HELPER, clock=clock, cloud=cloud):
             pass
 
 
-async def _leave_level(app: App, role: FileLock) -> None:
+async def _finish_helper(app: App, lock: FileLock) -> None:
     """Keep sessions, give the role back, and take it again where something was said that nobody has taken in.
 
     Whoever says something after the last look finds the role free.
     """
     seen = -1
-    while (newest := await app.log.newest_position()) > seen and is_ours(role):
+    while (newest := await app.log.newest_position()) > seen and reacquire_if_free(lock):
         if seen >= 0:
-            await app.settle()
-            await app.events.settle()
+            await app.reconcile_memory_file()
+            await app.event_files.write_pending()
         seen = newest
-        await app.keep_ended()
-        role.release()
+        await app.record_ended_sessions()
+        lock.release()
 
 
-async def _construct(
-    settings: Settings, role: Role, clock: Clock, cloud: Cloud | None, stack: AsyncExitStack, *, is_sidecar: bool
+async def _build_app(
+    settings: Settings, mode: AppMode, clock: Clock, cloud: Cloud | None, stack: AsyncExitStack, *, is_sidecar: bool
 ) -> App:
-    installation = open_installation(settings.data_dir, hardware_id)
-    profile = open_profile(settings.data_dir, installation)
-    vault, serving = Vault.of(settings), role is Role.SIDECAR
-    replica = await open_replica(profile.database, vault, settings, clock, sidecar=is_sidecar, serving=serving)
+    installation = open_installation(settings.data_dir, read_hardware_id)
+    profile = create_profile_folder(settings.data_dir, installation)
+    vault, serving = DatabaseEncryption.of(settings), mode is AppMode.SIDECAR
+    replica = await open_database(profile.database, vault, settings, clock, sidecar=is_sidecar, serving=serving)
     stack.push_async_callback(replica.database.close)
     redactor = Redactor(extra_patterns=settings.redaction.patterns, enabled=settings.redaction.enabled)
-    if (cloud := cloud or parts.cloud(settings, clock)) is not None:
+    if (cloud := cloud or wiring.cloud(settings, clock)) is not None:
         stack.push_async_callback(cloud.close)
-    vectors, events = Signal() if serving else None, parts.log(replica, settings, installation, clock, cloud)
-    document = parts.memory_file(settings, profile, vault, events, redactor, clock)
+    vectors, events = (
+        ChangeCounter() if serving else None,
+        wiring.event_log(replica, settings, installation, clock, cloud),
+    )
+    document = wiring.memory_file(settings, profile, vault, events, redactor, clock)
     if is_sidecar:
-        await leftovers.tidy(settings, profile, installation, document, clock, settings.tree_base)
-        rooms = parts.rooms(settings, profile, vault, events, document, redactor, clock)
-        installation = await switch.complete(rooms, installation, clock)
-    account = parts.account(replica, cloud, settings, profile, clock)
+        await cleanup.clean_up_after_crash(settings, profile, installation, document, clock, settings.jsonl_root)
+        rooms = wiring.switch_context(settings, profile, vault, events, document, redactor, clock)
+        installation = await switching.complete_switch(rooms, installation, clock)
+    account = wiring.account(replica, cloud, settings, profile, clock)
     replicator = None
     if is_sidecar:
-        await account.recognise_owner()
+        await account.restore_owner()
     if cloud is not None:
-        copy = CloudCopy(document, redactor, may_take_in=is_sidecar)
-        facts = parts.device_facts(replica, installation, settings)
-        replicator = parts.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
-    devices = Devices(events, account, redactor, kept=profile.folder / "devices.json", clock=clock, settings=settings)
-    intake = Intake(redactor.for_leaving(), settings.privacy.store_messages, local=redactor, clock=clock)
+        copy = CloudDocument(document, redactor, may_import=is_sidecar)
+        facts = wiring.device_facts(replica, installation, settings)
+        replicator = wiring.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
+    devices = DeviceService(
+        events, account, redactor, list_file=profile.folder / "devices.json", clock=clock, settings=settings
+    )
+    intake = DraftBuilder(redactor.for_egress(), settings.privacy.store_messages, local_redactor=redactor, clock=clock)
     return App(
         settings=settings,
         replica_id=replica.replica_id,
         profile=profile,
         log=events,
-        intake=intake,
+        draft_builder=intake,
         document=document,
-        conversation=Conversation(events, document, replicator, redactor, clock=clock, settings=settings),
+        memory_service=MemoryService(events, document, replicator, redactor, clock=clock, settings=settings),
         account=account,
-        entrance=parts.entrance(settings, Owned(profile, events, document), vault, account, devices, replicator, clock),
+        login_flow=wiring.login_flow(
+            settings, ActiveProfile(profile, events, document), vault, account, devices, replicator, clock
+        ),
         replicator=replicator,
         devices=devices,
-        events=await parts.event_store(settings, profile, replica, events, intake, redactor, clock),
-        insights=parts.insights(profile, events, clock, writes=is_sidecar),
-        recall=parts.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
-        daily=parts.daily(settings, profile, events, intake, redactor, clock, moves=is_sidecar, vectors=vectors),
-        archive=parts.archive(events, intake, document, clock),
-        retention=parts.retention(settings, profile, events, intake, clock),
+        event_files=await wiring.event_files(settings, profile, replica, events, intake, redactor, clock),
+        insights=wiring.insights(profile, events, clock, writes=is_sidecar),
+        recall=wiring.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
+        daily=wiring.daily(settings, profile, events, intake, redactor, clock, moves=is_sidecar, vectors=vectors),
+        archive=wiring.archive(events, intake, document, clock),
+        retention=wiring.retention(settings, profile, events, intake, clock),
         clock=clock,
         is_sidecar=is_sidecar,
-        insights_cache=Cache(events, profile.folder / INSIGHTS),
+        insights_cache=InsightsCache(events, profile.folder / CACHE_FILE),
         start_warnings=(*replica.warnings, *settings.warnings),
     )

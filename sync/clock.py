@@ -18,13 +18,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
 
-COUNTER_LIMIT: Final = 0xFFFF  # four hex digits; a burst beyond it borrows the next millisecond
+MAX_HLC_COUNTER: Final = 0xFFFF  # four hex digits; a burst beyond it borrows the next millisecond
 HLC: Final = re.compile("[0-9a-f]{12}-[0-9a-f]{4}")  # as the server checks it: any other spelling would sort wrongly
-_OF_PROCESS: Final = re.compile("sess_[0-9]{8}_[0-9a-f]{8}")
+_PROCESS_SESSION_ID: Final = re.compile("sess_[0-9]{8}_[0-9a-f]{8}")
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-FIRST: Final = datetime.min.replace(tzinfo=UTC)  # moment of the calendar
-LAST: Final = datetime.max.replace(tzinfo=UTC)  # likewise
-DRIFT_LIMIT: Final = timedelta(hours=24)  # how far ahead of the server's time a clock may order its events
+CALENDAR_START: Final = datetime.min.replace(tzinfo=UTC)  # moment of the calendar
+CALENDAR_END: Final = datetime.max.replace(tzinfo=UTC)  # likewise
+MAX_CLOCK_DRIFT: Final = timedelta(hours=24)  # how far ahead of the server's time a clock may order its events
 
 
 class Clock(Protocol):
@@ -71,7 +71,7 @@ class SystemClock:
         return os.urandom(count)
 
 
-GREENWICH: Final = SystemClock(UTC)
+UTC_CLOCK: Final = SystemClock(UTC)
 
 
 def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
@@ -86,12 +86,12 @@ def in_zone(moment: datetime, zone: tzinfo | None) -> datetime:
         raise OverflowError(f"{moment} is out of the calendar") from error
 
 
-def milliseconds(instant: datetime) -> int:
+def to_unix_ms(instant: datetime) -> int:
     """Unix milliseconds of an aware datetime, cut as `timestamp` cuts them; a float would lose some."""
     return (instant - EPOCH) // timedelta(milliseconds=1)
 
 
-def day_and_offset(instant: datetime, clock: Clock) -> tuple[str, int] | None:
+def local_day_and_offset(instant: datetime, clock: Clock) -> tuple[str, int] | None:
     """The person's day of a time and the minutes east of Greenwich there; None at either end of the calendar."""
     try:
         local = clock.local(instant)
@@ -100,12 +100,12 @@ def day_and_offset(instant: datetime, clock: Clock) -> tuple[str, int] | None:
     return local.date().isoformat(), utc_offset_minutes(local)
 
 
-def moment(unix_ms: int) -> datetime:
+def from_unix_ms(unix_ms: int) -> datetime:
     """Unix milliseconds as a time in UTC; the calendar's first or last one where another program's clock was beyond."""
     try:
         return EPOCH + timedelta(milliseconds=unix_ms)
     except OverflowError:
-        return FIRST if unix_ms < 0 else LAST
+        return CALENDAR_START if unix_ms < 0 else CALENDAR_END
 
 
 def timestamp(instant: datetime) -> str:
@@ -119,11 +119,11 @@ def utc_offset_minutes(instant: datetime) -> int:
     return 0 if offset is None else int(offset.total_seconds() // 60)
 
 
-def hlc_text(wall_ms: int, counter: int = 0) -> str:
+def format_hlc(wall_ms: int, counter: int = 0) -> str:
     return f"{max(wall_ms, 0):012x}-{counter:04x}"  # a clock before 1970 says nothing worth a sign
 
 
-def hlc_parts(hlc: str) -> tuple[int, int]:
+def parse_hlc(hlc: str) -> tuple[int, int]:
     """(milliseconds, counter) of an HLC text; ValueError if it is none."""
     if not HLC.fullmatch(hlc):
         raise ValueError("an HLC is 12 hex digits, '-', 4 hex digits")
@@ -134,37 +134,37 @@ def hlc_parts(hlc: str) -> tuple[int, int]:
 def next_hlc(previous: str | None, wall_ms: int) -> str:
     """The HLC of an event at `wall_ms`, strictly after `previous`."""
     if previous is None:
-        return hlc_text(wall_ms)
-    last_ms, counter = hlc_parts(previous)
+        return format_hlc(wall_ms)
+    last_ms, counter = parse_hlc(previous)
     if wall_ms > last_ms:
-        return hlc_text(wall_ms)
-    if counter < COUNTER_LIMIT:
-        return hlc_text(last_ms, counter + 1)
-    return hlc_text(last_ms + 1)
+        return format_hlc(wall_ms)
+    if counter < MAX_HLC_COUNTER:
+        return format_hlc(last_ms, counter + 1)
+    return format_hlc(last_ms + 1)
 
 
-def merge_hlc(previous: str | None, seen: str, wall_ms: int) -> str | None:
+def merge_hlc(previous: str | None, remote: str, wall_ms: int) -> str | None:
     """`previous` moved up to an HLC seen from elsewhere, unless that one runs more than a day ahead of our wall."""
-    seen_ms, _ = hlc_parts(seen)
-    if seen_ms > wall_ms + int(DRIFT_LIMIT.total_seconds() * 1000):
+    seen_ms, _ = parse_hlc(remote)
+    if seen_ms > wall_ms + int(MAX_CLOCK_DRIFT.total_seconds() * 1000):
         return previous
-    return seen if previous is None or seen > previous else previous
+    return remote if previous is None or remote > previous else previous
 
 
-def hlcs_in_order(hlcs: Sequence[str]) -> list[str]:
+def make_hlcs_increasing(hlcs: Sequence[str]) -> list[str]:
     """The same HLCs, each after the one before: of those that are not, as few as possible are moved.
 
     What damage has moved far ahead or back takes the next place after its neighbour; sound ones stay as they are.
     """
-    kept = _rising(hlcs)
+    kept = _longest_increasing_run(hlcs)
     ordered: list[str] = []
     for place, hlc in enumerate(hlcs):
         before = ordered[-1] if ordered else ""
-        ordered.append(hlc if place in kept and hlc > before else next_hlc(before or hlc_text(0), 0))
+        ordered.append(hlc if place in kept and hlc > before else next_hlc(before or format_hlc(0), 0))
     return ordered
 
 
-def _rising(hlcs: Sequence[str]) -> set[int]:
+def _longest_increasing_run(hlcs: Sequence[str]) -> set[int]:
     """The places of a longest rising run (patience sorting)."""
     ends: list[str] = []  # the lowest HLC in which a run of each length can end, and where that one is
     at: list[int] = []
@@ -191,15 +191,15 @@ def uuid7(wall_ms: int, random_bytes: Callable[[int], bytes]) -> uuid.UUID:
 
 
 def new_event_id(clock: Clock) -> str:
-    return f"evt_{uuid7(milliseconds(clock.now()), clock.random_bytes)}"
+    return f"evt_{uuid7(to_unix_ms(clock.now()), clock.random_bytes)}"
 
 
 def new_session_id(clock: Clock) -> str:
     """That of a process: what is recorded without a session belongs to it."""
     now = clock.now()
-    return f"sess_{now:%Y%m%d}_{uuid7(milliseconds(now), clock.random_bytes).hex[-8:]}"
+    return f"sess_{now:%Y%m%d}_{uuid7(to_unix_ms(now), clock.random_bytes).hex[-8:]}"
 
 
-def is_of_process(session_id: str) -> bool:
+def is_process_session(session_id: str) -> bool:
     """Whether `new_session_id` made it, and no host."""
-    return _OF_PROCESS.fullmatch(session_id) is not None
+    return _PROCESS_SESSION_ID.fullmatch(session_id) is not None

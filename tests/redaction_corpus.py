@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from sync.redaction import Redactor
-from tests.unit.test_redaction_tokens import SENTENCES, SHAPES, made
+from tests.unit.redaction.detectors.test_tokens import SENTENCES, SHAPES, make_token
 
 WORD: Final = string.ascii_letters + string.digits
 LOWER: Final = string.ascii_lowercase + string.digits
@@ -27,12 +27,12 @@ class Case(NamedTuple):
     value: str | None = None
 
 
-def of(rng: random.Random, alphabet: str, length: int) -> str:
+def random_text(rng: random.Random, alphabet: str, length: int) -> str:
     return "".join(rng.choices(alphabet, k=length))
 
 
 def uuid(rng: random.Random) -> str:
-    return "-".join(of(rng, HEX, length) for length in (8, 4, 4, 4, 12))
+    return "-".join(random_text(rng, HEX, length) for length in (8, 4, 4, 4, 12))
 
 
 def base64(rng: random.Random, length: int) -> str:
@@ -49,14 +49,14 @@ PASSWORDS: Final[tuple[Callable[[random.Random], str], ...]] = (
     lambda rng: syllables(rng, 3),
     lambda rng: syllables(rng, 2) + str(rng.randint(1, 9999)),
     lambda rng: syllables(rng, 2).capitalize() + str(rng.randint(10, 999)) + rng.choice("!@#*"),
-    lambda rng: of(rng, string.ascii_lowercase, 5) + rng.choice("@!#") + of(rng, string.digits, 3),
-    lambda rng: of(rng, WORD, rng.randint(8, 16)) + "4",
+    lambda rng: random_text(rng, string.ascii_lowercase, 5) + rng.choice("@!#") + random_text(rng, string.digits, 3),
+    lambda rng: random_text(rng, WORD, rng.randint(8, 16)) + "4",
 )
 KEYS: Final[tuple[Callable[[random.Random], str], ...]] = (
-    lambda rng: of(rng, HEX, rng.choice((32, 40, 64))),
-    lambda rng: of(rng, WORD, rng.choice((20, 32, 40))),
+    lambda rng: random_text(rng, HEX, rng.choice((32, 40, 64))),
+    lambda rng: random_text(rng, WORD, rng.choice((20, 32, 40))),
     lambda rng: base64(rng, rng.choice((24, 30, 32))),
-    lambda rng: of(rng, LOWER, rng.choice((24, 32))),
+    lambda rng: random_text(rng, LOWER, rng.choice((24, 32))),
 )
 
 # Lines as READMEs have them; {p} is a password, {k} a key or token, {h} 35 hexadecimal digits, {n} a NATS seed.
@@ -276,61 +276,61 @@ WORDS: Final = ("redis", "billing", "gateway", "frontend", "mailer", "search", "
 
 # Vendors whose tokens have no shape of their own, with what their public rules describe: alphabet and length.
 VENDORS: Final[dict[str, tuple[Callable[[random.Random], str], ...]]] = {
-    "adafruit": (lambda r: of(r, LOWER + "_-", 32),),
-    "adobe": (lambda r: of(r, HEX, 32),),
-    "algolia": (lambda r: of(r, LOWER, 32),),
-    "alibaba": (lambda r: of(r, LOWER, 30),),
-    "asana": (lambda r: of(r, LOWER, 32),),
-    "atlassian": (lambda r: of(r, LOWER, 24),),
-    "bitbucket": (lambda r: of(r, LOWER, 32), lambda r: of(r, LOWER + "=_-", 64)),
-    "bittrex": (lambda r: of(r, LOWER, 32),),
-    "codecov": (lambda r: of(r, LOWER, 32),),
-    "cohere": (lambda r: of(r, WORD, 40),),
-    "coinbase": (lambda r: of(r, LOWER + "_-", 64),),
-    "confluent": (lambda r: of(r, LOWER, 16), lambda r: of(r, LOWER, 64)),
-    "contentful": (lambda r: of(r, LOWER + "=_-", 43),),
-    "datadog": (lambda r: of(r, LOWER, 40),),
-    "discord": (lambda r: of(r, HEX, 64), lambda r: of(r, LOWER + "=_-", 32)),
-    "droneci": (lambda r: of(r, LOWER, 32),),
-    "dropbox": (lambda r: of(r, LOWER, 15),),
-    "etsy": (lambda r: of(r, LOWER, 24),),
-    "facebook": (lambda r: of(r, HEX, 32),),
-    "fastly": (lambda r: of(r, LOWER + "=_-", 32),),
-    "finicity": (lambda r: of(r, LOWER, 20), lambda r: of(r, HEX, 32)),
-    "finnhub": (lambda r: of(r, LOWER, 20),),
-    "flickr": (lambda r: of(r, LOWER, 32),),
-    "freshbooks": (lambda r: of(r, LOWER, 64),),
-    "gitter": (lambda r: of(r, LOWER + "_-", 40),),
+    "adafruit": (lambda r: random_text(r, LOWER + "_-", 32),),
+    "adobe": (lambda r: random_text(r, HEX, 32),),
+    "algolia": (lambda r: random_text(r, LOWER, 32),),
+    "alibaba": (lambda r: random_text(r, LOWER, 30),),
+    "asana": (lambda r: random_text(r, LOWER, 32),),
+    "atlassian": (lambda r: random_text(r, LOWER, 24),),
+    "bitbucket": (lambda r: random_text(r, LOWER, 32), lambda r: random_text(r, LOWER + "=_-", 64)),
+    "bittrex": (lambda r: random_text(r, LOWER, 32),),
+    "codecov": (lambda r: random_text(r, LOWER, 32),),
+    "cohere": (lambda r: random_text(r, WORD, 40),),
+    "coinbase": (lambda r: random_text(r, LOWER + "_-", 64),),
+    "confluent": (lambda r: random_text(r, LOWER, 16), lambda r: random_text(r, LOWER, 64)),
+    "contentful": (lambda r: random_text(r, LOWER + "=_-", 43),),
+    "datadog": (lambda r: random_text(r, LOWER, 40),),
+    "discord": (lambda r: random_text(r, HEX, 64), lambda r: random_text(r, LOWER + "=_-", 32)),
+    "droneci": (lambda r: random_text(r, LOWER, 32),),
+    "dropbox": (lambda r: random_text(r, LOWER, 15),),
+    "etsy": (lambda r: random_text(r, LOWER, 24),),
+    "facebook": (lambda r: random_text(r, HEX, 32),),
+    "fastly": (lambda r: random_text(r, LOWER + "=_-", 32),),
+    "finicity": (lambda r: random_text(r, LOWER, 20), lambda r: random_text(r, HEX, 32)),
+    "finnhub": (lambda r: random_text(r, LOWER, 20),),
+    "flickr": (lambda r: random_text(r, LOWER, 32),),
+    "freshbooks": (lambda r: random_text(r, LOWER, 64),),
+    "gitter": (lambda r: random_text(r, LOWER + "_-", 40),),
     "heroku": (uuid,),
     "hubspot": (uuid,),
-    "intercom": (lambda r: of(r, LOWER + "=_-", 60),),
-    "jfrog": (lambda r: of(r, LOWER, 64),),
-    "kraken": (lambda r: of(r, LOWER + "/=_+-", 84),),
-    "kucoin": (lambda r: of(r, HEX, 24), uuid),
-    "launchdarkly": (lambda r: of(r, LOWER + "=_-", 40),),
-    "linear": (lambda r: of(r, HEX, 32),),
-    "linkedin": (lambda r: of(r, LOWER, 14), lambda r: of(r, LOWER, 16)),
-    "mattermost": (lambda r: of(r, LOWER, 26),),
-    "meraki": (lambda r: of(r, HEX, 40),),
-    "messagebird": (lambda r: of(r, LOWER, 25), uuid),
-    "netlify": (lambda r: of(r, LOWER + "=_-", 43),),
-    "nytimes": (lambda r: of(r, LOWER + "=_-", 32),),
-    "okta": (lambda r: "00" + of(r, WORD + "=_-", 40),),
-    "plaid": (lambda r: of(r, LOWER, 24), lambda r: of(r, LOWER, 30)),
-    "privateai": (lambda r: of(r, LOWER, 32),),
-    "rapidapi": (lambda r: of(r, LOWER + "_-", 50),),
-    "sendbird": (uuid, lambda r: of(r, HEX, 40)),
-    "sentry": (lambda r: of(r, HEX, 64),),
+    "intercom": (lambda r: random_text(r, LOWER + "=_-", 60),),
+    "jfrog": (lambda r: random_text(r, LOWER, 64),),
+    "kraken": (lambda r: random_text(r, LOWER + "/=_+-", 84),),
+    "kucoin": (lambda r: random_text(r, HEX, 24), uuid),
+    "launchdarkly": (lambda r: random_text(r, LOWER + "=_-", 40),),
+    "linear": (lambda r: random_text(r, HEX, 32),),
+    "linkedin": (lambda r: random_text(r, LOWER, 14), lambda r: random_text(r, LOWER, 16)),
+    "mattermost": (lambda r: random_text(r, LOWER, 26),),
+    "meraki": (lambda r: random_text(r, HEX, 40),),
+    "messagebird": (lambda r: random_text(r, LOWER, 25), uuid),
+    "netlify": (lambda r: random_text(r, LOWER + "=_-", 43),),
+    "nytimes": (lambda r: random_text(r, LOWER + "=_-", 32),),
+    "okta": (lambda r: "00" + random_text(r, WORD + "=_-", 40),),
+    "plaid": (lambda r: random_text(r, LOWER, 24), lambda r: random_text(r, LOWER, 30)),
+    "privateai": (lambda r: random_text(r, LOWER, 32),),
+    "rapidapi": (lambda r: random_text(r, LOWER + "_-", 50),),
+    "sendbird": (uuid, lambda r: random_text(r, HEX, 40)),
+    "sentry": (lambda r: random_text(r, HEX, 64),),
     "snyk": (uuid,),
-    "sonar": (lambda r: of(r, LOWER + "=_-", 40),),
+    "sonar": (lambda r: random_text(r, LOWER + "=_-", 40),),
     "squarespace": (uuid,),
-    "sumologic": (lambda r: of(r, LOWER, 64),),
-    "travisci": (lambda r: of(r, LOWER, 22),),
-    "trello": (lambda r: of(r, LOWER, 32),),
-    "twitch": (lambda r: of(r, LOWER, 30),),
-    "twitter": (lambda r: of(r, LOWER, 25), lambda r: of(r, LOWER, 50)),
-    "yandex": (lambda r: of(r, LOWER, 40),),
-    "zendesk": (lambda r: of(r, LOWER, 40),),
+    "sumologic": (lambda r: random_text(r, LOWER, 64),),
+    "travisci": (lambda r: random_text(r, LOWER, 22),),
+    "trello": (lambda r: random_text(r, LOWER, 32),),
+    "twitch": (lambda r: random_text(r, LOWER, 30),),
+    "twitter": (lambda r: random_text(r, LOWER, 25), lambda r: random_text(r, LOWER, 50)),
+    "yandex": (lambda r: random_text(r, LOWER, 40),),
+    "zendesk": (lambda r: random_text(r, LOWER, 40),),
 }
 BESIDE: Final = (
     "我的 {v} key 是 {x}",
@@ -350,15 +350,16 @@ def readme(seed: int, per_line: int = 3) -> Iterator[Case]:
     """Lines of READMEs with a secret, then lines without."""
     rng = random.Random(f"readme{seed}")
     for line in (TRUE_LINES + MORE_TRUE_LINES) * per_line:
-        value = {"p": rng.choice(PASSWORDS)(rng), "k": rng.choice(KEYS)(rng), "h": of(rng, HEX, 35)}
-        value["n"] = rng.choice(("SU", "SA")) + of(rng, BASE32, 56)
+        value = {"p": rng.choice(PASSWORDS)(rng), "k": rng.choice(KEYS)(rng), "h": random_text(rng, HEX, 35)}
+        value["n"] = rng.choice(("SU", "SA")) + random_text(rng, BASE32, 56)
         name = next(name for name in "pkhn" if f"{{{name}}}" in line)
         yield Case(line.format(**value), value[name])
     for line in (FALSE_LINES + MORE_FALSE_LINES) * per_line:
         words = rng.sample(WORDS, 2)
         yield Case(
             line.format(
-                w=words[0], w2=words[1], u=uuid(rng), s=of(rng, HEX, 40), s64=of(rng, HEX, 64), t=rng.choice(TYPES),
+                w=words[0], w2=words[1], u=uuid(rng), s=random_text(rng, HEX, 40), s64=random_text(rng, HEX, 64),
+                t=rng.choice(TYPES),
                 v=rng.choice(("API_TOKEN", "user_key", "config")),
             )
         )  # fmt: skip
@@ -377,7 +378,7 @@ def vendors(seed: int) -> Iterator[Case]:
 def tokens(seed: int) -> Iterator[Case]:
     """Tokens with a shape of their own, in prose."""
     for issuer in SHAPES:
-        token = made(issuer, seed + 1_000)
+        token = make_token(issuer, seed + 1_000)
         for sentence in SENTENCES:
             yield Case(sentence.format(token), token)
 
@@ -395,24 +396,37 @@ _CITIES: Final = (
 _ROADS: Final = ("科技园路", "中关村大街", "文三路", "人民南路", "世纪大道", "星湖街", "解放巷", "幸福里小区")
 # A carrier and what makes the value.
 PEOPLE: Final[tuple[tuple[str, Callable[[random.Random], str]], ...]] = (
-    ("我的护照号是{}，记一下", lambda r: r.choice("EG") + of(r, string.digits, 8)),
-    ("护照：{}", lambda r: "E" + r.choice(_LETTERS) + of(r, string.digits, 7)),
-    ("Passport No. {}", lambda r: r.choice("EGP") + of(r, string.digits, 8)),
-    ("港澳通行证{}到期", lambda r: r.choice("CW") + of(r, string.digits, 8)),
-    ("回乡证号：{}", lambda r: r.choice("HM") + of(r, string.digits, 10)),
-    ("车牌{}停在楼下", lambda r: r.choice(_PROVINCES) + r.choice(_LETTERS) + of(r, string.digits, 5)),
+    ("我的护照号是{}，记一下", lambda r: r.choice("EG") + random_text(r, string.digits, 8)),
+    ("护照：{}", lambda r: "E" + r.choice(_LETTERS) + random_text(r, string.digits, 7)),
+    ("Passport No. {}", lambda r: r.choice("EGP") + random_text(r, string.digits, 8)),
+    ("港澳通行证{}到期", lambda r: r.choice("CW") + random_text(r, string.digits, 8)),
+    ("回乡证号：{}", lambda r: r.choice("HM") + random_text(r, string.digits, 10)),
+    ("车牌{}停在楼下", lambda r: r.choice(_PROVINCES) + r.choice(_LETTERS) + random_text(r, string.digits, 5)),
     (
         "我的车是{}。",
-        lambda r: r.choice(_PROVINCES) + r.choice(_LETTERS) + "·" + of(r, string.digits, 4) + r.choice(_LETTERS),
+        lambda r: (
+            r.choice(_PROVINCES) + r.choice(_LETTERS) + "·" + random_text(r, string.digits, 4) + r.choice(_LETTERS)
+        ),
     ),
-    ("新能源：{}", lambda r: r.choice(_PROVINCES) + r.choice(_LETTERS) + r.choice("DF") + of(r, string.digits, 5)),
-    ("香港号码 {}", lambda r: "+852 " + r.choice("569") + of(r, string.digits, 3) + " " + of(r, string.digits, 4)),
-    ("call me: {}", lambda r: f"+1 {r.randint(201, 989)}-{r.randint(200, 999)}-{of(r, string.digits, 4)}"),
-    ("tel {}", lambda r: f"({r.randint(201, 989)}) {r.randint(200, 999)}-{of(r, string.digits, 4)}"),
-    ("SSN: {}", lambda r: f"{of(r, string.digits, 3)}-{of(r, string.digits, 2)}-{of(r, string.digits, 4)}"),
-    ("微信号：{}", lambda r: syllables(r, 3) + of(r, string.digits, 3)),
-    ("加我微信{}", lambda r: " wxid_" + of(r, LOWER, 14)),
-    ("我的vx：{}，备注姓名", lambda r: syllables(r, 3) + "_" + of(r, string.digits, 2)),
+    (
+        "新能源：{}",
+        lambda r: r.choice(_PROVINCES) + r.choice(_LETTERS) + r.choice("DF") + random_text(r, string.digits, 5),
+    ),
+    (
+        "香港号码 {}",
+        lambda r: "+852 " + r.choice("569") + random_text(r, string.digits, 3) + " " + random_text(r, string.digits, 4),
+    ),
+    ("call me: {}", lambda r: f"+1 {r.randint(201, 989)}-{r.randint(200, 999)}-{random_text(r, string.digits, 4)}"),
+    ("tel {}", lambda r: f"({r.randint(201, 989)}) {r.randint(200, 999)}-{random_text(r, string.digits, 4)}"),
+    (
+        "SSN: {}",
+        lambda r: (
+            f"{random_text(r, string.digits, 3)}-{random_text(r, string.digits, 2)}-{random_text(r, string.digits, 4)}"
+        ),
+    ),
+    ("微信号：{}", lambda r: syllables(r, 3) + random_text(r, string.digits, 3)),
+    ("加我微信{}", lambda r: " wxid_" + random_text(r, LOWER, 14)),
+    ("我的vx：{}，备注姓名", lambda r: syllables(r, 3) + "_" + random_text(r, string.digits, 2)),
     (
         "地址：{}",
         lambda r: (
@@ -421,7 +435,10 @@ PEOPLE: Final[tuple[tuple[str, Callable[[random.Random], str]], ...]] = (
     ),
     ("寄到{}，谢谢", lambda r: f"{r.choice(_CITIES)}{r.choice(_ROADS)} {r.randint(1, 999)} 号"),
     ("我住在{}。", lambda r: f"{r.choice(_ROADS)}{r.randint(1, 999)}弄{r.randint(1, 99)}号"),
-    ("邮箱{}", lambda r: syllables(r, 3) + of(r, string.digits, 2) + r.choice(("艾特", " 艾特 ")) + "163点com"),
+    (
+        "邮箱{}",
+        lambda r: syllables(r, 3) + random_text(r, string.digits, 2) + r.choice(("艾特", " 艾特 ")) + "163点com",
+    ),
 )
 
 
@@ -433,7 +450,7 @@ def people(seed: int) -> Iterator[Case]:
         yield Case(carrier.format(value), value.strip())
 
 
-def missed(cases: Iterator[Case], redactor: Redactor) -> tuple[list[Case], list[Case], int, int]:
+def misses(cases: Iterator[Case], redactor: Redactor) -> tuple[list[Case], list[Case], int, int]:
     """The secrets that stay, the look-alikes that are touched, and how many there were of each."""
     leaks, false, secrets, others = [], [], 0, 0
     for case in cases:
@@ -458,7 +475,7 @@ def main() -> None:
         ("tokens", tokens(seed)),
         ("people", people(seed)),
     ):
-        leaks, false, secrets, others = missed(cases, redactor)
+        leaks, false, secrets, others = misses(cases, redactor)
         found = f"recall {1 - len(leaks) / secrets:.4f} of {secrets}"
         print(f"{name:<16} {found}" + (f", false {len(false) / others:.4f} of {others}" if others else ""))
         if "-v" in sys.argv:

@@ -14,17 +14,17 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO, Any, ClassVar, Final, Self
 
-from tests.prepared import Prepared
+from tests.forkserver import ForkedProcess
 
 COMMAND: Final = [sys.executable, "-m", "bridge.cli.main"]
 ANSWER_WITHIN: Final = 60.0  # seconds; a bound for a broken program on a busy machine, not a time anybody expects
 REPOSITORY: Final = Path(__file__).parents[1]
 
 
-def started(command: Sequence[str], **files: Any) -> Any:
+def start_process(command: Sequence[str], **files: Any) -> Any:
     """A process of this program, as subprocess.Popen starts it; without the start of an interpreter where it may."""
     may = sys.platform != "win32" and list(command[:2]) == COMMAND[:2]
-    return Prepared(command, **files) if may else subprocess.Popen(command, **files)
+    return ForkedProcess(command, **files) if may else subprocess.Popen(command, **files)
 
 
 class CallFailed(Exception):
@@ -66,7 +66,7 @@ class Home:
         with TemporaryFile() as given, TemporaryFile() as told, TemporaryFile() as complained:
             given.write(stdin.encode())
             given.seek(0)
-            process = started(
+            process = start_process(
                 [*COMMAND, *arguments],
                 env=self.environment,
                 cwd=REPOSITORY,
@@ -97,7 +97,7 @@ class Home:
 class Sidecar:
     """`xiaobai-memory serve` as a child. `with Sidecar(home) as sidecar: sidecar.call("memory/load")`."""
 
-    start: ClassVar[Any] = staticmethod(started)
+    start: ClassVar[Any] = staticmethod(start_process)
 
     def __init__(self, home: Home, *, command: Sequence[str] = (*COMMAND, "serve")) -> None:
         self.home = home
@@ -118,7 +118,7 @@ class Sidecar:
 
     def call(self, method: str, **params: Any) -> Any:
         """The result, or CallFailed. TimeoutError where nothing comes."""
-        return self.wait(self.send(method, **params))
+        return self.wait_for_response(self.send(method, **params))
 
     def send(self, method: str, **params: Any) -> int:
         """Send a request without waiting; the number to wait for."""
@@ -131,12 +131,12 @@ class Sidecar:
         self.process.stdin.flush()
         return number
 
-    def wait(self, number: int, within: float = ANSWER_WITHIN) -> Any:
+    def wait_for_response(self, number: int, timeout: float = ANSWER_WITHIN) -> Any:
         """The answer to an earlier `send`."""
         try:
-            answer = self._answers[number].get(timeout=within)
+            answer = self._answers[number].get(timeout=timeout)
         except queue.Empty:
-            raise TimeoutError(f"no answer within {within} s; see {self.home.folder / 'stderr.log'}") from None
+            raise TimeoutError(f"no answer within {timeout} s; see {self.home.folder / 'stderr.log'}") from None
         if "error" in answer:
             raise CallFailed(answer["error"])
         return answer["result"]
@@ -150,12 +150,12 @@ class Sidecar:
     def log_in(self, email: str, password: str) -> Any:
         return self.call("auth/password", email=email, password=password)
 
-    def until(self, method: str, accept: Any, within: float = ANSWER_WITHIN, **params: Any) -> Any:
+    def call_until(self, method: str, condition: Any, timeout: float = ANSWER_WITHIN, **params: Any) -> Any:
         """Ask until the answer is acceptable; AssertionError with the last answer where it never is."""
-        deadline = time.monotonic() + within
+        deadline = time.monotonic() + timeout
         while True:
             answer = self.call(method, **params)
-            if accept(answer):
+            if condition(answer):
                 return answer
             assert time.monotonic() < deadline, f"{method} never became acceptable: {answer}"
             time.sleep(0.02)  # a pause between questions, not a wait for an effect
@@ -197,13 +197,13 @@ def _text(file: IO[bytes]) -> str:
     return file.read().decode()
 
 
-class Measured(Sidecar):
+class TimedSidecar(Sidecar):
     """A sidecar with an interpreter of its own: what it takes and holds is its own."""
 
     start: ClassVar[Any] = subprocess.Popen
 
 
-class Ear(Sidecar):
+class NotificationListener(Sidecar):
     """A sidecar whose notifications are heard."""
 
     def __init__(self, home: Home) -> None:
@@ -227,16 +227,16 @@ class Ear(Sidecar):
                 params: dict[str, Any] = message["params"]
                 return params
 
-    def heard(self) -> list[str]:
+    def received(self) -> list[str]:
         """The names of what was told so far."""
         return [self.told.get()["method"] for _ in range(self.told.qsize())]
 
 
-def eventually(look: Any, within: float = ANSWER_WITHIN) -> Any:
+def wait_until(condition: Any, timeout: float = ANSWER_WITHIN) -> Any:
     """The first truthy answer of `look`; AssertionError with the last one where there is none in time."""
-    deadline = time.monotonic() + within
+    deadline = time.monotonic() + timeout
     while True:
-        found = look()
+        found = condition()
         if found:
             return found
         assert time.monotonic() < deadline, f"it never happened; last seen: {found!r}"

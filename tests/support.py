@@ -26,13 +26,11 @@ from uuid import uuid4
 from sqlalchemy import text
 
 from sync.clock import in_zone
-from sync.cloud.account import Account
-from sync.cloud.contact import Contact, contact_of
-from sync.cloud.device_key import DeviceKey
-from sync.cloud.erasures import ErasureGuard, Stake
-from sync.cloud.exchange import Exchange
-from sync.cloud.logins import Logins, Session
-from sync.cloud.memory import MemoryCloud, MemoryServer
+from sync.cloud.auth.account import Account
+from sync.cloud.auth.device_key import DeviceKey
+from sync.cloud.auth_port import AuthPort, AuthSession
+from sync.cloud.contact import Contact, parse_contact
+from sync.cloud.fake.server import FakeCloud, FakeServer
 from sync.cloud.port import (
     Channel,
     Cloud,
@@ -44,16 +42,18 @@ from sync.cloud.port import (
     SyncAnswer,
     SyncRequest,
 )
-from sync.cloud.replicator import Replicator
+from sync.cloud.replication.erasure_guard import ErasureGuard, ErasureImpact
+from sync.cloud.replication.replicator import Replicator
+from sync.cloud.replication.sync_round import SyncRunner
 from sync.db.engine import Database
 from sync.errors import CloudUnreachable
 from sync.log import store as log_store
-from sync.log.intake import Intake
-from sync.log.log import Log
-from sync.log.model import Draft, Event, Query, Reach
+from sync.log.ingest import DraftBuilder
+from sync.log.log import EventLog
+from sync.log.model import Event, EventDraft, EventScope, Query
 from sync.redaction import Redactor
-from sync.secret_store import FileSecret
-from sync.sections import PrivacySettings, SyncSettings
+from sync.settings.sections import PrivacySettings, SyncSettings
+from sync.system.secret_store import FileSecretStore
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -90,7 +90,7 @@ class FixedClock:
 
 
 class LoopClock(FixedClock):
-    """Moves with the running loop's own time; together with `in_virtual_time` hours pass at once."""
+    """Moves with the running loop's own time; together with `run_in_virtual_time` hours pass at once."""
 
     def now(self) -> datetime:
         return START + timedelta(seconds=asyncio.get_running_loop().time())
@@ -99,9 +99,9 @@ class LoopClock(FixedClock):
         return asyncio.get_running_loop().time()
 
 
-def draft(words: str = "记住这件事", *, kind: str = "note_taken", **more: Any) -> Draft:
+def draft(words: str = "记住这件事", *, kind: str = "note_taken", **more: Any) -> EventDraft:
     """What a room would hand to the log."""
-    return Draft(type=kind, payload=REDACTOR.payload({"text": words}), **more)
+    return EventDraft(type=kind, payload=REDACTOR.clean_payload({"text": words}), **more)
 
 
 def event(number: int, *, replica: str = "rep_a", device: str = "device-a", **changes: Any) -> Event:
@@ -120,26 +120,26 @@ def event(number: int, *, replica: str = "rep_a", device: str = "device-a", **ch
         "replica_seq": number,
         "hlc": f"0193a5b2c3d4-{number:04x}",
         "origin": "user-typed",
-        "reach": Reach.CLOUD,
+        "reach": EventScope.CLOUD,
         "local_date": "2026-02-02",
         "utc_offset": 480,
     }
     return Event(**{**values, **changes})
 
 
-class MemoryTokens:
+class FakeSessionStorage:
     """A token store that forgets everything with the test."""
 
     warning: str | None = None
 
     def __init__(self) -> None:
-        self.session: Session | None = None
-        self.saved: list[Session] = []
+        self.session: AuthSession | None = None
+        self.saved: list[AuthSession] = []
 
-    def load(self) -> Session | None:
+    def load(self) -> AuthSession | None:
         return self.session
 
-    def save(self, session: Session) -> None:
+    def save(self, session: AuthSession) -> None:
         self.session = session
         self.saved.append(session)
 
@@ -147,7 +147,7 @@ class MemoryTokens:
         self.session = None
 
 
-class WatchedCloud:
+class SpyCloud:
     """A cloud that notes every call; a test can fail the next ones, hold them up, or change what is answered."""
 
     def __init__(self, inner: Cloud) -> None:
@@ -156,12 +156,12 @@ class WatchedCloud:
         self.times: list[float] = []
         self.requests: list[SyncRequest] = []
         self.failures: defaultdict[str, deque[Exception]] = defaultdict(deque)
-        self.always: Exception | None = None
-        self.change: Callable[[SyncAnswer], SyncAnswer] = lambda answer: answer
-        self.open = asyncio.Event()
-        self.open.set()
-        self.reached = asyncio.Event()
-        self.logins = _WatchedLogins(inner.logins, self.through)
+        self.permanent_failure: Exception | None = None
+        self.edit_answer: Callable[[SyncAnswer], SyncAnswer] = lambda answer: answer
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.call_arrived = asyncio.Event()
+        self.auth = _SpyAuth(inner.auth, self.forward)
 
     def count(self, name: str) -> int:
         return self.calls.count(name)
@@ -169,84 +169,86 @@ class WatchedCloud:
     def fail_next(self, name: str, *errors: Exception) -> None:
         self.failures[name].extend(errors)
 
-    def hold(self) -> None:
+    def pause_calls(self) -> None:
         """Let calls arrive and keep their answers until `open.set()`."""
-        self.open.clear()
-        self.reached.clear()
+        self.gate.clear()
+        self.call_arrived.clear()
 
-    async def arrival(self) -> None:
+    async def wait_for_call(self) -> None:
         """Until a call has arrived since `hold`."""
         async with asyncio.timeout(BROKEN_AFTER):
-            await self.reached.wait()
+            await self.call_arrived.wait()
 
-    async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
-        await self.through("register_device", lambda: self.inner.register_device(session, device_id, facts))
+    async def register_device(self, session: AuthSession, device_id: str, facts: DeviceFacts) -> None:
+        await self.forward("register_device", lambda: self.inner.register_device(session, device_id, facts))
 
-    async def devices(self, session: Session) -> tuple[DeviceRow, ...]:
-        return await self.through("devices", lambda: self.inner.devices(session))
+    async def list_devices(self, session: AuthSession) -> tuple[DeviceRow, ...]:
+        return await self.forward("devices", lambda: self.inner.list_devices(session))
 
-    async def rename_device(self, session: Session, device_id: str, name: str) -> None:
-        await self.through("rename_device", lambda: self.inner.rename_device(session, device_id, name))
+    async def rename_device(self, session: AuthSession, device_id: str, name: str) -> None:
+        await self.forward("rename_device", lambda: self.inner.rename_device(session, device_id, name))
 
-    async def revoke_device(self, session: Session, device_id: str) -> EndedSessions:
-        return await self.through("revoke_device", lambda: self.inner.revoke_device(session, device_id))
+    async def revoke_device(self, session: AuthSession, device_id: str) -> EndedSessions:
+        return await self.forward("revoke_device", lambda: self.inner.revoke_device(session, device_id))
 
-    async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
-        await self.through("report", lambda: self.inner.report(session, device_id, refused))
+    async def report_refusals(self, session: AuthSession, device_id: str, refused: Mapping[str, int]) -> None:
+        await self.forward("report", lambda: self.inner.report_refusals(session, device_id, refused))
 
-    async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
+    async def sync(self, session: AuthSession, request: SyncRequest) -> SyncAnswer:
         self.requests.append(request)
-        return self.change(await self.through("sync", lambda: self.inner.sync(session, request)))
+        return self.edit_answer(await self.forward("sync", lambda: self.inner.sync(session, request)))
 
-    async def listen(self, session: Session) -> Channel:
-        return await self.through("listen", lambda: self.inner.listen(session))
+    async def open_channel(self, session: AuthSession) -> Channel:
+        return await self.forward("listen", lambda: self.inner.open_channel(session))
 
-    async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:
-        return await self.through("read_document", lambda: self.inner.read_document(session, device_id))
+    async def read_document(self, session: AuthSession, device_id: str) -> StoredDocument | None:
+        return await self.forward("read_document", lambda: self.inner.read_document(session, device_id))
 
-    async def reachable(self) -> bool:
-        return not isinstance(self.always, CloudUnreachable) and await self.inner.reachable()
+    async def is_reachable(self) -> bool:
+        return not isinstance(self.permanent_failure, CloudUnreachable) and await self.inner.is_reachable()
 
     async def close(self) -> None:
         await self.inner.close()
 
-    async def through(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
+    async def forward(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
         """One call, noted, held up and failed as the test wishes."""
         self.calls.append(name)
         self.times.append(asyncio.get_running_loop().time())
-        self.reached.set()
-        await self.open.wait()
-        if self.always is not None:
-            raise self.always
+        self.call_arrived.set()
+        await self.gate.wait()
+        if self.permanent_failure is not None:
+            raise self.permanent_failure
         if self.failures[name]:
             raise self.failures[name].popleft()
         return await call()
 
 
-class _WatchedLogins:
+class _SpyAuth:
     """The login half, watched as the rest is."""
 
-    def __init__(self, inner: Logins, through: Callable[[str, Callable[[], Awaitable[Any]]], Awaitable[Any]]) -> None:
+    def __init__(self, inner: AuthPort, forward: Callable[[str, Callable[[], Awaitable[Any]]], Awaitable[Any]]) -> None:
         self._inner = inner
-        self._through = through
+        self._forward = forward
 
-    async def start(self, contact: Contact) -> None:
-        await self._through("start", lambda: self._inner.start(contact))
+    async def send_code(self, contact: Contact) -> None:
+        await self._forward("start", lambda: self._inner.send_code(contact))
 
-    async def verify(self, contact: Contact, code: str) -> Session:
-        return cast("Session", await self._through("verify", lambda: self._inner.verify(contact, code)))
+    async def verify_code(self, contact: Contact, code: str) -> AuthSession:
+        return cast("AuthSession", await self._forward("verify", lambda: self._inner.verify_code(contact, code)))
 
-    async def sign_in(self, contact: Contact, password: str) -> Session:
-        return cast("Session", await self._through("sign_in", lambda: self._inner.sign_in(contact, password)))
+    async def sign_in_with_password(self, contact: Contact, password: str) -> AuthSession:
+        return cast(
+            "AuthSession", await self._forward("sign_in", lambda: self._inner.sign_in_with_password(contact, password))
+        )
 
-    async def refresh(self, session: Session) -> Session:
-        return cast("Session", await self._through("refresh", lambda: self._inner.refresh(session)))
+    async def refresh_session(self, session: AuthSession) -> AuthSession:
+        return cast("AuthSession", await self._forward("refresh", lambda: self._inner.refresh_session(session)))
 
-    async def identify(self, access_token: str) -> tuple[str, str]:
-        return cast("tuple[str, str]", await self._through("identify", lambda: self._inner.identify(access_token)))
+    async def identify_user(self, access_token: str) -> tuple[str, str]:
+        return cast("tuple[str, str]", await self._forward("identify", lambda: self._inner.identify_user(access_token)))
 
-    async def sign_out(self, session: Session) -> None:
-        await self._through("sign_out", lambda: self._inner.sign_out(session))
+    async def sign_out(self, session: AuthSession) -> None:
+        await self._forward("sign_out", lambda: self._inner.sign_out(session))
 
 
 @dataclass
@@ -256,19 +258,19 @@ class Device:
     folder: Path
     clock: FixedClock
     database: Database
-    log: Log
-    intake: Intake
-    tokens: MemoryTokens
-    cloud: WatchedCloud
+    log: EventLog
+    intake: DraftBuilder
+    tokens: FakeSessionStorage
+    cloud: SpyCloud
     account: Account
     replicator: Replicator
     replica_id: str
-    documents: list[SnapshotRow]
-    foreign: list[str]
+    stored_documents: list[SnapshotRow]
+    foreign_documents: list[str]
 
-    async def note(self, *words: str) -> list[str]:
+    async def record_notes(self, *words: str) -> list[str]:
         """Record one event per word; their ids."""
-        recorded = await self.log.record([draft(word) for word in words])
+        recorded = await self.log.append([draft(word) for word in words])
         return [item.event.event_id for item in recorded]
 
     async def events(self) -> list[Event]:
@@ -282,22 +284,22 @@ class Device:
         return [tuple(row) for row in found]
 
     async def log_in(self, email: str = EMAIL, password: str = PASSWORD) -> None:
-        session = await self.account.logins.sign_in(contact_of(email=email), password)
-        await self.account.enter(session)
+        session = await self.account.auth.sign_in_with_password(parse_contact(email=email), password)
+        await self.account.log_in(session)
 
 
 @asynccontextmanager
 async def open_device(
     folder: Path,
-    server: MemoryServer,
+    server: FakeServer,
     *,
-    name: str = "device-a",
+    device_id: str = "device-a",
     clock: FixedClock | None = None,
-    tokens: MemoryTokens | None = None,
-    inline: bool = False,
+    tokens: FakeSessionStorage | None = None,
+    single_threaded: bool = False,
     options: SyncSettings | None = None,
-    keyed: bool = False,
-    guarded: PrivacySettings | None = None,
+    with_device_key: bool = False,
+    erasure_settings: PrivacySettings | None = None,
 ) -> AsyncIterator[Device]:
     """A device on a real database, talking to the twin. `inline`: no threads; `keyed`: it registers with a key.
 
@@ -305,19 +307,23 @@ async def open_device(
     """
     clock = clock or FixedClock()
     folder.mkdir(parents=True, exist_ok=True)
-    executors = (InlineExecutor(), InlineExecutor()) if inline else (None, None)
+    executors = (InlineExecutor(), InlineExecutor()) if single_threaded else (None, None)
     database = await Database.open(folder / "memory.db", writer=executors[0], reader=executors[1])
-    replica_id = await database.write(lambda connection: log_store.open_replica(connection, clock))
-    log = Log(database, clock, device_id=name, session_id="sess_20260202_0a1b2c3d")
-    tokens = tokens or MemoryTokens()
-    cloud = WatchedCloud(MemoryCloud(server))
+    replica_id = await database.write(lambda connection: log_store.ensure_replica_id(connection, clock))
+    log = EventLog(database, clock, device_id=device_id, session_id="sess_20260202_0a1b2c3d")
+    tokens = tokens or FakeSessionStorage()
+    cloud = SpyCloud(FakeCloud(server))
     account = Account(database, cloud, lambda: tokens, lock=folder / "session.lock", clock=clock)
-    document = _Shelf()
-    facts = DeviceFacts(replica_id, f"name of {name}", "Linux", "1")
+    document = _FakeCloudDocument()
+    facts = DeviceFacts(replica_id, f"name of {device_id}", "Linux", "1")
     settings = options or SyncSettings(timeout_seconds=60.0)
-    key = key_in(folder) if keyed else None
-    guard = ErasureGuard(log, key_in(folder), guarded, lambda *_: Stake(), clock) if guarded else None
-    exchange = Exchange(log, account, facts, document, clock=clock, options=settings, key=key, erasures=guard)
+    key = device_key_in(folder) if with_device_key else None
+    guard = (
+        ErasureGuard(log, device_key_in(folder), erasure_settings, lambda *_: ErasureImpact(), clock)
+        if erasure_settings
+        else None
+    )
+    exchange = SyncRunner(log, account, facts, document, clock=clock, options=settings, key=key, erasures=guard)
     replicator = Replicator(log, exchange, clock=clock, options=settings)
     try:
         yield Device(
@@ -325,54 +331,54 @@ async def open_device(
             clock=clock,
             database=database,
             log=log,
-            intake=Intake(REDACTOR, clock=clock),
+            intake=DraftBuilder(REDACTOR, clock=clock),
             tokens=tokens,
             cloud=cloud,
             account=account,
             replicator=replicator,
             replica_id=replica_id,
-            documents=document.written,
-            foreign=document.foreign,
+            stored_documents=document.stored_documents,
+            foreign_documents=document.foreign_documents,
         )
     finally:
         await replicator.stop()
         await database.close()
 
 
-def key_in(folder: Path) -> DeviceKey:
+def device_key_in(folder: Path) -> DeviceKey:
     """A device's key, kept in a file."""
-    return DeviceKey(lambda: FileSecret(folder / "device-key"), lock=folder / "device-key.lock")
+    return DeviceKey(lambda: FileSecretStore(folder / "device-key"), lock=folder / "device-key.lock")
 
 
-class _Shelf:
+class _FakeCloudDocument:
     """A device's documents without a file: what a test wrote, and what came from another program, by turns."""
 
     def __init__(self) -> None:
-        self.written: list[SnapshotRow] = []
-        self.foreign: list[str] = []
+        self.stored_documents: list[SnapshotRow] = []
+        self.foreign_documents: list[str] = []
 
     async def snapshot(self) -> SnapshotRow | None:
-        return self.written[-1] if self.written else None
+        return self.stored_documents[-1] if self.stored_documents else None
 
-    async def stored(self) -> None:
+    async def mark_stored(self) -> None:
         return None
 
-    async def take_in_foreign(self, content: str) -> bool:
-        self.foreign.append(content)
+    async def import_foreign(self, content: str) -> bool:
+        self.foreign_documents.append(content)
         return True
 
 
-def new_server(clock: FixedClock | None = None) -> MemoryServer:
+def new_server(clock: FixedClock | None = None) -> FakeServer:
     """A twin server that knows one person."""
-    server = MemoryServer(clock or FixedClock(seed=2))
+    server = FakeServer(clock or FixedClock(seed=2))
     server.add_user(EMAIL, PASSWORD)
     return server
 
 
 @contextmanager
-def running(job: Coroutine[Any, Any, None]) -> Iterator[asyncio.Task[None]]:
+def background_task(coroutine: Coroutine[Any, Any, None]) -> Iterator[asyncio.Task[None]]:
     """A job beside the block; whoever leaves the block ends it."""
-    task = asyncio.get_running_loop().create_task(job)
+    task = asyncio.get_running_loop().create_task(coroutine)
     try:
         yield task
     finally:
@@ -453,27 +459,27 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         try:
             done = inline.call(func, *args)
         except BaseException as error:  # noqa: BLE001 - as an executor does
-            self.call_soon(_unless_cancelled, outcome, outcome.set_exception, error)
+            self.call_soon(_set_unless_cancelled, outcome, outcome.set_exception, error)
         else:
-            self.call_soon(_unless_cancelled, outcome, outcome.set_result, done)
+            self.call_soon(_set_unless_cancelled, outcome, outcome.set_result, done)
         return outcome
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
         """Nothing: it has no threads. The inherited one waits for a thread, and this loop waits for nothing real."""
 
 
-def _unless_cancelled(outcome: asyncio.Future[T], settle: Callable[[Any], None], value: object) -> None:
+def _set_unless_cancelled(outcome: asyncio.Future[T], settle: Callable[[Any], None], value: object) -> None:
     if not outcome.done():
         settle(value)
 
 
-def in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
+def run_in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end while hours pass in milliseconds."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)
 
 
-def gaps(times: Sequence[float]) -> list[float]:
+def intervals(times: Sequence[float]) -> list[float]:
     """The pauses between calls."""
     return [later - earlier for earlier, later in itertools.pairwise(times)]
 
@@ -491,15 +497,15 @@ asyncio.run(main(Path(sys.argv[1])))
 """
 
 
-def unprivileged(code: str, *, given: Sequence[str] = ()) -> str:
+def run_unprivileged(code: str, *, argument: Sequence[str] = ()) -> str:
     """What `async def main(folder)` prints when it may only read `folder`, which holds the databases `given`.
 
     Tests run as root, whom no permission stops; so a process of its own drops its rights first.
     """
     with tempfile.TemporaryDirectory() as created:
         folder = Path(created)
-        for name in given:
-            asyncio.run(_make_database(folder / name))
+        for name in argument:
+            asyncio.run(_create_database(folder / name))
             (folder / name).chmod(0o644)
         folder.chmod(0o555)
         script = _DROP_RIGHTS.format(code=textwrap.dedent(code))
@@ -516,5 +522,5 @@ def unprivileged(code: str, *, given: Sequence[str] = ()) -> str:
     return done.stdout
 
 
-async def _make_database(path: Path) -> None:
+async def _create_database(path: Path) -> None:
     await (await Database.open(path)).close()

@@ -15,20 +15,20 @@ from uuid import UUID
 
 import typer
 
-from bridge.cli.running import Invocation, JsonFlag, fail, print_json
+from bridge.cli.runner import CliContext, JsonFlag, exit_with_error, print_json
 from sync.errors import CloudNotConfigured, InvalidInput, XiaobaiError
-from sync.settings import Settings, take_admin_key
+from sync.settings.settings import Settings, pop_admin_key
 
 app = typer.Typer(help="For the owner of a Supabase project; needs its secret key in XIAOBAI_ADMIN_KEY.")
 
-User = Annotated[str | None, typer.Option("--user", help="One user's id; all where it is missing.")]
+UserOption = Annotated[str | None, typer.Option("--user", help="One user's id; all where it is missing.")]
 Limit = Annotated[int, typer.Option(min=1, max=100_000, help="At most so many rows.")]
 Days = Annotated[int, typer.Option(min=1, max=3650, help="How many days back.")]
-OneUser = Annotated[str | None, typer.Argument(help="The user's id; all users where it is missing.")]
+UserArgument = Annotated[str | None, typer.Argument(help="The user's id; all users where it is missing.")]
 
 
-WIDE: Final = 200  # columns where nobody's terminal has a say: a file or a pipe folds nothing
-SHOWN: Final = {
+PIPE_WIDTH: Final = 200  # columns where nobody's terminal has a say: a file or a pipe folds nothing
+COLUMNS: Final = {
     "users": ("user_id", "devices", "revoked", "events", "folded", "quarantined", "document_bytes", "last_seen_at"),
     "devices": ("user_id", "device_id", "name", "platform", "app_version", "behind", "quarantined", "last_seen_at"),
     "activity": ("day", "user_id", "device_id", "events", "bytes"),
@@ -41,51 +41,51 @@ SHOWN: Final = {
 @app.command("users")
 def users(context: typer.Context, *, limit: Limit = 1000, json: JsonFlag = False) -> None:
     """Who syncs: devices, events, when last seen; the latest first."""
-    _list(context, "users", as_json=json, order="last_seen_at", newest=True, limit=limit)
+    _list_view(context, "users", as_json=json, order="last_seen_at", newest=True, limit=limit)
 
 
 @app.command("devices")
-def devices(context: typer.Context, *, user: User = None, limit: Limit = 1000, json: JsonFlag = False) -> None:
+def devices(context: typer.Context, *, user: UserOption = None, limit: Limit = 1000, json: JsonFlag = False) -> None:
     """Every device: when seen, how far behind, what it set aside."""
-    _list(context, "devices", as_json=json, order="last_seen_at", newest=True, limit=limit, user=user)
+    _list_view(context, "devices", as_json=json, order="last_seen_at", newest=True, limit=limit, user=user)
 
 
 @app.command("activity")
 def activity(
-    context: typer.Context, *, user: User = None, days: Days = 30, limit: Limit = 1000, json: JsonFlag = False
+    context: typer.Context, *, user: UserOption = None, days: Days = 30, limit: Limit = 1000, json: JsonFlag = False
 ) -> None:
     """Events that arrived, by day, user and device; the newest first."""
-    _list(context, "activity", as_json=json, order="day", newest=True, limit=limit, user=user, days=days)
+    _list_view(context, "activity", as_json=json, order="day", newest=True, limit=limit, user=user, days=days)
 
 
 @app.command("growth")
 def growth(context: typer.Context, *, days: Days = 90, json: JsonFlag = False) -> None:
     """By day: who wrote, who for the first time, how much, how much in all."""
-    _list(context, "growth", as_json=json, order="day", newest=True, limit=days, days=days)
+    _list_view(context, "growth", as_json=json, order="day", newest=True, limit=days, days=days)
 
 
 @app.command("stale")
 def stale(context: typer.Context, *, limit: Limit = 1000, json: JsonFlag = False) -> None:
     """Devices not heard of for a week, or more than a thousand events behind."""
-    _list(context, "stale", as_json=json, order="last_seen_at", limit=limit)
+    _list_view(context, "stale", as_json=json, order="last_seen_at", limit=limit)
 
 
 @app.command("quarantine")
 def quarantine(context: typer.Context, *, limit: Limit = 1000, json: JsonFlag = False) -> None:
     """What devices have set aside because the server refuses it: counts by code."""
-    _list(context, "quarantine", as_json=json, order="reported_at", newest=True, limit=limit)
+    _list_view(context, "quarantine", as_json=json, order="reported_at", newest=True, limit=limit)
 
 
 @app.command("checkpoint")
-def checkpoint(context: typer.Context, user: OneUser = None, *, days: Days = 30, json: JsonFlag = False) -> None:
+def checkpoint(context: typer.Context, user: UserArgument = None, *, days: Days = 30, json: JsonFlag = False) -> None:
     """Fold old events, past what every device seen in so many days holds. Nothing is lost by it."""
-    _sweep(context, user, lambda admin, user_id: admin.checkpoint(user_id, days), "folded", as_json=json)
+    _run_steps(context, user, lambda admin, user_id: admin.checkpoint(user_id, days), "folded", as_json=json)
 
 
 @app.command("prune")
-def prune(context: typer.Context, user: OneUser = None, *, json: JsonFlag = False) -> None:
+def prune(context: typer.Context, user: UserArgument = None, *, json: JsonFlag = False) -> None:
     """Delete the rows of folded events; may be killed and repeated."""
-    _sweep(context, user, lambda admin, user_id: admin.prune(user_id), "pruned", as_json=json)
+    _run_steps(context, user, lambda admin, user_id: admin.prune(user_id), "pruned", as_json=json)
 
 
 @app.command("purge-user")
@@ -100,11 +100,11 @@ def purge_user(
     """Erase everything a user has on the server, and revoke his devices. What lies on his devices is his."""
     if not yes and typer.prompt("Everything of this user will be erased. Type his id to go on", err=True) != user:
         error = InvalidInput("that is another id; nothing was erased", field="user")
-        fail(error, as_json=json or context.ensure_object(Invocation).json)
-    _sweep(context, user, lambda admin, user_id: admin.purge(user_id, account=account), "erased", as_json=json)
+        exit_with_error(error, as_json=json or context.ensure_object(CliContext).json)
+    _run_steps(context, user, lambda admin, user_id: admin.purge(user_id, account=account), "erased", as_json=json)
 
 
-def _list(
+def _list_view(
     context: typer.Context,
     view: str,
     *,
@@ -124,14 +124,14 @@ def _list(
             where["user_id"] = f"eq.{_user_id(user)}"
         return {"rows": await admin.rows(view, order=order, newest=newest, where=where, limit=limit)}
 
-    _run(context, asking, lambda result: _table(view, result["rows"]), as_json=as_json)
+    _run_as_admin(context, asking, lambda result: _show_table(view, result["rows"]), as_json=as_json)
 
 
-def _sweep(
+def _run_steps(
     context: typer.Context,
     user: str | None,
     steps: Callable[[Any, str], AsyncIterator[Any]],
-    word: str,
+    verb: str,
     *,
     as_json: bool,
 ) -> None:
@@ -142,48 +142,48 @@ def _sweep(
             chosen = [row["user_id"] for row in await admin.rows("users", order="user_id", limit=sys.maxsize)]
         else:
             chosen = [_user_id(user)]
-        result: dict[str, Any] = {"users": len(chosen), word: 0}
+        result: dict[str, Any] = {"users": len(chosen), verb: 0}
         held = {}
-        with _bar(word, len(chosen)) as advance:
+        with _progress_bar(verb, len(chosen)) as advance:
             for user_id in chosen:
                 async for step in steps(admin, user_id):
-                    result[word] += step.events
+                    result[verb] += step.events
                     if step.held_by is not None:
                         held[user_id] = step.held_by
                 advance()
         return result | ({"heldBy": held} if held else {})
 
-    _run(context, sweeping, lambda result: _sum(result, word), as_json=as_json)
+    _run_as_admin(context, sweeping, lambda result: _show_summary(result, verb), as_json=as_json)
 
 
-def _run(
+def _run_as_admin(
     context: typer.Context,
-    work: Callable[[Any], Awaitable[dict[str, Any]]],
+    action: Callable[[Any], Awaitable[dict[str, Any]]],
     show: Callable[[dict[str, Any]], None],
     *,
     as_json: bool,
 ) -> None:
-    invocation = context.ensure_object(Invocation)
+    invocation = context.ensure_object(CliContext)
     as_json = as_json or invocation.json
     try:
-        key = take_admin_key(os.environ)
-        url = Settings.gather(**invocation.flags).supabase_url
+        key = pop_admin_key(os.environ)
+        url = Settings.from_sources(**invocation.flags).supabase_url
         if url is None:
             raise CloudNotConfigured("no Supabase project is set")
-        result = asyncio.run(_with_admin(url, key, work))
+        result = asyncio.run(_with_admin(url, key, action))
     except (XiaobaiError, BaseExceptionGroup) as error:
-        fail(error, as_json=as_json)
+        exit_with_error(error, as_json=as_json)
     if as_json:
         print_json(result)
     else:
         show(result)
 
 
-async def _with_admin(url: str, key: str, work: Callable[[Any], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
-    from sync.cloud.admin import Admin  # noqa: PLC0415 - the only ones that may load it
+async def _with_admin(url: str, key: str, action: Callable[[Any], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    from sync.cloud.supabase.admin import AdminClient  # noqa: PLC0415 - the only ones that may load it
 
-    async with Admin(url, key) as admin:
-        return await work(admin)
+    async with AdminClient(url, key) as admin:
+        return await action(admin)
 
 
 def _user_id(text: str) -> str:
@@ -193,7 +193,7 @@ def _user_id(text: str) -> str:
         raise InvalidInput("a user's id is a UUID, as `admin users` shows it", field="user") from error
 
 
-def _table(view: str, rows: list[dict[str, Any]]) -> None:
+def _show_table(view: str, rows: list[dict[str, Any]]) -> None:
     """What a person looks for; `--json` has every column. An id stands whole: it is to be copied."""
     from rich.console import Console  # noqa: PLC0415 - only for people
     from rich.table import Table  # noqa: PLC0415
@@ -201,7 +201,7 @@ def _table(view: str, rows: list[dict[str, Any]]) -> None:
     if not rows:
         typer.echo(f"{view}: nothing")
         return
-    names = [name for name in SHOWN[view] if name in rows[0]]
+    names = [name for name in COLUMNS[view] if name in rows[0]]
     table = Table(box=None, pad_edge=False)
     for name in names:
         numbers = isinstance(rows[0][name], int)
@@ -209,7 +209,7 @@ def _table(view: str, rows: list[dict[str, Any]]) -> None:
         table.add_column(name.replace("_", " "), justify=justify, overflow="fold", no_wrap=name == "user_id")
     for row in rows:
         table.add_row(*(_cell(name, row[name]) for name in names))
-    Console(width=None if sys.stdout.isatty() else WIDE).print(table)
+    Console(width=None if sys.stdout.isatty() else PIPE_WIDTH).print(table)
 
 
 def _cell(name: str, value: object) -> str:
@@ -218,14 +218,14 @@ def _cell(name: str, value: object) -> str:
     return str(value)[:16].replace("T", " ") if name.endswith("_at") else str(value)
 
 
-def _sum(result: dict[str, Any], word: str) -> None:
-    typer.echo(f"{word} {result[word]} events of {result['users']} users")
+def _show_summary(result: dict[str, Any], verb: str) -> None:
+    typer.echo(f"{verb} {result[verb]} events of {result['users']} users")
     for user_id, device_id in result.get("heldBy", {}).items():
         typer.echo(f"{user_id}: device {device_id} has not read further yet")
 
 
 @contextmanager
-def _bar(word: str, total: int) -> Any:
+def _progress_bar(verb: str, total: int) -> Any:
     """Calls of what it yields move a bar on stderr, where somebody sees it."""
     if not sys.stderr.isatty():
         yield lambda: None
@@ -233,7 +233,7 @@ def _bar(word: str, total: int) -> Any:
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
 
-    columns = (TextColumn(word), BarColumn(), MofNCompleteColumn())
+    columns = (TextColumn(verb), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         row = bars.add_task("", total=total)
         yield lambda: bars.advance(row)

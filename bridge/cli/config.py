@@ -4,32 +4,32 @@ from typing import Any
 
 import typer
 
-from bridge.cli.running import Invocation, JsonFlag, fail, print_json
+from bridge.cli.runner import CliContext, JsonFlag, exit_with_error, print_json
 from sync.errors import XiaobaiError
-from sync.settings import CONFIG_FILE, PREFIX, Settings
+from sync.settings.settings import CONFIG_FILE, ENV_PREFIX, Settings
 
 
 def config(context: typer.Context, *, json: JsonFlag = False) -> None:
     """Print the settings in force; keys are never shown."""
-    invocation = context.ensure_object(Invocation)
+    invocation = context.ensure_object(CliContext)
     as_json = json or invocation.json
     try:
-        settings = Settings.gather(**invocation.flags)
+        settings = Settings.from_sources(**invocation.flags)
     except XiaobaiError as error:
-        fail(error, as_json=as_json)
-    values: dict[str, Any] = settings.shown()
+        exit_with_error(error, as_json=as_json)
+    values: dict[str, Any] = settings.to_display()
     values["supabase_key"] = None if settings.supabase_key is None else "set"
     if as_json:
         print_json({"settings": values, "file": str(settings.data_dir / CONFIG_FILE)})
         return
-    for name, value in _flat(values):
-        typer.echo(f"{PREFIX}{name.upper():<32} {value}")
+    for name, value in _flatten(values):
+        typer.echo(f"{ENV_PREFIX}{name.upper():<32} {value}")
     typer.echo(f"file: {settings.data_dir / CONFIG_FILE}")
 
 
-def _flat(values: dict[str, Any], above: str = "") -> list[tuple[str, object]]:
+def _flatten(values: dict[str, Any], prefix: str = "") -> list[tuple[str, object]]:
     """Nested settings under the names they have in the environment."""
     rows: list[tuple[str, object]] = []
     for name, value in values.items():
-        rows.extend(_flat(value, f"{above}{name}__") if isinstance(value, dict) else [(above + name, value)])
+        rows.extend(_flatten(value, f"{prefix}{name}__") if isinstance(value, dict) else [(prefix + name, value)])
     return rows

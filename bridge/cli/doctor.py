@@ -5,19 +5,19 @@ from typing import Any
 
 import typer
 
-from bridge.cli.running import Invocation, JsonFlag, print_json
+from bridge.cli.runner import CliContext, JsonFlag, print_json
 from sync import contract
-from sync.app import Role, open_app
+from sync.accounts.profiles import read_installation
+from sync.app import AppMode, open_app
 from sync.errors import XiaobaiError
-from sync.health import Check, around, program
-from sync.profiles import known_installation
-from sync.settings import Settings
+from sync.settings.settings import Settings
+from sync.startup.doctor import HealthCheck, check_environment, check_program
 
 
 def doctor(context: typer.Context, *, json: JsonFlag = False) -> None:
     """Check everything a person can break, changing nothing; exit 1 where something is broken."""
-    invocation = context.ensure_object(Invocation)
-    result = contract.health(asyncio.run(examine(invocation.flags)))
+    invocation = context.ensure_object(CliContext)
+    result = contract.health_to_json(asyncio.run(run_checks(invocation.flags)))
     if json or invocation.json:
         print_json(result)
     else:
@@ -29,18 +29,18 @@ def doctor(context: typer.Context, *, json: JsonFlag = False) -> None:
     raise SystemExit(0 if result["ok"] else 1)
 
 
-async def examine(flags: dict[str, Any]) -> list[Check]:
+async def run_checks(flags: dict[str, Any]) -> list[HealthCheck]:
     """All checks. Where there is no memory yet, or it cannot be opened, those that need it are left out."""
     try:
-        settings = Settings.gather(**flags)
+        settings = Settings.from_sources(**flags)
     except XiaobaiError as error:
-        return [program(), Check("settings", ok=False, found=error.message, hint=error.hint)]
-    checks = await around(settings, serving=False)
+        return [check_program(), HealthCheck("settings", ok=False, found=error.message, hint=error.hint)]
+    checks = await check_environment(settings, is_sidecar=False)
     broken = any(check.name == "database" and check.ok is False for check in checks)
-    if broken or known_installation(settings.data_dir) is None:
+    if broken or read_installation(settings.data_dir) is None:
         return checks
     try:
-        async with open_app(settings, Role.GUEST) as app:
-            return [*checks, *await app.examine()]
+        async with open_app(settings, AppMode.GUEST) as app:
+            return [*checks, *await app.check_health()]
     except XiaobaiError as error:
-        return [*checks, Check("start", ok=False, found=f"{error.kind}: {error.message}", hint=error.hint)]
+        return [*checks, HealthCheck("start", ok=False, found=f"{error.kind}: {error.message}", hint=error.hint)]

@@ -17,19 +17,19 @@ from contextlib import contextmanager
 
 def main() -> None:
     """`xiaobai-memory …`"""
-    speak_utf8()
+    configure_utf8_streams()
     if sys.argv[1:] == ["serve"]:
-        from bridge.serving import main as serve  # noqa: PLC0415 - only this way needs it
+        from bridge.sidecar import main as serve  # noqa: PLC0415 - only this way needs it
 
         raise SystemExit(serve({}))
-    with ended_by_ctrl_c():
-        from bridge.cli.commands import app  # noqa: PLC0415
+    with default_sigint():
+        from bridge.cli.parser import app  # noqa: PLC0415
 
     app()
 
 
 @contextmanager
-def ended_by_ctrl_c() -> Iterator[None]:
+def default_sigint() -> Iterator[None]:
     """Python's own handler would show where in an import it was. Who started us to ignore it is heard."""
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if usual:
@@ -39,7 +39,7 @@ def ended_by_ctrl_c() -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def speak_utf8() -> None:
+def configure_utf8_streams() -> None:
     """Before anything is read or written. What is read may begin with a byte order mark, and has to be UTF-8."""
     if isinstance(sys.stdin, io.TextIOWrapper) and not sys.stdin.isatty():
         sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict")

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from sync.app import App
-from sync.cloud.progress import Progress
+from sync.cloud.replication.pull_progress import PullProgress
 
 
 @contextmanager
-def shown(app: App) -> Iterator[None]:
+def show_pull_progress(app: App) -> Iterator[None]:
     """Show what the replicator pulls inside the block: drawn at each answer of the server, gone at the end."""
     if app.replicator is None or not sys.stderr.isatty():
         yield
@@ -22,8 +22,8 @@ def shown(app: App) -> Iterator[None]:
     bars = Bars(*columns, console=Console(stderr=True), auto_refresh=False, transient=True)
     row = bars.add_task("", total=None, visible=False)
 
-    def draw(progress: Progress) -> None:
+    def draw(progress: PullProgress) -> None:
         bars.update(row, completed=progress.done, total=progress.total, visible=progress.step != "end", refresh=True)
 
-    with bars, app.replicator.pulls.heard_by(draw):
+    with bars, app.replicator.pull_progress.reporting_to(draw):
         yield

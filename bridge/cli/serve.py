@@ -4,10 +4,10 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli.running import Invocation, print_json
-from bridge.methods.openrpc import document
-from bridge.methods.registry import TABLE
-from bridge.serving import main
+from bridge.api.openrpc import openrpc_document
+from bridge.cli.runner import CliContext, print_json
+from bridge.methods.registry import METHOD_TABLE
+from bridge.sidecar import main
 
 
 def serve_command(
@@ -17,6 +17,6 @@ def serve_command(
 ) -> None:
     """Serve JSON-RPC on standard input and output until the client leaves."""
     if openrpc:
-        print_json(document(TABLE))
+        print_json(openrpc_document(METHOD_TABLE))
         return
-    raise SystemExit(main(context.ensure_object(Invocation).flags))
+    raise SystemExit(main(context.ensure_object(CliContext).flags))

@@ -2,46 +2,31 @@
 
 from typing import Final
 
-from bridge.methods import (
-    archive,
-    auth,
-    cloud,
-    command,
-    daily,
-    devices,
-    document,
-    event_files,
-    events,
-    forgetting,
-    health,
-    insights,
-    memory,
-    recall,
-    redaction,
-    retention,
-    watermarks,
-)
-from bridge.methods.door import Door
-from bridge.methods.table import Table
+from bridge.api.app_provider import AppProvider
+from bridge.api.method_table import MethodTable
+from bridge.methods import doctor
+from bridge.methods.account import auth, cloud, devices
+from bridge.methods.log import archive, event_files, events, forget, redaction, retention, watermarks
+from bridge.methods.memory import daily, document, insights, load_update, recall, spoken_commands
 
-TABLE: Final[Table[Door]] = Table(
+METHOD_TABLE: Final[MethodTable[AppProvider]] = MethodTable(
     [
-        *memory.METHODS,
+        *load_update.METHODS,
         *document.METHODS,
         *cloud.METHODS,
         *auth.METHODS,
         *devices.METHODS,
         *events.METHODS,
-        *forgetting.METHODS,
+        *forget.METHODS,
         *event_files.METHODS,
         *insights.METHODS,
         *recall.METHODS,
         *daily.METHODS,
-        *command.METHODS,
+        *spoken_commands.METHODS,
         *archive.METHODS,
         *retention.METHODS,
         *watermarks.METHODS,
         *redaction.METHODS,
-        *health.METHODS,
+        *doctor.METHODS,
     ]
 )

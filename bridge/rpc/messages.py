@@ -16,15 +16,15 @@ from typing import Final
 
 import msgspec
 
-from bridge.methods.failures import CODES, Failure, FailureData, failure
-from bridge.rpc.frames import SEND_LESS, Fault
+from bridge.api.errors import ERROR_CODES, RpcError, RpcErrorData, rpc_error
+from bridge.rpc.framing import SEND_LESS_HINT, FramingError
 
 DEPTH_LIMIT: Final = 64  # arrays and objects inside each other; our own params need five
 BATCH_LIMIT: Final = 1000  # calls in one batch: what one answer array may hold
 INT_MIN: Final = -(2**63)  # integers live in 64-bit columns from here on
 INT_MAX: Final = 2**63 - 1
 
-NULL: Final = b"null"
+NULL_ID: Final = b"null"
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -35,22 +35,22 @@ class Call(msgspec.Struct, frozen=True):
     id: bytes | None
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class RejectedMessage(msgspec.Struct, frozen=True):
     """Something that is answered without being called."""
 
     id: bytes
-    failure: Failure
+    error: RpcError
 
 
-class Incoming(msgspec.Struct, frozen=True):
+class DecodedFrame(msgspec.Struct, frozen=True):
     """What one frame holds. Responses have been dropped, so `items` may be empty."""
 
-    items: list[Call | Refusal]
+    items: list[Call | RejectedMessage]
     batch: bool = False
 
 
 class _Id(msgspec.Struct):
-    id: msgspec.Raw = msgspec.Raw(NULL)
+    id: msgspec.Raw = msgspec.Raw(NULL_ID)
 
 
 _decode: Final = msgspec.json.Decoder().decode
@@ -62,7 +62,7 @@ _STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"')
 _BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
 _NOT_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 _DIGITS: Final = bytes.maketrans(b"123456789", b"0" * 9)
-_LONG: Final = b"0" * 19  # digits of the smallest integer that may leave 64 bits
+_LONG_DIGITS: Final = b"0" * 19  # digits of the smallest integer that may leave 64 bits
 _INTEGERS: Final = re.compile(rb"-?[0-9]{19,}(?![0-9.eE])")
 _FRACTION: Final = re.compile(rb"[0-9]*\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+")
 
@@ -72,72 +72,72 @@ _HINTS: Final[dict[str, str]] = {
 }
 
 
-def refuse(kind: str, message: str, id: bytes = NULL) -> Refusal:  # noqa: A002 - the wire's own name
-    return Refusal(id, Failure(CODES[kind], message, FailureData(kind, _HINTS[kind], retryable=False)))
+def reject(kind: str, message: str, id: bytes = NULL_ID) -> RejectedMessage:  # noqa: A002 - the wire's own name
+    return RejectedMessage(id, RpcError(ERROR_CODES[kind], message, RpcErrorData(kind, _HINTS[kind], retryable=False)))
 
 
-def refuse_fault(fault: Fault) -> Refusal:
+def reject_framing_error(error: FramingError) -> RejectedMessage:
     """The answer to bytes that never became a frame."""
-    if fault is Fault.TOO_LARGE:
-        return Refusal(NULL, failure("invalid_request", fault.value, SEND_LESS))
-    return refuse("parse_error", fault.value)
+    if error is FramingError.TOO_LARGE:
+        return RejectedMessage(NULL_ID, rpc_error("invalid_request", error.value, SEND_LESS_HINT))
+    return reject("parse_error", error.value)
 
 
-def decode(frame: bytes) -> Incoming:
+def decode_frame(frame: bytes) -> DecodedFrame:
     """Everything one frame asks for. Never raises: what cannot be read becomes a refusal."""
     try:
         value = _decode(frame)
     except RecursionError:
-        return _alone(refuse("invalid_request", f"nested deeper than {DEPTH_LIMIT}"))
+        return _single(reject("invalid_request", f"nested deeper than {DEPTH_LIMIT}"))
     except msgspec.ValidationError:
-        return _alone(refuse("invalid_request", "a number is out of range", _recover_id(frame)))
+        return _single(reject("invalid_request", "a number is out of range", _recover_id(frame)))
     except msgspec.DecodeError as error:
-        return _alone(refuse("parse_error", str(error)))
+        return _single(reject("parse_error", str(error)))
     except UnicodeDecodeError:
-        return _alone(refuse("parse_error", "the frame is not UTF-8"))
+        return _single(reject("parse_error", "the frame is not UTF-8"))
     canonical = _encode(value) == frame
-    wrong = _wrong(frame, value, canonical=canonical)
+    wrong = _violated_rule(frame, value, canonical=canonical)
     if wrong is not None:
-        return _alone(refuse("invalid_request", wrong, _recover_id(frame)))
+        return _single(reject("invalid_request", wrong, _recover_id(frame)))
     if type(value) is list:
         return _batch(frame, value)
     item = _item(value, None if canonical else frame)
-    return Incoming([] if item is None else [item])
+    return DecodedFrame([] if item is None else [item])
 
 
-def _alone(refusal: Refusal) -> Incoming:
-    return Incoming([refusal])
+def _single(rejected: RejectedMessage) -> DecodedFrame:
+    return DecodedFrame([rejected])
 
 
-def _batch(frame: bytes, values: list[object]) -> Incoming:
+def _batch(frame: bytes, values: list[object]) -> DecodedFrame:
     if not values:
-        return _alone(refuse("invalid_request", "the batch is empty"))
+        return _single(reject("invalid_request", "the batch is empty"))
     if len(values) > BATCH_LIMIT:
-        return _alone(refuse("invalid_request", f"a batch holds at most {BATCH_LIMIT} calls"))
+        return _single(reject("invalid_request", f"a batch holds at most {BATCH_LIMIT} calls"))
     items = (_item(value, bytes(part)) for value, part in zip(values, _decode_parts(frame), strict=True))
-    return Incoming([item for item in items if item is not None], batch=True)
+    return DecodedFrame([item for item in items if item is not None], batch=True)
 
 
-def _item(value: object, spelled: bytes | None) -> Call | Refusal | None:
+def _item(value: object, raw: bytes | None) -> Call | RejectedMessage | None:
     """One member of a batch or the whole frame; None for a response. `spelled` are its bytes if not canonical."""
     if type(value) is not dict:
-        return refuse("invalid_request", "a request is an object")
+        return reject("invalid_request", "a request is an object")
     if "method" not in value and ("result" in value or "error" in value):
         return None
     id_value = value.get("id")
     if type(id_value) not in _ID_TYPES:
-        return refuse("invalid_request", "an id is a string, a number or null")
+        return reject("invalid_request", "an id is a string, a number or null")
     wire_id: bytes | None = None
     if "id" in value:
-        wire_id = _encode(id_value) if spelled is None else bytes(_decode_id(spelled).id)
+        wire_id = _encode(id_value) if raw is None else bytes(_decode_id(raw).id)
     if value.get("jsonrpc") != "2.0":
-        return refuse("invalid_request", '"jsonrpc" must be "2.0"', wire_id or NULL)
+        return reject("invalid_request", '"jsonrpc" must be "2.0"', wire_id or NULL_ID)
     method = value.get("method")
     if type(method) is not str:
-        return refuse("invalid_request", '"method" must be a string', wire_id or NULL)
+        return reject("invalid_request", '"method" must be a string', wire_id or NULL_ID)
     params = value.get("params")
     if type(params) not in _PARAMS_TYPES:
-        return refuse("invalid_request", '"params" must be an object', wire_id or NULL)
+        return reject("invalid_request", '"params" must be an object', wire_id or NULL_ID)
     return Call(method, params, wire_id)
 
 
@@ -148,10 +148,10 @@ _PARAMS_TYPES: Final = frozenset({dict, list, type(None)})
 # --- what msgspec does not check ---------------------------------------------------------------------------
 
 
-def _wrong(frame: bytes, value: object, *, canonical: bool) -> str | None:
+def _violated_rule(frame: bytes, value: object, *, canonical: bool) -> str | None:
     """The rule a grammatical frame breaks, if any. One pass in C each; the skeleton only where something is odd."""
     shallow = frame.count(b"[") + frame.count(b"{") <= DEPTH_LIMIT
-    short = _LONG not in frame.translate(_DIGITS)
+    short = _LONG_DIGITS not in frame.translate(_DIGITS)
     if canonical and shallow and short:
         return None
     skeleton = _STRINGS.sub(b"", frame)
@@ -159,7 +159,7 @@ def _wrong(frame: bytes, value: object, *, canonical: bool) -> str | None:
         return f"nested deeper than {DEPTH_LIMIT}"
     if not canonical and skeleton.count(b":") != _STRINGS.sub(b"", _encode(value)).count(b":"):
         return "a name stands twice in one object"
-    if not short and any(_beyond(digits) for digits in _integers(skeleton)):
+    if not short and any(_exceeds_64_bits(digits) for digits in _integers(skeleton)):
         return "an integer is beyond 64 bits"
     return None
 
@@ -179,7 +179,7 @@ def _integers(skeleton: bytes) -> list[bytes]:
     return _INTEGERS.findall(_FRACTION.sub(b"", skeleton))
 
 
-def _beyond(digits: bytes) -> bool:
+def _exceeds_64_bits(digits: bytes) -> bool:
     return len(digits) > 20 or not INT_MIN <= int(digits) <= INT_MAX
 
 
@@ -189,8 +189,8 @@ def _recover_id(frame: bytes) -> bytes:
         found = bytes(_decode_id(frame).id)
         _decode(found)  # it may be what is wrong with the frame; echoed, it would make the answer unreadable
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return NULL
-    return found if found[:1] in b'"-0123456789' else NULL
+        return NULL_ID
+    return found if found[:1] in b'"-0123456789' else NULL_ID
 
 
 # --- answers -------------------------------------------------------------------------------------------------
@@ -201,8 +201,8 @@ def encode_result(id: bytes, result: object) -> bytes:  # noqa: A002 - the wire'
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, _encode(result))
 
 
-def encode_failure(id: bytes, told: Failure) -> bytes:  # noqa: A002 - the wire's own name
-    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, _encode(told))
+def encode_error(id: bytes, error: RpcError) -> bytes:  # noqa: A002 - the wire's own name
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (id, _encode(error))
 
 
 def encode_notification(method: str, params: object) -> bytes:
@@ -220,6 +220,6 @@ def same_id(wire_id: bytes, value: object) -> bool:
     return type(value) in _ID_TYPES and bool(_decode(wire_id) == value)
 
 
-def unknown_method(name: str) -> Failure:
+def unknown_method_error(name: str) -> RpcError:
     shown = name if len(name) <= 80 else name[:80] + "…"
-    return failure("unknown_method", f"there is no method {shown}", "`serve --openrpc` lists all methods.")
+    return rpc_error("unknown_method", f"there is no method {shown}", "`serve --openrpc` lists all methods.")

@@ -5,7 +5,7 @@
 --     own. Its newest event can get the very number it had, while the numbers below are others now: a device whose
 --     cursor stands there would see nothing wrong, miss those for ever, and never send its own again. So a cursor tells
 --     the time at which the server took its event, too, which is another one the second time. Found by
---     tests/property/test_replication_properties.py.
+--     tests/property/cloud/replication/test_replicator.py.
 --   * A client that does not say it is served as before. Below floor_seq the id alone counts: what was folded was held
 --     by every device.
 

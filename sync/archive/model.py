@@ -4,13 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-MOST_REFUSED: Final = 20  # refusals that are told; the count tells the rest
+MAX_REFUSALS: Final = 20  # refusals that are told; the count tells the rest
 
-Heard = Callable[[int, int], None]  # done, of in all
+OnProgress = Callable[[int, int], None]  # done, of in all
 
 
 @dataclass(frozen=True, slots=True)
-class Exported:
+class ArchiveExportResult:
     """`sha256`: of all its parts, as the manifest has it."""
 
     path: str
@@ -22,7 +22,7 @@ class Exported:
 
 
 @dataclass(slots=True)
-class Taken:
+class ArchiveImportResult:
     """What became of a source. `found`: events it comes to; `recorded` in a dry run: those that would be.
 
     `shortened`: messages among the recorded of which only the beginning is kept, as the settings have it.
@@ -40,5 +40,5 @@ class Taken:
 
     def refuse(self, which: str, problem: str) -> None:
         self.refused += 1
-        if len(self.refusals) < MOST_REFUSED:
+        if len(self.refusals) < MAX_REFUSALS:
             self.refusals.append((which[:128], problem))

@@ -19,15 +19,15 @@ E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")  # ITU-T E.164: at most 15 digit
 CHINA_MOBILE: Final = re.compile(r"1[0-9]{10}")
 # what people put between digits: punctuation, and by category spaces, dashes, format marks, controls (a tab)
 SEPARATORS: Final = frozenset("().·")
-SEPARATOR_KINDS: Final = frozenset({"Zs", "Pd", "Cf", "Cc"})
-ADDRESS: Final = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
-ADDRESS_LENGTH: Final = 254  # characters, RFC 5321 §4.5.3.1.3 less its two brackets
-CODE: Final = re.compile(r"[0-9]{6,10}")  # Supabase lets a project choose a length between 6 and 10
+SEPARATOR_CATEGORIES: Final = frozenset({"Zs", "Pd", "Cf", "Cc"})
+EMAIL_ADDRESS: Final = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
+MAX_EMAIL_LENGTH: Final = 254  # characters, RFC 5321 §4.5.3.1.3 less its two brackets
+LOGIN_CODE: Final = re.compile(r"[0-9]{6,10}")  # Supabase lets a project choose a length between 6 and 10
 
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """A phone number in E.164 or an e-mail address, checked. Made by `contact_of`."""
+    """A phone number in E.164 or an e-mail address, checked. Made by `parse_contact`."""
 
     kind: Literal["phone", "email"]
     value: str
@@ -51,30 +51,30 @@ class Contact:
         return f"Contact({self.kind})"
 
 
-def contact_of(*, phone: str | None = None, email: str | None = None) -> Contact:
+def parse_contact(*, phone: str | None = None, email: str | None = None) -> Contact:
     """Whichever of the two is given. Raises InvalidInput for none, for both, and for what is not one."""
     if (phone is None) == (email is None):
         raise InvalidInput("give either phone or email", field="phone" if phone is None else "email")
-    return Contact("phone", _number(phone)) if phone is not None else Contact("email", _address(email or ""))
+    return Contact("phone", _parse_phone(phone)) if phone is not None else Contact("email", _parse_email(email or ""))
 
 
-def code_of(text: str) -> str:
+def parse_login_code(text: str) -> str:
     """The digits of a code that a person has typed. Raises InvalidInput."""
-    code = _compact(text)
-    if not CODE.fullmatch(code):
+    code = _strip_separators(text)
+    if not LOGIN_CODE.fullmatch(code):
         raise InvalidInput("a code has 6 to 10 digits", field="code", hint="Type the digits of the newest message.")
     return code
 
 
-def label_of(user_id: str, *, email: str | None, phone: str | None) -> str:
+def account_label(user_id: str, *, email: str | None, phone: str | None) -> str:
     """How the server's account is shown; GoTrue writes numbers without their plus."""
     if email:
         return email
     return Contact("phone", f"+{phone.removeprefix('+')}").label if phone else user_id
 
 
-def _number(text: str) -> str:
-    number = re.sub(r"^00", "+", _compact(text))
+def _parse_phone(text: str) -> str:
+    number = re.sub(r"^00", "+", _strip_separators(text))
     if CHINA_MOBILE.fullmatch(number):
         number = f"+86{number}"
     elif CHINA_MOBILE.fullmatch(number.removeprefix("86")):
@@ -90,18 +90,18 @@ def _number(text: str) -> str:
     return number
 
 
-def _compact(text: str) -> str:
+def _strip_separators(text: str) -> str:
     """Without what people put between digits; full-width characters as plain ones."""
     plain = unicodedata.normalize("NFKC", text)
     return "".join(
-        sign for sign in plain if sign not in SEPARATORS and unicodedata.category(sign) not in SEPARATOR_KINDS
+        sign for sign in plain if sign not in SEPARATORS and unicodedata.category(sign) not in SEPARATOR_CATEGORIES
     )
 
 
-def _address(text: str) -> str:
+def _parse_email(text: str) -> str:
     """As typed, but for the full-width sign of a Chinese input method. Whether it exists, a message shows."""
     address = text.strip().replace("＠", "@")
-    if not ADDRESS.fullmatch(address) or len(address) > ADDRESS_LENGTH:
+    if not EMAIL_ADDRESS.fullmatch(address) or len(address) > MAX_EMAIL_LENGTH:
         raise InvalidInput(
             "not an e-mail address", field="email", hint="Write it as name@example.com; nothing was sent."
         )

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from sync.cloud.logins import Logins, Session
+from sync.cloud.auth_port import AuthPort, AuthSession
 from sync.log.model import Event
 from sync.redaction import Clean
 
-FOREIGN: Final = "foreign"  # somebody else wrote the device's document since this program read it
-STALE: Final = "stale"  # an older text of this replica stands there under the same number, and was not named
+FOREIGN_DOCUMENT: Final = "foreign"  # somebody else wrote the device's document since this program read it
+STALE_DOCUMENT: Final = "stale"  # an older text of this replica stands there under the same number, and was not named
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class SnapshotRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """The device's document as it stands on the server; `replica_id` is None where another program wrote it."""
+    """The device's document on the server; `existing_replica_id` is None if another program wrote it."""
 
     content: str
     content_sha256: str | None
@@ -116,7 +116,7 @@ class SyncAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class RealtimeNotice:
     """What came through a channel; anything at all is a sign of life.
 
     `poke`: the user's log has grown, to `head` where that is said. `ready`: from now on no poke is missed.
@@ -130,15 +130,15 @@ class Heard:
 class Channel(Protocol):
     """The server's pokes for one user. Every method but `close` raises CloudUnavailable once the channel is over."""
 
-    async def hear(self) -> Heard:
+    async def receive(self) -> RealtimeNotice:
         """The next thing that is heard; cancelling the wait loses nothing. LoginRequired, Forbidden: why it ended."""
         ...
 
-    async def beat(self) -> None:
+    async def send_heartbeat(self) -> None:
         """Ask for a sign of life."""
         ...
 
-    async def renew(self, session: Session) -> None:
+    async def update_token(self, session: AuthSession) -> None:
         """Go on under a newer token of the same user, before the old one ends the channel."""
         ...
 
@@ -149,40 +149,40 @@ class Cloud(Protocol):
     """A user's memory on a server."""
 
     @property
-    def logins(self) -> Logins: ...
+    def auth(self) -> AuthPort: ...
 
-    async def register_device(self, session: Session, device_id: str, facts: DeviceFacts) -> None:
+    async def register_device(self, session: AuthSession, device_id: str, facts: DeviceFacts) -> None:
         """Make this device known; idempotent. DeviceRevoked where it or its key was, DeviceKeyInUse."""
         ...
 
-    async def devices(self, session: Session) -> tuple[DeviceRow, ...]:
+    async def list_devices(self, session: AuthSession) -> tuple[DeviceRow, ...]:
         """The account's devices, revoked ones included, the last seen first; 500 at most."""
         ...
 
-    async def rename_device(self, session: Session, device_id: str, name: str) -> None:
+    async def rename_device(self, session: AuthSession, device_id: str, name: str) -> None:
         """A name given by a person; no host name replaces it. DeviceUnknown, DeviceRevoked."""
         ...
 
-    async def revoke_device(self, session: Session, device_id: str) -> EndedSessions:
+    async def revoke_device(self, session: AuthSession, device_id: str) -> EndedSessions:
         """For ever. Revoking again changes nothing. DeviceUnknown."""
         ...
 
-    async def report(self, session: Session, device_id: str, refused: Mapping[str, int]) -> None:
+    async def report_refusals(self, session: AuthSession, device_id: str, refused: Mapping[str, int]) -> None:
         """For administrators: how many events this device has set aside, by the code they were refused with."""
         ...
 
-    async def sync(self, session: Session, request: SyncRequest) -> SyncAnswer:
+    async def sync(self, session: AuthSession, request: SyncRequest) -> SyncAnswer:
         """Push, acknowledge, pull and store the snapshot in one transaction of the server."""
         ...
 
-    async def listen(self, session: Session) -> Channel:
+    async def open_channel(self, session: AuthSession) -> Channel:
         """Join the user's own channel. Forbidden where the project has none, or lets nobody listen."""
         ...
 
-    async def read_document(self, session: Session, device_id: str) -> StoredDocument | None:
+    async def read_document(self, session: AuthSession, device_id: str) -> StoredDocument | None:
         """This user's document of that device; None where there is none."""
 
-    async def reachable(self) -> bool:
+    async def is_reachable(self) -> bool:
         """Whether a connection can be made, without sending anything."""
         ...
 

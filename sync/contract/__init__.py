@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from sync.cloud.logins import RESEND_SECONDS
-from sync.document.model import EntryAdded, EntryEdited, EntryRemoved
+from sync.cloud.auth_port import RESEND_SECONDS
+from sync.document.markdown.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.log.envelope import to_json
-from sync.log.payloads import MESSAGE, is_known
+from sync.log.payload_schemas import MESSAGE, is_known_type
 from sync.published import (
     AccountJson,
     AppendedJson,
@@ -45,26 +45,26 @@ from sync.published import (
 if TYPE_CHECKING:  # only named here; importing them would delay the first answer of a starting sidecar
     from collections.abc import Iterable, Sequence
 
-    from sync.cloud.account import AccountState
+    from sync.accounts.devices import DeviceList
+    from sync.cloud.auth.account import AccountState
     from sync.cloud.contact import Contact
-    from sync.cloud.exchange import Round
-    from sync.cloud.progress import Progress
-    from sync.cloud.replicator import CloudStatus
-    from sync.devices import DeviceList
-    from sync.document.answers import Loaded, Updated
-    from sync.document.digest import DeviceDigest
-    from sync.document.ledger import Edited
+    from sync.cloud.replication.pull_progress import PullProgress
+    from sync.cloud.replication.replicator import CloudStatus
+    from sync.cloud.replication.sync_round import RoundResult
+    from sync.document.read.device_digest import DeviceDigest
+    from sync.document.read.results import LoadResult, UpdateResult
     from sync.document.store import HistoryRow
+    from sync.document.versions.writer import EditResult
     from sync.errors import XiaobaiError
-    from sync.health import Check
-    from sync.log.audit_store import Problem
-    from sync.log.model import Page, Recorded, Refusal
+    from sync.log.integrity_store import Problem
+    from sync.log.model import AppendResult, EventPage, RefusedEvent
+    from sync.startup.doctor import HealthCheck
 
 CONTRACT_VERSION: Final = 1  # raised when a name here changes its meaning
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class AppStatus:
     """What `sync/status` is made of."""
 
     account: AccountState
@@ -82,11 +82,11 @@ class Status:
     version: str
 
 
-def status(value: Status) -> StatusJson:
+def status_to_json(value: AppStatus) -> StatusJson:
     return {
-        "account": account(value.account),
+        "account": account_to_json(value.account),
         "device": {"deviceId": value.device_id, "name": value.device_name, "replicaId": value.replica_id},
-        "cloud": cloud(value.cloud),
+        "cloud": cloud_status_to_json(value.cloud),
         "pending": value.pending,
         "quarantined": value.quarantined,
         "document": {
@@ -101,7 +101,7 @@ def status(value: Status) -> StatusJson:
     }
 
 
-def loaded(value: Loaded) -> LoadJson:
+def load_to_json(value: LoadResult) -> LoadJson:
     return {
         "content": value.content,
         "document": value.document,
@@ -112,23 +112,23 @@ def loaded(value: Loaded) -> LoadJson:
         "pending": value.pending,
         "throughSeq": value.through_seq,
         "updatedAt": value.updated_at,
-        "devices": [device(found) for found in value.devices],
+        "devices": [device_digest_to_json(found) for found in value.devices],
         "omitted": [{"section": item.section, "count": item.count} for item in value.omitted],
     }
 
 
-def updated(value: Updated) -> UpdateJson:
+def update_to_json(value: UpdateResult) -> UpdateJson:
     answer: UpdateJson = {"eventId": value.event_id, "recorded": value.recorded, "pending": value.pending}
     if value.reason is not None:
         answer["reason"] = value.reason
     return answer
 
 
-def forgotten(event_ids: Sequence[str]) -> ForgottenJson:
+def forgotten_to_json(event_ids: Sequence[str]) -> ForgottenJson:
     return {"forgotten": list(event_ids)}
 
 
-def edited(value: Edited) -> EditedJson:
+def edit_to_json(value: EditResult) -> EditedJson:
     kinds: dict[type, Literal["entry_added", "entry_edited", "entry_removed"]] = {
         EntryAdded: "entry_added",
         EntryEdited: "entry_edited",
@@ -141,7 +141,7 @@ def edited(value: Edited) -> EditedJson:
     return {"operations": operations, "sha256": value.sha256}
 
 
-def history(versions: Iterable[HistoryRow]) -> HistoryJson:
+def history_to_json(versions: Iterable[HistoryRow]) -> HistoryJson:
     found: list[VersionJson] = [
         {
             "sha256": version.sha256,
@@ -155,7 +155,7 @@ def history(versions: Iterable[HistoryRow]) -> HistoryJson:
     return {"versions": found}
 
 
-def device(value: DeviceDigest) -> DeviceJson:
+def device_digest_to_json(value: DeviceDigest) -> DeviceJson:
     return {
         "deviceId": value.device_id,
         "name": value.name,
@@ -165,7 +165,7 @@ def device(value: DeviceDigest) -> DeviceJson:
     }
 
 
-def devices(value: DeviceList) -> DevicesJson:
+def devices_to_json(value: DeviceList) -> DevicesJson:
     found: list[KnownDeviceJson] = [
         {
             "deviceId": known.device_id,
@@ -184,34 +184,34 @@ def devices(value: DeviceList) -> DevicesJson:
     return {"source": value.source, "asOf": value.as_of, "devices": found, "logins": value.logins}
 
 
-def account(value: AccountState) -> AccountJson:
+def account_to_json(value: AccountState) -> AccountJson:
     return {"state": value.state, "userId": value.user_id, "label": value.label}
 
 
-def code_sent(to: Contact) -> CodeSentJson:
-    return {"contact": to.masked, "resendAfterSeconds": int(RESEND_SECONDS)}
+def code_sent_to_json(contact: Contact) -> CodeSentJson:
+    return {"contact": contact.masked, "resendAfterSeconds": int(RESEND_SECONDS)}
 
 
-def cloud(value: CloudStatus) -> CloudJson:
+def cloud_status_to_json(value: CloudStatus) -> CloudJson:
     return {
         "state": value.state.value,
         "realtime": value.realtime,
         "lastSyncAt": value.last_sync_at,
-        "lastError": None if value.last_error is None else failure(value.last_error),
+        "lastError": None if value.last_error is None else error_to_json(value.last_error),
         "head": value.cursor.head,
         "cursor": value.cursor.seq,
     }
 
 
-def failure(value: XiaobaiError) -> FailureJson:
+def error_to_json(value: XiaobaiError) -> FailureJson:
     return {"kind": value.kind, "message": value.message, "hint": value.hint, "retryable": value.retryable}
 
 
-def round_done(value: Round) -> RoundJson:
+def sync_round_to_json(value: RoundResult) -> RoundJson:
     return {"pushed": value.pushed, "pulled": value.pulled, "quarantined": value.quarantined}
 
 
-def progress(value: Progress) -> ProgressJson:
+def pull_progress_to_json(value: PullProgress) -> ProgressJson:
     """The params of `$/progress`, in the shape that LSP clients know; one token for each long pull."""
     return {
         "token": f"sync-{value.pull}",
@@ -219,15 +219,17 @@ def progress(value: Progress) -> ProgressJson:
     }
 
 
-def events(page: Page) -> EventsJson:
+def events_to_json(page: EventPage) -> EventsJson:
     return {"events": [to_json(event) for event in page.events], "nextOffset": page.next_offset}
 
 
-def appended(page: Page, after: int) -> AppendedJson:
-    return {**events(page), "after": after}
+def appended_events_to_json(page: EventPage, after: int) -> AppendedJson:
+    return {**events_to_json(page), "after": after}
 
 
-def recorded(values: Sequence[Recorded], *, left_out: int = 0, stores_messages: bool = True) -> RecordedJson:
+def append_results_to_json(
+    values: Sequence[AppendResult], *, left_out: int = 0, stores_messages: bool = True
+) -> RecordedJson:
     """`left_out`: how many events were not recorded, because their conversation is not to be saved."""
     answer: RecordedJson = {
         "eventIds": [value.event.event_id for value in values],
@@ -239,12 +241,12 @@ def recorded(values: Sequence[Recorded], *, left_out: int = 0, stores_messages: 
         answer["notSaved"] = left_out
     if not stores_messages and (without := [item.event.event_id for item in values if item.event.type == MESSAGE]):
         answer["withoutText"] = without
-    if unknown := sorted({value.event.type for value in values if not is_known(value.event.type)}):
+    if unknown := sorted({value.event.type for value in values if not is_known_type(value.event.type)}):
         answer["unknownTypes"] = unknown
     return answer
 
 
-def quarantine(values: Iterable[Refusal], released: Sequence[str]) -> QuarantineJson:
+def quarantine_to_json(values: Iterable[RefusedEvent], released: Sequence[str]) -> QuarantineJson:
     events: list[RefusalJson] = [
         {"eventId": value.event_id, "code": value.code, "message": value.message, "noticedAt": value.noticed_at}
         for value in values
@@ -252,7 +254,7 @@ def quarantine(values: Iterable[Refusal], released: Sequence[str]) -> Quarantine
     return {"events": events, "released": list(released)}
 
 
-def verified(problems: Sequence[Problem], newest: int) -> VerifyJson:
+def verification_to_json(problems: Sequence[Problem], newest: int) -> VerifyJson:
     """`events`: the position of the newest one. A salvaged log has holes where rows were lost."""
     found: list[ProblemJson] = [
         {"what": problem.what, "count": problem.count, "examples": list(problem.examples)} for problem in problems
@@ -260,7 +262,7 @@ def verified(problems: Sequence[Problem], newest: int) -> VerifyJson:
     return {"ok": not found, "events": newest, "problems": found}
 
 
-def health(checks: Sequence[Check]) -> HealthJson:
+def health_to_json(checks: Sequence[HealthCheck]) -> HealthJson:
     found: list[CheckJson] = [
         {"name": check.name, "ok": check.ok, "found": check.found, "hint": check.hint} for check in checks
     ]

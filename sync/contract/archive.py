@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from sync.published.archive import ExportedJson, TakenJson
 
 if TYPE_CHECKING:  # only named here
-    from sync.archive.model import Exported, Taken
+    from sync.archive.model import ArchiveExportResult, ArchiveImportResult
 
 
-def exported(value: Exported) -> ExportedJson:
+def export_to_json(value: ArchiveExportResult) -> ExportedJson:
     return {
         "path": value.path,
         "events": value.events,
@@ -21,7 +21,7 @@ def exported(value: Exported) -> ExportedJson:
     }
 
 
-def taken(value: Taken) -> TakenJson:
+def import_to_json(value: ArchiveImportResult) -> TakenJson:
     return {
         "source": value.source,
         "conversations": value.conversations,

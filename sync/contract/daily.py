@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable
 
-from sync.memory.daily import config as options
-from sync.memory.daily.commander import Reply
-from sync.memory.daily.deeds import Outcome
-from sync.memory.daily.model import Record
-from sync.memory.daily.places import Options
-from sync.memory.daily.room import Review
-from sync.memory.daily.tidying import Fold
+from sync.daily import config as options
+from sync.daily.commands.command_handler import CommandReply
+from sync.daily.model import Record
+from sync.daily.pages.page_folders import EffectiveOptions
+from sync.daily.record_service import ChangeResult
+from sync.daily.records.maintenance import RecordMerge
+from sync.daily.service import Review
 from sync.published.daily import (
     CommandJson,
     DailyConfigJson,
@@ -19,7 +19,7 @@ from sync.published.daily import (
 )
 
 
-def record(value: Record) -> DailyRecordJson:
+def record_to_json(value: Record) -> DailyRecordJson:
     return {
         "id": value.record_id,
         "date": value.date,
@@ -39,44 +39,44 @@ def record(value: Record) -> DailyRecordJson:
     }
 
 
-def records(values: Iterable[Record]) -> list[DailyRecordJson]:
-    return [record(value) for value in values]
+def records_to_json(values: Iterable[Record]) -> list[DailyRecordJson]:
+    return [record_to_json(value) for value in values]
 
 
-def outcome(value: Outcome) -> DailyOutcomeJson:
-    found = None if value.record is None else record(value.record)
+def change_result_to_json(value: ChangeResult) -> DailyOutcomeJson:
+    found = None if value.record is None else record_to_json(value.record)
     return {"record": found, "reason": value.reason, "eventId": value.event_id}
 
 
-def review(value: Review, *, chinese: bool) -> DailyReviewJson:
+def review_to_json(value: Review, *, chinese: bool) -> DailyReviewJson:
     return {
-        "due": value.due,
+        "due": value.is_due,
         "questions": [
-            {"record": record(item.record), "why": item.why, "text": item.text(chinese=chinese)}
+            {"record": record_to_json(item.record), "why": item.why, "text": item.text(chinese=chinese)}
             for item in value.questions
         ],
     }
 
 
-def merged(values: Iterable[Fold], *, dry_run: bool) -> DailyMergedJson:
+def merge_to_json(values: Iterable[RecordMerge], *, dry_run: bool) -> DailyMergedJson:
     return {
         "dryRun": dry_run,
         "folds": [
             {
-                "into": value.into.record_id,
+                "into": value.target.record_id,
                 "topic": value.content.topic,
-                "folded": [item.record_id for item in value.folded],
+                "folded": [item.record_id for item in value.repeats],
             }
             for value in values
         ],
     }
 
 
-def configured(value: Options) -> DailyConfigJson:
+def config_to_json(value: EffectiveOptions) -> DailyConfigJson:
     return {"path": str(value.path), "options": options.to_json(value.value), "problem": value.problem}
 
 
-def reply(value: Reply, *, recall: bool) -> CommandJson:
+def command_reply_to_json(value: CommandReply, *, recall: bool) -> CommandJson:
     found: CommandJson = {
         "command": value.command.kind.value,
         "done": value.done,
@@ -85,11 +85,11 @@ def reply(value: Reply, *, recall: bool) -> CommandJson:
         "eventId": value.event_id,
     }
     if value.records is not None:
-        found["records"] = records(value.records)
+        found["records"] = records_to_json(value.records)
     if value.hits is not None:
         found["hits"] = list(value.hits)
     if value.page is not None:
         found["page"] = value.page
     if value.options is not None:
-        found["config"] = configured(value.options)
+        found["config"] = config_to_json(value.options)
     return found

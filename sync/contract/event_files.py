@@ -2,19 +2,19 @@
 
 from typing import Any
 
-from sync.clock import moment, timestamp
-from sync.log.ending import Upserted
-from sync.log.sessions import Session, to_json
+from sync.clock import from_unix_ms, timestamp
+from sync.jsonl.importer import FileImportResult
+from sync.jsonl.projection import JsonlRebuildResult
+from sync.log.sessions.model import Session, to_json
+from sync.log.sessions.tracker import SessionUpsertResult
 from sync.published.event_files import EventFilesJson, ImportedJson, RebuiltJson, SessionMetaJson, SessionsJson
-from sync.tree.importing import Imported
-from sync.tree.tree import Rebuilt
 
 
-def files(root: str, position: int, head: int) -> EventFilesJson:
+def event_files_to_json(root: str, position: int, head: int) -> EventFilesJson:
     return {"root": root, "position": position, "head": head}
 
 
-def rebuilt(value: Rebuilt) -> RebuiltJson:
+def rebuild_to_json(value: JsonlRebuildResult) -> RebuiltJson:
     return {
         "root": str(value.root),
         "events": value.events,
@@ -24,7 +24,7 @@ def rebuilt(value: Rebuilt) -> RebuiltJson:
     }
 
 
-def imported(values: list[Imported]) -> ImportedJson:
+def file_imports_to_json(values: list[FileImportResult]) -> ImportedJson:
     return {
         "recorded": sum(value.recorded for value in values),
         "known": sum(value.known for value in values),
@@ -42,14 +42,14 @@ def imported(values: list[Imported]) -> ImportedJson:
     }
 
 
-def upserted(value: Upserted) -> SessionMetaJson:
+def session_meta_to_json(value: SessionUpsertResult) -> SessionMetaJson:
     return {"session": to_json(value.session), "recorded": value.recorded, "eventId": value.event_id}
 
 
-def sessions(values: list[Session]) -> SessionsJson:
-    return {"sessions": [_listed(value) for value in values]}
+def sessions_to_json(values: list[Session]) -> SessionsJson:
+    return {"sessions": [_session_to_json(value) for value in values]}
 
 
-def _listed(value: Session) -> dict[str, Any]:
-    last_at = timestamp(moment(value.span.last_ms))
-    return {**to_json(value), "events": value.span.events, "last_at": last_at}
+def _session_to_json(value: Session) -> dict[str, Any]:
+    last_at = timestamp(from_unix_ms(value.span.last_ms))
+    return {**to_json(value), "events": value.span.event_count, "last_at": last_at}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from sync.document.choosing import SHOWN, text_of
+from sync.document.erasure.selection import PREVIEW_CHARS, text_of
 from sync.published.forgetting import ForgettingJson
 
 if TYPE_CHECKING:  # only named here
@@ -12,13 +12,13 @@ if TYPE_CHECKING:  # only named here
 
     from sync.log.model import Event
 
-MEANT: Final = 100  # events that are shown; the count tells the rest
+MAX_SHOWN_EVENTS: Final = 100  # events that are shown; the count tells the rest
 
 
-def forgetting(found: Sequence[Event], held: Sequence[str] | None) -> ForgettingJson:
+def forget_matching_to_json(events: Sequence[Event], erased_ids: Sequence[str] | None) -> ForgettingJson:
     """`held` is None in a dry run."""
     return {
-        "found": len(found),
+        "found": len(events),
         "events": [
             {
                 "eventId": event.event_id,
@@ -26,10 +26,10 @@ def forgetting(found: Sequence[Event], held: Sequence[str] | None) -> Forgetting
                 "type": event.type,
                 "deviceId": event.device_id,
                 "projectId": event.project_id,
-                "text": " ".join(text_of(event).split())[:SHOWN],
+                "text": " ".join(text_of(event).split())[:PREVIEW_CHARS],
             }
-            for event in found[:MEANT]
+            for event in events[:MAX_SHOWN_EVENTS]
         ],
-        "dryRun": held is None,
-        "forgotten": list(held or ()),
+        "dryRun": erased_ids is None,
+        "forgotten": list(erased_ids or ()),
     }

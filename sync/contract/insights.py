@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from typing import Literal, cast
 
-from sync.clock import moment, timestamp
-from sync.insights import paper
+from sync.clock import from_unix_ms, timestamp
+from sync.insights import render
+from sync.insights.queries import ActivityProfile, NextStep, NextSteps, ScoredInstinct
 from sync.insights.report import Report
-from sync.insights.views import Judged, Next, Profile, Step
 from sync.published.insights import (
     CountJson,
     InstinctJson,
@@ -18,26 +18,26 @@ from sync.published.insights import (
 )
 
 
-def following(value: Next, watermark: int) -> NextJson:
+def next_steps_to_json(value: NextSteps, watermark: int) -> NextJson:
     return {
         "scope": value.scope or None,
         "sessionId": value.session_id,
         "stage": value.stage,
         "type": value.type,
-        "stages": _steps(value.stages),
-        "types": _steps(value.types),
+        "stages": _steps_to_json(value.stages),
+        "types": _steps_to_json(value.types),
         "sourceWatermark": watermark,
     }
 
 
-def profile(value: Profile, watermark: int) -> ProfileJson:
+def profile_to_json(value: ActivityProfile, watermark: int) -> ProfileJson:
     return {
         "projectId": value.project_id,
         "events": value.events,
-        "languages": _counts(value.languages),
-        "tools": _counts(value.tools),
-        "stages": _counts(value.stages),
-        "hours": _counts(value.hours),
+        "languages": _counts_to_json(value.languages),
+        "tools": _counts_to_json(value.tools),
+        "stages": _counts_to_json(value.stages),
+        "hours": _counts_to_json(value.hours),
         "preferences": [
             {"text": item.text, "count": item.count, "evidence": list(reversed(item.evidence))}
             for item in value.preferences
@@ -46,16 +46,16 @@ def profile(value: Profile, watermark: int) -> ProfileJson:
     }
 
 
-def instincts(values: Iterable[Judged], watermark: int) -> InstinctsJson:
-    return {"instincts": [_instinct(value) for value in values], "sourceWatermark": watermark}
+def instincts_to_json(values: Iterable[ScoredInstinct], watermark: int) -> InstinctsJson:
+    return {"instincts": [_instinct_to_json(value) for value in values], "sourceWatermark": watermark}
 
 
-def report(value: Report, form: Literal["markdown", "html"]) -> ReportJson:
-    text = paper.page(value) if form == "html" else paper.markdown(value)
+def report_to_json(value: Report, form: Literal["markdown", "html"]) -> ReportJson:
+    text = render.render_html(value) if form == "html" else render.render_markdown(value)
     return {"format": form, "text": text, "sourceWatermark": value.source_watermark}
 
 
-def _instinct(value: Judged) -> InstinctJson:
+def _instinct_to_json(value: ScoredInstinct) -> InstinctJson:
     return {
         "instinctId": value.instinct_id,
         "kind": cast("Literal['correct', 'keep', 'fails']", value.kind),
@@ -65,18 +65,18 @@ def _instinct(value: Judged) -> InstinctJson:
         "status": cast("Literal['promoted', 'candidate', 'retired']", value.status),
         "confidence": value.confidence,
         "count": value.count,
-        "lastAt": timestamp(moment(value.last_at_ms)),
-        "evidence": list(reversed(value.speak_for)),
-        "against": list(reversed(value.speak_against)),
+        "lastAt": timestamp(from_unix_ms(value.last_at_ms)),
+        "evidence": list(reversed(value.supporting_events)),
+        "against": list(reversed(value.opposing_events)),
     }
 
 
-def _steps(values: Sequence[Step]) -> list[StepJson]:
+def _steps_to_json(values: Sequence[NextStep]) -> list[StepJson]:
     return [
         {"step": value.step, "share": value.share, "count": value.count, "evidence": list(value.evidence)}
         for value in values
     ]
 
 
-def _counts(values: Iterable[tuple[str, int]]) -> list[CountJson]:
+def _counts_to_json(values: Iterable[tuple[str, int]]) -> list[CountJson]:
     return [{"name": name, "count": count} for name, count in values]

@@ -9,41 +9,41 @@ from sync.clock import EPOCH, timestamp
 from sync.published.recall import ContextJson, HitJson, SearchJson
 
 if TYPE_CHECKING:  # only named here; importing them would delay the first answer of a starting sidecar
-    from sync.recall.model import Answer, Hit
-    from sync.recall.pack import Packed
+    from sync.recall.context_builder import ContextPack
+    from sync.recall.model import Hit, SearchResult
 
-DIGITS = 4  # of a score: more would differ between machines
+SCORE_DIGITS = 4  # of a score: more would differ between machines
 
 
-def search(value: Answer) -> SearchJson:
+def search_to_json(value: SearchResult) -> SearchJson:
     return {
-        "hits": [hit(found) for found in value.hits],
+        "hits": [hit_to_json(found) for found in value.hits],
         "semantic": value.semantic,
-        "since": _time(value.since_ms),
-        "until": _time(value.until_ms),
-        "searched": "all" if value.cold else "recent",
+        "since": _timestamp_or_none(value.since_ms),
+        "until": _timestamp_or_none(value.until_ms),
+        "searched": "all" if value.includes_old else "recent",
         "partial": value.partial,
     }
 
 
-def context(value: Packed) -> ContextJson:
-    return {"context": value.text, "hits": [hit(found) for found in value.hits], "partial": value.partial}
+def context_to_json(value: ContextPack) -> ContextJson:
+    return {"context": value.text, "hits": [hit_to_json(found) for found in value.hits], "partial": value.partial}
 
 
-def hit(value: Hit) -> HitJson:
-    kept, parts = value.kept, value.parts
+def hit_to_json(value: Hit) -> HitJson:
+    kept, parts = value.item, value.parts
     return {
         "eventId": kept.event_id,
         "kind": kept.kind,
         "text": kept.text,
         "date": kept.date,
         "ts": kept.ts,
-        "score": round(value.score, DIGITS),
+        "score": round(value.score, SCORE_DIGITS),
         "parts": {
-            "keyword": round(parts.keyword, DIGITS),
-            "semantic": None if parts.semantic is None else round(parts.semantic, DIGITS),
-            "cover": round(parts.cover, DIGITS),
-            "factor": round(parts.factor, DIGITS),
+            "keyword": round(parts.keyword, SCORE_DIGITS),
+            "semantic": None if parts.semantic is None else round(parts.semantic, SCORE_DIGITS),
+            "cover": round(parts.cover, SCORE_DIGITS),
+            "factor": round(parts.factor, SCORE_DIGITS),
         },
         "origin": kept.origin,
         "deviceId": kept.device_id,
@@ -52,12 +52,12 @@ def hit(value: Hit) -> HitJson:
         "importance": kept.importance,
         "marks": list(kept.marks),
         "pointer": {"eventId": kept.event_id, "entryId": kept.entry_id, "sessionId": kept.session_id},
-        "around": list(value.around),
-        "also": list(value.also),
+        "around": list(value.neighbour_texts),
+        "also": list(value.duplicate_event_ids),
     }
 
 
-def _time(ms: int | None) -> str | None:
+def _timestamp_or_none(ms: int | None) -> str | None:
     try:
         return None if ms is None else timestamp(EPOCH + timedelta(milliseconds=ms))
     except OverflowError:  # a span that ends with the calendar

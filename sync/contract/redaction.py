@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 from sync.published.redaction import RedactedFileJson, RedactionCheckJson, RescanJson
 
 if TYPE_CHECKING:  # only named here
-    from sync.document.rescan import Rescan
-    from sync.redaction import Examined
+    from sync.document.versions.rescan import RescanResult
+    from sync.redaction import ExaminedText
 
 
-def checked(value: Examined) -> RedactionCheckJson:
+def check_to_json(value: ExaminedText) -> RedactionCheckJson:
     return {"text": str(value.text), "counts": value.counts, "total": sum(value.counts.values())}
 
 
-def redacted_file(source: str, value: Examined, written: str | None) -> RedactedFileJson:
+def redacted_file_to_json(source: str, value: ExaminedText, written: str | None) -> RedactedFileJson:
     return {"source": source, "counts": value.counts, "total": sum(value.counts.values()), "written": written}
 
 
-def rescanned(value: Rescan) -> RescanJson:
+def rescan_to_json(value: RescanResult) -> RescanJson:
     return {
         "events": value.events,
         "corrected": list(value.corrected),

@@ -9,10 +9,10 @@ from sync.clock import EPOCH, timestamp
 from sync.published.retention import RetentionJson
 
 if TYPE_CHECKING:  # only named here
-    from sync.retention.model import Applied
+    from sync.retention.policy import RetentionResult
 
 
-def retention(value: Applied, *, applied: bool) -> RetentionJson:
+def retention_to_json(value: RetentionResult, *, applied: bool) -> RetentionJson:
     plan, held = value.plan, {str(reason): count for reason, count in value.plan.held.items()}
     before = plan.rules.before_ms
     return {

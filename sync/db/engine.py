@@ -1,7 +1,7 @@
 """One SQLite file: a writer that never loses an acknowledged transaction, and readers that never wait for it.
 
 Decisions
-    Whole transactions run as plain functions of a `Connection` on one writer thread, instead of statement by
+    Whole transactions run as plain functions of a `Transaction` on one writer thread, instead of statement by
     statement through an async driver. Measured with six statements: 1.1 ms against 2.1-3.4 ms with aiosqlite, and a
     cancelled caller cannot leave a transaction open, because the function on the thread always runs to its end.
     The executor is an argument, so that a simulator can run everything in one thread.
@@ -34,31 +34,32 @@ from typing import Any, Final, TypeVar
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
 
-from sync.db.failures import (
+from sync.db.migrate import migrate
+from sync.db.read_only import read_only_engine
+from sync.db.row_repair import RowRepairs
+from sync.db.sqlite_errors import (
     breaks_transaction,
     is_busy,
     is_disk_failure,
-    legible,
-    storage_error,
-    translated,
+    to_storage_error,
+    translate_sqlite_errors,
+    translate_undecodable_schema,
 )
-from sync.db.menders import Menders
-from sync.db.migrate import migrate
-from sync.db.reading import engine_to_read
+from sync.encryption import emptied_marker
+from sync.encryption.driver import PLAIN_ACCESS, DatabaseAccess, driver_errors
 from sync.errors import StorageBusy, StorageCorrupt, StorageError, StorageReadOnly
-from sync.files import PRIVATE_FILE, Stamp, stamp, told
-from sync.vault import begun
-from sync.vault.access import PLAIN, Access, raised
+from sync.system.files import PRIVATE_FILE, FileStamp, stat_stamp, translate_os_errors
 
 T = TypeVar("T")
-Work = Callable[[Connection], T]
+Transaction = Connection  # what a unit of work is given; only stores know what it can do
+Work = Callable[[Transaction], T]
 
 BUSY_TIMEOUT_MS: Final = 20_000  # 20 writers on a machine at load 12 need 4 s; a call's own deadline is 60 s
-TURN_MS: Final = 10  # SQLite tries after 1, 3, 8 and 10 ms; then its back-off begins again
-PUBLISHED_AFTER_NS: Final = 1_000_000_000  # far longer than an fsync takes
+LOCK_RETRY_MS: Final = 10  # SQLite tries after 1, 3, 8 and 10 ms; then its back-off begins again
+WAL_PUBLISH_GRACE_NS: Final = 1_000_000_000  # far longer than an fsync takes
 SYNCHRONOUS_FULL: Final = 2
-READING: Final = "BEGIN"
-WRITING: Final = "BEGIN IMMEDIATE"
+BEGIN_DEFERRED: Final = "BEGIN"
+BEGIN_IMMEDIATE: Final = "BEGIN IMMEDIATE"
 # secure_delete: what is forgotten is overwritten, not only freed
 PRAGMAS: Final = (
     "journal_mode = wal",
@@ -67,24 +68,24 @@ PRAGMAS: Final = (
     "temp_store = memory",
     "secure_delete = on",
 )
-SHARED_COMMIT: Final = 64  # works in one commit: enough for any burst, short enough for the next reader of the lock
+MAX_GROUP_COMMIT: Final = 64  # works in one commit: enough for any burst, short enough for the next reader of the lock
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _QueuedWork:
     work: Work[Any]
     outcome: asyncio.Future[Any]
     loop: asyncio.AbstractEventLoop
 
     def succeed(self, value: object) -> None:
-        self.loop.call_soon_threadsafe(self._settle, value, None)
+        self.loop.call_soon_threadsafe(self._set_outcome, value, None)
 
     def fail(self, error: BaseException) -> None:
-        self.loop.call_soon_threadsafe(self._settle, None, error)
+        self.loop.call_soon_threadsafe(self._set_outcome, None, error)
 
-    def _settle(self, value: object, error: BaseException | None) -> None:
+    def _set_outcome(self, value: object, error: BaseException | None) -> None:
         if self.outcome.done():  # the caller was cancelled; the transaction stands all the same
             return
         if error is None:
@@ -97,31 +98,38 @@ class Database:
     """Use `await Database.open(path)`; then `await db.write(work)` and `await db.read(work)`."""
 
     def __init__(
-        self, path: Path, access: Access, writer: Executor, reader: Executor, *, read_only: bool = False
+        self, path: Path, access: DatabaseAccess, writer: Executor, reader: Executor, *, read_only: bool = False
     ) -> None:
         self.path = path
         self.read_only = read_only
         self._writer = writer
         self._reader = reader
-        self._write_engine = _engine(path, access)
-        self._read_engine = engine_to_read(path, access) if read_only else _engine(path, access)
-        self._waiting: list[_Waiting] = []
-        self._guard = threading.Lock()
+        self._write_engine = _engine_with_pragmas(path, access)
+        self._read_engine = read_only_engine(path, access) if read_only else _engine_with_pragmas(path, access)
+        self._queue: list[_QueuedWork] = []
+        self._queue_lock = threading.Lock()
         self._commits = 0
-        self._own_wal: Stamp | None = None
+        self._own_wal_stamp: FileStamp | None = None
         self._inode: int | None = None
-        self._failed = False  # the disk did, and what it holds is not known
-        self._wal = path.with_name(f"{path.name}-wal")
-        self.menders = Menders()
-        self.owes_purge = False  # the log may hold what was deleted: of a killed process, or while another one reads it
+        self._disk_failed = False  # the disk did, and what it holds is not known
+        self._wal_path = path.with_name(f"{path.name}-wal")
+        self.row_repairs = RowRepairs()
+        self.purge_pending = (
+            False  # the log may hold what was deleted: of a killed process, or while another one reads it
+        )
 
     @classmethod
     async def open(
-        cls, path: Path, access: Access = PLAIN, *, writer: Executor | None = None, reader: Executor | None = None
+        cls,
+        path: Path,
+        access: DatabaseAccess = PLAIN_ACCESS,
+        *,
+        writer: Executor | None = None,
+        reader: Executor | None = None,
     ) -> "Database":
         """Create or open the file (0600), bring its schema up to date. Raises a StorageError.
 
-        Never makes a new one in the place of one that had begun: `Emptied`.
+        Never makes a new one in the place of one that had begun: `EmptiedDatabase`.
         """
         database = cls(
             path,
@@ -129,11 +137,11 @@ class Database:
             writer or ThreadPoolExecutor(1, "xiaobai-write"),
             reader or ThreadPoolExecutor(1, "xiaobai-read"),
         )
-        left = stamp(database._wal)
-        database.owes_purge = left is not None and left[0] > 0
+        left = stat_stamp(database._wal_path)
+        database.purge_pending = left is not None and left[0] > 0
         try:
-            with legible():
-                await database._in(database._writer, lambda: _prepare(path, database._write_engine))
+            with translate_undecodable_schema():
+                await database._run_in(database._writer, lambda: _create_and_migrate(path, database._write_engine))
             database._inode = path.stat().st_ino
         except BaseException:
             await database.close()
@@ -141,12 +149,12 @@ class Database:
         return database
 
     @classmethod
-    async def open_to_read(cls, path: Path, access: Access = PLAIN) -> "Database":
+    async def open_read_only(cls, path: Path, access: DatabaseAccess = PLAIN_ACCESS) -> "Database":
         """Open a file that may not be written; `write` raises StorageReadOnly. Raises a StorageError."""
         executors = ThreadPoolExecutor(1, "xiaobai-write"), ThreadPoolExecutor(1, "xiaobai-read")
         database = cls(path, access, *executors, read_only=True)
         try:
-            with legible():
+            with translate_undecodable_schema():
                 await database.read(migrate)  # an older schema cannot be brought up to date, and is refused as that
         except BaseException:
             await database.close()
@@ -164,63 +172,63 @@ class Database:
         It runs a second time, in another transaction, if a row that it could not understand was in its way.
         """
         self.check_writable()
-        return await self._once_more(lambda: self._queued(work))
+        return await self._retry_after_repair(lambda: self._enqueue(work))
 
-    async def _queued(self, work: Work[T]) -> T:
+    async def _enqueue(self, work: Work[T]) -> T:
         loop = asyncio.get_running_loop()
         outcome: asyncio.Future[T] = loop.create_future()
-        with self._guard:
-            self._waiting.append(_Waiting(work, outcome, loop))
-            first = len(self._waiting) == 1
+        with self._queue_lock:
+            self._queue.append(_QueuedWork(work, outcome, loop))
+            first = len(self._queue) == 1
         if first:
-            self._begin()
+            self._start_draining()
         return await outcome
 
     async def read(self, work: Work[T]) -> T:
         """Run `work` on a consistent view of the last commit; a second time as `write` does."""
 
         def reading() -> T:
-            with translated(), transaction(self._read_engine, READING) as connection:
+            with translate_sqlite_errors(), transaction(self._read_engine, BEGIN_DEFERRED) as connection:
                 return work(connection)
 
-        return await self._once_more(lambda: self._in(self._reader, reading))
+        return await self._retry_after_repair(lambda: self._run_in(self._reader, reading))
 
-    async def mend(self) -> Counter[str]:
+    async def repair_derived_rows(self) -> Counter[str]:
         """Drop rows of derived data that cannot be understood; how many of which table. Raises a StorageError."""
         self.check_writable()
-        return self.menders.note(await self._queued(self.menders.run))
+        return self.row_repairs.report_dropped(await self._enqueue(self.row_repairs.run))
 
-    async def _once_more(self, run: Callable[[], Coroutine[None, None, T]]) -> T:
+    async def _retry_after_repair(self, run: Callable[[], Coroutine[None, None, T]]) -> T:
         """Run, and once more if rows are gone now that it may have failed on."""
         try:
             return await run()
         except Exception as error:
-            if self.read_only or not self.menders.may_help(error):
+            if self.read_only or not self.row_repairs.may_help(error):
                 raise
             helped = False
             with suppress(Exception):  # the first error is the one to raise
-                helped = self.menders.have_helped(error, await self.mend())
+                helped = self.row_repairs.have_helped(error, await self.repair_derived_rows())
             if not helped:
                 raise
         return await run()
 
-    def token(self) -> tuple[int, Stamp | None]:
+    def change_token(self) -> tuple[int, FileStamp | None]:
         """Something that differs after any commit of any process: our own are counted, the others' touch the WAL.
 
         A look at it costs two microseconds, so an answer can be kept until it changes.
         """
-        return self._commits, stamp(self._wal)
+        return self._commits, stat_stamp(self._wal_path)
 
-    def is_steady(self, token: tuple[int, Stamp | None]) -> bool:
+    def is_token_readable(self, token: tuple[int, FileStamp | None]) -> bool:
         """Whether what a token stands for can be read by now.
 
         Another process writes the WAL first and publishes the commit a moment later: what is read in between is old
         under the new token. Our own last commit is published when it is counted.
         """
         _, wal = token
-        return wal is None or wal == self._own_wal or time.time_ns() - wal[1] > PUBLISHED_AFTER_NS
+        return wal is None or wal == self._own_wal_stamp or time.time_ns() - wal[1] > WAL_PUBLISH_GRACE_NS
 
-    async def purge(self, *, whole: bool = False, patient: bool = True) -> bool:
+    async def purge(self, *, vacuum: bool = False, wait_for_readers: bool = True) -> bool:
         """Leave nothing in the write-ahead log of what was deleted or replaced; False while another process reads it.
 
         `whole`: nor in freed pages, which an older build left as they were. It rewrites the file.
@@ -228,72 +236,72 @@ class Database:
         """
 
         def purging() -> bool:
-            with translated(), closing(self._write_engine.raw_connection()) as connection:
+            with translate_sqlite_errors(), closing(self._write_engine.raw_connection()) as connection:
                 driver: Any = connection.driver_connection
-                if whole:
+                if vacuum:
                     driver.execute("vacuum")
-                driver.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS if patient else 0}")
+                driver.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS if wait_for_readers else 0}")
                 try:
                     return not driver.execute("pragma wal_checkpoint(truncate)").fetchone()[0]
                 finally:
                     driver.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS}")
 
         self.check_writable()
-        done = await self._in(self._writer, purging)
-        self.owes_purge = not done
+        done = await self._run_in(self._writer, purging)
+        self.purge_pending = not done
         return done
 
     async def close(self) -> None:
         """Wait for what was begun, then let go of the file."""
-        await self._in(self._reader, self._read_engine.dispose)
-        await self._in(self._writer, self._write_engine.dispose)
+        await self._run_in(self._reader, self._read_engine.dispose)
+        await self._run_in(self._writer, self._write_engine.dispose)
         for executor in (self._reader, self._writer):
             executor.shutdown(wait=False)
 
-    async def _in(self, executor: Executor, call: Callable[[], T]) -> T:
+    async def _run_in(self, executor: Executor, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(executor, call)
 
-    def _begin(self) -> None:
+    def _start_draining(self) -> None:
         try:
-            self._writer.submit(self._commit_waiting)
+            self._writer.submit(self._drain_queue)
         except RuntimeError as error:  # after `close`: whoever still comes is told, and does not wait for ever
-            with self._guard:
-                late, self._waiting = self._waiting, []
+            with self._queue_lock:
+                late, self._queue = self._queue, []
             for waiting in late:
                 waiting.fail(StorageError(f"the database is closed ({error})"))
 
-    def _commit_waiting(self) -> None:
+    def _drain_queue(self) -> None:
         """On the writer thread: everything that waits, in one transaction, until nothing waits."""
         while True:
-            with self._guard:
-                batch = self._waiting[:SHARED_COMMIT]
+            with self._queue_lock:
+                batch = self._queue[:MAX_GROUP_COMMIT]
             if not batch:
                 return
             try:
-                self._commit(batch)
+                self._commit_batch(batch)
             finally:
-                with self._guard:
-                    del self._waiting[: len(batch)]
-                    finished = not self._waiting
+                with self._queue_lock:
+                    del self._queue[: len(batch)]
+                    finished = not self._queue
             if finished:
                 return
 
-    def _commit(self, batch: list[_Waiting]) -> None:
-        results: list[tuple[_Waiting, object, BaseException | None]] = []
+    def _commit_batch(self, batch: list[_QueuedWork]) -> None:
+        results: list[tuple[_QueuedWork, object, BaseException | None]] = []
         try:
-            if self._failed:
-                self._open_anew()
-            with translated(), transaction(self._write_engine, WRITING) as connection:
-                self._check_in_place()
+            if self._disk_failed:
+                self._reopen_after_disk_failure()
+            with translate_sqlite_errors(), transaction(self._write_engine, BEGIN_IMMEDIATE) as connection:
+                self._check_not_replaced()
                 if len(batch) == 1:  # nobody to protect from its failure: the transaction is its savepoint
                     results.append((batch[0], batch[0].work(connection), None))
                 else:
-                    results.extend((waiting, *_attempt(connection, waiting.work)) for waiting in batch)
+                    results.extend((waiting, *_run_in_savepoint(connection, waiting.work)) for waiting in batch)
             self._commits += 1
-            self._own_wal = stamp(self._wal)
+            self._own_wal_stamp = stat_stamp(self._wal_path)
         except BaseException as error:  # noqa: BLE001 - every caller gets it; nothing was committed for any of them
             if is_disk_failure(error):
-                self._failed = True
+                self._disk_failed = True
                 log.error("the disk failed (%s); nothing is acknowledged until it holds again", error)  # noqa: TRY400
             for waiting in batch:
                 waiting.fail(error)
@@ -304,27 +312,27 @@ class Database:
             else:
                 waiting.fail(failure)
 
-    def _open_anew(self) -> None:
+    def _reopen_after_disk_failure(self) -> None:
         """After the disk failed. Raises a StorageError for as long as it does not hold what was committed."""
         self._write_engine.dispose()
-        with translated(), closing(self._write_engine.raw_connection()) as connection:
+        with translate_sqlite_errors(), closing(self._write_engine.raw_connection()) as connection:
             driver: Any = connection.driver_connection
             busy, _, _ = driver.execute("pragma wal_checkpoint(truncate)").fetchone()
             if busy:
                 raise StorageBusy("another process reads the database whose disk has just failed")
             if driver.execute("pragma quick_check(1)").fetchone()[0] != "ok":
                 raise StorageCorrupt("the database was damaged when its disk failed")
-        self._failed = False
+        self._disk_failed = False
         log.warning("the disk holds again")
 
-    def _check_in_place(self) -> None:
+    def _check_not_replaced(self) -> None:
         """Under the write lock: a salvage may have put another file here, and ours is kept for nobody to read."""
-        now = stamp(self.path)
+        now = stat_stamp(self.path)
         if now is None or now[2] != self._inode:
             raise StorageError("the database was moved aside or replaced", hint="Start this program again.")
 
 
-def _attempt(connection: Connection, work: Work[Any]) -> tuple[object, BaseException | None]:
+def _run_in_savepoint(connection: Transaction, work: Work[Any]) -> tuple[object, BaseException | None]:
     """One caller's work in its savepoint: its failure is its own, a broken database is everybody's."""
     savepoint = connection.begin_nested()
     try:
@@ -333,32 +341,32 @@ def _attempt(connection: Connection, work: Work[Any]) -> tuple[object, BaseExcep
         if breaks_transaction(error):
             raise
         savepoint.rollback()
-        return None, storage_error(error) or error
+        return None, to_storage_error(error) or error
     savepoint.commit()
     return value, None
 
 
 @contextmanager
-def transaction(engine: Engine, begin: str) -> Iterator[Connection]:
+def transaction(engine: Engine, begin: str) -> Iterator[Transaction]:
     """One transaction, begun by the driver itself: with a listener for it, every statement costs a fifth more."""
     with engine.begin() as connection:
         driver: Any = connection.connection.driver_connection
-        if begin == WRITING:
-            _begin_writing(driver)
+        if begin == BEGIN_IMMEDIATE:
+            _begin_immediate(driver)
         else:
             driver.execute(begin)
         yield connection
 
 
-def _begin_writing(driver: Any) -> None:
+def _begin_immediate(driver: Any) -> None:
     """Take the write lock; wait for other processes for at most BUSY_TIMEOUT_MS. Raises the driver's busy error."""
     last_try = time.monotonic() + BUSY_TIMEOUT_MS / 1000
-    driver.execute(f"pragma busy_timeout = {TURN_MS}")
+    driver.execute(f"pragma busy_timeout = {LOCK_RETRY_MS}")
     try:
         while True:
             try:
-                driver.execute(WRITING)
-            except raised("OperationalError") as error:
+                driver.execute(BEGIN_IMMEDIATE)
+            except driver_errors("OperationalError") as error:
                 if not is_busy(error) or time.monotonic() >= last_try:
                     raise
             else:
@@ -367,14 +375,14 @@ def _begin_writing(driver: Any) -> None:
         driver.execute(f"pragma busy_timeout = {BUSY_TIMEOUT_MS}")
 
 
-def bare_engine(path: Path, access: Access) -> Engine:
+def engine_without_pragmas(path: Path, access: DatabaseAccess) -> Engine:
     """SQLAlchemy on one connection to a file, as SQLite is by itself: for a database that is still being made."""
     creator = partial(access.connect, path, timeout=BUSY_TIMEOUT_MS / 1000)
     return create_engine("sqlite://", module=access.driver, poolclass=StaticPool, creator=creator, hide_parameters=True)
 
 
-def _engine(path: Path, access: Access) -> Engine:
-    engine = bare_engine(path, access)
+def _engine_with_pragmas(path: Path, access: DatabaseAccess) -> Engine:
+    engine = engine_without_pragmas(path, access)
 
     @event.listens_for(engine, "connect")
     def _connected(connection: sqlite3.Connection, _record: object) -> None:
@@ -387,14 +395,14 @@ def _engine(path: Path, access: Access) -> Engine:
     return engine
 
 
-def _prepare(path: Path, engine: Engine) -> None:
-    begun.refuse_emptied(path)
-    with told(path):
+def _create_and_migrate(path: Path, engine: Engine) -> None:
+    emptied_marker.refuse_emptied(path)
+    with translate_os_errors(path):
         if not path.exists():
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE))
-    with translated(), transaction(engine, WRITING) as connection:
+    with translate_sqlite_errors(), transaction(engine, BEGIN_IMMEDIATE) as connection:
         migrate(connection)
         connection.exec_driver_sql(
             "delete from replica where false"
         )  # BEGIN IMMEDIATE alone succeeds on a read-only file
-    begun.put(path)
+    emptied_marker.write_marker(path)

@@ -18,22 +18,22 @@ class Migration(NamedTuple):
     statements: tuple[str, ...]
 
 
-def known() -> list[Migration]:
+def known_migrations() -> list[Migration]:
     """The numbered files of `migrations/`, oldest first. A file that has shipped is never changed again."""
-    return list(_shipped())
+    return list(_load_migrations())
 
 
 @cache
-def _shipped() -> tuple[Migration, ...]:
+def _load_migrations() -> tuple[Migration, ...]:
     found = []
     for file in (resources.files("sync.db") / "migrations").iterdir():
         number, _, name = file.name.removesuffix(".sql").partition("_")
         if file.name.endswith(".sql"):
-            found.append(Migration(int(number), name, _statements(file.read_text("utf-8"))))
+            found.append(Migration(int(number), name, _split_statements(file.read_text("utf-8"))))
     return tuple(sorted(found))
 
 
-def _statements(script: str) -> tuple[str, ...]:
+def _split_statements(script: str) -> tuple[str, ...]:
     """One by one; a trigger's own semicolons do not end it."""
     found, held = [], ""
     for line in script.splitlines(keepends=True):
@@ -48,8 +48,8 @@ def _statements(script: str) -> tuple[str, ...]:
 def migrate(connection: Connection) -> int:
     """Apply what is missing inside the caller's transaction; returns the schema version reached."""
     version = int(connection.exec_driver_sql("pragma user_version").scalar_one())
-    _check_ours(connection, version)
-    migrations = known()
+    _check_application_id(connection, version)
+    migrations = known_migrations()
     newest = migrations[-1].version
     if version > newest:
         raise SchemaTooNew(f"the database has schema {version}, this program knows {newest}")
@@ -63,7 +63,7 @@ def migrate(connection: Connection) -> int:
     return newest
 
 
-def _check_ours(connection: Connection, version: int) -> None:
+def _check_application_id(connection: Connection, version: int) -> None:
     """Never build our tables into another program's file."""
     mark = int(connection.exec_driver_sql("pragma application_id").scalar_one())
     tables = int(connection.exec_driver_sql("select count(*) from sqlite_master").scalar_one())

@@ -1,8 +1,8 @@
 """The document as bytes, byte for byte the file it was read from."""
 
-from sync.document.model import Document, encode
+from sync.document.markdown.model import MemoryDocument, encode
 
 
-def render(document: Document) -> bytes:
+def render(document: MemoryDocument) -> bytes:
     """The bytes of a document."""
     return encode(document)

@@ -6,46 +6,51 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sqlalchemy import Connection, RowMapping, bindparam, delete, func, insert, select, text, update
+from sqlalchemy import RowMapping, bindparam, delete, func, insert, select, text, update
 
 from sync.clock import Clock, timestamp
-from sync.db.tables import accounts, captured, events, written
-from sync.document.differences import Difference, content_name, read_whole, same_form, whole
-from sync.document.model import Snapshot, Version, common, common_end, encode
+from sync.db.engine import Transaction
+from sync.db.schema import accounts, captured, events, written
+from sync.document.markdown.model import Snapshot, Version, common_prefix_length, common_suffix_length, encode
+from sync.document.version_delta import VersionDelta, base_digest, decode_whole, encode_whole, same_encoding
 from sync.log.envelope import event_of_row
-from sync.log.model import Event, Recorded
+from sync.log.model import AppendResult, Event
 
 FILE: Final = "file"  # the memory file
 APP_CACHE: Final = "app_cache"  # row 1 of the Electron app's own database
 CLOUD: Final = "cloud"  # what left for this device's row on the server, or was found there; as typed, not as redacted
-RULE_RING: Final = 20  # versions walked where the label on disk names none
+RING_SIZE: Final = 20  # versions walked where the label on disk names none
 
 _INSERT: Final = insert(written)
-_ON: Final = written.c.surface == bindparam("on")
-_NEWEST_FIRST: Final = select(written).where(_ON).order_by(written.c.version.desc())
+_ON_SURFACE: Final = written.c.surface == bindparam("on")
+_NEWEST_FIRST: Final = select(written).where(_ON_SURFACE).order_by(written.c.version.desc())
 _NEWEST: Final = _NEWEST_FIRST.limit(1)
-_RING: Final = _NEWEST_FIRST.limit(RULE_RING)
+_RING: Final = _NEWEST_FIRST.limit(RING_SIZE)
 _NEWEST_HASHED: Final = _NEWEST.where(written.c.sha256 == bindparam("name"))
 _NEWEST_LABELLED: Final = _NEWEST.where(written.c.label == bindparam("name"))
-_NEWEST_AT: Final = select(written.c.created_at).where(_ON).order_by(written.c.version.desc()).limit(1)
-_NEWEST_NUMBER: Final = select(func.coalesce(func.max(written.c.version), 0)).where(_ON)
-_BEYOND: Final = (
-    select(written.c.version).where(_ON).order_by(written.c.version.desc()).offset(bindparam("keep")).limit(1)
+_NEWEST_AT: Final = select(written.c.created_at).where(_ON_SURFACE).order_by(written.c.version.desc()).limit(1)
+_NEWEST_NUMBER: Final = select(func.coalesce(func.max(written.c.version), 0)).where(_ON_SURFACE)
+_OLDEST_BEYOND_KEPT: Final = (
+    select(written.c.version).where(_ON_SURFACE).order_by(written.c.version.desc()).offset(bindparam("keep")).limit(1)
 ).scalar_subquery()
 _LATER: Final = written.alias("later")
 _STILL_BASES: Final = select(_LATER.c.base).where(
-    _LATER.c.surface == bindparam("on"), _LATER.c.version > _BEYOND, _LATER.c.base.is_not(None)
+    _LATER.c.surface == bindparam("on"), _LATER.c.version > _OLDEST_BEYOND_KEPT, _LATER.c.base.is_not(None)
 )
-_DROP_BEYOND: Final = delete(written).where(_ON, written.c.version <= _BEYOND, written.c.version.not_in(_STILL_BASES))
+_DELETE_BEYOND: Final = delete(written).where(
+    _ON_SURFACE, written.c.version <= _OLDEST_BEYOND_KEPT, written.c.version.not_in(_STILL_BASES)
+)
 _NUMBERED: Final = select(written).where(written.c.version == bindparam("number"))
-_AS_SAID: Final = select(captured).where(captured.c.event_id.in_(bindparam("ids", expanding=True)))
+_UNREDACTED: Final = select(captured).where(captured.c.event_id.in_(bindparam("ids", expanding=True)))
 # asked for each of the few that are kept; the other way round it would read the whole log
-_SAID_AT: Final = select(events.c.position).where(events.c.event_id == captured.c.event_id).scalar_subquery()
-_DROP_AS_SAID: Final = delete(captured).where(bindparam("position") >= _SAID_AT)
+_UNREDACTED_POSITION: Final = (
+    select(events.c.position).where(events.c.event_id == captured.c.event_id).scalar_subquery()
+)
+_DELETE_UNREDACTED: Final = delete(captured).where(bindparam("position") >= _UNREDACTED_POSITION)
 
 
 def append(
-    connection: Connection,
+    connection: Transaction,
     surface: str,
     snapshot: Snapshot,
     cause: str,
@@ -70,36 +75,36 @@ def append(
         "created_at": timestamp(clock.now()),
     }
     number = int(connection.execute(_INSERT, values).lastrowid or 0)
-    connection.execute(_DROP_BEYOND, {"on": surface, "keep": keep})
+    connection.execute(_DELETE_BEYOND, {"on": surface, "keep": keep})
     return replace(version, number=number)
 
 
-def newest(connection: Connection, surface: str) -> Version | None:
+def newest(connection: Transaction, surface: str) -> Version | None:
     row = connection.execute(_NEWEST, {"on": surface}).mappings().first()
     return None if row is None else _version(connection, row)
 
 
-def shown(connection: Connection) -> frozenset[str]:
+def shown_entry_ids(connection: Transaction) -> frozenset[str]:
     """The entries that the newest version on any surface has."""
     found = (newest(connection, surface) for surface in (FILE, APP_CACHE, CLOUD))
     return frozenset(entry_id for version in found if version is not None for entry_id in version.snapshot.ids)
 
 
-def newest_number(connection: Connection, surface: str) -> int:
+def newest_number(connection: Transaction, surface: str) -> int:
     """The number of the newest version; 0 where there is none."""
     return int(connection.execute(_NEWEST_NUMBER, {"on": surface}).scalar_one())
 
 
-def newest_at(connection: Connection, surface: str) -> str | None:
+def newest_created_at(connection: Transaction, surface: str) -> str | None:
     """When the newest version came to be."""
     return connection.execute(_NEWEST_AT, {"on": surface}).scalar()
 
 
-def candidates(connection: Connection, surface: str, sha256: str, label: str | None) -> Sequence[Version]:
+def base_candidates(connection: Transaction, surface: str, sha256: str, label: str | None) -> Sequence[Version]:
     """The versions among which the base of a file with this hash and label is found, oldest first.
 
     Where the label, or the hash of a file without one, names a version, the newest of that name and the newest of all;
-    else the last `RULE_RING`.
+    else the last `RING_SIZE`.
     """
     asked = {"on": surface, "name": sha256 if label is None else label}
     found = connection.execute(_NEWEST_HASHED if label is None else _NEWEST_LABELLED, asked).mappings().first()
@@ -111,29 +116,29 @@ def candidates(connection: Connection, surface: str, sha256: str, label: str | N
     return [_version(connection, row) for row in reversed(ring)]
 
 
-def beginning_with(connection: Connection, surface: str, data: bytes, *, through: int) -> Version | None:
+def with_byte_prefix(connection: Transaction, surface: str, prefix: bytes, *, through: int) -> Version | None:
     """The newest version, from this number down, whose bytes begin with these."""
     kept = select(written).where(written.c.surface == surface, written.c.version <= through)
     for row in connection.execute(kept.order_by(written.c.version.desc())).mappings():
-        if encode(_snapshot(connection, row).document).startswith(data):
+        if encode(_snapshot(connection, row).document).startswith(prefix):
             return _version(connection, row)
     return None
 
 
-def is_owned(connection: Connection) -> bool:
+def is_owned(connection: Transaction) -> bool:
     """Whether this memory is a user's, known or not: a cloud may have events of it."""
     return connection.execute(select(accounts.c.one)).first() is not None
 
 
-def find(connection: Connection, surface: str, sha256: str) -> Version | None:
+def find(connection: Transaction, surface: str, sha256: str) -> Version | None:
     """The newest version with this hash."""
     row = connection.execute(_NEWEST_HASHED, {"on": surface, "name": sha256}).mappings().first()
     return None if row is None else _version(connection, row)
 
 
-def hashes(connection: Connection, surface: str, beginning: str) -> list[str]:
+def hashes_with_prefix(connection: Transaction, surface: str, prefix: str) -> list[str]:
     """The hashes that begin with these digits; two at most, for more than one is ambiguous."""
-    beginning_so = written.c.sha256.startswith(beginning, autoescape=True)
+    beginning_so = written.c.sha256.startswith(prefix, autoescape=True)
     found = select(written.c.sha256).distinct().where(written.c.surface == surface, beginning_so).limit(2)
     return list(connection.execute(found).scalars())
 
@@ -152,7 +157,7 @@ class HistoryRow:
     entries: int
 
 
-def holding(connection: Connection, entry_ids: Collection[str]) -> list[Version]:
+def containing(connection: Transaction, entry_ids: Collection[str]) -> list[Version]:
     """The versions that have these entries, of every surface: for each entry the newest."""
     found: list[Version] = []
     left = set(entry_ids)
@@ -163,8 +168,10 @@ def holding(connection: Connection, entry_ids: Collection[str]) -> list[Version]
     return found
 
 
-def clear(
-    connection: Connection, concerns: Callable[[Sequence[str]], bool], cleared: Callable[[Snapshot], Snapshot]
+def erase_from_versions(
+    connection: Transaction,
+    is_affected: Callable[[Sequence[str]], bool],
+    without_erased: Callable[[Snapshot], Snapshot],
 ) -> dict[tuple[str, str], int]:
     """Rewrite the bytes of the versions that it concerns, on every surface; their hashes still name what was there.
 
@@ -178,51 +185,54 @@ def clear(
         made_of[row["version"] if row["base"] is None else row["base"]].append(row)
     for group in made_of.values():
         snapshots = [_snapshot(connection, row) for row in group]
-        concerned = [concerns(snapshot.ids) for snapshot in snapshots]
+        concerned = [is_affected(snapshot.ids) for snapshot in snapshots]
         last: RowMapping | None = None
         for row, before, changes in zip(group, snapshots, concerned, strict=True) if any(concerned) else ():
-            left = cleared(before) if changes else before
-            for line in _lines_without(before, left):
+            left = without_erased(before) if changes else before
+            for line in _removed_lines(before, left):
                 lost[line] = max(lost.get(line, 0), row["version"])
             values = _columns(connection, last, left)
             connection.execute(update(written).where(written.c.version == row["version"]).values(values))
             last = connection.execute(_NUMBERED, {"number": row["version"]}).mappings().one()
-    RECENT.clear()
+    RECENT_SNAPSHOTS.clear()
     return lost
 
 
-def _lines_without(before: Snapshot, left: Snapshot) -> list[tuple[str, str]]:
+def _removed_lines(before: Snapshot, after: Snapshot) -> list[tuple[str, str]]:
     """Entry id and text of the lines of one snapshot that another one lacks."""
-    head = min(common(before.ids, left.ids), common(before.document.entries, left.document.entries))
-    tail = common_end(before.ids, left.ids, min(len(before.ids), len(left.ids)) - head)
-    tail = common_end(before.document.entries, left.document.entries, tail)
+    head = min(
+        common_prefix_length(before.ids, after.ids),
+        common_prefix_length(before.document.entries, after.document.entries),
+    )
+    tail = common_suffix_length(before.ids, after.ids, min(len(before.ids), len(after.ids)) - head)
+    tail = common_suffix_length(before.document.entries, after.document.entries, tail)
     was, stays = (
         [(name, block.text) for name, block in zip(one.ids[head:end], one.document.entries[head:end], strict=True)]
-        for one, end in ((before, len(before.ids) - tail), (left, len(left.ids) - tail))
+        for one, end in ((before, len(before.ids) - tail), (after, len(after.ids) - tail))
     )
     kept = set(stays)
     return [line for line in was if line not in kept]
 
 
-def keep_as_said(
-    connection: Connection, recorded: Sequence[Recorded], *, redacted: tuple[str, str], said: tuple[str, str]
+def save_unredacted(
+    connection: Transaction, recorded: Sequence[AppendResult], *, redacted: tuple[str, str], original: tuple[str, str]
 ) -> None:
-    """Keep what was said beside the exchange just recorded, until the document has it (`as_said`).
+    """Keep what was said beside the exchange just recorded, until the document has it (`unredacted`).
 
     A side that the event says otherwise than its redacted summary was decided about, and stays as decided.
     """
     event = recorded[0].event
-    sides = zip(("question", "answer"), redacted, said, strict=True)
+    sides = zip(("question", "answer"), redacted, original, strict=True)
     told = {side: raw if event.payload.get(side) == clean else None for side, clean, raw in sides}
-    if not recorded[0].duplicate and said != redacted:
+    if not recorded[0].duplicate and original != redacted:
         kept = {side: event.payload.get(side, "") if raw is None else raw for side, raw in told.items()}
         connection.execute(insert(captured).values(event_id=event.event_id, **kept))
 
 
-def as_said(connection: Connection, exchanges: Sequence[Event]) -> list[Event]:
+def unredacted(connection: Transaction, exchanges: Sequence[Event]) -> list[Event]:
     """The exchanges with what was said in place of its redacted form, where that was kept and is not forgotten."""
     ids = [event.event_id for event in exchanges]
-    rows = connection.execute(_AS_SAID, {"ids": ids})
+    rows = connection.execute(_UNREDACTED, {"ids": ids})
     kept = {row.event_id: {"question": row.question, "answer": row.answer} for row in rows}
     return [
         replace(event, payload={**event.payload, **kept[event.event_id]})
@@ -232,12 +242,12 @@ def as_said(connection: Connection, exchanges: Sequence[Event]) -> list[Event]:
     ]
 
 
-def drop_as_said(connection: Connection, position: int) -> None:
+def delete_unredacted(connection: Transaction, position: int) -> None:
     """The document has what was said up to here."""
-    connection.execute(_DROP_AS_SAID, {"position": position})
+    connection.execute(_DELETE_UNREDACTED, {"position": position})
 
 
-def history(connection: Connection, surface: str, limit: int) -> list[HistoryRow]:
+def history(connection: Transaction, surface: str, limit: int) -> list[HistoryRow]:
     """The newest versions, newest first."""
     columns = (
         written.c.sha256,
@@ -250,7 +260,7 @@ def history(connection: Connection, surface: str, limit: int) -> list[HistoryRow
     return [HistoryRow(*row) for row in connection.execute(newest_first)]
 
 
-def kept(connection: Connection, *, after: int, limit: int) -> list[dict[str, Any]]:
+def export_page(connection: Transaction, *, after: int, limit: int) -> list[dict[str, Any]]:
     """Versions of every surface as JSON values, oldest first, behind one number: for an export."""
     oldest_first = select(written).where(written.c.version > after).order_by(written.c.version).limit(limit)
     names = ("version", "surface", "label", "sha256", "cause", "created_at")
@@ -260,80 +270,80 @@ def kept(connection: Connection, *, after: int, limit: int) -> list[dict[str, An
     ]
 
 
-def _version(connection: Connection, row: RowMapping) -> Version:
+def _version(connection: Transaction, row: RowMapping) -> Version:
     return Version(row["version"], row["label"], row["sha256"], _snapshot(connection, row))
 
 
-def asked(connection: Connection, statement: str, parameters: Mapping[str, Any]) -> list[Event]:
+def run_event_query(connection: Transaction, statement: str, parameters: Mapping[str, Any]) -> list[Event]:
     """The events that a statement in text finds; such text is shared with a reader that has no SQLAlchemy."""
     return [event_of_row(row) for row in connection.execute(text(statement), parameters).mappings()]
 
 
-def _columns(connection: Connection, before: RowMapping | None, snapshot: Snapshot) -> dict[str, Any]:
+def _columns(connection: Transaction, before: RowMapping | None, snapshot: Snapshot) -> dict[str, Any]:
     """How a version is stored: as a difference from the base of the one before it, or whole."""
     columns: dict[str, Any] = {"base": None, "entries": len(snapshot.ids)}
     difference = None if before is None else _difference(connection, before, snapshot)
     if before is None or difference is None:
-        columns["bytes"], columns["entry_ids"] = whole(snapshot)
+        columns["bytes"], columns["entry_ids"] = encode_whole(snapshot)
     else:
         columns["base"] = before["version"] if before["base"] is None else before["base"]
-        columns["bytes"], columns["entry_ids"] = difference.stored()
-    RECENT.put((columns["bytes"], columns["entry_ids"]), snapshot)
+        columns["bytes"], columns["entry_ids"] = difference.encode()
+    RECENT_SNAPSHOTS.put((columns["bytes"], columns["entry_ids"]), snapshot)
     return columns
 
 
-def _difference(connection: Connection, before: RowMapping, snapshot: Snapshot) -> Difference | None:
+def _difference(connection: Transaction, before: RowMapping, snapshot: Snapshot) -> VersionDelta | None:
     earlier = _snapshot(connection, before)
-    if not same_form(earlier.document, snapshot.document):
+    if not same_encoding(earlier.document, snapshot.document):
         return None
     if before["base"] is None:
-        known = Difference.none(before["bytes"], earlier)
+        known = VersionDelta.of_base(before["bytes"], earlier)
     else:
-        known = Difference.read(before["bytes"], before["entry_ids"])
-    return known.following(earlier, snapshot)
+        known = VersionDelta.decode(before["bytes"], before["entry_ids"])
+    return known.next_delta(earlier, snapshot)
 
 
-def _snapshot(connection: Connection, row: RowMapping) -> Snapshot:
+def _snapshot(connection: Transaction, row: RowMapping) -> Snapshot:
     """What a row holds. One settling asks for the newest version several times; the content is its own key."""
     key = row["bytes"], row["entry_ids"]
-    if (known := RECENT.find(key)) is not None:
+    if (known := RECENT_SNAPSHOTS.find(key)) is not None:
         return known
     if row["base"] is None:
-        found = read_whole(*key)
+        found = decode_whole(*key)
     else:
-        difference = Difference.read(*key)
+        difference = VersionDelta.decode(*key)
         base = connection.execute(_NUMBERED, {"number": row["base"]}).mappings().first()
-        if base is None or content_name(base["bytes"]) != difference.base:
+        if base is None or base_digest(base["bytes"]) != difference.base_digest:
             raise ValueError(f"the base of version {row['version']} is not there any more")
-        found = difference.of(_snapshot(connection, base))
-    RECENT.put(key, found)
+        found = difference.apply_to(_snapshot(connection, base))
+    RECENT_SNAPSHOTS.put(key, found)
     return found
 
 
-class Snapshots:
+class SnapshotCache:
     """The last few snapshots that were read or stored, by their stored content. Both threads of a database use it."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_size: int) -> None:
+        self._max_size = max_size
         self._guard = threading.Lock()
-        self._found: OrderedDict[tuple[bytes, str], Snapshot] = OrderedDict()
+        self._snapshots: OrderedDict[tuple[bytes, str], Snapshot] = OrderedDict()
 
     def find(self, key: tuple[bytes, str]) -> Snapshot | None:
         with self._guard:
-            if key in self._found:
-                self._found.move_to_end(key)
-            return self._found.get(key)
+            if key in self._snapshots:
+                self._snapshots.move_to_end(key)
+            return self._snapshots.get(key)
 
     def put(self, key: tuple[bytes, str], snapshot: Snapshot) -> None:
         with self._guard:
-            self._found[key] = snapshot
-            self._found.move_to_end(key)
-            while len(self._found) > self._most:
-                self._found.popitem(last=False)
+            self._snapshots[key] = snapshot
+            self._snapshots.move_to_end(key)
+            while len(self._snapshots) > self._max_size:
+                self._snapshots.popitem(last=False)
 
     def clear(self) -> None:
         with self._guard:
-            self._found.clear()
+            self._snapshots.clear()
 
 
-RECENT: Final = Snapshots(6)
+RECENT_SNAPSHOTS: Final = SnapshotCache(6)

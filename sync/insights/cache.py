@@ -10,46 +10,46 @@ from typing import Final
 
 import msgspec
 
-from sync.files import Stamp, probe, remove_private, stamp
-from sync.log.log import Log
-from sync.log.withdrawn import TAKING_BACK
+from sync.log.log import EventLog
+from sync.log.retractions import RETRACTING_TYPES
+from sync.system.files import FileStamp, read_once, remove_private, stat_stamp
 
-INSIGHTS: Final = "insights.json"  # in the profile's folder
-_NEVER: Final = -1  # a position before every wish
+CACHE_FILE: Final = "insights.json"  # in the profile's folder
+_BEFORE_ANY_EVENT: Final = -1  # a position before every wish
 
 
-class _Head(msgspec.Struct):
+class _CacheHeader(msgspec.Struct):
     """All that is read of the file."""
 
     source_watermark: int = 0
 
 
-class Cache:
-    """One profile's. Only the holder of the sidecar role calls `let_go`."""
+class InsightsCache:
+    """One profile's. Only the holder of the sidecar role calls `mark_unmerged`."""
 
-    def __init__(self, events: Log, path: Path) -> None:
+    def __init__(self, events: EventLog, path: Path) -> None:
         self.path = path
         self._log = events
-        self._seen: tuple[Stamp | None, int] = (None, _NEVER)
+        self._last_check: tuple[FileStamp | None, int] = (None, _BEFORE_ANY_EVENT)
 
-    async def let_go(self) -> None:
+    async def remove_if_stale(self) -> None:
         """Take the file away where something that may be in it was taken back since. Raises StorageError."""
-        found = stamp(self.path)
+        found = stat_stamp(self.path)
         if found is None:
             return
-        seen = found, await self._log.newest_position(TAKING_BACK)
-        if seen != self._seen:
-            await asyncio.to_thread(self._remove_older, seen[1])
-            self._seen = seen
+        seen = found, await self._log.newest_position(RETRACTING_TYPES)
+        if seen != self._last_check:
+            await asyncio.to_thread(self._remove_if_older, seen[1])
+            self._last_check = seen
 
-    def _remove_older(self, newest: int) -> None:
-        found = probe(self.path)
-        if found is not None and _watermark(found.data) < newest:
+    def _remove_if_older(self, newest_retraction: int) -> None:
+        found = read_once(self.path)
+        if found is not None and _cached_position(found.data) < newest_retraction:
             remove_private(self.path)
 
 
-def _watermark(data: bytes) -> int:
+def _cached_position(data: bytes) -> int:
     try:
-        return msgspec.json.decode(data, type=_Head).source_watermark
+        return msgspec.json.decode(data, type=_CacheHeader).source_watermark
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _NEVER  # it may hold anything
+        return _BEFORE_ANY_EVENT  # it may hold anything

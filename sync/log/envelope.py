@@ -10,12 +10,12 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from sync.clock import DRIFT_LIMIT, EPOCH, hlc_parts, hlc_text, milliseconds
+from sync.clock import EPOCH, MAX_CLOCK_DRIFT, format_hlc, parse_hlc, to_unix_ms
 from sync.errors import InvalidInput
-from sync.log.model import GLOBAL_PROJECT, HELD, NAME_LENGTH, Event, Reach, reach_of
+from sync.log.model import ERASURE_STATE_FIELD, GLOBAL_PROJECT, MAX_NAME_LENGTH, Event, EventScope, scope_of
 
 
-class _Envelope(msgspec.Struct):
+class _WireEvent(msgspec.Struct):
     """The fields of a replicated event. Those the server allows to be missing come as null (sql/README.md)."""
 
     event_id: str
@@ -37,18 +37,18 @@ class _Envelope(msgspec.Struct):
     server_ts: str | None = None
 
 
-class Row(Protocol):
+class EventRow(Protocol):
     """A row of the local table `events`, whichever driver read it."""
 
     def __getitem__(self, name: str, /) -> Any: ...
 
 
 # What decoding JSON of unknown origin raises: no JSON, no UTF-8, nested too deep.
-UNDECODABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-_DRIFT_MS: Final = DRIFT_LIMIT // timedelta(milliseconds=1)
+DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_DRIFT_LIMIT_MS: Final = MAX_CLOCK_DRIFT // timedelta(milliseconds=1)
 
 # What our own vocabulary covers; `forgotten_at` is the server's word for a payload it has blanked.
-KNOWN: Final = frozenset(_Envelope.__struct_fields__) | {"reach", "position", HELD}
+KNOWN_FIELDS: Final = frozenset(_WireEvent.__struct_fields__) | {"reach", "position", ERASURE_STATE_FIELD}
 
 
 def to_json(event: Event) -> dict[str, Any]:
@@ -81,8 +81,8 @@ def to_wire(event: Event) -> dict[str, Any]:
 def from_wire(value: Mapping[str, Any]) -> Event:
     """An event as the server hands it out. Raises InvalidInput where a field is missing or of the wrong type."""
     try:
-        known = msgspec.convert(value, _Envelope)
-        hlc_parts(known.hlc)
+        known = msgspec.convert(value, _WireEvent)
+        parse_hlc(known.hlc)
     except (msgspec.ValidationError, ValueError) as error:
         raise InvalidInput(f"the server's event is malformed: {error}", field="events") from error
     return Event(
@@ -99,10 +99,10 @@ def from_wire(value: Mapping[str, Any]) -> Event:
         replica_seq=known.replica_seq,
         hlc=known.hlc,
         origin=known.origin,
-        reach=reach_of(known.type),
-        local_date=known.local_date or _day_of(known.hlc),
+        reach=scope_of(known.type),
+        local_date=known.local_date or _utc_day_of(known.hlc),
         utc_offset=known.utc_offset or 0,
-        extra={key: item for key, item in value.items() if key not in KNOWN},
+        extra={key: item for key, item in value.items() if key not in KNOWN_FIELDS},
         server_seq=known.seq,
         server_ts=known.server_ts,
     )
@@ -111,9 +111,9 @@ def from_wire(value: Mapping[str, Any]) -> Event:
 def event_ms(event: Event) -> int:
     """When an event was, in Unix milliseconds; by its HLC where its author wrote no time that we can read."""
     try:
-        return instant_ms(event.ts)
+        return parse_timestamp_ms(event.ts)
     except InvalidInput:
-        return hlc_parts(event.hlc)[0]
+        return parse_hlc(event.hlc)[0]
 
 
 def bounded_hlc(event: Event) -> str:
@@ -121,7 +121,7 @@ def bounded_hlc(event: Event) -> str:
     if event.server_ts is None:
         return event.hlc
     try:
-        return min(event.hlc, hlc_text(instant_ms(event.server_ts) + _DRIFT_MS))
+        return min(event.hlc, format_hlc(parse_timestamp_ms(event.server_ts) + _DRIFT_LIMIT_MS))
     except InvalidInput:  # a server whose time nobody can read bounds nothing
         return event.hlc
 
@@ -131,34 +131,34 @@ def bounded_time(now: datetime, server_ts: str | None) -> datetime:
     if server_ts is None:
         return now
     try:
-        return min(now, instant(server_ts) + DRIFT_LIMIT)
+        return min(now, parse_timestamp(server_ts) + MAX_CLOCK_DRIFT)
     except (InvalidInput, OverflowError):
         return now
 
 
-def is_ahead(event: Event) -> bool:
+def is_clock_ahead(event: Event) -> bool:
     """Whether the clock that an event was written by was more than a day ahead of the server that took it."""
     if event.server_ts is None:
         return False
     try:
-        return event_ms(event) > instant_ms(event.server_ts) + _DRIFT_MS
+        return event_ms(event) > parse_timestamp_ms(event.server_ts) + _DRIFT_LIMIT_MS
     except InvalidInput:
         return False
 
 
-def server_bytes(value: object) -> int:
+def postgres_json_size(value: object) -> int:
     """Bytes of a JSON value as PostgreSQL writes it: with a space after each colon and comma."""
     return len(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode())
 
 
-def _day_of(hlc: str) -> str:
+def _utc_day_of(hlc: str) -> str:
     try:
-        return (EPOCH + timedelta(milliseconds=hlc_parts(hlc)[0])).date().isoformat()
+        return (EPOCH + timedelta(milliseconds=parse_hlc(hlc)[0])).date().isoformat()
     except OverflowError:
         return EPOCH.date().isoformat()
 
 
-def instant(text: str, *, field: str = "ts") -> datetime:
+def parse_timestamp(text: str, *, field: str = "ts") -> datetime:
     """An RFC 3339 time with its zone. Raises InvalidInput."""
     try:
         parsed = datetime.fromisoformat(text)
@@ -169,18 +169,18 @@ def instant(text: str, *, field: str = "ts") -> datetime:
     return parsed
 
 
-def instant_ms(text: str, *, field: str = "ts") -> int:
-    return milliseconds(instant(text, field=field))
+def parse_timestamp_ms(text: str, *, field: str = "ts") -> int:
+    return to_unix_ms(parse_timestamp(text, field=field))
 
 
-def check_name(value: str, *, field: str, limit: int = NAME_LENGTH) -> str:
+def check_name(value: str, *, field: str, max_length: int = MAX_NAME_LENGTH) -> str:
     """Ids and types are short names without control characters, so that they can stand in a log line or a path."""
-    if not value or len(value) > limit or not value.isprintable():
-        raise InvalidInput(f"{field} must be 1 to {limit} printable characters", field=field)
+    if not value or len(value) > max_length or not value.isprintable():
+        raise InvalidInput(f"{field} must be 1 to {max_length} printable characters", field=field)
     return value
 
 
-def event_of_row(row: Row) -> Event:
+def event_of_row(row: EventRow) -> Event:
     """An event as the local table `events` holds it."""
     return Event(
         event_id=row["event_id"],
@@ -196,7 +196,7 @@ def event_of_row(row: Row) -> Event:
         replica_seq=row["replica_seq"],
         hlc=row["hlc"],
         origin=row["origin"],
-        reach=Reach(row["reach"]),
+        reach=EventScope(row["reach"]),
         local_date=row["local_date"],
         utc_offset=row["utc_offset"],
         extra=msgspec.json.decode(row["extra"]),

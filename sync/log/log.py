@@ -13,30 +13,28 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from sqlalchemy import Connection
-
 from sync.clock import Clock
-from sync.db.engine import Database
+from sync.db.engine import Database, Transaction
 from sync.errors import InvalidInput, StorageBusy
-from sync.log import audit_store, outbox_store, store
-from sync.log.audit_store import Problem
-from sync.log.model import CLOUD, Draft, Event, Page, Query, Recorded, Refusal
-from sync.signals import Signal
+from sync.log import integrity_store, outbox_store, store
+from sync.log.integrity_store import Problem
+from sync.log.model import CLOUD, AppendResult, Event, EventDraft, EventPage, Query, RefusedEvent
+from sync.runtime.change_counter import ChangeCounter
 
-Drafted = Callable[[Connection], Sequence[Draft]]
-Beside = Callable[[Connection, Sequence[Recorded]], None]
-OUR_FOLLOWERS: Final = frozenset({"document", "recall", "insights", "daily", "jsonl", "redaction"})
+BuildDrafts = Callable[[Transaction], Sequence[EventDraft]]
+StoreWithEvents = Callable[[Transaction, Sequence[AppendResult]], None]
+INTERNAL_CONSUMERS: Final = frozenset({"document", "recall", "insights", "daily", "jsonl", "redaction"})
 
 
 @dataclass(frozen=True, slots=True)
-class Outbox:
+class OutboxCounts:
     """How deliveries to one destination stand."""
 
     pending: int
     quarantined: int
 
 
-class Log:
+class EventLog:
     """One profile's log. `changed` is set after every commit of this process that added events.
 
     `earlier_ids`: under which this device recorded before it was given the one it has.
@@ -49,125 +47,137 @@ class Log:
         *,
         device_id: str,
         session_id: str,
-        earlier_ids: tuple[str, ...] = (),
+        former_device_ids: tuple[str, ...] = (),
     ) -> None:
         self.database = database
         self.device_id = device_id
-        self.earlier_ids = earlier_ids
+        self.former_device_ids = former_device_ids
         self.session_id = session_id  # of what this process records without one
-        self.changed = Signal()
+        self.changed = ChangeCounter()
         self.has_cloud = True  # without one, deliveries are kept for a later first login and nothing waits
-        self.ended = False  # this memory is being taken off the device: nothing is recorded any more
-        self.quarantine = Quarantine(database, self.changed)
+        self.writes_stopped = False  # this memory is being taken off the device: nothing is recorded any more
+        self.quarantine = EventQuarantine(database, self.changed)
         self._clock = clock
 
-    def record_in(self, connection: Connection, drafts: Sequence[Draft]) -> list[Recorded]:
+    def append_in(self, connection: Transaction, drafts: Sequence[EventDraft]) -> list[AppendResult]:
         """The write door for a room that has more to store in the same transaction. StorageBusy where it `ended`."""
-        if self.ended:
+        if self.writes_stopped:
             raise StorageBusy("this memory is being taken off this device", hint="Say it again in a moment.")
-        return store.record(connection, drafts, device_id=self.device_id, clock=self._clock, session_id=self.session_id)
+        return store.append(
+            connection, drafts, device_id=self.device_id, clock=self._clock, default_session_id=self.session_id
+        )
 
-    async def record(self, drafts: Sequence[Draft]) -> list[Recorded]:
+    async def append(self, drafts: Sequence[EventDraft]) -> list[AppendResult]:
         """Record all drafts or none; when this returns they are on disk, with their deliveries."""
-        recorded = await self.database.write(lambda connection: self.record_in(connection, drafts))
-        self.changed.set()
+        recorded = await self.database.write(lambda connection: self.append_in(connection, drafts))
+        self.changed.increment()
         return recorded
 
-    async def record_and_count(self, drafted: Drafted, beside: Beside | None = None) -> tuple[list[Recorded], int]:
+    async def append_and_count(
+        self, build_drafts: BuildDrafts, store_with_events: StoreWithEvents | None = None
+    ) -> tuple[list[AppendResult], int]:
         """Record, and how many deliveries to the cloud wait after it: one transaction instead of three trips.
 
         `drafted` says what to record, given what the log holds; `beside`: what a room stores with it.
         """
 
-        def recording(connection: Connection) -> tuple[list[Recorded], int]:
-            recorded = self.record_in(connection, drafted(connection))
-            if beside is not None:
-                beside(connection, recorded)
-            return recorded, outbox_store.count(connection, CLOUD, "pending") if self.has_cloud else 0
+        def recording(connection: Transaction) -> tuple[list[AppendResult], int]:
+            recorded = self.append_in(connection, build_drafts(connection))
+            if store_with_events is not None:
+                store_with_events(connection, recorded)
+            return recorded, outbox_store.count_deliveries(connection, CLOUD, "pending") if self.has_cloud else 0
 
         answer = await self.database.write(recording)
-        self.changed.set()
+        self.changed.increment()
         return answer
 
-    async def read(self, query: Query, *, foreign: bool = False) -> Page:
+    async def read(self, query: Query, *, from_other_program: bool = False) -> EventPage:
         """Events after a position. `foreign`: another program's; InvalidInput where this log never gave it."""
-        return await self.database.read(lambda connection: _page(connection, store.read, query, foreign))
-
-    async def tail(self, query: Query, *, foreign: bool = False) -> Page:
-        """The newest events; `foreign` as for `read`."""
-        return await self.database.read(lambda connection: _page(connection, store.tail, query, foreign))
-
-    async def newest(self, types: Sequence[str], limit: int, *, besides: Collection[str] = ()) -> list[Event]:
-        """The newest events of these types of all devices but some, newest first in the log's own order."""
         return await self.database.read(
-            lambda connection: store.newest(connection, types, limit=limit, besides=besides)
+            lambda connection: _read_page(connection, store.read_page, query, from_other_program)
         )
 
-    async def watermark(self, follower: str) -> int:
-        """How far a follower has come; 0 where it is unknown."""
-        return await self.database.read(lambda connection: store.watermark(connection, follower))
+    async def tail(self, query: Query, *, from_other_program: bool = False) -> EventPage:
+        """The newest events; `foreign` as for `read`."""
+        return await self.database.read(
+            lambda connection: _read_page(connection, store.read_newest_page, query, from_other_program)
+        )
 
-    async def set_watermark(self, follower: str, place: int | str) -> int:
+    async def newest(self, types: Sequence[str], limit: int, *, excluded_devices: Collection[str] = ()) -> list[Event]:
+        """The newest events of these types of all devices but some, newest first in the log's own order."""
+        return await self.database.read(
+            lambda connection: store.read_newest(connection, types, limit=limit, excluded_devices=excluded_devices)
+        )
+
+    async def watermark(self, consumer: str) -> int:
+        """How far a follower has come; 0 where it is unknown."""
+        return await self.database.read(lambda connection: store.watermark(connection, consumer))
+
+    async def set_watermark(self, consumer: str, position_or_event_id: int | str) -> int:
         """Note how far another program has come, as a position or as the id of the last event it took; the position.
 
         Our own followers move theirs with what they write: InvalidInput, as for an event that is not here and for a
         position that nothing had yet.
         """
-        if follower.partition(".")[0] in OUR_FOLLOWERS:
-            raise InvalidInput(f"{follower} is a follower of this program itself", field="name")
+        if consumer.partition(".")[0] in INTERNAL_CONSUMERS:
+            raise InvalidInput(f"{consumer} is a follower of this program itself", field="name")
 
-        def setting(connection: Connection) -> int:
-            event = store.find(connection, place) if isinstance(place, str) else None
-            if isinstance(place, str) and event is None:
+        def setting(connection: Transaction) -> int:
+            event = (
+                store.find_event(connection, position_or_event_id) if isinstance(position_or_event_id, str) else None
+            )
+            if isinstance(position_or_event_id, str) and event is None:
                 raise InvalidInput("no event has this id", field="eventId", hint="Give the id of an event read here.")
-            position = event.position if event is not None else int(place)
-            _check_given(connection, position, "position")
-            store.set_watermark(connection, follower, position, self._clock)
+            position = event.position if event is not None else int(position_or_event_id)
+            _check_known_position(connection, position, "position")
+            store.set_watermark(connection, consumer, position, self._clock)
             return position
 
         return await self.database.write(setting)
 
-    async def verify(self) -> list[Problem]:
+    async def find_problems(self) -> list[Problem]:
         """What is wrong with the log; nothing where it is sound."""
-        return await self.database.read(lambda connection: list(audit_store.problems(connection)))
+        return await self.database.read(lambda connection: list(integrity_store.find_problems(connection)))
 
     async def newest_position(self, types: Sequence[str] = ()) -> int:
         """Of all events, or of those of some types; 0 where there is none."""
         if not types:
             return await self.database.read(store.newest_position)
-        return await self.database.read(lambda connection: store.newest_of_types(connection, types))
+        return await self.database.read(lambda connection: store.newest_position_of_types(connection, types))
 
     async def last_own_seq(self) -> int:
         """The number of this replica's newest event."""
         return await self.database.read(store.last_own_seq)
 
-    async def outbox(self, destination: str = CLOUD, *, behind_writes: bool = False) -> Outbox:
+    async def outbox(self, destination: str = CLOUD, *, after_pending_writes: bool = False) -> OutboxCounts:
         """`behind_writes`: as it stands when all is done that was begun before."""
 
-        def counting(connection: Connection) -> Outbox:
-            return Outbox(
-                pending=outbox_store.count(connection, destination, "pending"),
-                quarantined=outbox_store.count(connection, destination, "quarantined"),
+        def counting(connection: Transaction) -> OutboxCounts:
+            return OutboxCounts(
+                pending=outbox_store.count_deliveries(connection, destination, "pending"),
+                quarantined=outbox_store.count_deliveries(connection, destination, "quarantined"),
             )
 
-        return await (self.database.write if behind_writes else self.database.read)(counting)
+        return await (self.database.write if after_pending_writes else self.database.read)(counting)
 
 
-async def to_be_sent(events: Log) -> Outbox:
+async def user_visible_outbox(events: EventLog) -> OutboxCounts:
     """The outbox of the cloud as the user reads it: without a cloud nothing is pending."""
     outbox = await events.outbox()
     return outbox if events.has_cloud else replace(outbox, pending=0)
 
 
-def _page(connection: Connection, read: Callable[[Connection, Query], Page], query: Query, foreign: bool) -> Page:
+def _read_page(
+    connection: Transaction, read: Callable[[Transaction, Query], EventPage], query: Query, from_other_program: bool
+) -> EventPage:
     page = read(connection, query)
-    if foreign and not page.events:
-        _check_given(connection, query.after, "after")
+    if from_other_program and not page.events:
+        _check_known_position(connection, query.after, "after")
     return page
 
 
-def _check_given(connection: Connection, position: int, field: str) -> None:
-    last = store.last_position(connection)
+def _check_known_position(connection: Transaction, position: int, field: str) -> None:
+    last = store.highest_given_position(connection)
     if position > last:
         raise InvalidInput(
             f"{position} is no position of this log, whose newest is {last}",
@@ -176,21 +186,21 @@ def _check_given(connection: Connection, position: int, field: str) -> None:
         )
 
 
-class Quarantine:
+class EventQuarantine:
     """Events that a destination refuses for good: they do not block the others, and are not forgotten."""
 
-    def __init__(self, database: Database, changed: Signal, destination: str = CLOUD) -> None:
+    def __init__(self, database: Database, changed: ChangeCounter, destination: str = CLOUD) -> None:
         self._database = database
         self._changed = changed
         self._destination = destination
 
-    async def refusals(self) -> list[Refusal]:
-        return await self._database.read(lambda connection: outbox_store.refusals(connection, self._destination))
+    async def list_refused(self) -> list[RefusedEvent]:
+        return await self._database.read(lambda connection: outbox_store.list_refused(connection, self._destination))
 
     async def release(self, event_ids: Sequence[str] | None, state: Literal["pending", "dropped"]) -> list[str]:
         """Try refused events again, or give them up; None means all. Returns the ids this was done to."""
         done = await self._database.write(
-            lambda connection: outbox_store.release(connection, self._destination, event_ids, state)
+            lambda connection: outbox_store.release_quarantined(connection, self._destination, event_ids, state)
         )
-        self._changed.set()
+        self._changed.increment()
         return done

@@ -9,19 +9,19 @@ from typing import Any, Final
 from sync.redaction import Clean, CleanPayload
 
 SCHEMA_VERSION: Final = 1
-EVENT_BYTES: Final = 60 * 1024  # an event as JSON; the server refuses 64 KiB, the rest is room for its own fields
-EVENT_ID_LENGTH: Final = 128
-NAME_LENGTH: Final = 256  # project ids, session ids and types: names, not texts
-READ_LIMIT: Final = 1_000  # events in one answer unless the caller asks for less
+MAX_EVENT_BYTES: Final = 60 * 1024  # an event as JSON; the server refuses 64 KiB, the rest is room for its own fields
+MAX_EVENT_ID_LENGTH: Final = 128
+MAX_NAME_LENGTH: Final = 256  # project ids, session ids and types: names, not texts
+MAX_PAGE_EVENTS: Final = 1_000  # events in one answer unless the caller asks for less
 GLOBAL_PROJECT: Final = "proj_global"
-FORGOTTEN: Final = "payload_forgotten"  # takes the payloads of the events it names away, here and everywhere
-EXPIRED: Final = "payload_expired"  # likewise on this device alone: what retention archived (`sync.retention`)
-TAKING_AWAY: Final = (FORGOTTEN, EXPIRED)
-HELD: Final = "held"  # a mark of this device in `extra` of a large erasure request; it is never sent
+PAYLOAD_FORGOTTEN: Final = "payload_forgotten"  # takes the payloads of the events it names away, here and everywhere
+PAYLOAD_EXPIRED: Final = "payload_expired"  # likewise on this device alone: what retention archived (`sync.retention`)
+ERASING_TYPES: Final = (PAYLOAD_FORGOTTEN, PAYLOAD_EXPIRED)
+ERASURE_STATE_FIELD: Final = "held"  # a mark of this device in `extra` of a large erasure request; it is never sent
 CLOUD: Final = "cloud"  # the destination of deliveries to the user's Supabase
 
 
-class Withheld(StrEnum):
+class RemoteErasureState(StrEnum):
     """What became of a large erasure request of another device, on this device; `extra["held"]` of its event."""
 
     WAITS = "waits"  # for the person
@@ -30,7 +30,7 @@ class Withheld(StrEnum):
     APPLIED = "applied"  # without a question: a known key signed it
 
 
-_WITHHELD: Final = frozenset({Withheld.WAITS, Withheld.REFUSED, Withheld.ACCEPTED})
+_NOT_APPLIED: Final = frozenset({RemoteErasureState.WAITS, RemoteErasureState.REFUSED, RemoteErasureState.ACCEPTED})
 
 
 class Origin(StrEnum):
@@ -43,7 +43,7 @@ class Origin(StrEnum):
     PEER = "peer"
 
 
-class Reach(StrEnum):
+class EventScope(StrEnum):
     """How far an event may travel."""
 
     LOCAL = "local"
@@ -52,14 +52,14 @@ class Reach(StrEnum):
 
 # What may leave the device is decided here and nowhere else: lessons stay (seed 003), so do what a
 # person hides on this device alone, the words of a daily record before redaction, and what retention takes away.
-STAYS_HERE: Final = frozenset(
-    {"lesson_learned", "lesson_removed", "lesson_counted", "device_hidden", "session_original", EXPIRED}
+DEVICE_LOCAL_TYPES: Final = frozenset(
+    {"lesson_learned", "lesson_removed", "lesson_counted", "device_hidden", "session_original", PAYLOAD_EXPIRED}
 )
 
 
-def reach_of(event_type: str) -> Reach:
+def scope_of(event_type: str) -> EventScope:
     """How far events of a type travel."""
-    return Reach.LOCAL if event_type in STAYS_HERE else Reach.CLOUD
+    return EventScope.LOCAL if event_type in DEVICE_LOCAL_TYPES else EventScope.CLOUD
 
 
 def project_id_for(project_path: str | None) -> str:
@@ -69,13 +69,13 @@ def project_id_for(project_path: str | None) -> str:
     return f"proj_{hashlib.sha256(project_path.encode()).hexdigest()[:8]}"
 
 
-def stays_behind(kind: object) -> bool:
+def is_excluded_from_import(event_type: object) -> bool:
     """Whether events of a type say something of the installation they came from, and are not imported by another."""
-    return kind == EXPIRED or str(kind).startswith("device_")
+    return event_type == PAYLOAD_EXPIRED or str(event_type).startswith("device_")
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class EventDraft:
     """An event before it has a place in the log. `event_id` and `ts` are minted where the caller has none.
 
     `local_date` and `utc_offset`: the day it was on where it was said; today's, where it is said now.
@@ -111,7 +111,7 @@ class Event:
     replica_seq: int
     hlc: str
     origin: str
-    reach: Reach
+    reach: EventScope
     local_date: str
     utc_offset: int
     extra: Mapping[str, Any] = field(default_factory=dict)
@@ -120,33 +120,33 @@ class Event:
     server_ts: str | None = None
 
     @property
-    def number(self) -> tuple[str, int]:
+    def replica_key(self) -> tuple[str, int]:
         """The replica that it is of, and its place there."""
         return self.replica_id, self.replica_seq
 
 
-def forgotten_by(event: Event) -> tuple[str, ...]:
+def erased_by(event: Event) -> tuple[str, ...]:
     """The ids of the events whose payloads this event takes away, everywhere or here; nothing for most events.
 
     Nothing for a request that waits for the person or was answered: an accepted one is made again as theirs.
     """
-    return () if withheld_as(event) in _WITHHELD else named_by(event)
+    return () if remote_erasure_state(event) in _NOT_APPLIED else named_event_ids(event)
 
 
-def withheld_as(event: Event) -> Withheld | None:
+def remote_erasure_state(event: Event) -> RemoteErasureState | None:
     """What became of a large erasure request of another device; None for any other event."""
-    said = event.extra.get(HELD)
-    return next((state for state in Withheld if state == said), None)
+    said = event.extra.get(ERASURE_STATE_FIELD)
+    return next((state for state in RemoteErasureState if state == said), None)
 
 
-def named_by(event: Event) -> tuple[str, ...]:
+def named_event_ids(event: Event) -> tuple[str, ...]:
     """The ids that an erasure request names, whether or not it is carried out here."""
-    named = event.payload.get("event_ids") if event.type in TAKING_AWAY else None
+    named = event.payload.get("event_ids") if event.type in ERASING_TYPES else None
     return tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else ()
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class AppendResult:
     """The answer of the write door. `duplicate`: the id was known, and the event is the one recorded before."""
 
     event: Event
@@ -163,11 +163,11 @@ class Query:
     since_ms: int | None = None
     until_ms: int | None = None
     after: int = 0
-    limit: int = READ_LIMIT
+    limit: int = MAX_PAGE_EVENTS
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class EventPage:
     """Events in log order and the position to go on from."""
 
     events: tuple[Event, ...]
@@ -175,7 +175,7 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class RemoteCursor:
     """How far we have read a remote log: its epoch, the number and id of the last event, and its head as last heard.
 
     `event_ts`: when the remote took that event, as it says; another time means that it forgot it and got it again.
@@ -193,7 +193,7 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedEvent:
     """Why a destination will never take an event."""
 
     event_id: str

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, bindparam, delete, insert, literal, select, update
+from sqlalchemy import bindparam, delete, insert, literal, select, update
 
-from sync.db.tables import cursors, deliveries, delivery_counts, events, quarantine
-from sync.log.model import Cursor, Event, Refusal
+from sync.db.engine import Transaction
+from sync.db.schema import cursors, deliveries, delivery_counts, events, quarantine
+from sync.log.model import Event, RefusedEvent, RemoteCursor
 
 _DELIVER: Final = insert(deliveries).values(state="pending")
 _SET_STATE: Final = (
@@ -105,13 +106,13 @@ _CURSOR: Final = (
 )
 
 
-def deliver(connection: Connection, destination: str, positions: Sequence[int]) -> None:
+def enqueue(connection: Transaction, destination: str, positions: Sequence[int]) -> None:
     """Queue events for a destination. Call it in the transaction that inserts the events."""
     if positions:
         connection.execute(_DELIVER, [{"destination": destination, "position": position} for position in positions])
 
 
-def note_delivered(connection: Connection, destination: str, event_ids: Sequence[str]) -> None:
+def mark_delivered(connection: Transaction, destination: str, event_ids: Sequence[str]) -> None:
     """Events of ours that a destination gave back to a database restored from a backup: it has them, until it forgets.
 
     Call it in the transaction that inserts them.
@@ -122,7 +123,7 @@ def note_delivered(connection: Connection, destination: str, event_ids: Sequence
         connection.execute(insert(deliveries).from_select(columns, given_back.where(events.c.event_id.in_(event_ids))))
 
 
-def said_as(connection: Connection) -> list[str]:
+def own_device_ids(connection: Transaction) -> list[str]:
     """The ids of devices under which this log alone has spoken: its own words have deliveries, what it heard has none.
 
     The home that this one was copied from goes on speaking under its id, so that one is not among them.
@@ -131,7 +132,7 @@ def said_as(connection: Connection) -> list[str]:
 
 
 def pending_positions(
-    connection: Connection, destination: str, limit: int, *, device_id: str | None = None
+    connection: Transaction, destination: str, limit: int, *, device_id: str | None = None
 ) -> list[int]:
     """The oldest undelivered events, in the order they were recorded; those of one device where one is named."""
     asked = {"to": destination, "most": limit}
@@ -140,7 +141,7 @@ def pending_positions(
     return list(connection.execute(_PENDING_OF, {**asked, "device": device_id}).scalars())
 
 
-def unsent_positions(connection: Connection, destination: str, replica_id: str) -> list[int]:
+def unsent_positions(connection: Transaction, destination: str, replica_id: str) -> list[int]:
     """A replica's own events that the destination never acknowledged, those that stay here included, in log order."""
     acked = (
         select(deliveries.c.position)
@@ -155,12 +156,12 @@ def unsent_positions(connection: Connection, destination: str, replica_id: str) 
     return list(connection.execute(statement).scalars())
 
 
-def count(connection: Connection, destination: str, state: str) -> int:
+def count_deliveries(connection: Transaction, destination: str, state: str) -> int:
     """How many deliveries are in a state: one row, whatever waits."""
     return int(connection.execute(_COUNT, {"to": destination, "now": state}).scalar() or 0)
 
 
-def acknowledge(connection: Connection, destination: str, acked: Sequence[tuple[str, int]]) -> None:
+def acknowledge(connection: Transaction, destination: str, acked: Sequence[tuple[str, int]]) -> None:
     """The destination holds these events (id, its number). Safe to repeat; unknown ids are ignored."""
     if not acked:  # as in most rounds
         return
@@ -174,45 +175,49 @@ def acknowledge(connection: Connection, destination: str, acked: Sequence[tuple[
     connection.execute(_RELEASE, places)
 
 
-def number(connection: Connection, held: Sequence[Event]) -> None:
+def set_server_numbers(connection: Transaction, numbered: Sequence[Event]) -> None:
     """Note the server's numbers and times of events we hold."""
-    if held:
+    if numbered:
         connection.execute(
             _SET_NUMBER_AND_TIME,
-            [{"id": event.event_id, "number": event.server_seq, "time": event.server_ts} for event in held],
+            [{"id": event.event_id, "number": event.server_seq, "time": event.server_ts} for event in numbered],
         )
 
 
-def server_time(connection: Connection) -> str | None:
+def newest_server_time(connection: Transaction) -> str | None:
     """The server's time of the newest event that it has numbered, as far as it is known here."""
     return connection.execute(_NEWEST_TIME).scalar()
 
 
-def replica_numbers(connection: Connection, event_ids: Sequence[str]) -> dict[str, tuple[str, int]]:
+def replica_numbers(connection: Transaction, event_ids: Sequence[str]) -> dict[str, tuple[str, int]]:
     """Which of these events we hold, and the number of a replica that each has here."""
     rows = connection.execute(_OURS, {"ids": event_ids}) if event_ids else ()
     return {row.event_id: (row.replica_id, row.replica_seq) for row in rows}
 
 
-def take_replica_numbers(connection: Connection, unlike: Sequence[Event], *, own: str) -> None:
+def adopt_replica_numbers(connection: Transaction, differing: Sequence[Event], *, own_replica_id: str) -> None:
     """Give events that we hold the numbers they have at the destination.
 
     `unlike`: what is there and not here, or here under another number: a home that was restored numbers anew what it
     has not sent, and can be restored to before that. What stands here under a number that is another event's there
     waits for its own as a replica that says nothing else. What is our `own` replica's stays: it has no holes.
     """
-    theirs = {event.number: event.event_id for event in unlike}
+    theirs = {event.replica_key: event.event_id for event in differing}
     asked = {"replicas": [replica for replica, _ in theirs], "numbers": [number for _, number in theirs]}
     under = [(row.event_id, (row.replica_id, row.replica_seq)) for row in connection.execute(_UNDER, asked)]
     aside = {event_id: (event_id, 1) for event_id, number in under if theirs.get(number, event_id) != event_id}
-    ours = replica_numbers(connection, [event.event_id for event in unlike])
-    taken = {event.event_id: event.number for event in unlike if ours.get(event.event_id, (own,))[0] != own}
+    ours = replica_numbers(connection, [event.event_id for event in differing])
+    taken = {
+        event.event_id: event.replica_key
+        for event in differing
+        if ours.get(event.event_id, (own_replica_id,))[0] != own_replica_id
+    }
     moves = [*aside.items(), *taken.items()]
     if moves:
         connection.execute(_RENUMBER, [{"id": name, "replica": to[0], "number": to[1]} for name, to in moves])
 
 
-def leave_former_numbers(connection: Connection, destination: str, *, own: str) -> None:
+def retire_former_numbers(connection: Transaction, destination: str, *, own_replica_id: str) -> None:
     """Give what waits under numbers of former replicas each a replica's that says nothing else.
 
     A destination that was restored has forgotten them, and may have given their numbers to events of another copy.
@@ -220,11 +225,11 @@ def leave_former_numbers(connection: Connection, destination: str, *, own: str) 
     waiting = select(deliveries.c.position).where(
         deliveries.c.destination == destination, deliveries.c.state == "pending"
     )
-    former = update(events).where(events.c.replica_id != own, events.c.position.in_(waiting))
+    former = update(events).where(events.c.replica_id != own_replica_id, events.c.position.in_(waiting))
     connection.execute(former.values(replica_id=events.c.event_id, replica_seq=1))
 
 
-def refuse(connection: Connection, destination: str, refusal: Refusal) -> None:
+def quarantine_event(connection: Transaction, destination: str, refusal: RefusedEvent) -> None:
     """Set an event aside: it does not block the others, and it is not forgotten."""
     position = connection.execute(_POSITION, {"id": refusal.event_id}).scalar_one()
     connection.execute(_SET_STATE, {"to": destination, "at": position, "now": "quarantined"})
@@ -240,35 +245,35 @@ def refuse(connection: Connection, destination: str, refusal: Refusal) -> None:
     )
 
 
-def refusals(connection: Connection, destination: str) -> list[Refusal]:
+def list_refused(connection: Transaction, destination: str) -> list[RefusedEvent]:
     """What the destination will not take, oldest first."""
-    return [Refusal(*row) for row in connection.execute(_REFUSALS, {"to": destination})]
+    return [RefusedEvent(*row) for row in connection.execute(_REFUSALS, {"to": destination})]
 
 
-def cursor(connection: Connection, destination: str) -> Cursor:
+def read_cursor(connection: Transaction, destination: str) -> RemoteCursor:
     row = connection.execute(_CURSOR, {"to": destination}).first()
     if row is None:
-        return Cursor()
+        return RemoteCursor()
     may_lack = bool(row.may_lack)
-    return Cursor(row.epoch, row.seq, row.event_id, row.head, row.synced_at, may_lack, row.server_ts)
+    return RemoteCursor(row.epoch, row.seq, row.event_id, row.head, row.synced_at, may_lack, row.server_ts)
 
 
-def move_cursor(connection: Connection, destination: str, to: Cursor) -> None:
+def save_cursor(connection: Transaction, destination: str, remote_cursor: RemoteCursor) -> None:
     connection.execute(
         _MOVE_CURSOR,
         {
             "destination": destination,
-            "epoch": to.epoch,
-            "seq": to.seq,
-            "event_id": to.event_id,
-            "head": to.head,
-            "synced_at": to.synced_at,
-            "may_lack": to.may_lack,
+            "epoch": remote_cursor.epoch,
+            "seq": remote_cursor.seq,
+            "event_id": remote_cursor.event_id,
+            "head": remote_cursor.head,
+            "synced_at": remote_cursor.synced_at,
+            "may_lack": remote_cursor.may_lack,
         },
     )
 
 
-def give_up(connection: Connection, destination: str, event_ids: Sequence[str]) -> None:
+def drop_undelivered(connection: Transaction, destination: str, event_ids: Sequence[str]) -> None:
     """Send those of these events no more that have not arrived: their words are not here any more.
 
     A destination that got one blank would never take its words: it skips the ids that it knows.
@@ -278,24 +283,24 @@ def give_up(connection: Connection, destination: str, event_ids: Sequence[str]) 
     connection.execute(_RELEASE_ALL, asked)
 
 
-def deliver_again(connection: Connection, destination: str, event_ids: Sequence[str]) -> None:
+def requeue_dropped(connection: Transaction, destination: str, event_ids: Sequence[str]) -> None:
     """What was given up of these events goes out after all: their words are here again."""
     connection.execute(_MOVE_ALL, {"to": destination, "ids": event_ids, "then": ["dropped"], "now": "pending"})
 
 
-def forget_numbers(connection: Connection) -> None:
+def clear_server_numbers(connection: Transaction) -> None:
     """The remote log was replaced or restored: its numbers mean nothing now. What waits to be sent goes on waiting."""
     connection.execute(update(events).where(events.c.server_seq.is_not(None)).values(server_seq=None, server_ts=None))
 
 
-def drop_stale_numbers(connection: Connection, seen: Sequence[Event], *, beyond: int | None) -> bool:
+def clear_stale_numbers(connection: Transaction, remote_events: Sequence[Event], *, beyond: int | None) -> bool:
     """Forget numbers that the destination has given to other events since, and those `beyond` its head; whether any.
 
     They were acknowledged ahead of our cursor, by a server that went back to a backup before we had read that far.
     """
     stale: list[int] = []
-    if seen:
-        theirs = {event.server_seq or 0: event.event_id for event in seen}
+    if remote_events:
+        theirs = {event.server_seq or 0: event.event_id for event in remote_events}
         ours = connection.execute(_NUMBERED, {"first": min(theirs), "last": max(theirs)})
         stale += [row.position for row in ours if row.event_id != theirs.get(row.server_seq)]
     if beyond is not None:
@@ -305,7 +310,7 @@ def drop_stale_numbers(connection: Connection, seen: Sequence[Event], *, beyond:
     return bool(stale)
 
 
-def send_again_what_was_forgotten(connection: Connection, destination: str) -> int:
+def requeue_lost(connection: Transaction, destination: str) -> int:
     """Once level with a log that `may_lack` something: events that it acknowledged once and no longer has.
 
     This reads the whole log, so it is never asked for after an ordinary round.
@@ -313,12 +318,14 @@ def send_again_what_was_forgotten(connection: Connection, destination: str) -> i
     return connection.execute(_SEND_AGAIN, {"to": destination}).rowcount
 
 
-def release(connection: Connection, destination: str, event_ids: Sequence[str] | None, state: str) -> list[str]:
+def release_quarantined(
+    connection: Transaction, destination: str, event_ids: Sequence[str] | None, state: str
+) -> list[str]:
     """Take events out of quarantine: `pending` tries them again, `dropped` gives them up here (the log keeps them).
 
     None means all of them. Returns the ids that were in quarantine.
     """
-    found = [refusal.event_id for refusal in refusals(connection, destination)]
+    found = [refusal.event_id for refusal in list_refused(connection, destination)]
     chosen = [event_id for event_id in found if event_ids is None or event_id in event_ids]
     for event_id in chosen:
         position = connection.execute(_POSITION, {"id": event_id}).scalar_one()

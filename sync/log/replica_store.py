@@ -2,18 +2,19 @@
 
 from typing import Any, Final
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
-from sync.db.tables import MOST_KEY, REPLICA, replica
+from sync.db.engine import Transaction
+from sync.db.schema import MAX_KEY, REPLICA_ID_PREFIX, replica
 from sync.errors import StorageCorrupt
 
-ROW: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
+STATE_QUERY: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.hlc)
 
 
-def state(connection: Connection) -> Any:
+def read_state(connection: Transaction) -> Any:
     """What the next event is numbered from. Raises StorageCorrupt for a row that is none: no event may bear it."""
-    row = connection.execute(ROW).one()
-    is_number = isinstance(row.next_seq, int) and 0 < row.next_seq <= MOST_KEY
-    if not is_number or not str(row.replica_id).startswith(REPLICA):
+    row = connection.execute(STATE_QUERY).one()
+    is_number = isinstance(row.next_seq, int) and 0 < row.next_seq <= MAX_KEY
+    if not is_number or not str(row.replica_id).startswith(REPLICA_ID_PREFIX):
         raise StorageCorrupt("the numbers of this replica cannot be read")
     return row

@@ -6,52 +6,41 @@ from functools import cache
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    RowMapping,
-    Select,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import ColumnElement, RowMapping, Select, bindparam, delete, func, insert, select, text, update
 
 from sync.clock import (
     Clock,
-    hlcs_in_order,
+    make_hlcs_increasing,
     merge_hlc,
-    milliseconds,
     new_event_id,
     next_hlc,
     timestamp,
+    to_unix_ms,
     utc_offset_minutes,
     uuid7,
 )
-from sync.db.tables import REPLICA, events, replica, watermarks
+from sync.db.engine import Transaction
+from sync.db.schema import REPLICA_ID_PREFIX, events, replica, watermarks
 from sync.errors import InvalidInput
 from sync.log import outbox_store, replica_store
 from sync.log.envelope import event_ms, event_of_row
 from sync.log.model import (
     CLOUD,
+    ERASING_TYPES,
     SCHEMA_VERSION,
-    TAKING_AWAY,
-    Draft,
+    AppendResult,
     Event,
-    Page,
+    EventDraft,
+    EventPage,
+    EventScope,
     Query,
-    Reach,
-    Recorded,
-    forgotten_by,
-    reach_of,
+    erased_by,
+    scope_of,
 )
-from sync.log.newest import NEWEST, newest_asked
+from sync.log.newest_query import NEWEST_QUERY, newest_parameters
 
-RULES: Final = ".rules"  # the end of the mark under which a view keeps the number of its rules
-ORDER: Final = "document.order"  # counts how often the events' order has changed
+RULES_SUFFIX: Final = ".rules"  # the end of the mark under which a view keeps the number of its rules
+ORDER_WATERMARK: Final = "document.order"  # counts how often the events' order has changed
 
 _BEGIN: Final = insert(replica)
 _ADVANCE: Final = update(replica).values(next_seq=bindparam("next"), hlc=bindparam("clock"))
@@ -63,16 +52,16 @@ _NUMBERS: Final = select(events.c.replica_id, events.c.replica_seq).where(
 )
 _BLANK: Final = (
     update(events)
-    .where(events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.type.not_in(TAKING_AWAY))
+    .where(events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.type.not_in(ERASING_TYPES))
     .values(payload="{}", extra="{}")
 )
 _REPLACE: Final = update(events).where(events.c.event_id == bindparam("id")).values(payload=bindparam("said"))
 _INSERT: Final = insert(events)
 _CONVERTED: Final = {"position", "ts_ms", "payload", "reach", "extra"}
-_AS_IT_IS: Final = [column.name for column in events.columns if column.name not in _CONVERTED]
+_UNCONVERTED: Final = [column.name for column in events.columns if column.name not in _CONVERTED]
 _LAST_INSERTED: Final = select(func.last_insert_rowid())
 _NEWEST: Final = select(func.coalesce(func.max(events.c.position), 0))
-_NEWEST_OF: Final = text(NEWEST)
+_NEWEST_OF: Final = text(NEWEST_QUERY)
 _LAST: Final = text("""
 select max((select coalesce(max(position), 0) from events),
            coalesce((select seq from sqlite_sequence where name = 'events'), 0))
@@ -97,9 +86,9 @@ _SET_WATERMARK: Final = insert(watermarks).prefix_with("or replace")
 _WATERMARK: Final = select(watermarks.c.position).where(watermarks.c.name == bindparam("follower"))
 
 
-def open_replica(connection: Connection, clock: Clock) -> str:
+def ensure_replica_id(connection: Transaction, clock: Clock) -> str:
     """This database's replica id, minted at the first call."""
-    row = connection.execute(replica_store.ROW).first()
+    row = connection.execute(replica_store.STATE_QUERY).first()
     if row is not None:
         return str(row.replica_id)
     replica_id = _new_replica_id(clock)
@@ -107,42 +96,44 @@ def open_replica(connection: Connection, clock: Clock) -> str:
     return replica_id
 
 
-def replica_id(connection: Connection) -> str:
+def existing_replica_id(connection: Transaction) -> str:
     """The id of a database that has been opened before; empty where it never was."""
-    row = connection.execute(replica_store.ROW).first()
+    row = connection.execute(replica_store.STATE_QUERY).first()
     return "" if row is None else str(row.replica_id)
 
 
 def _new_replica_id(clock: Clock) -> str:
-    return f"{REPLICA}{uuid7(milliseconds(clock.now()), clock.random_bytes)}"
+    return f"{REPLICA_ID_PREFIX}{uuid7(to_unix_ms(clock.now()), clock.random_bytes)}"
 
 
-def renumber(connection: Connection, positions: Sequence[int], clock: Clock) -> str:
+def renumber_as_new_replica(connection: Transaction, positions: Sequence[int], clock: Clock) -> str:
     """Make this database a new replica whose first events are those at `positions`; its id.
 
     Nobody has seen them yet, so an HLC that damage has put out of order takes the next place in it.
     """
     replica_id = _new_replica_id(clock)
     hlc_at = select(events.c.hlc).where(events.c.position == bindparam("at"))
-    ordered = hlcs_in_order([connection.execute(hlc_at, {"at": position}).scalar_one() for position in positions])
+    ordered = make_hlcs_increasing(
+        [connection.execute(hlc_at, {"at": position}).scalar_one() for position in positions]
+    )
     for number, (position, hlc) in enumerate(zip(positions, ordered, strict=True), start=1):
         values = {"replica_id": replica_id, "replica_seq": number, "hlc": hlc}
         connection.execute(update(events).where(events.c.position == position).values(values))
     connection.execute(update(replica).values(replica_id=replica_id, next_seq=len(positions) + 1))
     if positions:
-        note_reordered(connection, clock)
+        bump_order_version(connection, clock)
     return replica_id
 
 
-def record(
-    connection: Connection, drafts: Sequence[Draft], *, device_id: str, clock: Clock, session_id: str
-) -> list[Recorded]:
+def append(
+    connection: Transaction, drafts: Sequence[EventDraft], *, device_id: str, clock: Clock, default_session_id: str
+) -> list[AppendResult]:
     """The only write door: each event and its deliveries, numbered and stamped, in the caller's transaction.
 
     An event id that is known already is answered with the event recorded before; the same id with another payload
     raises InvalidInput, because one of the two would otherwise be lost.
     """
-    state = replica_store.state(connection)
+    state = replica_store.read_state(connection)
     now = clock.now()
     seq, hlc = state.next_seq, state.hlc
     fresh: dict[str, Event] = {}
@@ -150,17 +141,17 @@ def record(
     for draft in drafts:
         known = None
         if draft.event_id:
-            known = fresh.get(draft.event_id) or find(connection, draft.event_id)
+            known = fresh.get(draft.event_id) or find_event(connection, draft.event_id)
         if known is not None:
-            answers.append((_same(connection, known, draft), True))
+            answers.append((_check_same_content(connection, known, draft), True))
             continue
-        hlc = next_hlc(hlc, milliseconds(now))
+        hlc = next_hlc(hlc, to_unix_ms(now))
         event = Event(
             event_id=draft.event_id or new_event_id(clock),
             schema_version=SCHEMA_VERSION,
             project_id=draft.project_id,
             project_path=None if draft.project_path is None else str(draft.project_path),  # JSON knows no Clean
-            session_id=draft.session_id or session_id,
+            session_id=draft.session_id or default_session_id,
             ts=draft.ts or timestamp(now),
             type=draft.type,
             payload=draft.payload.value,
@@ -169,7 +160,7 @@ def record(
             replica_seq=seq,
             hlc=hlc,
             origin=str(draft.origin),
-            reach=reach_of(draft.type),
+            reach=scope_of(draft.type),
             local_date=draft.local_date or now.date().isoformat(),
             utc_offset=utc_offset_minutes(now) if draft.utc_offset is None else draft.utc_offset,
             extra=draft.extra.value if draft.extra else {},
@@ -177,16 +168,16 @@ def record(
         fresh[event.event_id] = event
         answers.append((event, False))
         seq += 1
-    added = {event.event_id: event for event in _add_in_order(connection, list(fresh.values()))}
-    sent = [event.position for event in added.values() if event.reach is Reach.CLOUD]
-    outbox_store.deliver(connection, CLOUD, sent)
+    added = {event.event_id: event for event in _insert_in_order(connection, list(fresh.values()))}
+    sent = [event.position for event in added.values() if event.reach is EventScope.CLOUD]
+    outbox_store.enqueue(connection, CLOUD, sent)
     connection.execute(_ADVANCE, {"next": seq, "clock": hlc})
-    return [Recorded(added.get(event.event_id, event), duplicate=duplicate) for event, duplicate in answers]
+    return [AppendResult(added.get(event.event_id, event), duplicate=duplicate) for event, duplicate in answers]
 
 
-def _same(connection: Connection, known: Event, draft: Draft) -> Event:
+def _check_same_content(connection: Transaction, known: Event, draft: EventDraft) -> Event:
     """The event recorded before, where the draft says the same, or what was forgotten since: it stays so."""
-    if known.type == draft.type and (dict(known.payload) == draft.payload.value or _is_forgotten(connection, known)):
+    if known.type == draft.type and (dict(known.payload) == draft.payload.value or _is_erased(connection, known)):
         return known
     raise InvalidInput(
         f"event_id {known.event_id} is already recorded with another content",
@@ -195,35 +186,35 @@ def _same(connection: Connection, known: Event, draft: Draft) -> Event:
     )
 
 
-def _is_forgotten(connection: Connection, event: Event) -> bool:
+def _is_erased(connection: Transaction, event: Event) -> bool:
     if event.payload:
         return False
-    wishes = connection.execute(select(events).where(events.c.type.in_(TAKING_AWAY))).mappings()
-    return any(event.event_id in forgotten_by(event_of_row(row)) for row in wishes)
+    wishes = connection.execute(select(events).where(events.c.type.in_(ERASING_TYPES))).mappings()
+    return any(event.event_id in erased_by(event_of_row(row)) for row in wishes)
 
 
-def add(connection: Connection, event: Event) -> Event:
+def insert_event(connection: Transaction, event: Event) -> Event:
     """Insert one event; returns it with its position."""
-    return replace(event, position=connection.execute(_INSERT, _row(event)).lastrowid)
+    return replace(event, position=connection.execute(_INSERT, _row_values(event)).lastrowid)
 
 
-def _add_in_order(connection: Connection, found: Sequence[Event]) -> list[Event]:
+def _insert_in_order(connection: Transaction, new_events: Sequence[Event]) -> list[Event]:
     """Insert events; returns them with their positions, which AUTOINCREMENT gives in order and without a gap."""
-    if len(found) <= 1:
-        return [add(connection, event) for event in found]
-    add_all(connection, found)
-    first = connection.execute(_LAST_INSERTED).scalar_one() - len(found) + 1
-    return [replace(event, position=position) for position, event in enumerate(found, start=first)]
+    if len(new_events) <= 1:
+        return [insert_event(connection, event) for event in new_events]
+    insert_events(connection, new_events)
+    first = connection.execute(_LAST_INSERTED).scalar_one() - len(new_events) + 1
+    return [replace(event, position=position) for position, event in enumerate(new_events, start=first)]
 
 
-def add_all(connection: Connection, found: Sequence[Event]) -> None:
+def insert_events(connection: Transaction, new_events: Sequence[Event]) -> None:
     """Insert a page of events at once: statement by statement a first pull takes ten times as long."""
-    if found:
-        connection.execute(_INSERT, [_row(event) for event in found])
+    if new_events:
+        connection.execute(_INSERT, [_row_values(event) for event in new_events])
 
 
-def _row(event: Event) -> dict[str, Any]:
-    return {name: getattr(event, name) for name in _AS_IT_IS} | {
+def _row_values(event: Event) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in _UNCONVERTED} | {
         "ts_ms": event_ms(event),
         "payload": msgspec.json.encode(event.payload).decode(),
         "reach": str(event.reach),
@@ -231,17 +222,17 @@ def _row(event: Event) -> dict[str, Any]:
     }
 
 
-def witness(connection: Connection, seen: Sequence[Event], clock: Clock) -> None:
+def observe_remote_events(connection: Transaction, remote_events: Sequence[Event], clock: Clock) -> None:
     """Move this replica past events from elsewhere, so that what we say next comes after them.
 
     Events of our own replica come from elsewhere as well, out of an archive: their numbers are taken.
     """
-    if not seen:
+    if not remote_events:
         return
-    state = replica_store.state(connection)
+    state = replica_store.read_state(connection)
     hlc, following = state.hlc, state.next_seq
-    wall = milliseconds(clock.now())
-    for event in seen:
+    wall = to_unix_ms(clock.now())
+    for event in remote_events:
         hlc = merge_hlc(hlc, event.hlc, wall)
         if event.replica_id == state.replica_id:
             following = max(following, event.replica_seq + 1)
@@ -249,53 +240,53 @@ def witness(connection: Connection, seen: Sequence[Event], clock: Clock) -> None
         connection.execute(_ADVANCE, {"next": following, "clock": hlc})
 
 
-def known_ids(connection: Connection, event_ids: Sequence[str]) -> set[str]:
+def known_ids(connection: Transaction, event_ids: Sequence[str]) -> set[str]:
     """Which of these events we hold."""
     return set(connection.execute(_KNOWN, {"ids": event_ids}).scalars()) if event_ids else set()
 
 
-def any_taken(connection: Connection, found: Sequence[Event]) -> bool:
+def any_number_taken(connection: Transaction, candidates: Sequence[Event]) -> bool:
     """Whether an event of ours, or two of these, stand under one number of one replica."""
-    numbers = {(event.replica_id, event.replica_seq) for event in found}
+    numbers = {(event.replica_id, event.replica_seq) for event in candidates}
     asked = {"replicas": list({replica for replica, _ in numbers}), "numbers": list({number for _, number in numbers})}
     taken = connection.execute(_NUMBERS, asked)
-    return len(numbers) < len(found) or any((row.replica_id, row.replica_seq) in numbers for row in taken)
+    return len(numbers) < len(candidates) or any((row.replica_id, row.replica_seq) in numbers for row in taken)
 
 
-def blank(connection: Connection, event_ids: Iterable[str]) -> None:
+def erase_payloads(connection: Transaction, event_ids: Iterable[str]) -> None:
     """Take the payloads of these events away; their rows stay. A wish to forget is not forgotten."""
     connection.execute(_BLANK, {"ids": list(event_ids)})
 
 
-def replace_payload(connection: Connection, event_id: str, payload: Mapping[str, Any]) -> None:
+def replace_payload(connection: Transaction, event_id: str, payload: Mapping[str, Any]) -> None:
     """Give an event another payload, redacted anew; everything else of it stays."""
     connection.execute(_REPLACE, {"id": event_id, "said": msgspec.json.encode(payload).decode()})
 
 
-def find(connection: Connection, event_id: str) -> Event | None:
+def find_event(connection: Transaction, event_id: str) -> Event | None:
     row = connection.execute(_BY_ID, {"id": event_id}).mappings().first()
     return None if row is None else event_of_row(row)
 
 
-def read(connection: Connection, query: Query) -> Page:
+def read_page(connection: Transaction, query: Query) -> EventPage:
     """Events after `query.after`, oldest first."""
-    found = tuple(event_of_row(row) for row in _asked(connection, query))
-    return Page(found, found[-1].position if found else query.after)
+    found = tuple(event_of_row(row) for row in _matching_rows(connection, query))
+    return EventPage(found, found[-1].position if found else query.after)
 
 
-def tail(connection: Connection, query: Query) -> Page:
+def read_newest_page(connection: Transaction, query: Query) -> EventPage:
     """The newest events of a query, oldest of them first."""
-    found = tuple(event_of_row(row) for row in reversed(_asked(connection, query, newest_first=True)))
-    return Page(found, found[-1].position if found else query.after)
+    found = tuple(event_of_row(row) for row in reversed(_matching_rows(connection, query, newest_first=True)))
+    return EventPage(found, found[-1].position if found else query.after)
 
 
-def of_device(connection: Connection, device_id: str, *, after: int, types: Sequence[str]) -> list[Event]:
+def read_by_device(connection: Transaction, device_id: str, *, after: int, types: Sequence[str]) -> list[Event]:
     """This device's own events of the given types, in log order: what its document follows."""
     asked = {"after": after, "device": device_id, "types": types}
     return [event_of_row(row) for row in connection.execute(_OF_DEVICE, asked).mappings()]
 
 
-def following(connection: Connection, event: Event) -> Iterator[Event]:
+def read_later_of_replica(connection: Transaction, event: Event) -> Iterator[Event]:
     """What the same replica has said after an event, in its order; we may not hold all of it."""
     statement = (
         select(events)
@@ -307,90 +298,94 @@ def following(connection: Connection, event: Event) -> Iterator[Event]:
         yield from (event_of_row(row) for row in rows.mappings())
 
 
-def newest(connection: Connection, types: Sequence[str], *, limit: int, besides: Collection[str] = ()) -> list[Event]:
+def read_newest(
+    connection: Transaction, types: Sequence[str], *, limit: int, excluded_devices: Collection[str] = ()
+) -> list[Event]:
     """Events of all devices but some, newest first in the log's own order (HLC, replica, number)."""
-    rows = connection.execute(_NEWEST_OF, newest_asked(types, besides, limit)).mappings()
+    rows = connection.execute(_NEWEST_OF, newest_parameters(types, excluded_devices, limit)).mappings()
     return [event_of_row(row) for row in rows]
 
 
-def of_types(connection: Connection, types: Sequence[str], *, after: int) -> Iterator[Event]:
+def read_by_types(connection: Transaction, types: Sequence[str], *, after: int) -> Iterator[Event]:
     """Events of all devices of the given types, in log order: what a shared document is made of."""
     return (event_of_row(row) for row in connection.execute(_OF_TYPES, {"after": after, "types": types}).mappings())
 
 
-def says(connection: Connection, device_id: str, kind: str, words: str) -> bool:
+def contains_text(connection: Transaction, device_id: str, event_type: str, searched: str) -> bool:
     """Whether an event of this type and device holds these words. It looks at all of them: ask rarely."""
     found = select(events.c.position).where(
-        events.c.device_id == device_id, events.c.type == kind, events.c.payload.contains(words, autoescape=True)
+        events.c.device_id == device_id,
+        events.c.type == event_type,
+        events.c.payload.contains(searched, autoescape=True),
     )
     return connection.execute(found.limit(1)).first() is not None
 
 
-def newest_of_types(connection: Connection, types: Sequence[str]) -> int:
+def newest_position_of_types(connection: Transaction, types: Sequence[str]) -> int:
     """The position of the newest event of the given types; 0 where there is none."""
-    return int(connection.execute(_newest_of(tuple(types))).scalar_one())
+    return int(connection.execute(_newest_position_query(tuple(types))).scalar_one())
 
 
 @cache
-def _newest_of(types: tuple[str, ...]) -> Select[Any]:
+def _newest_position_query(types: tuple[str, ...]) -> Select[Any]:
     """One look into the index for each type; an aggregate over all of them would read them all."""
     looks = (select(func.max(events.c.position)).where(events.c.type == kind).scalar_subquery() for kind in types)
     return select(func.max(0, *(func.coalesce(look, 0) for look in looks)))
 
 
-def at_positions(connection: Connection, positions: Sequence[int]) -> list[Event]:
+def read_at_positions(connection: Transaction, positions: Sequence[int]) -> list[Event]:
     """The events at the given places, in log order."""
     if not positions:
         return []
     return [event_of_row(row) for row in connection.execute(_AT, {"positions": positions}).mappings()]
 
 
-def last_own_seq(connection: Connection) -> int:
+def last_own_seq(connection: Transaction) -> int:
     """The number of this replica's newest event; 0 before the first."""
-    return int(replica_store.state(connection).next_seq) - 1
+    return int(replica_store.read_state(connection).next_seq) - 1
 
 
-def newest_position(connection: Connection) -> int:
+def newest_position(connection: Transaction) -> int:
     return int(connection.execute(_NEWEST).scalar_one())
 
 
-def last_position(connection: Connection) -> int:
+def highest_given_position(connection: Transaction) -> int:
     """The highest position that was ever given, also to events that damage took; 0 before the first."""
     return int(connection.execute(_LAST).scalar_one())
 
 
-def watermark(connection: Connection, name: str) -> int:
+def watermark(connection: Transaction, name: str) -> int:
     return int(connection.execute(_WATERMARK, {"follower": name}).scalar() or 0)
 
 
-def set_watermark(connection: Connection, name: str, position: int, clock: Clock) -> None:
+def set_watermark(connection: Transaction, name: str, position: int, clock: Clock) -> None:
     values = {"name": name, "position": position, "updated_at": timestamp(clock.now())}
     connection.execute(_SET_WATERMARK, values)
 
 
-def begin_views_anew(connection: Connection) -> None:
+def reset_projections(connection: Transaction) -> None:
     """Let every view be built anew: what it had stored is not there any more."""
-    connection.execute(delete(watermarks).where(watermarks.c.name.endswith(RULES, autoescape=True)))
+    connection.execute(delete(watermarks).where(watermarks.c.name.endswith(RULES_SUFFIX, autoescape=True)))
 
 
-def order(connection: Connection) -> int:
+def order_version(connection: Transaction) -> int:
     """A number that changes whenever an event that we hold gets another place in the order."""
-    return watermark(connection, ORDER)
+    return watermark(connection, ORDER_WATERMARK)
 
 
-def note_reordered(connection: Connection, clock: Clock) -> None:
+def bump_order_version(connection: Transaction, clock: Clock) -> None:
     """Events have got another place in the order; call it in the transaction that numbers them."""
-    set_watermark(connection, ORDER, order(connection) + 1, clock)
+    set_watermark(connection, ORDER_WATERMARK, order_version(connection) + 1, clock)
 
 
-def _asked(connection: Connection, query: Query, *, newest_first: bool = False) -> Sequence[RowMapping]:
+def _matching_rows(connection: Transaction, query: Query, *, newest_first: bool = False) -> Sequence[RowMapping]:
     given = {name: value for name in _FILTERS if (value := getattr(query, name)) not in (None, ())}
-    statement = _filtered(tuple(given), newest_first=newest_first)
+    statement = _filter_statement(tuple(given), newest_first=newest_first)
     return connection.execute(statement, {**given, "after": query.after, "most": query.limit}).mappings().all()
 
 
 @cache
-def _filtered(names: tuple[str, ...], *, newest_first: bool) -> Select[Any]:
+def _filter_statement(names: tuple[str, ...], *, newest_first: bool) -> Select[Any]:
     """One statement for each set of filters: to build it anew takes longer than SQLite takes to answer it."""
     wanted = select(events).where(events.c.position > bindparam("after"), *(_FILTERS[name] for name in names))
     place = events.c.position.desc() if newest_first else events.c.position

@@ -12,77 +12,81 @@ from dataclasses import replace
 from typing import Final
 
 from sync.recall.model import Hit
-from sync.recall.segment import fold
+from sync.recall.text.tokenizer import normalise
 
-SHORTENED: Final = ("...", "…")
-SHORTEST: Final = 12  # characters of a shortened text that are enough to know it by
+ELLIPSES: Final = ("...", "…")
+MIN_SHORTENED_CHARS: Final = 12  # characters of a shortened text that are enough to know it by
 
-_SOUND: Final = re.compile(r"[\W_]+")
+_NOT_WORD: Final = re.compile(r"[\W_]+")
 
 
-def folded(hits: Iterable[Hit], *, strictly: bool = False) -> list[Hit]:
+def deduplicate(hits: Iterable[Hit], *, same_kind_too: bool = False) -> list[Hit]:
     """Of several hits that say the same, and of the two lines of one exchange, the first; it names the others.
 
     `strictly`: also of those of one kind.
     """
     chosen: list[Hit] = []
-    known = _Known()
+    known = _ChosenHits()
     for hit in hits:
-        key = _key(hit.kept.text)
+        key = _text_key(hit.item.text)
         twin = next(
             (
                 at
-                for at in known.alike(hit, key)
-                if _is_one(key, known.keys[at], may_be=strictly or hit.kept.kind != chosen[at].kept.kind)
-                or _is_exchange(hit, chosen[at])
+                for at in known.candidates(hit, key)
+                if _is_duplicate(
+                    key, known.keys[at], is_candidate=same_kind_too or hit.item.kind != chosen[at].item.kind
+                )
+                or _is_same_exchange(hit, chosen[at])
             ),
             None,
         )
         if twin is None:
             chosen.append(hit)
             known.add(hit, key)
-        elif hit.kept.event_id not in (chosen[twin].kept.event_id, *chosen[twin].also):
-            chosen[twin] = replace(chosen[twin], also=(*chosen[twin].also, hit.kept.event_id))
+        elif hit.item.event_id not in (chosen[twin].item.event_id, *chosen[twin].duplicate_event_ids):
+            chosen[twin] = replace(
+                chosen[twin], duplicate_event_ids=(*chosen[twin].duplicate_event_ids, hit.item.event_id)
+            )
     return chosen
 
 
-class _Known:
+class _ChosenHits:
     """The hits that were chosen, by what another may share with them: a comparison of all pairs is slow."""
 
     def __init__(self) -> None:
         self.keys: list[tuple[str, bool]] = []
-        self._places: dict[str, list[int]] = {}
-        self._cut: list[int] = []
+        self._indexes: dict[str, list[int]] = {}
+        self._shortened: list[int] = []
 
-    def alike(self, hit: Hit, key: tuple[str, bool]) -> list[int]:
+    def candidates(self, hit: Hit, key: tuple[str, bool]) -> list[int]:
         """Those that may be one with a hit, the first first; a shortened text may be one with any."""
         if key[1]:
             return list(range(len(self.keys)))
-        shared = (self._places.get(key[0], ()), self._places.get(hit.kept.event_id, ()), self._cut)
+        shared = (self._indexes.get(key[0], ()), self._indexes.get(hit.item.event_id, ()), self._shortened)
         return sorted({at for places in shared for at in places})
 
     def add(self, hit: Hit, key: tuple[str, bool]) -> None:
         at = len(self.keys)
         self.keys.append(key)
-        for name in (key[0], hit.kept.event_id):
-            self._places.setdefault(name, []).append(at)
+        for name in (key[0], hit.item.event_id):
+            self._indexes.setdefault(name, []).append(at)
         if key[1]:
-            self._cut.append(at)
+            self._shortened.append(at)
 
 
-def _key(text: str) -> tuple[str, bool]:
+def _text_key(text: str) -> tuple[str, bool]:
     """The text without what is not said, and whether it was cut."""
-    return _SOUND.sub("", fold(text).lower()), text.rstrip().endswith(SHORTENED)
+    return _NOT_WORD.sub("", normalise(text).lower()), text.rstrip().endswith(ELLIPSES)
 
 
-def _is_one(one: tuple[str, bool], other: tuple[str, bool], *, may_be: bool) -> bool:
+def _is_duplicate(one: tuple[str, bool], other: tuple[str, bool], *, is_candidate: bool) -> bool:
     (said, cut), (heard, other_cut) = one, other
-    if not may_be or said == heard:
-        return may_be
+    if not is_candidate or said == heard:
+        return is_candidate
     shorter_is_cut = cut if len(said) < len(heard) else other_cut
     short, long = sorted((said, heard), key=len)
-    return shorter_is_cut and len(short) >= SHORTEST and long.startswith(short)
+    return shorter_is_cut and len(short) >= MIN_SHORTENED_CHARS and long.startswith(short)
 
 
-def _is_exchange(hit: Hit, other: Hit) -> bool:
-    return hit.kept.kind == "exchange" == other.kept.kind and hit.kept.event_id == other.kept.event_id
+def _is_same_exchange(hit: Hit, other: Hit) -> bool:
+    return hit.item.kind == "exchange" == other.item.kind and hit.item.event_id == other.item.event_id

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Literal
 
-from sync.recall.fuse import Preset
+from sync.recall.ranking.fusion import Preset
 
 # Whether meaning was asked: of every item, of those that have a vector by now, or why it was not.
 Semantic = Literal["off", "used", "partial", "pending", "failed"]
 
-SEARCH_LIMIT: Final = 10  # hits of a search that names no limit
-LARGEST_LIMIT: Final = 200
+DEFAULT_LIMIT: Final = 10  # hits of a search that names no limit
+MAX_LIMIT: Final = 200
 
 
 class Scope(StrEnum):
@@ -21,11 +21,11 @@ class Scope(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class SearchRequest:
     """A question. Times are Unix milliseconds, `until_ms` exclusive; `turns` are what was said before, oldest first."""
 
     query: str
-    limit: int = SEARCH_LIMIT
+    limit: int = DEFAULT_LIMIT
     scope: Scope = Scope.ALL
     project_id: str | None = None
     since_ms: int | None = None
@@ -36,7 +36,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ScoreParts:
     """What a hit's score is made of: 0 to 1 each, but `factor`, by which importance, marks and age multiply."""
 
     keyword: float
@@ -46,7 +46,7 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredItem:
     """One item as it lies in the index, with what its event says of it. `date` is the day it was said there."""
 
     item_id: int
@@ -70,20 +70,20 @@ class Kept:
 class Hit:
     """An item that answers, with its neighbours in the conversation, and near duplicates of it by their event ids."""
 
-    kept: Kept
+    item: StoredItem
     score: float
-    parts: Parts
-    around: tuple[str, ...] = ()
-    also: tuple[str, ...] = ()
+    parts: ScoreParts
+    neighbour_texts: tuple[str, ...] = ()
+    duplicate_event_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SearchResult:
     """Hits, best first. `semantic`: why meaning was not asked, if it was not. `partial`: the index is behind."""
 
     hits: tuple[Hit, ...]
     semantic: Semantic
     since_ms: int | None = None
     until_ms: int | None = None
-    cold: bool = True  # whether the old part was searched
+    includes_old: bool = True  # whether the old part was searched
     partial: bool = False

@@ -1,6 +1,6 @@
 """What redaction speaks of: a kind, a span, and the two values that may leave this package.
 
-`Clean` and `CleanPayload` are proofs: who holds one knows that its text has passed a `Redactor`. Both demand the
+`RedactText` and `CleanPayload` are proofs: who holds one knows that its text has passed a `Redactor`. Both demand the
 seal of this package, so a store that accepts only them cannot be handed raw text by mistake; any method of `str`
 gives a plain `str` back, which is no proof of anything and has to pass the redactor again.
 """
@@ -31,14 +31,14 @@ KINDS: Final = (
     *(PASSPORT, PERMIT, PLATE, SSN, WECHAT, ADDRESS, CUSTOM),
 )
 
-SECRETS: Final = frozenset((KEY, PASSWORD, TOKEN, CODE))
+SECRET_KINDS: Final = frozenset((KEY, PASSWORD, TOKEN, CODE))
 
 _SEAL: Final = object()
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Span:
-    """Characters `start` up to but not including `end` hold a `kind`, one of `KINDS`."""
+class SecretSpan:
+    """Characters `start` up to but not including `end` hold a `kind`, one of `KIND_LABELS`."""
 
     start: int
     end: int
@@ -46,7 +46,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Examined:
+class ExaminedText:
     """A text as it may be kept, and how often each kind was found in it, the most frequent first."""
 
     text: "Clean"
@@ -84,7 +84,7 @@ class Clean(str):
 
 @final
 class CleanPayload:
-    """A JSON object whose strings, keys included, have all passed the redactor; only `Redactor.payload` makes one.
+    """A JSON object whose strings and keys have all passed the redactor. Only `Redactor.clean_payload` makes one.
 
     `value` is a fresh copy on every reading: the proof stays true whatever its reader does with the copy.
     """
@@ -98,7 +98,7 @@ class CleanPayload:
 
     @property
     def value(self) -> dict[str, Any]:
-        copied: dict[str, Any] = _copied(self._read())
+        copied: dict[str, Any] = _copy_json(self._read())
         return copied
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
@@ -130,19 +130,19 @@ class CleanPayload:
         return held
 
 
-def sealed_text(text: str) -> Clean:
+def seal_text(text: str) -> Clean:
     """For the redactor alone."""
     return Clean(text, _SEAL)
 
 
-def sealed_payload(value: dict[str, Any]) -> CleanPayload:
+def seal_payload(value: dict[str, Any]) -> CleanPayload:
     """For the redactor alone."""
     return CleanPayload(value, _SEAL)
 
 
-def _copied(value: Any) -> Any:
+def _copy_json(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _copied(inner) for key, inner in value.items()}
+        return {key: _copy_json(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_copied(inner) for inner in value]
+        return [_copy_json(inner) for inner in value]
     return value

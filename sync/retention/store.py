@@ -3,14 +3,15 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlalchemy import Connection, LargeBinary, Select, cast, func, select
+from sqlalchemy import LargeBinary, Select, cast, func, select
 
-from sync.db.tables import deliveries, events, watermarks
+from sync.db.engine import Transaction
+from sync.db.schema import deliveries, events, watermarks
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
-from sync.log.model import CLOUD, FORGOTTEN
-from sync.log.withdrawn import REDACTED, Withdrawn, correction_of
-from sync.retention.model import KEPT, Mark, Old, is_place
+from sync.log.model import CLOUD, PAYLOAD_FORGOTTEN
+from sync.log.retractions import PAYLOAD_REDACTED, Retractions, correction_of
+from sync.retention.policy import NEVER_EXPIRED_TYPES, ConsumerOffset, RetentionCandidate, is_log_position
 
 _UNDELIVERED: Final = (
     select(deliveries.c.position)
@@ -24,50 +25,61 @@ _OLD: Final[Select[Any]] = select(events, _SIZE.label("size"), _UNDELIVERED.labe
 _TOTAL: Final = select(func.count(), func.coalesce(func.sum(_SIZE), 0)).where(_SAYS)
 
 
-def total(connection: Connection) -> tuple[int, int]:
+def count_events_and_bytes(connection: Transaction) -> tuple[int, int]:
     """How many events say something, and in how many bytes."""
     count, size = connection.execute(_TOTAL).one()
     return int(count), int(size)
 
 
-def candidates(connection: Connection, *, after: int, before_ms: int | None, limit: int) -> list[Old]:
+def read_candidates(
+    connection: Transaction, *, after: int, before_ms: int | None, limit: int
+) -> list[RetentionCandidate]:
     """The next events that may be due, in log order."""
-    statement = _OLD.where(events.c.position > after, events.c.type.not_in(KEPT))
+    statement = _OLD.where(events.c.position > after, events.c.type.not_in(NEVER_EXPIRED_TYPES))
     statement = statement.where(events.c.type.not_like("device\\_%", escape="\\"))
     if before_ms is not None:
         statement = statement.where(events.c.ts_ms < before_ms)
-    return [_old(row) for row in connection.execute(statement.order_by(events.c.position).limit(limit)).mappings()]
+    return [
+        _candidate_of_row(row)
+        for row in connection.execute(statement.order_by(events.c.position).limit(limit)).mappings()
+    ]
 
 
-def at(connection: Connection, positions: Sequence[int]) -> list[Old]:
+def read_candidates_at(connection: Transaction, positions: Sequence[int]) -> list[RetentionCandidate]:
     """These events, of those that still say something."""
     statement = _OLD.where(events.c.position.in_(positions)).order_by(events.c.position)
-    return [_old(row) for row in connection.execute(statement).mappings()]
+    return [_candidate_of_row(row) for row in connection.execute(statement).mappings()]
 
 
-def corrections(connection: Connection) -> list[Old]:
+def read_correction_candidates(connection: Transaction) -> list[RetentionCandidate]:
     """Every event that holds the payload of another anew."""
-    return [_old(row) for row in connection.execute(_OLD.where(events.c.type == REDACTED)).mappings()]
+    return [
+        _candidate_of_row(row) for row in connection.execute(_OLD.where(events.c.type == PAYLOAD_REDACTED)).mappings()
+    ]
 
 
-def wished(connection: Connection, after: int) -> tuple[Withdrawn, int]:
+def read_retractions(connection: Transaction, after: int) -> tuple[Retractions, int]:
     """What was to be forgotten everywhere behind a position, or corrected, and the position of the last such wish."""
-    wishes = list(log_store.of_types(connection, [FORGOTTEN], after=after))
-    found = Withdrawn()
-    found.hear(wishes)
+    wishes = list(log_store.read_by_types(connection, [PAYLOAD_FORGOTTEN], after=after))
+    found = Retractions()
+    found.apply(wishes)
     if not wishes:
         return found, after
-    for event in log_store.of_types(connection, [REDACTED], after=0):
+    for event in log_store.read_by_types(connection, [PAYLOAD_REDACTED], after=0):
         told = correction_of(event)
-        if told is not None and told[0] in found.forgotten:
-            found.hear([event])
+        if told is not None and told[0] in found.erased_ids:
+            found.apply([event])
     return found, wishes[-1].position
 
 
-def marks(connection: Connection) -> list[Mark]:
+def read_consumer_offsets(connection: Transaction) -> list[ConsumerOffset]:
     """How far everybody who follows the log has come."""
-    return [Mark(row.name, row.position) for row in connection.execute(select(watermarks)) if is_place(row.name)]
+    return [
+        ConsumerOffset(row.name, row.position)
+        for row in connection.execute(select(watermarks))
+        if is_log_position(row.name)
+    ]
 
 
-def _old(row: Any) -> Old:
-    return Old(event_of_row(row), row["size"], bool(row["undelivered"]))
+def _candidate_of_row(row: Any) -> RetentionCandidate:
+    return RetentionCandidate(event_of_row(row), row["size"], bool(row["undelivered"]))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.acceptance.world import Network, Server
+from tests.acceptance.environment import Network, ServerRows
 from tests.cloud.fixtures import Cloud, User
 
 
@@ -24,9 +24,9 @@ def ben(new_user: Callable[[], User]) -> User:
 
 
 @pytest.fixture
-def server(local_cloud: Cloud, user: User) -> Server:
+def server(local_cloud: Cloud, user: User) -> ServerRows:
     """What lies on the server of `user`."""
-    return Server(local_cloud, user.user_id)
+    return ServerRows(local_cloud, user.user_id)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.world import in_file, questions, unique
+from tests.acceptance.environment import question_counts, unique_text, wait_for_lines
 from tests.sidecar import ANSWER_WITHIN, COMMAND, REPOSITORY, CallFailed, Home, Sidecar
 
 if sys.platform == "linux":
@@ -326,17 +326,17 @@ class TestForm:
         assert "could not be written to standard output" in error
         assert "What was asked is done" in error
         if verb.startswith("update"):
-            assert questions(home.file.read_text("utf-8")) == {"问": 1}
+            assert question_counts(home.file.read_text("utf-8")) == {"问": 1}
 
 
 class TestBesideASidecar:
     def test_an_update_from_the_command_line_is_in_the_sidecar_s_load(self, home: Home) -> None:
         with Sidecar(home) as sidecar:
             sidecar.update("从应用")
-            word = unique("从命令行")
+            word = unique_text("从命令行")
             home.run("update", word, "好的")
-            assert questions(sidecar.load()["document"]) == {"从应用": 1, word: 1}
-            in_file(home, word)
+            assert question_counts(sidecar.load()["document"]) == {"从应用": 1, word: 1}
+            wait_for_lines(home, word)
 
     def test_events_from_both_are_numbered_without_a_gap(self, home: Home) -> None:
         with Sidecar(home) as sidecar:
@@ -349,7 +349,7 @@ class TestBesideASidecar:
 
     def test_the_command_line_alone_keeps_the_file_too(self, home: Home) -> None:
         home.run("update", "没有服务", "也行")
-        assert questions(home.file.read_text("utf-8")) == {"没有服务": 1}
+        assert question_counts(home.file.read_text("utf-8")) == {"没有服务": 1}
 
 
 class TestServe:
@@ -365,7 +365,7 @@ class TestServe:
             assert "error: another process serves" in told
             assert "\nhint: " in told
             assert "Traceback" not in told
-            assert questions(first.load()["document"]) == {"一": 1}  # the first one minds its business
+            assert question_counts(first.load()["document"]) == {"一": 1}  # the first one minds its business
 
     @pytest.mark.parametrize("kind", ["sb_secret", "legacy"])
     @pytest.mark.parametrize("verb", ["serve", "load", "login a@example.com --password-stdin"])

@@ -15,10 +15,10 @@ from typing import Any, cast
 import pytest
 
 from sync.clock import timestamp
-from sync.cloud.replicator import CloudState, CloudStatus, Replicator
-from sync.health import CLOCK_MAY_DIFFER, _clock
-from sync.log.model import Cursor
-from tests.acceptance.world import reaching
+from sync.cloud.replication.replicator import CloudState, CloudStatus, Replicator
+from sync.log.model import RemoteCursor
+from sync.startup.doctor import MAX_CLOCK_SKEW_SECONDS, _check_clock
+from tests.acceptance.environment import cloud_settings
 from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import Home, Sidecar
 from tests.support import FixedClock
@@ -38,7 +38,7 @@ def home(tmp_path: Path) -> Home:
     return home
 
 
-def examined(home: Home) -> dict[str, dict[str, Any]]:
+def doctor_checks(home: Home) -> dict[str, dict[str, Any]]:
     """What doctor says, by check; exit code and `ok` agree."""
     done = home.run("--json", "doctor", check=False)
     told = json.loads(done.stdout)
@@ -48,8 +48,8 @@ def examined(home: Home) -> dict[str, dict[str, Any]]:
     return {check["name"]: check for check in told["checks"]}
 
 
-def broken(home: Home) -> set[str]:
-    return {name for name, check in examined(home).items() if check["ok"] is False}
+def failed_checks(home: Home) -> set[str]:
+    return {name for name, check in doctor_checks(home).items() if check["ok"] is False}
 
 
 def test_a_sound_one_says_so_by_every_door_and_nothing_is_changed(home: Home) -> None:
@@ -57,7 +57,7 @@ def test_a_sound_one_says_so_by_every_door_and_nothing_is_changed(home: Home) ->
         return {str(path): path.read_bytes() for path in (home.file, home.database)}
 
     before = everything()
-    found = examined(home)
+    found = doctor_checks(home)
     assert {name for name, check in found.items() if check["ok"] is True} >= {
         "program",
         "settings",
@@ -82,7 +82,7 @@ def test_a_sound_one_says_so_by_every_door_and_nothing_is_changed(home: Home) ->
 
 def test_where_nothing_was_ever_started_it_makes_nothing(tmp_path: Path) -> None:
     home = Home(tmp_path / "new")
-    assert examined(home)["database"]["ok"] is None
+    assert doctor_checks(home)["database"]["ok"] is None
     assert not home.data.exists()
     assert not home.file.exists()
 
@@ -200,19 +200,19 @@ def unknown_name(home: Home) -> None:
 
 def test_nothing_that_a_memory_makes_is_open_to_others(home: Home) -> None:
     home.json("remember", "记住这个：我喜欢火锅")
-    assert broken(home) == set()
+    assert failed_checks(home) == set()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 @pytest.mark.parametrize("breaking", [readable_database, open_folder, readable_session, readable_log, open_events])
 def test_what_others_may_read_is_named_and_the_hint_mends_it(home: Home, breaking: Break) -> None:
     breaking(home)
-    check = examined(home)["permissions"]
+    check = doctor_checks(home)["permissions"]
     assert check["ok"] is False
     if breaking is open_folder:
         return  # opening the memory has mended that one
     os.system(check["hint"])
-    assert broken(home) == set()
+    assert failed_checks(home) == set()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX links")
@@ -221,7 +221,7 @@ def test_a_folder_of_ours_that_is_a_link_is_named(home: Home) -> None:
     elsewhere.mkdir(mode=0o700)
     (home.data / "logs").symlink_to(elsewhere)
 
-    check = examined(home)["permissions"]
+    check = doctor_checks(home)["permissions"]
     assert check["ok"] is None
     assert check["found"] == f"{home.data / 'logs'} is a link to {elsewhere}"
 
@@ -252,7 +252,7 @@ def test_a_folder_of_ours_that_is_a_link_is_named(home: Home) -> None:
 def test_what_is_broken_is_named(home: Home, breaking: Break, named: set[str], words: str) -> None:
     breaking(home)
     done = home.run("doctor", check=False)
-    assert broken(home) == named
+    assert failed_checks(home) == named
     assert done.returncode == 1
     assert words in done.stdout
     assert "do_not_show_me" not in done.stdout + done.stderr
@@ -261,7 +261,7 @@ def test_what_is_broken_is_named(home: Home, breaking: Break, named: set[str], w
 def test_a_file_in_its_own_encoding_is_worth_a_word_and_no_fault(home: Home) -> None:
     home.file.write_bytes(home.file.read_text("utf-8").encode("gb18030"))
     home.json("status")
-    check = examined(home)["document"]
+    check = doctor_checks(home)["document"]
     assert check["ok"] is None
     assert check["found"] == "document_not_utf8"
 
@@ -275,14 +275,14 @@ def test_a_file_that_tls_cannot_use_is_not_taken_for_a_server_that_refuses(
     with socket.create_server(("127.0.0.1", 0)) as listening:
         url = f"https://127.0.0.1:{listening.getsockname()[1]}"
         home.settings |= {"SUPABASE_URL": url, "SUPABASE_KEY": "sb_publishable_x"}
-        check = examined(home)["address"]
+        check = doctor_checks(home)["address"]
     assert (check["ok"], "refuses" in check["found"], "SSLKEYLOGFILE" in check["hint"]) == (False, False, True)
 
 
 def test_a_legacy_anon_key_is_accepted_with_a_hint(home: Home) -> None:
     claims = base64.urlsafe_b64encode(b'{"role": "anon"}').decode().rstrip("=")
     home.settings |= {"SUPABASE_URL": NOWHERE, "SUPABASE_KEY": f"h.{claims}.s"}
-    check = examined(home)["key"]
+    check = doctor_checks(home)["key"]
     assert check["ok"] is True
     assert "anon" in check["found"]
     assert "publishable" in check["hint"]
@@ -291,16 +291,16 @@ def test_a_legacy_anon_key_is_accepted_with_a_hint(home: Home) -> None:
 def test_a_running_sidecar_is_named_with_its_process(home: Home) -> None:
     with Sidecar(home) as sidecar:
         sidecar.call("initialize")
-        assert f"process {sidecar.process.pid} " in examined(home)["sidecar"]["found"]
+        assert f"process {sidecar.process.pid} " in doctor_checks(home)["sidecar"]["found"]
         own = {check["name"]: check for check in sidecar.call("doctor")["checks"]}
         assert own["sidecar"]["found"] == f"this process ({sidecar.process.pid})"
-    assert examined(home)["sidecar"]["found"] == "none is running"
+    assert doctor_checks(home)["sidecar"]["found"] == "none is running"
 
 
 def test_events_set_aside_are_told(home: Home) -> None:
     with closing(sqlite3.connect(home.database)) as connection, connection:
         connection.execute("update deliveries set state = 'quarantined'")
-    check = examined(home)["outbox"]
+    check = doctor_checks(home)["outbox"]
     assert check["ok"] is False
     assert "quarantine list" in check["hint"]
 
@@ -308,7 +308,7 @@ def test_events_set_aside_are_told(home: Home) -> None:
 class TestWithACloud:
     @pytest.fixture
     def signed_in(self, tmp_path: Path, local_cloud: Cloud, new_user: Callable[[], User]) -> tuple[Home, User]:
-        home, user = Home(tmp_path / "c", **reaching(local_cloud)), new_user()
+        home, user = Home(tmp_path / "c", **cloud_settings(local_cloud)), new_user()
         home.json("login", user.email, "--password-stdin", stdin=f"{user.password}\n")
         home.json("update", "云", "好的")
         home.json("status")
@@ -316,7 +316,7 @@ class TestWithACloud:
 
     def test_it_is_level_and_the_clock_agrees(self, signed_in: tuple[Home, User]) -> None:
         home, user = signed_in
-        found = examined(home)
+        found = doctor_checks(home)
         assert {name for name, check in found.items() if check["ok"] is False} == set()
         assert found["cloud"]["ok"] is found["clock"]["ok"] is found["address"]["ok"] is True
         assert found["login"]["found"] == user.email
@@ -329,7 +329,7 @@ class TestWithACloud:
         for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("ALL_PROXY", "socks4://127.0.0.1:1")
-        found = examined(home)
+        found = doctor_checks(home)
         assert {name for name, check in found.items() if check["ok"] is False} == {"cloud"}
         assert "ALL_PROXY" in found["cloud"]["hint"]
         assert found["address"]["ok"] is None
@@ -337,21 +337,21 @@ class TestWithACloud:
             loaded = sidecar.call("memory/load", waitMs=5000)
             assert (loaded["source"], loaded["stale"]) == ("local", True)
             assert "云" in loaded["document"]
-            told = sidecar.until("sync/status", lambda told: told["cloud"]["state"] == "offline")
+            told = sidecar.call_until("sync/status", lambda told: told["cloud"]["state"] == "offline")
             assert "ALL_PROXY" in told["cloud"]["lastError"]["hint"]
 
     def test_logged_out_is_no_fault_and_says_how_to_log_in(self, signed_in: tuple[Home, User]) -> None:
         home, _ = signed_in
         home.json("logout")
-        check = examined(home)["login"]
+        check = doctor_checks(home)["login"]
         assert (check["ok"], check["hint"]) == (None, "xiaobai-memory login")
 
 
-class _Told:
+class _ReplicatorStub:
     """As much of a replicator as the clock is held against."""
 
     def __init__(self, server_time: str) -> None:
-        self._cursor = Cursor(synced_at=server_time)
+        self._cursor = RemoteCursor(synced_at=server_time)
 
     async def status(self) -> CloudStatus:
         return CloudStatus(CloudState.SYNCED, self._cursor.synced_at, None, self._cursor)
@@ -361,15 +361,15 @@ class _Told:
     ("ahead", "asked_now", "ok"),
     [
         (0, True, True),
-        (CLOCK_MAY_DIFFER + 60, True, False),
-        (-CLOCK_MAY_DIFFER - 60, True, False),
-        (CLOCK_MAY_DIFFER + 60, False, True),  # the last sync may be that long ago
-        (-CLOCK_MAY_DIFFER - 60, False, False),  # but it cannot be in the future
+        (MAX_CLOCK_SKEW_SECONDS + 60, True, False),
+        (-MAX_CLOCK_SKEW_SECONDS - 60, True, False),
+        (MAX_CLOCK_SKEW_SECONDS + 60, False, True),  # the last sync may be that long ago
+        (-MAX_CLOCK_SKEW_SECONDS - 60, False, False),  # but it cannot be in the future
     ],
 )
 async def test_a_clock_that_differs_from_the_server_s_is_told(ahead: float, asked_now: bool, ok: bool) -> None:
     clock = FixedClock()
-    told = cast("Replicator", _Told(timestamp(clock.now() - timedelta(seconds=ahead))))
-    check = await _clock(told, clock, asked_now=asked_now)
+    told = cast("Replicator", _ReplicatorStub(timestamp(clock.now() - timedelta(seconds=ahead))))
+    check = await _check_clock(told, clock, synced_now=asked_now)
     assert check.ok is ok
     assert ok or "6 minutes" in check.found

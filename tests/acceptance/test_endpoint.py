@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from bridge.rpc import endpoint
-from tests.sidecar import CallFailed, Home, Sidecar, eventually
+from bridge.rpc import local_endpoint
+from tests.sidecar import CallFailed, Home, Sidecar, wait_until
 
 FACT = {"type": "memory_fact", "payload": {"content": "重试三次"}}
 
@@ -29,14 +29,14 @@ def test_a_running_sidecar_answers_the_same_methods_on_a_socket_that_only_its_us
     home = Home(tmp_path)
     with Sidecar(home) as app:
         app.call("memory/update", userMessage="我喜欢爬山", aiResponse="好的")
-        assert stat.S_IMODE((home.data / endpoint.NAME).stat().st_mode) == 0o600
-        with endpoint.connected(home.data, timeout=30) as connection:
+        assert stat.S_IMODE((home.data / local_endpoint.SOCKET_NAME).stat().st_mode) == 0o600
+        with local_endpoint.connect_to_sidecar(home.data, timeout=30) as connection:
             assert connection is not None
             assert "爬山" in ask(connection, "memory/load")["result"]["content"]
             assert ask(connection, "no/such")["error"]["data"]["kind"] == "unknown_method"
             assert ask(connection, "shutdown")["result"] is None, "ends this connection alone"
         assert "爬山" in app.call("memory/load")["content"]
-    assert not (home.data / endpoint.NAME).exists()
+    assert not (home.data / local_endpoint.SOCKET_NAME).exists()
 
 
 def test_a_command_searches_through_the_sidecar_and_by_itself_when_none_runs(tmp_path: Path) -> None:
@@ -52,11 +52,11 @@ def test_the_socket_of_a_killed_sidecar_is_replaced_and_nobody_waits_for_it(tmp_
     with Sidecar(home) as app:
         app.call("events/append", event=FACT)
         app.kill()
-    assert (home.data / endpoint.NAME).exists()
+    assert (home.data / local_endpoint.SOCKET_NAME).exists()
     assert len(home.json("search", "重试")["hits"]) == 1
     with Sidecar(home) as app:
         app.call("sync/status")  # only an open sidecar answers it, and its endpoint is there before
-        with endpoint.connected(home.data, timeout=30) as connection:
+        with local_endpoint.connect_to_sidecar(home.data, timeout=30) as connection:
             assert connection is not None
             assert "result" in ask(connection, "sync/status")
 
@@ -68,10 +68,10 @@ def test_the_endpoint_answers_again_after_no_descriptor_was_free(tmp_path: Path)
     home = Home(tmp_path)
     with Sidecar(home) as app:
         app.call("events/append", event=FACT)
-        eventually((home.data / endpoint.NAME).exists)
+        wait_until((home.data / local_endpoint.SOCKET_NAME).exists)
         _, most = usual = resource.prlimit(app.process.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(app.process.pid, resource.RLIMIT_NOFILE, (3, most))
-        with endpoint.connected(home.data, timeout=30) as connection:
+        with local_endpoint.connect_to_sidecar(home.data, timeout=30) as connection:
             assert connection is not None
             with pytest.raises(CallFailed):  # by its answer the sidecar has tried to accept
                 app.call("no/such")
@@ -83,8 +83,8 @@ def test_a_path_that_is_too_long_for_a_socket_is_reached_by_its_folder(tmp_path:
     home = Home(tmp_path / ("long" * 30))
     with Sidecar(home) as app:
         app.call("sync/status")  # only an open sidecar answers it, and its endpoint is there before
-        assert len(os.fsencode(home.data / endpoint.NAME)) > endpoint.LONGEST_PATH
-        with endpoint.connected(home.data, timeout=30) as connection:
+        assert len(os.fsencode(home.data / local_endpoint.SOCKET_NAME)) > local_endpoint.MAX_SOCKET_PATH_BYTES
+        with local_endpoint.connect_to_sidecar(home.data, timeout=30) as connection:
             assert (connection is not None) is (sys.platform == "linux")
 
 
@@ -93,6 +93,6 @@ def test_two_data_directories_never_mix(tmp_path: Path) -> None:
     with Sidecar(one) as app, Sidecar(other) as beside:
         app.call("events/append", event=FACT)
         beside.call("memory/load")
-        eventually((other.data / endpoint.NAME).exists)
+        wait_until((other.data / local_endpoint.SOCKET_NAME).exists)
         assert other.json("search", "重试")["hits"] == []
         assert len(one.json("search", "重试")["hits"]) == 1

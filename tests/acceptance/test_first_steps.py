@@ -9,11 +9,11 @@ from typing import Any, Final
 import pytest
 import typer
 
-from bridge.cli.commands import app
-from bridge.rpc.frames import FRAME_LIMIT, Fault
-from bridge.rpc.messages import refuse_fault
+from bridge.cli.parser import app
+from bridge.rpc.framing import FRAME_LIMIT, FramingError
+from bridge.rpc.messages import reject_framing_error
 from sync import __version__
-from tests.acceptance.world import reaching_nobody
+from tests.acceptance.environment import unreachable_cloud_settings
 from tests.sidecar import REPOSITORY, Home, Sidecar
 
 TOUR: Final = [
@@ -75,7 +75,7 @@ def test_without_a_cloud_nothing_waits_and_deliveries_are_kept_for_a_first_login
     checks = json.loads(home.run("doctor", "--json", check=False).stdout)["checks"]
     found = {check["name"]: check["found"] for check in checks}
     assert found["outbox"] == "no cloud: nothing to send, 0 set aside"
-    home.settings |= reaching_nobody()
+    home.settings |= unreachable_cloud_settings()
     assert json.loads(home.run("status", "--json").stdout)["pending"] > 0
 
 
@@ -158,7 +158,7 @@ def test_a_version_is_restored_by_the_first_digits_of_its_hash(home: Home) -> No
 
 
 def test_too_much_text_is_refused_alike_by_shell_and_wire(home: Home) -> None:
-    on_the_wire = refuse_fault(Fault.TOO_LARGE).failure
+    on_the_wire = reject_framing_error(FramingError.TOO_LARGE).error
     text = '"' + "x" * FRAME_LIMIT + '"'
     for arguments in (["update", "-", "ok"], ["events", "append", "-"], ["search", "-"]):
         told = json.loads(refused(home, "--json", *arguments, stdin=text).stderr)["error"]

@@ -12,22 +12,23 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.bench import bench_redaction, growth, measures, notes, searching, with_cloud
-from tests.bench.documents import long_documents
-from tests.bench.record import Record, page
-from tests.bench.row import Row, figure
+from tests.bench import bench_redaction
+from tests.bench.cases import basic_memory, log_growth, one_device, recall, with_cloud
+from tests.bench.cases.long_documents import long_documents
+from tests.bench.measurement import Measurement, figure
+from tests.bench.report import BenchmarkReport, page
 
 
-def rows(folder: Path) -> Iterator[Row]:
+def rows(folder: Path) -> Iterator[Measurement]:
     """Everything, one after another: measuring two things at once measures neither."""
-    yield from measures.calls(folder)
-    yield from measures.update_latency(folder)
-    yield from measures.append_rate(folder)
-    yield from measures.edit_to_event(folder)
+    yield from one_device.calls(folder)
+    yield from one_device.update_latency(folder)
+    yield from one_device.append_rate(folder)
+    yield from one_device.edit_to_event(folder)
     yield from long_documents(folder / "documents")
-    yield from measures.idle(folder)
+    yield from one_device.idle(folder)
     yield from with_cloud.rows(folder)
-    yield from searching.rows(folder / "recall")
+    yield from recall.rows(folder / "recall")
     yield from bench_redaction.rows()
 
 
@@ -37,32 +38,32 @@ def main() -> int:
     parser.add_argument("--record", action="store_true")
     parser.add_argument("--publish", action="store_true")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--growth", type=int, default=growth.SIZES[-1])
+    parser.add_argument("--growth", type=int, default=log_growth.SIZES[-1])
     asked = parser.parse_args()
     if asked.publish:
-        Record.read().publish()
+        BenchmarkReport.read().publish()
         return 0
-    record = Record.begin()
+    record = BenchmarkReport.begin()
     with tempfile.TemporaryDirectory(prefix="xiaobai-bench-") as name:
         folder = Path(name)
-        record = replace(record, rows=list(_told(rows(folder))))
+        record = replace(record, rows=list(_print_rows(rows(folder))))
         points = []
-        for point in growth.points(folder / "growth", asked.growth):
+        for point in log_growth.measure_points(folder / "growth", asked.growth):
             print(
                 f"{point.events:>9,} events",
                 *(f"{k} {figure(v)}" for k, v in asdict(point).items() if k != "events"),
                 file=sys.stderr,
             )
             points.append(point)
-        record = replace(record, growth=points, notes=notes.compare(folder / "notes"))
+        record = replace(record, growth=points, notes=basic_memory.compare_with_peers(folder / "notes"))
     print(json.dumps(asdict(record), ensure_ascii=False) if asked.json else "\n" + page(record))
     if asked.record:
         record.write()
     return 0
 
 
-def _told(found: Iterator[Row]) -> Iterator[Row]:
-    for row in found:
+def _print_rows(rows: Iterator[Measurement]) -> Iterator[Measurement]:
+    for row in rows:
         print(row.line, file=sys.stderr, flush=True)
         yield row
 

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from sync.recall.local import LocalEmbedder
-from sync.recall.model import Answer, Ask
-from tests.bench import searching
-from tests.integration.recall_desk import open_desk
+from sync.recall.model import SearchRequest, SearchResult
+from sync.recall.semantic.local_embedder import LocalEmbedder
+from tests.bench.cases import recall
+from tests.integration.recall.harness import open_recall_harness
 
 CUTS: Final = (5, 10)
 
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     for folder in folders:
         asyncio.run(_quality(folder))
     with tempfile.TemporaryDirectory() as place:
-        for row in searching.rows(Path(place), int(os.environ.get("COUNT", searching.COUNT))):
+        for row in recall.rows(Path(place), int(os.environ.get("COUNT", recall.COUNT))):
             print(row.line)
     return 0
 
@@ -44,19 +44,19 @@ async def _quality(folder: Path) -> None:
     memories, queries = _rows(folder / "memories.jsonl"), _rows(folder / "queries-dev.jsonl")
     wanted = [[f"m{name}" for name in query["relevant"]] for query in queries]
     with tempfile.TemporaryDirectory() as place:
-        async with open_desk(Path(place), embedder=LocalEmbedder(), patience=searching.PATIENCE) as desk:
+        async with open_recall_harness(Path(place), embedder=LocalEmbedder(), patience=recall.PATIENCE) as harness:
             for memory in memories:
-                await desk.keep(memory["text"], event_id=f"m{memory['id']}")
-            await desk.embed()
+                await harness.record_texts(memory["text"], event_id=f"m{memory['id']}")
+            await harness.embed()
             for name, shown in (("the user's turns", _users_turns), ("the dialogue", "\n".join)):
                 asked = [shown(query["dialogue"]) for query in queries]
-                for side, preset in searching.SIDES.items():
-                    told = [await searching.asked(desk, Ask(text, preset=preset)) for text in asked]
-                    print(f"| {folder.name} | {name} | {side} | {_measured(told, wanted)} |", flush=True)
+                for side, preset in recall.SIDES.items():
+                    told = [await recall.timed_search(harness, SearchRequest(text, preset=preset)) for text in asked]
+                    print(f"| {folder.name} | {name} | {side} | {_measure(told, wanted)} |", flush=True)
 
 
-def _measured(told: Sequence[tuple[Answer, float]], wanted: Sequence[Sequence[str]]) -> str:
-    found_ids = ([hit.kept.event_id for hit in answer.hits] for answer, _ in told)
+def _measure(told: Sequence[tuple[SearchResult, float]], wanted: Sequence[Sequence[str]]) -> str:
+    found_ids = ([hit.item.event_id for hit in answer.hits] for answer, _ in told)
     pairs = list(zip(found_ids, wanted, strict=True))
     recalls = [
         statistics.mean(len(set(found[:cut]) & set(right)) / len(right) for found, right in pairs) for cut in CUTS

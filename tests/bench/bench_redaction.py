@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from time import perf_counter
 
 from sync.redaction import Redactor
-from tests.bench.row import Row
+from tests.bench.measurement import Measurement
 
 SIZE = 10_000
 ROUNDS = 20
@@ -34,12 +34,14 @@ def best(work: Callable[[], object], rounds: int = ROUNDS) -> float:
     return min(times) * 1000
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[Measurement]:
     """What `make bench` says: the text that is full of what has to go is the slowest."""
     redactor, text = Redactor(), sized(DENSE)
     redactor.clean(sized(DENSE, 500))
     taken = best(lambda: redactor.clean(text))
-    yield Row("redaction of 10 kB", taken, "ms", best(lambda: text.translate({0: None})), "<= 20 ms", taken <= 20)
+    yield Measurement(
+        "redaction of 10 kB", taken, "ms", best(lambda: text.translate({0: None})), "<= 20 ms", taken <= 20
+    )
 
 
 def main() -> None:

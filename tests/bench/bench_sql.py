@@ -12,9 +12,9 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
-from tests.cloud import postgres
-from tests.integration.sql_crowd import Crowd
-from tests.integration.sql_support import Account, Reader, event, migrate, open_cloud
+from tests.cloud.database import postgres
+from tests.integration.sql.connections import Account, Reader, event, migrate, open_cloud
+from tests.integration.sql.many_users import ManyUsers
 
 CALL = b"explain (analyze, format json) select public.ai_memory_sync("
 
@@ -31,8 +31,8 @@ def show(what: str, measure: Callable[[], float], times: int) -> None:
     print(f"{what:<34} median {statistics.median(found):7.2f} ms   best {found[0]:7.2f} ms", flush=True)
 
 
-def calls(crowd: Crowd, number: int) -> None:
-    person = crowd.somebody(number)
+def calls(crowd: ManyUsers, number: int) -> None:
+    person = crowd.account(number)
     reader = Reader(person)
     while reader.pull()["head"] > reader.after:
         pass
@@ -51,7 +51,7 @@ def calls(crowd: Crowd, number: int) -> None:
     show("push of 500 events", lambda: push(500), 10)
 
 
-def fold(crowd: Crowd, users: int) -> None:
+def fold(crowd: ManyUsers, users: int) -> None:
     admin = crowd.cloud.admin
     admin.execute("update ai_memory_devices set last_seen_at = now() - interval '1 year'")
     steps = "select count(ai_memory_admin_{}(user_id)) from (select user_id from ai_memory_heads limit %s) as chosen"
@@ -64,12 +64,12 @@ def fold(crowd: Crowd, users: int) -> None:
 
 
 async def main(users: int, each: int) -> None:
-    async with postgres.running() as server:
+    async with postgres.running_server() as server:
         with open_cloud(server.url) as cloud:
             migrate(cloud.admin)
-            crowd = Crowd(cloud, users, each)
+            crowd = ManyUsers(cloud, users, each)
             start = time.perf_counter()
-            crowd.settle()
+            crowd.insert_users()
             print(f"{users * each} events of {users} users, made in {time.perf_counter() - start:.0f} s", flush=True)
             size = cloud.value("select sum(pg_total_relation_size(inhrelid)) from pg_inherits")
             print(f"bytes of an event with its indexes: {size / (users * each):.0f}", flush=True)

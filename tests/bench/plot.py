@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 from xml.sax.saxutils import escape
 
 if TYPE_CHECKING:
-    from tests.bench.growth import Point
+    from tests.bench.cases.log_growth import GrowthPoint
 
 GROWTH: Final = (  # the fields of a point, what a reader calls them, their unit
     ("load_ms", "load", "ms"),
@@ -35,12 +35,12 @@ STYLE: Final = (
 )
 
 
-def growth_svg(points: Sequence["Point"]) -> str:
+def growth_svg(points: Sequence["GrowthPoint"]) -> str:
     """The picture; the same points give the same bytes. It has no background: it lies on light and dark pages."""
     return "\n".join(_lines(points)) + "\n"
 
 
-def _lines(points: Sequence["Point"]) -> Iterator[str]:
+def _lines(points: Sequence["GrowthPoint"]) -> Iterator[str]:
     ratios = {name: [getattr(point, name) / getattr(points[0], name) for point in points] for name, _, _ in GROWTH}
     top = max(LEAST_TOP, math.ceil(max(max(values) for values in ratios.values())))
     yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
@@ -70,7 +70,7 @@ def _lines(points: Sequence["Point"]) -> Iterator[str]:
     yield "</svg>"
 
 
-def _x(events: int, points: Sequence["Point"]) -> float:
+def _x(events: int, points: Sequence["GrowthPoint"]) -> float:
     first, last = math.log10(points[0].events), math.log10(points[-1].events)
     return LEFT + 24 + (RIGHT - LEFT - 48) * (math.log10(events) - first) / ((last - first) or 1)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from tests.bench.child import Program, request
+from tests.bench.process_client import Program, request
 
 HERE: Final = Path(__file__).parent
 PYTHON: Final = HERE.parents[1] / ".venv/bench/bin/python"  # made by `tests/bench/setup`
@@ -19,7 +19,7 @@ MCP_OPENING: Final = (_INITIALIZE, {"jsonrpc": "2.0", "method": "notifications/i
 def echo(result: Any) -> Program:
     """The floor: a bare asyncio loop that writes the answer for each line."""
     answer = json.dumps({"jsonrpc": "2.0", "id": 1, "result": result}, ensure_ascii=False)
-    return Program([sys.executable, "-m", "tests.bench.echo", answer], request("memory/load", waitMs=0))
+    return Program([sys.executable, "-m", "tests.bench.echo_process", answer], request("memory/load", waitMs=0))
 
 
 def peers(result: Any) -> Mapping[str, Program]:

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.cloud.control import Control
-from tests.cloud.local import JWT_EXPIRY, LocalCloud
-from tests.cloud.proxy import FaultProxy
-from tests.cloud.tools import MIGRATIONS, LocalCloudError
+from tests.cloud.local_cloud import JWT_EXPIRY, LocalCloud
+from tests.cloud.prerequisites import MIGRATIONS, LocalCloudError
+from tests.cloud.proxy.fault_proxy import FaultProxy
+from tests.cloud.proxy.http_control import ProxyHttpControl
 
 
 def arguments() -> argparse.Namespace:
@@ -33,12 +33,15 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-async def run(wanted: argparse.Namespace) -> None:
-    ended = _ended()
+async def run(arguments: argparse.Namespace) -> None:
+    ended = _wait_for_end()
     async with AsyncExitStack() as stack:
         cloud = await stack.enter_async_context(
             LocalCloud.start(
-                wanted.engine, migrations=wanted.migrations, jwt_expiry=wanted.jwt_expiry, grants=wanted.grants
+                arguments.engine,
+                migrations=arguments.migrations,
+                jwt_expiry=arguments.jwt_expiry,
+                grants=arguments.grants,
             )
         )
         ready: dict[str, Any] = {
@@ -49,16 +52,16 @@ async def run(wanted: argparse.Namespace) -> None:
             "database_url": cloud.database_url,
             "pids": cloud.pids,
         }
-        if wanted.proxy:
+        if arguments.proxy:
             behind = urlsplit(cloud.url)
             proxy = await stack.enter_async_context(FaultProxy(str(behind.hostname), behind.port or 0))
-            control = await stack.enter_async_context(Control(proxy))
+            control = await stack.enter_async_context(ProxyHttpControl(proxy))
             ready |= {"url": proxy.url, "control": control.url}
         print(json.dumps(ready), flush=True)
         await ended.wait()
 
 
-def _ended() -> asyncio.Event:
+def _wait_for_end() -> asyncio.Event:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

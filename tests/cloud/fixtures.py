@@ -21,7 +21,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.cloud.tools import LocalCloudError
+from tests.cloud.prerequisites import LocalCloudError
 
 READY_WITHIN = 180.0  # seconds: 1.1 s is usual; the first start of all makes a template, and workers wait for it
 STOPPED_WITHIN = 15.0
@@ -118,10 +118,10 @@ def new_user(local_cloud: Cloud) -> Callable[[], User]:
     return sign_up
 
 
-def eventually(holds: Callable[[], bool], *, within: float = 10.0) -> None:
+def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0) -> None:
     """Wait for what another process does in its own time; fail when it does not."""
-    deadline = time.monotonic() + within
-    while not holds():
+    deadline = time.monotonic() + timeout
+    while not condition():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.02)
 

@@ -22,7 +22,7 @@ from websockets.frames import Frame, Opcode
 from websockets.http11 import Request as Handshake
 from websockets.server import ServerProtocol
 
-from tests.cloud.web import CHUNK, Request
+from tests.cloud.http_server import CHUNK, Request
 
 PATH: Final = "/realtime/v1/websocket"
 SILENCE: Final = 60.0  # seconds after which a client that does not beat is dropped
@@ -54,12 +54,12 @@ class Socket:
     writer: asyncio.StreamWriter
     joined: dict[str, Membership] = field(default_factory=dict)
 
-    def say(self, topic: str, event: str, payload: Json, ref: str | None = None) -> None:
+    def send(self, topic: str, event: str, payload: Json, ref: str | None = None) -> None:
         self.protocol.send_text(json.dumps({"topic": topic, "event": event, "payload": payload, "ref": ref}).encode())
         self.flush()
 
-    def reply(self, asked: Json, status: str, response: Json) -> None:
-        self.say(asked["topic"], "phx_reply", {"status": status, "response": response}, asked.get("ref"))
+    def reply(self, request: Json, status: str, response: Json) -> None:
+        self.send(request["topic"], "phx_reply", {"status": status, "response": response}, request.get("ref"))
 
     def leave(self, topic: str, why: str) -> None:
         member = self.joined.pop(topic, None)
@@ -69,8 +69,8 @@ class Socket:
             member.end.cancel()
         if why:
             told = {"extension": "system", "status": "error", "message": why, "channel": member.topic}
-            self.say(topic, "system", told)
-        self.say(topic, "phx_close", {})
+            self.send(topic, "system", told)
+        self.send(topic, "phx_close", {})
 
     def flush(self) -> None:
         for data in self.protocol.data_to_send():
@@ -101,7 +101,7 @@ class Realtime:
         try:
             while True:
                 for event in socket.protocol.events_received():
-                    await self._take(socket, event)
+                    await self._receive(socket, event)
                 socket.flush()
                 await writer.drain()
                 if socket.protocol.close_expected():
@@ -145,9 +145,9 @@ class Realtime:
         for socket in self._clients:
             member = socket.joined.get(PREFIX + topic)
             if member is not None and member.private == private and socket is not but:
-                socket.say(PREFIX + topic, "broadcast", {"type": "broadcast", "event": event, "payload": payload})
+                socket.send(PREFIX + topic, "broadcast", {"type": "broadcast", "event": event, "payload": payload})
 
-    async def _may(self, topic: str, claims: Json, *, send: bool) -> bool:
+    async def _is_allowed(self, topic: str, claims: Json, *, send: bool) -> bool:
         """What the policies on realtime.messages say of this user and this topic."""
         async with (
             await psycopg.AsyncConnection.connect(self._database) as connection,
@@ -169,23 +169,23 @@ class Realtime:
 
     # --- the clients -------------------------------------------------------------------------------------
 
-    async def _take(self, socket: Socket, event: object) -> None:
+    async def _receive(self, socket: Socket, event: object) -> None:
         if isinstance(event, Handshake):
             known = any(f"apikey={key}" in event.path for key in self._keys)
             protocol = socket.protocol
             protocol.send_response(protocol.accept(event) if known else protocol.reject(401, "Invalid API key"))
         elif isinstance(event, Frame) and event.opcode is Opcode.TEXT:
             with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):  # nonsense is not answered
-                await self._obey(socket, json.loads(bytes(event.data)))
+                await self._handle(socket, json.loads(bytes(event.data)))
 
-    async def _obey(self, socket: Socket, asked: Json) -> None:
-        topic, event, payload = asked["topic"], asked["event"], asked.get("payload") or {}
+    async def _handle(self, socket: Socket, request: Json) -> None:
+        topic, event, payload = request["topic"], request["event"], request.get("payload") or {}
         if (topic, event) == ("phoenix", "heartbeat"):
-            socket.reply(asked, "ok", {})
+            socket.reply(request, "ok", {})
         elif event == "phx_join":
-            await self._join(socket, asked, payload)
+            await self._join(socket, request, payload)
         elif event == "phx_leave":
-            socket.reply(asked, "ok", {})
+            socket.reply(request, "ok", {})
             socket.leave(topic, "")
         elif event == "access_token" and topic in socket.joined:
             member = socket.joined[topic]
@@ -195,27 +195,27 @@ class Realtime:
                 socket.leave(topic, str(error).partition(": ")[2])
         elif event == "broadcast" and topic in socket.joined:
             member = socket.joined[topic]
-            if not member.private or await self._may(member.topic, member.claims, send=True):
+            if not member.private or await self._is_allowed(member.topic, member.claims, send=True):
                 self._deliver(member.topic, payload["event"], payload["payload"], private=member.private, but=socket)
 
-    async def _join(self, socket: Socket, asked: Json, payload: Json) -> None:
+    async def _join(self, socket: Socket, request: Json, payload: Json) -> None:
         config = payload.get("config") or {}
         try:
             private = bool(config.get("private"))
-            await self._admit(socket, asked["topic"], str(payload.get("access_token")), private=private)
+            await self._admit(socket, request["topic"], str(payload.get("access_token")), private=private)
         except RefusedError as error:
-            socket.reply(asked, "error", {"reason": str(error)})
+            socket.reply(request, "error", {"reason": str(error)})
             return
-        socket.reply(asked, "ok", {"postgres_changes": []})
+        socket.reply(request, "ok", {"postgres_changes": []})
         if (config.get("broadcast") or {}).get("replication_ready"):
             told = {"extension": "system", "status": "ok", "message": "Replication connection established"}
-            socket.say(asked["topic"], "system", {**told, "channel": asked["topic"].removeprefix(PREFIX)})
+            socket.send(request["topic"], "system", {**told, "channel": request["topic"].removeprefix(PREFIX)})
 
     async def _admit(self, socket: Socket, name: str, token: str, *, private: bool) -> None:
         """Make the socket a member, or go on with its membership under another token."""
         claims = self._claims(token)
         topic = name.removeprefix(PREFIX)
-        if private and not await self._may(topic, claims, send=False):
+        if private and not await self._is_allowed(topic, claims, send=False):
             raise RefusedError(f"Unauthorized: You do not have permissions to read from this Channel topic: {topic}")
         old = socket.joined.get(name)
         if old is not None and old.end is not None:

@@ -5,20 +5,20 @@ from collections.abc import AsyncIterator
 import pytest
 
 from sync.clock import SystemClock
-from sync.cloud.late import LateCloud
-from tests.contract.cloud_worlds import MemoryWorld, SupabaseWorld, World, supabase_cloud
+from sync.cloud.supabase.lazy import LazyCloud
+from tests.contract.cloud_backends import CloudBackend, FakeBackend, SupabaseBackend, supabase_cloud
 
 
 @pytest.fixture(params=["memory", "supabase", "late"])
-async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
+async def backend(request: pytest.FixtureRequest) -> AsyncIterator[CloudBackend]:
     if request.param == "memory":
-        yield MemoryWorld()
+        yield FakeBackend()
         return
     local = request.getfixturevalue("local_cloud")
     cloud = (
         supabase_cloud(local)
         if request.param == "supabase"
-        else LateCloud(local.url, local.publishable_key, timeout=20.0, clock=SystemClock())
+        else LazyCloud(local.url, local.publishable_key, timeout=20.0, clock=SystemClock())
     )
-    yield SupabaseWorld(local, cloud)
+    yield SupabaseBackend(local, cloud)
     await cloud.close()

@@ -10,8 +10,17 @@ from typing import Any
 
 import pytest
 
-from sync.cloud.logins import Session
-from sync.cloud.port import FOREIGN, STALE, DeviceFacts, DeviceRow, SnapshotRow, StoredDocument, SyncAnswer, SyncRequest
+from sync.cloud.auth_port import AuthSession
+from sync.cloud.port import (
+    FOREIGN_DOCUMENT,
+    STALE_DOCUMENT,
+    DeviceFacts,
+    DeviceRow,
+    SnapshotRow,
+    StoredDocument,
+    SyncAnswer,
+    SyncRequest,
+)
 from sync.errors import (
     DeviceConflict,
     DeviceForked,
@@ -24,7 +33,7 @@ from sync.errors import (
 )
 from sync.log.envelope import to_wire
 from sync.log.model import Event
-from tests.contract.cloud_worlds import Person, World
+from tests.contract.cloud_backends import AccountHolder, CloudBackend
 from tests.support import REDACTOR, event
 
 
@@ -51,9 +60,9 @@ def hashed(content: str) -> str:
 class Client:
     """One device of one person."""
 
-    world: World
-    person: Person
-    session: Session
+    world: CloudBackend
+    person: AccountHolder
+    session: AuthSession
     device: str = "device-a"
     replica: str = "rep_a"
 
@@ -62,7 +71,7 @@ class Client:
         return self
 
     async def devices(self) -> tuple[DeviceRow, ...]:
-        return await self.world.cloud.devices(self.session)
+        return await self.world.cloud.list_devices(self.session)
 
     async def sync(self, *events: Event, **more: Any) -> SyncAnswer:
         request = SyncRequest(device_id=self.device, replica_id=self.replica, events=events, **more)
@@ -75,15 +84,15 @@ class Client:
         return replace(self, device=device, replica=replica)
 
 
-async def signed_in(world: World, person: Person | None = None) -> Client:
+async def signed_in(world: CloudBackend, person: AccountHolder | None = None) -> Client:
     person = person or world.new_person()
-    return Client(world, person, await world.cloud.logins.sign_in(person.contact, person.password))
+    return Client(world, person, await world.cloud.auth.sign_in_with_password(person.contact, person.password))
 
 
 @pytest.fixture
-async def client(world: World) -> Client:
+async def client(backend: CloudBackend) -> Client:
     """A signed-in person with one registered device."""
-    return await (await signed_in(world)).register()
+    return await (await signed_in(backend)).register()
 
 
 def seqs(events: tuple[Event, ...]) -> list[int | None]:
@@ -105,8 +114,8 @@ async def test_a_token_that_is_none_is_a_lost_login_and_no_empty_answer(client: 
 # --- devices ------------------------------------------------------------------------------------------------
 
 
-async def test_a_device_that_never_registered_is_forbidden(world: World) -> None:
-    stranger = await signed_in(world)
+async def test_a_device_that_never_registered_is_forbidden(backend: CloudBackend) -> None:
+    stranger = await signed_in(backend)
     with pytest.raises(Forbidden):
         await stranger.sync(stranger.event(1))
 
@@ -258,7 +267,7 @@ async def test_another_live_replica_of_a_device_is_told_of_the_conflict(client: 
 
 async def test_a_device_that_fell_silent_goes_to_the_next_replica(client: Client) -> None:
     await client.sync(client.event(1))
-    client.world.fall_silent(client.person, client.device)
+    client.world.age_last_seen(client.person, client.device)
     heir = await client.other(client.device, "rep_b").register()
     assert (await heir.sync(heir.event(1))).head == 2
     with pytest.raises(DeviceConflict):
@@ -267,13 +276,13 @@ async def test_a_device_that_fell_silent_goes_to_the_next_replica(client: Client
 
 async def test_a_device_reports_what_it_has_set_aside_and_nobody_elses(client: Client) -> None:
     cloud, second = client.world.cloud, await client.other("device-b", "rep_b").register()
-    await cloud.report(client.session, client.device, {"22023": 2, "413": 1})
-    assert client.world.reported(client.person, client.device) == {"22023": 2, "413": 1}
-    assert client.world.reported(client.person, second.device) == {}
-    await cloud.report(client.session, client.device, {})
-    assert client.world.reported(client.person, client.device) == {}
+    await cloud.report_refusals(client.session, client.device, {"22023": 2, "413": 1})
+    assert client.world.reported_refusals(client.person, client.device) == {"22023": 2, "413": 1}
+    assert client.world.reported_refusals(client.person, second.device) == {}
+    await cloud.report_refusals(client.session, client.device, {})
+    assert client.world.reported_refusals(client.person, client.device) == {}
     with pytest.raises(Forbidden):
-        await cloud.report(client.session, "device-unknown", {"22023": 1})
+        await cloud.report_refusals(client.session, "device-unknown", {"22023": 1})
 
 
 # --- push and pull ------------------------------------------------------------------------------------------
@@ -503,7 +512,7 @@ async def test_another_epoch_is_a_reset_even_where_everything_else_fits(client: 
 
 async def test_what_was_folded_is_pulled_like_anything_else(client: Client) -> None:
     before = await _five(client)
-    client.world.fold(client.person)
+    client.world.fold_events(client.person)
     second = await client.other("device-b", "rep_b").register()
     answer = await second.sync(second.event(1))
     assert (answer.events[:5], answer.floor, seqs(answer.events)) == (before.events, 0, [1, 2, 3, 4, 5, 6])
@@ -513,7 +522,7 @@ async def test_what_was_folded_is_pulled_like_anything_else(client: Client) -> N
 
 async def test_a_cursor_that_does_not_fit_is_reset_below_the_floor_too(client: Client) -> None:
     before = await _five(client)
-    client.world.fold(client.person)
+    client.world.fold_events(client.person)
     for wrong in ({"after": 3}, {"after_event": "evt_somebody_elses"}, {"after_event": None}):
         told = await client.sync(**{**_cursor(before, 5), **wrong})
         assert (told.reset, told.floor) == (True, 0)
@@ -522,7 +531,7 @@ async def test_a_cursor_that_does_not_fit_is_reset_below_the_floor_too(client: C
 
 async def test_what_was_folded_is_known_and_its_numbers_are_taken(client: Client) -> None:
     before = await _five(client)
-    client.world.fold(client.person)
+    client.world.fold_events(client.person)
     answer = await client.sync(before.events[3], client.event(6))
     assert [number for _, number in answer.acked] == [4, 6]
     with pytest.raises(DeviceForked):
@@ -533,7 +542,7 @@ async def test_what_was_folded_is_known_and_its_numbers_are_taken(client: Client
 async def test_what_an_event_says_is_forgotten_is_blank_from_then_on(client: Client, *, folded: bool) -> None:
     before = await _five(client)
     if folded:
-        client.world.fold(client.person)
+        client.world.fold_events(client.person)
     named = {"event_ids": [before.events[1].event_id, "evt_unknown", before.events[3].event_id]}
     wish = client.event(6, type="payload_forgotten", payload=named)
     for answer in (await client.sync(wish), await client.sync(wish)):
@@ -567,21 +576,21 @@ async def test_under_the_same_number_only_the_text_that_is_named_is_written_over
         return answer.snapshot, client.world.document(client.person, client.device)
 
     assert await told("# 一二\n", 2) == ("written", "# 一二\n")
-    assert await told("# 一\n", 2) == (STALE, "# 一二\n")
-    assert await told("# 一\n", 2, over="# 别的\n") == (STALE, "# 一二\n")
+    assert await told("# 一\n", 2) == (STALE_DOCUMENT, "# 一二\n")
+    assert await told("# 一\n", 2, over="# 别的\n") == (STALE_DOCUMENT, "# 一二\n")
     stored = await client.world.cloud.read_document(client.session, client.device)
     assert stored == StoredDocument("# 一二\n", hashed("# 一二\n"), client.replica)
     assert await told("# 一\n", 2, over="# 一二\n") == ("written", "# 一\n")
     assert (await client.sync()).snapshot is None, "it is not taken for another program's"
     assert await told("# 一\n", 2, over="# 一二\n") == ("kept", "# 一\n"), "the same again, late"
-    assert await told("# 一二\n", 2) == (STALE, "# 一\n"), "the first again, late"
+    assert await told("# 一二\n", 2) == (STALE_DOCUMENT, "# 一\n"), "the first again, late"
     assert await told("# 零\n", 1, over="# 一\n") == ("kept", "# 一\n"), "of an older number, whatever it names"
     assert await told("# 一三\n", 3, over="# 别的\n") == ("written", "# 一三\n")
 
 
 async def test_an_heir_of_the_device_replaces_the_document(client: Client) -> None:
     await client.sync(snapshot=snapshot("# 旧\n", 9))
-    client.world.fall_silent(client.person, client.device)
+    client.world.age_last_seen(client.person, client.device)
     heir = await client.other(client.device, "rep_b").register()
     await heir.sync(snapshot=snapshot("# 新\n", 1))
     assert client.world.document(client.person, client.device) == "# 新\n"
@@ -615,8 +624,8 @@ async def test_a_document_that_another_program_wrote_is_told_at_every_call_and_r
     await client.sync(snapshot=snapshot("# 我们的\n", 1))
     assert (await client.sync()).snapshot is None
     client.world.write_document(client.person, client.device, "# 原版应用的\n")
-    assert (await client.sync()).snapshot == FOREIGN
-    assert (await client.sync(client.event(1), snapshot=snapshot("# 我们的，新\n", 2))).snapshot == FOREIGN
+    assert (await client.sync()).snapshot == FOREIGN_DOCUMENT
+    assert (await client.sync(client.event(1), snapshot=snapshot("# 我们的，新\n", 2))).snapshot == FOREIGN_DOCUMENT
     stored = await client.world.cloud.read_document(client.session, client.device)
     assert stored == StoredDocument("# 原版应用的\n", hashed("# 原版应用的\n"), None)
 
@@ -627,7 +636,7 @@ async def test_only_the_foreign_document_that_was_read_is_written_over(client: C
     assert read is not None
     client.world.write_document(client.person, client.device, "# 二\n")
     ours = replace(snapshot("# 一和我们的\n", 1), base_sha256=read.content_sha256)
-    assert (await client.sync(snapshot=ours)).snapshot == FOREIGN
+    assert (await client.sync(snapshot=ours)).snapshot == FOREIGN_DOCUMENT
     assert client.world.document(client.person, client.device) == "# 二\n"
     again = await client.world.cloud.read_document(client.session, client.device)
     assert again is not None

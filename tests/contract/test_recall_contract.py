@@ -9,11 +9,11 @@ import pytest
 
 from sync.contract import recall as contract
 from sync.published.recall import ContextJson, SearchJson
-from sync.recall.model import Answer, Hit, Kept, Parts
-from sync.recall.pack import Packed
+from sync.recall.context_builder import ContextPack
+from sync.recall.model import Hit, ScoreParts, SearchResult, StoredItem
 
 FILE: Final = Path(__file__).with_name("golden") / "recall.json"
-KEPT: Final = Kept(
+KEPT: Final = StoredItem(
     item_id=12,
     event_id="evt_1",
     entry_id="ent_a",
@@ -31,13 +31,16 @@ KEPT: Final = Kept(
     marks=("important",),
 )
 HITS: Final = (
-    Hit(KEPT, 0.123456, Parts(1.0, 0.5, 0.25, 1.25), ("以前呢", "以后呢"), ("evt_2",)),
-    Hit(KEPT, 0.1, Parts(1.0, None, 0.25, 1.0)),
+    Hit(KEPT, 0.123456, ScoreParts(1.0, 0.5, 0.25, 1.25), ("以前呢", "以后呢"), ("evt_2",)),
+    Hit(KEPT, 0.1, ScoreParts(1.0, None, 0.25, 1.0)),
 )
 SAMPLES: Final[dict[str, tuple[Any, type]]] = {
-    "search": (contract.search(Answer(HITS, "used", 1_767_858_552_000, None, cold=False)), SearchJson),
-    "nothing": (contract.search(Answer((), "off", None, 2**62)), SearchJson),
-    "context": (contract.context(Packed("<memory-k3v9>…", HITS[:1])), ContextJson),
+    "search": (
+        contract.search_to_json(SearchResult(HITS, "used", 1_767_858_552_000, None, includes_old=False)),
+        SearchJson,
+    ),
+    "nothing": (contract.search_to_json(SearchResult((), "off", None, 2**62)), SearchJson),
+    "context": (contract.context_to_json(ContextPack("<memory-k3v9>…", HITS[:1])), ContextJson),
 }
 
 

@@ -25,10 +25,10 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tests.cloud.fixtures import Cloud, User, running_cloud
-from tests.crash import damage, homes, wal
-from tests.crash.points import End, Point, later_points, passages_of, points_of, run
-from tests.crash.scenarios import BY_NAME
-from tests.record import REPOSITORY, Record, Row
+from tests.crash.crash_points import CrashPoint, ExitReason, later_points, passages_of, points_of, run_point
+from tests.crash.faults import corrupt_databases, recovery_cases, torn_wal
+from tests.crash.scenarios.scenario import BY_NAME
+from tests.run_report import REPOSITORY, PartResult, RunReport
 
 TELL_EVERY: Final = 50  # trials, where no bar can be shown
 LONGEST_COMPLAINT: Final = 400  # characters
@@ -40,20 +40,20 @@ Outcome = tuple[str, str]  # what became of one trial; the complaint where somet
 KILLED: Final = {f"killed: {name}": name for name in BY_NAME}
 LATER: Final = {f"killed later: {name}": name for name in BY_NAME}  # at second and last passages
 TRIALS: Final[Mapping[str, tuple[Callable[[int], Outcome], int]]] = {
-    "torn logs": (wal.trial, wal.FULL_RUN),
-    "damaged databases": (damage.trial, DAMAGED),
-    "memories that lost their database": (homes.trial, homes.FULL_RUN),
+    "torn logs": (torn_wal.trial, torn_wal.FULL_RUN),
+    "damaged databases": (corrupt_databases.trial, DAMAGED),
+    "memories that lost their database": (recovery_cases.trial, recovery_cases.FULL_RUN),
 }
 # What is a test already; the numbers are for these only.
 TESTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "killed at random": ("tests/acceptance/test_kills.py",),
-    "states of the document after a power cut": ("tests/crash/test_document_states.py",),
-    "EIO, full disk": ("tests/crash/test_broken_disk.py",),
-    "read-only": ("tests/acceptance/test_read_only.py",),
+    "killed at random": ("tests/acceptance/reliability/test_random_kills.py",),
+    "states of the document after a power cut": ("tests/crash/test_power_cut_states.py",),
+    "EIO, full disk": ("tests/crash/faults/test_failing_disk.py",),
+    "read-only": ("tests/acceptance/reliability/test_read_only.py",),
 }
 MORE: Final = {"KILL_ROUNDS": "60"}
 PARTS: Final = (*KILLED, *TRIALS, *TESTS, *LATER)
-RECORD: Final = Record(Path(__file__).with_name("RESULTS.md"), "The last full run of `make crash`", PARTS)
+RECORD: Final = RunReport(Path(__file__).with_name("RESULTS.md"), "The last full run of `make crash`", PARTS)
 
 
 def arguments() -> argparse.Namespace:
@@ -68,35 +68,37 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     told = arguments()
-    done = RECORD.done() if told.resume else set()
+    done = RECORD.finished_parts() if told.resume else set()
     chosen = [part for part in PARTS if part not in done and (not told.only or any(word in part for word in told.only))]
     if not chosen:
         print("nothing to do" if done else f"there is no such part; there are: {'; '.join(PARTS)}")
         return 0 if done else 2
     with _cloud(chosen) as cloud, ProcessPoolExecutor(told.jobs) as pool:
-        failed = [part for part in chosen if not _went_well(part, _trials(part, pool, cloud, told), told)]
+        failed = [part for part in chosen if not _run_part(part, _trials(part, pool, cloud, told), told)]
     if failed:
         print(f"failed: {'; '.join(failed)}", flush=True)
     return min(len(failed), 1)
 
 
-def _trials(part: str, pool: ProcessPoolExecutor, cloud: Cloud | None, told: argparse.Namespace) -> Iterator[Outcome]:
+def _trials(
+    part: str, pool: ProcessPoolExecutor, cloud: Cloud | None, on_progress: argparse.Namespace
+) -> Iterator[Outcome]:
     if part in TESTS:
-        return _tested(TESTS[part], told.jobs)
+        return _run_pytest(TESTS[part], on_progress.jobs)
     if part in TRIALS:
         trial, count = TRIALS[part]
-        return _all(part, pool, trial, range(told.seed, told.seed + (told.most or count)))
+        return _all(part, pool, trial, range(on_progress.seed, on_progress.seed + (on_progress.most or count)))
     if part in KILLED:
         points = points_of(BY_NAME[KILLED[part]])
     else:
         try:
             points = pool.submit(_later_points, LATER[part], cloud).result()
         except Exception as error:  # noqa: BLE001 - it went wrong without a kill
-            return iter([(FAILED, f"{part}, without a kill: {_said(error)}")])
-    return _all(part, pool, partial(_point, cloud=cloud), points[: told.most])
+            return iter([(FAILED, f"{part}, without a kill: {_describe_error(error)}")])
+    return _all(part, pool, partial(_point, cloud=cloud), points[: on_progress.most])
 
 
-def _went_well(part: str, trials: Iterator[Outcome], told: argparse.Namespace) -> bool:
+def _run_part(part: str, trials: Iterator[Outcome], on_progress: argparse.Namespace) -> bool:
     """Live through all trials of a part, say what became of them, and note it where none was left out."""
     begun = time.monotonic()
     outcomes: Counter[str] = Counter()
@@ -108,8 +110,10 @@ def _went_well(part: str, trials: Iterator[Outcome], told: argparse.Namespace) -
             print(complaint, file=sys.stderr, flush=True)
     seconds = time.monotonic() - begun
     print(f"{part}: {dict(outcomes)} in {seconds:.0f} s", flush=True)
-    if told.most is None:
-        RECORD.write(Row.of(part, outcomes, complaints, seed=told.seed, seconds=seconds, when=datetime.now(UTC)))
+    if on_progress.most is None:
+        RECORD.write(
+            PartResult.of(part, outcomes, complaints, seed=on_progress.seed, seconds=seconds, when=datetime.now(UTC))
+        )
     return not outcomes[FAILED]
 
 
@@ -119,7 +123,7 @@ def _went_well(part: str, trials: Iterator[Outcome], told: argparse.Namespace) -
 @contextmanager
 def _cloud(parts: Sequence[str]) -> Iterator[Cloud | None]:
     points = KILLED | LATER
-    if any(part in points and BY_NAME[points[part]].cloudy for part in parts):
+    if any(part in points and BY_NAME[points[part]].needs_cloud for part in parts):
         with running_cloud() as cloud:
             yield cloud
     else:
@@ -131,20 +135,22 @@ def _new_user(cloud: Cloud) -> User:
     return User(email, password, cloud.sign_up(email, password))
 
 
-def _later_points(name: str, cloud: Cloud | None) -> list[Point]:
+def _later_points(name: str, cloud: Cloud | None) -> list[CrashPoint]:
     found = passages_of(BY_NAME[name], cloud, None if cloud is None else partial(_new_user, cloud))
     return list(later_points(BY_NAME[name], found))
 
 
-def _point(point: Point, cloud: Cloud | None) -> Outcome:
+def _point(point: CrashPoint, cloud: Cloud | None) -> Outcome:
     try:
-        end = run(point, cloud, None if cloud is None else partial(_new_user, cloud))
+        end = run_point(point, cloud, None if cloud is None else partial(_new_user, cloud))
     except Exception as error:  # noqa: BLE001 - whatever it is, it is what became of this point
-        return FAILED, f"{point}: {_said(error)}"
-    return ("killed at the point" if end is End.AT_THE_POINT else "left or killed at the end, point not reached"), ""
+        return FAILED, f"{point}: {_describe_error(error)}"
+    return (
+        "killed at the point" if end is ExitReason.AT_THE_POINT else "left or killed at the end, point not reached"
+    ), ""
 
 
-def _said(error: Exception) -> str:
+def _describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:LONGEST_COMPLAINT]}"
 
 
@@ -168,7 +174,7 @@ def _all(
             one.cancel()
 
 
-def _tested(files: Sequence[str], jobs: int) -> Iterator[Outcome]:
+def _run_pytest(files: Sequence[str], jobs: int) -> Iterator[Outcome]:
     """The tests of these files, by the report that pytest writes."""
     with tempfile.TemporaryDirectory(prefix="xiaobai-crash-") as folder:
         report = Path(folder) / "report.xml"

@@ -7,7 +7,7 @@ def main() -> int:
     """0 when the story was told and nothing was lost, 130 when Ctrl-C came before that was known."""
     sys.stdout.write("xiaobai-memory: two devices, one cloud, all on this machine\n")
     sys.stdout.flush()
-    from tests.demo.story import run  # noqa: PLC0415 - after the first line is on the screen
+    from tests.demo.scenario import run  # noqa: PLC0415 - after the first line is on the screen
 
     return run(once="--once" in sys.argv[1:])
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sync.cloud.memory import MemoryServer
+from sync.cloud.fake.server import FakeServer
 from tests.support import Device, FixedClock, new_server, open_device
 
 
@@ -15,27 +15,27 @@ def clock() -> FixedClock:
 
 
 @pytest.fixture
-def server(clock: FixedClock) -> MemoryServer:
+def server(clock: FixedClock) -> FakeServer:
     return new_server(clock)
 
 
 @pytest.fixture
-async def guest(tmp_path: Path, server: MemoryServer, clock: FixedClock) -> AsyncIterator[Device]:
+async def guest(tmp_path: Path, server: FakeServer, clock: FixedClock) -> AsyncIterator[Device]:
     """A device on which nobody has logged in yet."""
-    async with open_device(tmp_path / "guest", server, name="device-g", clock=clock) as opened:
+    async with open_device(tmp_path / "guest", server, device_id="device-g", clock=clock) as opened:
         yield opened
 
 
 @pytest.fixture
-async def device(tmp_path: Path, server: MemoryServer, clock: FixedClock) -> AsyncIterator[Device]:
+async def device(tmp_path: Path, server: FakeServer, clock: FixedClock) -> AsyncIterator[Device]:
     async with open_device(tmp_path / "a", server, clock=clock) as opened:
         await opened.log_in()
         yield opened
 
 
 @pytest.fixture
-async def second(tmp_path: Path, server: MemoryServer) -> AsyncIterator[Device]:
+async def second(tmp_path: Path, server: FakeServer) -> AsyncIterator[Device]:
     """Another device of the same person."""
-    async with open_device(tmp_path / "b", server, name="device-b", clock=FixedClock(seed=3)) as opened:
+    async with open_device(tmp_path / "b", server, device_id="device-b", clock=FixedClock(seed=3)) as opened:
         await opened.log_in()
         yield opened

@@ -14,13 +14,13 @@ from typing import Any, Final, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from tests.simulation.history import BESIDES, KINDS, Plan, planned
-from tests.simulation.one import Result, digest, one, settle_worker
-from tests.simulation.planted import shown
-from tests.simulation.record import AGAIN, Record
-from tests.simulation.sabotage import BUGS
-from tests.simulation.shrink import command, replayed, shrunk, sort_of
-from tests.simulation.world import run
+from tests.simulation.bug_search import detect_bug
+from tests.simulation.planted_bugs import BUGS
+from tests.simulation.report import AGAIN, SimulationReport
+from tests.simulation.seed_run import SeedResult, digest, run_seed, tune_worker_gc
+from tests.simulation.shrink import command, replay_plan, shrink_plan, sort_of
+from tests.simulation.simulator import run
+from tests.simulation.workload.plan import BESIDES, KINDS, SimulationPlan, make_plan
 
 T = TypeVar("T")
 
@@ -32,7 +32,9 @@ def main() -> int:
     arguments = _arguments()
     logging.disable(logging.CRITICAL)
     if arguments.seed is not None:
-        plan = replayed(planned(arguments.seed), steps=arguments.steps, kinds=arguments.kinds, fuses=arguments.fuses)
+        plan = replay_plan(
+            make_plan(arguments.seed), steps=arguments.steps, kinds=arguments.kinds, fuses=arguments.fuses
+        )
         return _replay(plan, trace=arguments.trace, shrink=arguments.shrink)
     began = time.monotonic()
     results = list(_many(range(arguments.first, arguments.first + arguments.seeds), quiet=arguments.json))
@@ -42,11 +44,11 @@ def main() -> int:
     return _report(results, seconds, as_json=arguments.json)
 
 
-def _record(results: list[Result], seconds: float, *, quiet: bool) -> None:
+def _record(results: list[SeedResult], seconds: float, *, quiet: bool) -> None:
     seeds = sorted(result.seed for result in results)[:AGAIN]
     again = dict(_each(digest, seeds, "the same again", quiet=quiet))
-    bugs = dict(_each(shown, range(len(BUGS)), "planted bugs", quiet=quiet))
-    Record.of(results, again, list(bugs.values()), seconds=seconds).write()
+    bugs = dict(_each(detect_bug, range(len(BUGS)), "planted bugs", quiet=quiet))
+    SimulationReport.of(results, again, list(bugs.values()), seconds=seconds).write()
 
 
 def _arguments() -> argparse.Namespace:
@@ -64,7 +66,7 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _replay(plan: Plan, *, trace: bool, shrink: bool) -> int:
+def _replay(plan: SimulationPlan, *, trace: bool, shrink: bool) -> int:
     if shrink:
         plan = _smallest(plan)
         print(command(plan))
@@ -77,17 +79,17 @@ def _replay(plan: Plan, *, trace: bool, shrink: bool) -> int:
     return 1 if outcome.defects else 0
 
 
-def _smallest(plan: Plan) -> Plan:
+def _smallest(plan: SimulationPlan) -> SimulationPlan:
     """The shortest history with the same sort of defect."""
     found = run(plan).defects
     if not found:
         return plan
     wanted = sort_of(found[0])
-    return shrunk(plan, lambda candidate: any(sort_of(defect) == wanted for defect in run(candidate).defects))
+    return shrink_plan(plan, lambda candidate: any(sort_of(defect) == wanted for defect in run(candidate).defects))
 
 
-def _many(seeds: range, *, quiet: bool) -> Iterator[Result]:
-    return _each(one, seeds, "histories", quiet=quiet, failed=lambda result: bool(result.defects))
+def _many(seeds: range, *, quiet: bool) -> Iterator[SeedResult]:
+    return _each(run_seed, seeds, "histories", quiet=quiet, failed=lambda result: bool(result.defects))
 
 
 def _each(
@@ -100,7 +102,7 @@ def _each(
 ) -> Iterator[T]:
     """In processes of their own, as they come."""
     context = multiprocessing.get_context("spawn")
-    with _bar(quiet=quiet) as bar, ProcessPoolExecutor(WORKERS, mp_context=context, initializer=settle_worker) as pool:
+    with _bar(quiet=quiet) as bar, ProcessPoolExecutor(WORKERS, mp_context=context, initializer=tune_worker_gc) as pool:
         task = bar.add_task(what, total=len(seeds), lost=0)
         count = 0
         for done in as_completed([pool.submit(work, seed) for seed in seeds]):
@@ -124,7 +126,7 @@ def _bar(*, quiet: bool) -> Iterator[Progress]:
         yield bar
 
 
-def _report(results: list[Result], seconds: float, *, as_json: bool) -> int:
+def _report(results: list[SeedResult], seconds: float, *, as_json: bool) -> int:
     failed = sorted(result.seed for result in results if result.defects)
     kinds = Counter(kind for result in results for kind in result.kinds)
     said = {
@@ -142,7 +144,7 @@ def _report(results: list[Result], seconds: float, *, as_json: bool) -> int:
     print(json.dumps(said, ensure_ascii=False) if as_json else _table(said))
     for result in sorted(results, key=lambda result: result.seed):
         if result.defects and result.seed in failed[:SHOWN]:
-            plan = _smallest(planned(result.seed))
+            plan = _smallest(make_plan(result.seed))
             print(f"✗ seed {result.seed}: {result.defects[0]}\n  {command(plan)}", file=sys.stderr)
     return 1 if failed else 0
 

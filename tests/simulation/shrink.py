@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tests.simulation.history import Plan, Step
+from tests.simulation.workload.plan import PlanStep, SimulationPlan
 
 MOST_RUNS: Final = 250  # a bound on patience, not on what could still be taken out
 
@@ -15,11 +15,11 @@ def sort_of(defect: str) -> str:
     return re.sub(r"\[.*?\]|\(.*?\)|\S*[\d:/]\S*|\b[a-e]\b", "", defect)[:60]
 
 
-def shrunk(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:
+def shrink_plan(plan: SimulationPlan, fails: Callable[[SimulationPlan], bool]) -> SimulationPlan:
     """A smaller plan that fails as well; the plan itself where nothing can be taken out."""
     runs = 0
 
-    def still_fails(candidate: Plan) -> bool:
+    def still_fails(candidate: SimulationPlan) -> bool:
         nonlocal runs
         runs += 1
         return runs <= MOST_RUNS and fails(candidate)
@@ -29,7 +29,7 @@ def shrunk(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:
             plan = without
     size = max(1, len(plan.steps) // 2)
     while size:
-        plan = _thinned(plan, size, still_fails)
+        plan = _without_steps(plan, size, still_fails)
         size //= 2
     for step in plan.steps:
         calmer = replace(plan, steps=tuple(replace(one, fuse=None) if one is step else one for one in plan.steps))
@@ -38,7 +38,7 @@ def shrunk(plan: Plan, fails: Callable[[Plan], bool]) -> Plan:
     return plan
 
 
-def _thinned(plan: Plan, size: int, fails: Callable[[Plan], bool]) -> Plan:
+def _without_steps(plan: SimulationPlan, size: int, fails: Callable[[SimulationPlan], bool]) -> SimulationPlan:
     """Without as many runs of `size` steps as can be missed, the last ones first."""
     at = len(plan.steps)
     while at > 0:
@@ -49,7 +49,7 @@ def _thinned(plan: Plan, size: int, fails: Callable[[Plan], bool]) -> Plan:
     return plan
 
 
-def command(plan: Plan) -> str:
+def command(plan: SimulationPlan) -> str:
     """How to live this history again."""
     parts = [f"make sim SEED={plan.seed}", f"STEPS={','.join(_ranges(plan.steps))}"]
     parts.append(f"KINDS={','.join(sorted(plan.kinds)) or 'none'}")
@@ -57,7 +57,7 @@ def command(plan: Plan) -> str:
     return " ".join([*parts, f"FUSES={fuses or 'none'}"])
 
 
-def _ranges(steps: Sequence[Step]) -> Iterator[str]:
+def _ranges(steps: Sequence[PlanStep]) -> Iterator[str]:
     """`3-7`, `9`: the numbers of steps, short."""
     numbers = [step.number for step in steps]
     if not numbers:
@@ -69,7 +69,7 @@ def _ranges(steps: Sequence[Step]) -> Iterator[str]:
         yield str(first) if first == last else f"{first}-{last}"
 
 
-def replayed(plan: Plan, *, steps: str | None, kinds: str | None, fuses: str | None) -> Plan:
+def replay_plan(plan: SimulationPlan, *, steps: str | None, kinds: str | None, fuses: str | None) -> SimulationPlan:
     """The plan that `command` named: of the seed's own plan, these kinds, steps and deaths alone."""
     if kinds is not None:
         plan = plan.without(plan.kinds - set(kinds.split(",")))

@@ -5,25 +5,25 @@ from typing import Final
 
 import pytest
 
-import sync.cloud.memory_documents
+import sync.cloud.fake.documents
 from tests.contract import test_cloud_port as contract
-from tests.contract.cloud_worlds import MemoryWorld
-from tests.simulation.history import Plan
-from tests.simulation.sabotage import BUGS, Bug
-from tests.simulation.world import run
+from tests.contract.cloud_backends import FakeBackend
+from tests.simulation.planted_bugs import BUGS, PlantedBug
+from tests.simulation.simulator import run
+from tests.simulation.workload.plan import SimulationPlan
 
 FEWEST: Final = 20
 WITHIN: Final = 50  # histories, for one half of them
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=[bug.name for bug in BUGS])
-def test_it_is_found(bug: Bug) -> None:
-    with bug.planted():
+def test_it_is_found(bug: PlantedBug) -> None:
+    with bug.apply_patches():
         assert run(bug.plan(bug.seed)).defects, f"seed {bug.seed} shows it no longer: make sim-bugs looks for another"
 
 
-@pytest.mark.parametrize("plan", {(bug.seed, bug.besides): bug.plan(bug.seed) for bug in BUGS}.values())
-def test_nothing_else_is_found_in_these_histories(plan: Plan) -> None:
+@pytest.mark.parametrize("plan", {(bug.seed, bug.extra_action_set): bug.plan(bug.seed) for bug in BUGS}.values())
+def test_nothing_else_is_found_in_these_histories(plan: SimulationPlan) -> None:
     assert run(plan).defects == ()
 
 
@@ -31,9 +31,9 @@ async def test_an_older_document_over_a_newer_one_is_found_by_the_contract_of_th
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Not by a history: the device's next round puts its newest in its place, and each ends with one."""
-    client = await (await contract.signed_in(MemoryWorld())).register()
+    client = await (await contract.signed_in(FakeBackend())).register()
     await contract.test_a_document_is_stored_only_when_it_is_newer(client)
-    monkeypatch.setattr(sync.cloud.memory_documents, "_refusal", lambda *_: None)
+    monkeypatch.setattr(sync.cloud.fake.documents, "_refusal", lambda *_: None)
     with pytest.raises(AssertionError):
         await contract.test_a_document_is_stored_only_when_it_is_newer(client)
 

@@ -11,25 +11,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sync.clock import (
-    COUNTER_LIMIT,
-    DRIFT_LIMIT,
+    MAX_CLOCK_DRIFT,
+    MAX_HLC_COUNTER,
     SystemClock,
-    hlc_parts,
-    hlc_text,
-    hlcs_in_order,
+    format_hlc,
+    from_unix_ms,
+    make_hlcs_increasing,
     merge_hlc,
-    milliseconds,
-    moment,
     new_event_id,
     next_hlc,
+    parse_hlc,
     timestamp,
+    to_unix_ms,
     utc_offset_minutes,
     uuid7,
 )
 from tests.support import CHINA, FixedClock
 
 WALLS = st.integers(0, 2**47)
-HLCS = st.builds(hlc_text, WALLS, st.integers(0, COUNTER_LIMIT))
+HLCS = st.builds(format_hlc, WALLS, st.integers(0, MAX_HLC_COUNTER))
 INSTANTS = st.datetimes(datetime(1970, 1, 1), datetime(9999, 12, 30), timezones=st.just(UTC))  # noqa: DTZ001
 
 
@@ -38,22 +38,22 @@ def test_an_hlc_only_grows_whatever_the_clock_does(previous: str | None, walls: 
     for wall in walls:
         following = next_hlc(previous, wall)
         assert previous is None or following > previous
-        assert hlc_parts(following)[0] >= wall
+        assert parse_hlc(following)[0] >= wall
         previous = following
 
 
 @given(one=HLCS, other=HLCS)
 def test_the_order_of_hlc_texts_is_the_order_of_their_values(one: str, other: str) -> None:
-    assert (one < other) == (hlc_parts(one) < hlc_parts(other))
+    assert (one < other) == (parse_hlc(one) < parse_hlc(other))
 
 
 def test_more_events_than_a_millisecond_can_count_borrow_the_next_one() -> None:
-    assert next_hlc(hlc_text(5, COUNTER_LIMIT), 5) == hlc_text(6, 0)
+    assert next_hlc(format_hlc(5, MAX_HLC_COUNTER), 5) == format_hlc(6, 0)
 
 
 def test_a_clock_before_1970_still_gives_an_hlc_that_can_be_read_back() -> None:
     first = next_hlc(None, -86_400_000)
-    assert hlc_parts(next_hlc(first, -5)) > hlc_parts(first)
+    assert parse_hlc(next_hlc(first, -5)) > parse_hlc(first)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_clock_before_1970_still_gives_an_hlc_that_can_be_read_back() -> None:
 )
 def test_what_is_no_hlc_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="HLC"):
-        hlc_parts(text)
+        parse_hlc(text)
 
 
 @given(previous=st.none() | HLCS, seen=HLCS, wall=WALLS)
@@ -83,8 +83,8 @@ def test_an_hlc_from_elsewhere_is_adopted_only_within_a_day_of_our_own_clock(
     previous: str | None, seen: str, wall: int
 ) -> None:
     merged = merge_hlc(previous, seen, wall)
-    day = int(DRIFT_LIMIT.total_seconds() * 1000)
-    if hlc_parts(seen)[0] > wall + day:
+    day = int(MAX_CLOCK_DRIFT.total_seconds() * 1000)
+    if parse_hlc(seen)[0] > wall + day:
         assert merged == previous
     else:
         assert merged == max(seen, previous or "")
@@ -106,12 +106,12 @@ def test_event_ids_made_in_one_instant_differ() -> None:
 
 @given(instant=INSTANTS)
 def test_milliseconds_and_timestamp_speak_of_the_same_millisecond(instant: datetime) -> None:
-    assert milliseconds(datetime.fromisoformat(timestamp(instant))) == milliseconds(instant)
+    assert to_unix_ms(datetime.fromisoformat(timestamp(instant))) == to_unix_ms(instant)
 
 
 @given(wall=st.integers(0, 253_402_300_799_999))
 def test_no_millisecond_is_lost_to_rounding(wall: int) -> None:
-    assert milliseconds(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=wall)) == wall
+    assert to_unix_ms(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=wall)) == wall
 
 
 def test_a_timestamp_is_utc_with_milliseconds_and_z() -> None:
@@ -119,9 +119,9 @@ def test_a_timestamp_is_utc_with_milliseconds_and_z() -> None:
 
 
 def test_a_moment_beyond_the_calendar_is_its_first_or_its_last() -> None:
-    assert timestamp(moment(1_500)) == "1970-01-01T00:00:01.500Z"
-    assert timestamp(moment(-(2**63))) == "0001-01-01T00:00:00.000Z"
-    assert timestamp(moment(2**63 - 1)) == "9999-12-31T23:59:59.999Z"
+    assert timestamp(from_unix_ms(1_500)) == "1970-01-01T00:00:01.500Z"
+    assert timestamp(from_unix_ms(-(2**63))) == "0001-01-01T00:00:00.000Z"
+    assert timestamp(from_unix_ms(2**63 - 1)) == "9999-12-31T23:59:59.999Z"
 
 
 @pytest.mark.parametrize(("hours", "minutes"), [(8, 480), (-3.5, -210), (5.75, 345), (0, 0)])
@@ -170,11 +170,11 @@ def test_a_local_time_has_the_offset_of_its_own_day(monkeypatch: pytest.MonkeyPa
 
 @given(st.lists(st.integers(0, 5_000), min_size=1, max_size=60, unique=True).map(sorted), st.data())
 def test_hlcs_that_damage_has_moved_are_put_in_order_and_the_others_stay(times: list[int], data: st.DataObject) -> None:
-    sound = [hlc_text(10_000 + at, 7) for at in times]
+    sound = [format_hlc(10_000 + at, 7) for at in times]
     moved = data.draw(st.integers(0, len(sound) - 1))
     damaged = [*sound]
-    damaged[moved] = hlc_text(data.draw(st.sampled_from([5, 10_000, 20_000, 2**47])), 7)
-    ordered = hlcs_in_order(damaged)
+    damaged[moved] = format_hlc(data.draw(st.sampled_from([5, 10_000, 20_000, 2**47])), 7)
+    ordered = make_hlcs_increasing(damaged)
     assert all(earlier < later for earlier, later in pairwise(ordered))
     assert sum(one != other for one, other in zip(ordered, damaged, strict=True)) <= 2
-    assert hlcs_in_order(sound) == sound
+    assert make_hlcs_increasing(sound) == sound

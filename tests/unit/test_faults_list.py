@@ -78,7 +78,7 @@ HEAD = "| fault | what the program does | shown by |\n|---|---|---|\n"
         ("| x | y | `client.test.js::no such title` |", "no such test"),
         ("| x | y | somebody looked at it |", "neither test nor reason"),
         ("| x | y | not yet: |", "neither test nor reason"),
-        ("| x | y | unit/test_db.py::test_unquoted, not yet: later |", "not understood"),
+        ("| x | y | unit/db/test_engine.py::test_unquoted, not yet: later |", "not understood"),
         ("| x | y | |", "not three cells"),
         ("| x | y |", "not three cells"),
         ("", "no row was found"),
@@ -93,7 +93,10 @@ def test_a_list_that_has_rotted_is_found(row: str, complaint: str) -> None:
     "shown",
     [
         "`unit/test_faults_list.py::test_a_list_that_has_rotted_is_found`",
-        "`acceptance/test_durability.py::TestKilled::test_the_lock_of_a_killed_sidecar_is_free`; not yet: the rest",
+        (
+            "`acceptance/reliability/test_durability.py::TestKilled::test_the_lock_of_a_killed_sidecar_is_free`; "
+            "not yet: the rest"
+        ),
         "`client.test.js::many calls at once get their own answers`",
         "not yet: there is no such thing here",
     ],

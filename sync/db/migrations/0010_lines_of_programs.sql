@@ -1,4 +1,4 @@
--- Lines that a program appended are marked where an assistant reads them (sync.document.origins). Nearly always there is
+-- Lines that a program appended are marked where an assistant reads them (sync.document.read.line_authors). Nearly always there is
 -- none, and every load asks: an index of these alone answers from nothing, however long the log is.
 create index events_of_programs on events (position)
 where type in ('entry_added', 'entry_edited', 'entry_moved') and origin not in ('user-typed', 'imported');

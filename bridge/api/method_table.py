@@ -1,0 +1,137 @@
+"""The methods table: name -> params type and one function. Every door enters here, so all behave alike.
+
+Decisions that live here
+    * Parameters come by name. A positional array is refused: adding a parameter would silently shift its neighbours.
+    * An unknown parameter is an error that names it; a misspelt option must never be silently without effect.
+    * Wire names are camelCase, Python names are snake_case; `Params` does the renaming, nobody else.
+    * Cancellation arrives as `asyncio.CancelledError`, as everywhere in asyncio; what must not be torn goes under
+      `asyncio.shield`. `Context.cancelled` is for code that runs in a thread and can only look.
+    * Notifications are hints ("look again"), never the only way of a fact: the newest of a method replaces an older one
+      that the client has not had room for.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Generic, Protocol, TypeVar
+
+import msgspec
+
+from sync.errors import InvalidInput
+
+App = TypeVar("App")
+P = TypeVar("P", bound=msgspec.Struct)
+
+DEFAULT_TIMEOUT: Final = (
+    60.0  # seconds; longer than any network deadline below it, so the cause is told, not the effect
+)
+MAX_MESSAGE_CHARS: Final = 300  # characters of an error about parameters; a value quoted in it stays short
+
+
+class Params(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Base of every params type. Subclasses inherit all of it except `kw_only`."""
+
+
+class NoParams(Params, frozen=True):
+    """For methods that take nothing."""
+
+
+class Notify(Protocol):
+    """Tells the client something. Never blocks, never fails; without a client nothing happens."""
+
+    def __call__(self, method: str, params: object = None, /) -> None: ...
+
+
+def no_notifications(method: str, params: object = None, /) -> None:
+    """The `Notify` of a door without a listening client: the command line, a test."""
+
+
+def no_parent_watch(pid: int, /) -> None:
+    """The parent watch of a door that lives as long as its command."""
+
+
+@dataclass(slots=True)
+class Context(Generic[App]):
+    """What a method may know of the call it serves: the application, the caller's ear, the time that is left."""
+
+    app: App
+    notify: Notify = no_notifications
+    deadline: float | None = None  # seconds of the running loop's clock; None without a limit
+    watch_parent: Callable[[int], None] = no_parent_watch  # `initialize` hands over the pid whose death ends us
+    cancelled: bool = field(default=False)  # readable from any thread
+
+    def report_progress(self, token: str | int, value: object) -> None:
+        """`$/progress` for a token that the caller chose."""
+        self.notify("$/progress", {"token": token, "value": value})
+
+    def remaining(self) -> float | None:
+        """Seconds until the deadline, never negative; None without one."""
+        if self.deadline is None:
+            return None
+        return max(0.0, self.deadline - asyncio.get_running_loop().time())
+
+
+@dataclass(frozen=True, slots=True)
+class Method(Generic[App, P]):
+    """One row of the table; what `call` says it returns is the published type of the result. `timeout` in seconds."""
+
+    name: str
+    params_type: type[P]
+    call: Callable[[Context[App], P], Awaitable[object]]
+    summary: str
+    timeout: float | None = DEFAULT_TIMEOUT
+
+    def decode_params(self, params: object) -> P:
+        """Parameters given as JSON values (mapping, or None for none). InvalidInput names the field at fault."""
+        if isinstance(params, (list, tuple)) and params:
+            raise InvalidInput(
+                f"{self.name} takes its parameters by name",
+                hint='Send "params" as an object with named members.',
+            )
+        try:
+            return msgspec.convert(params or {}, self.params_type)
+        except msgspec.ValidationError as error:
+            raise _invalid_input(self.name, str(error)) from None
+
+
+class MethodTable(Mapping[str, Method[App, Any]], Generic[App]):
+    """All methods by name. Two rows of one name are a defect and refused at once."""
+
+    def __init__(self, methods: Iterable[Method[App, Any]]) -> None:
+        self._methods: dict[str, Method[App, Any]] = {}
+        for method in methods:
+            if method.name in self._methods:
+                raise ValueError(f"method {method.name} stands twice in the table")
+            self._methods[method.name] = method
+
+    def __getitem__(self, name: str) -> Method[App, Any]:
+        return self._methods[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._methods)
+
+    def __len__(self) -> int:
+        return len(self._methods)
+
+    async def call(self, name: str, context: Context[App], params: object = None) -> object:
+        """One call through the table, as the command line and MCP make it. KeyError if there is no such method."""
+        method = self._methods[name]
+        return await method.call(context, method.decode_params(params))
+
+
+# msgspec writes "... field `name`" when a member is missing or unknown, "... - at `$.path`" for everything else.
+_FIELD_IN_MESSAGE: Final = re.compile(r"field `([^`]*)`")
+_PATH_IN_MESSAGE: Final = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
+
+
+def _invalid_input(method: str, message: str) -> InvalidInput:
+    """The sentence of msgspec as our error: the field apart, the sentence short."""
+    path = _PATH_IN_MESSAGE.search(message)
+    named = _FIELD_IN_MESSAGE.search(message)
+    parts = [match.group(1) for match in (path, named) if match is not None and match.group(1)]
+    where = ".".join(parts)[:MAX_MESSAGE_CHARS]
+    what = _PATH_IN_MESSAGE.sub("", message)
+    what = what if len(what) <= MAX_MESSAGE_CHARS else what[:MAX_MESSAGE_CHARS] + "…"
+    at = f" ({where})" if where and named is None else ""
+    return InvalidInput(f"{method}: {what}{at}", field=where or None)

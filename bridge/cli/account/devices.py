@@ -1,0 +1,83 @@
+"""`devices list | rename | revoke | hide | show`: the account's devices."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from bridge.cli.runner import JsonFlag, call_method
+
+app = typer.Typer(help="The account's devices: how they are called, who may go on, which are shown here.")
+
+DeviceId = Annotated[str, typer.Argument(help="The device's id, from `devices list`.")]
+
+
+@app.command("list")
+def list_devices(context: typer.Context, *, json: JsonFlag = False) -> None:
+    """Every device, revoked ones too; without the cloud, what is known here."""
+    call_method(context, "devices/list", {}, _show_devices, as_json=json)
+
+
+@app.command("rename")
+def rename(
+    context: typer.Context,
+    device_id: DeviceId,
+    name: Annotated[str, typer.Argument(help="What all devices call it from now on.")],
+    *,
+    json: JsonFlag = False,
+) -> None:
+    """Give a device a name."""
+    call_method(context, "devices/rename", {"deviceId": device_id, "name": name}, _show_devices, as_json=json)
+
+
+@app.command("revoke")
+def revoke(
+    context: typer.Context,
+    device_id: DeviceId,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Shut a lost device out of the account's cloud. It cannot be undone."""
+    if not yes and sys.stdin.isatty():
+        typer.confirm("It can never sync again. Revoke it?", abort=True, err=True)
+    call_method(context, "devices/revoke", {"deviceId": device_id}, _show_devices, as_json=json)
+
+
+@app.command("hide")
+def hide(context: typer.Context, device_id: DeviceId, *, json: JsonFlag = False) -> None:
+    """Leave a device out of what `load` shows of the others, on this device."""
+    call_method(context, "devices/hide", {"deviceId": device_id, "hidden": True}, _show_devices, as_json=json)
+
+
+@app.command("show")
+def unhide(context: typer.Context, device_id: DeviceId, *, json: JsonFlag = False) -> None:
+    """Take a hidden device in again."""
+    call_method(context, "devices/hide", {"deviceId": device_id, "hidden": False}, _show_devices, as_json=json)
+
+
+LOGIN_WARNINGS = {
+    "unknown": "the server knows no login of it, so none was ended: sign out everywhere if it may be in other hands",
+    "open": "the server could not end its logins and refuses its calls: sign out everywhere as well",
+}
+
+
+def _show_devices(result: dict[str, Any]) -> None:
+    from rich.console import Console  # noqa: PLC0415 - only for people
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False)
+    for title in ("name", "device", "platform", "version", "last seen", ""):
+        table.add_column(title)
+    for device in result["devices"]:
+        words = [word for word in ("thisDevice", "revoked", "hidden") if device[word]]
+        cells = [device["name"], device["deviceId"], device["platform"], device["appVersion"], device["lastSeenAt"]]
+        marks = ", ".join("this device" if word == "thisDevice" else word for word in words)
+        table.add_row(*(Text(cell or "-") for cell in cells), marks)  # as text: a name is no markup
+    Console().print(table)
+    if result["logins"] in LOGIN_WARNINGS:
+        sys.stderr.write(f"{LOGIN_WARNINGS[result['logins']]}\n")
+    if result["source"] == "local":
+        since = f"as of {result['asOf']}" if result["asOf"] else "which never answered"
+        sys.stderr.write(f"what is known here, without the cloud, {since}\n")

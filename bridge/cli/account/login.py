@@ -1,0 +1,127 @@
+"""`login`, `logout`. Neither a code nor a password is ever an argument: other users of the machine can read those."""
+
+import sys
+from functools import partial
+from typing import Annotated, Any, Final
+
+import typer
+
+from bridge.api.app_provider import AppProvider, OpenAppProvider
+from bridge.api.errors import terminal_lines
+from bridge.api.method_table import Context
+from bridge.cli.runner import STDIN, CliContext, JsonFlag, call_method, exit_with_error, read_stdin_line, run_with_app
+from bridge.methods.registry import METHOD_TABLE
+from sync.app import App
+from sync.errors import CodeRefused, InvalidInput, RateLimited
+
+MAX_CODE_TRIES: Final = 3  # codes that may be mistyped before the command ends; the server goes on counting
+
+
+def login(
+    context: typer.Context,
+    who: Annotated[str | None, typer.Argument(help="Phone number or e-mail address; asked for where missing.")] = None,
+    *,
+    phone: Annotated[str | None, typer.Option(help="Phone number; eleven digits are one of China.")] = None,
+    email: Annotated[str | None, typer.Option(help="E-mail address.")] = None,
+    code: Annotated[str | None, typer.Option(help="`-`: a code sent before is on stdin; no new one is sent.")] = None,
+    password: Annotated[
+        bool,
+        typer.Option("--password", "--password-stdin", help="With a password: asked for, else one line of stdin."),
+    ] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="This memory is mine, although a damage has erased whose it was.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Log in with a code that is sent to you, or with a password.
+
+    The first login makes this memory that account's, with everything recorded before. Without a terminal a code is only
+    sent; `--code -` brings it.
+    """
+    try:
+        contact = _contact_params(who, phone, email)
+        _check_code(code)
+    except InvalidInput as error:
+        exit_with_error(error, as_json=json or context.ensure_object(CliContext).json)
+    if password:
+        params = {**contact, "password": _read_password(), "accept": accept}
+        call_method(context, "auth/password", params, _show_account, as_json=json)
+    elif code is not None:
+        params = {**contact, "code": read_stdin_line(), "accept": accept}
+        call_method(context, "auth/verify", params, _show_account, as_json=json)
+    elif not sys.stdin.isatty():
+        call_method(context, "auth/start", contact, _show_code_sent, as_json=json)
+    else:
+        run_with_app(context, partial(_log_in_with_code, contact, accept), _show_account, as_json=json)
+
+
+def logout(
+    context: typer.Context,
+    *,
+    remove: Annotated[
+        bool | None, typer.Option("--remove/--keep", help="Take this memory off this machine, or leave it here.")
+    ] = None,
+    even_unsent: Annotated[
+        bool, typer.Option("--even-unsent", help="With --remove: also what the cloud does not have yet.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:
+    """End the session. The memory stays here and stays that account's, unless you say otherwise."""
+    if remove is None and sys.stdin.isatty() and sys.stderr.isatty():
+        remove = typer.confirm("Take this memory off this machine too?", default=False, err=True)
+    params = {"localCopy": "remove" if remove else "keep", "evenUnsent": even_unsent}
+    call_method(context, "auth/logout", params, _show_account, as_json=json)
+
+
+async def _log_in_with_code(contact: dict[str, str], accept: bool, app: App) -> Any:
+    """Send one, ask for it, ask again where it was mistyped. Nothing else runs here while a person reads his phone."""
+    door = Context[AppProvider](OpenAppProvider(app))
+    try:
+        sent: Any = await METHOD_TABLE.call("auth/start", door, contact)
+        typer.echo(f"A code was sent to {sent['contact']}.", err=True)
+    except RateLimited as error:  # one was sent a moment ago, and is still good
+        typer.echo("\n".join(terminal_lines(error)), err=True)
+    for tries in range(1, MAX_CODE_TRIES + 1):
+        params = {**contact, "code": typer.prompt("Code", err=True), "accept": accept}
+        try:
+            return await METHOD_TABLE.call("auth/verify", door, params)
+        except (CodeRefused, InvalidInput) as error:
+            if tries == MAX_CODE_TRIES:
+                raise
+            typer.echo("\n".join(terminal_lines(error)), err=True)
+    raise AssertionError("the last try returns or raises")
+
+
+def _contact_params(who: str | None, phone: str | None, email: str | None) -> dict[str, str]:
+    """The parameters that name a person. Whether they are a number or an address, the methods say."""
+    given = {name: value for name, value in (("phone", phone), ("email", email)) if value is not None}
+    if len(given) + (who is not None) > 1:
+        raise InvalidInput("give one phone number or one e-mail address", field="who")
+    if given:
+        return given
+    if who is None and not sys.stdin.isatty():
+        raise InvalidInput("whom to log in?", field="who", hint="Give a phone number or an e-mail address.")
+    who = who or str(typer.prompt("Phone number or e-mail address", err=True))
+    return {"email" if "@" in who or "＠" in who else "phone": who}
+
+
+def _check_code(code: str | None) -> None:
+    if code not in {None, STDIN}:
+        raise InvalidInput("a code is no argument", field="code", hint="Use `--code -` and give it on stdin.")
+
+
+def _read_password() -> str:
+    """From a person at a terminal, else one line of standard input."""
+    if sys.stdin.isatty():
+        return str(typer.prompt("Password", hide_input=True, err=True))
+    return read_stdin_line()
+
+
+def _show_code_sent(result: dict[str, Any]) -> None:
+    typer.echo(f"A code was sent to {result['contact']}. Log in with it: the same command with `--code -`.")
+
+
+def _show_account(result: dict[str, Any]) -> None:
+    account = result["account"]
+    who = f" as {account['label']}" if account["label"] else ""
+    typer.echo(f"{account['state'].replace('_', ' ')}{who}")

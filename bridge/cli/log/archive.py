@@ -1,0 +1,88 @@
+"""`export` and `import`: everything as one file, and back; conversations of other programs."""
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bridge.cli.log.event_files import call_with_progress
+from bridge.cli.runner import STDIN, JsonFlag, path_argument, read_stdin_line
+from sync.errors import InvalidInput
+
+PassphraseFile = Annotated[
+    str | None, typer.Option(help="A file whose first line is the passphrase; - reads standard input.")
+]
+
+
+def export_archive(
+    context: typer.Context,
+    path: Annotated[str, typer.Argument(help="The file to write; it must not exist yet.")],
+    *,
+    encrypt: Annotated[bool, typer.Option("--encrypt", help="Seal it with a passphrase, asked for here.")] = False,
+    passphrase_file: PassphraseFile = None,
+    json: JsonFlag = False,
+) -> None:
+    """Write everything that is remembered into one file: events, document, versions, settings without secrets."""
+    passphrase = _read_passphrase(passphrase_file, ask=encrypt, twice=True)
+    params = {"path": path_argument(path), "passphrase": passphrase}
+    call_with_progress(context, "archive/export", params, _show_exported, as_json=json)
+
+
+def import_archive(
+    context: typer.Context,
+    path: Annotated[
+        str,
+        typer.Argument(
+            help="An archive, memory file, app database, folder of daily pages, or Claude's or ChatGPT's export."
+        ),
+    ],
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Count what it holds, record nothing.")] = False,
+    encrypted: Annotated[bool, typer.Option("--encrypted", help="It is sealed: ask for its passphrase.")] = False,
+    passphrase_file: PassphraseFile = None,
+    json: JsonFlag = False,
+) -> None:
+    """Take in what an export or another program wrote. Again, it records nothing new."""
+    passphrase = _read_passphrase(passphrase_file, ask=encrypted, twice=False)
+    params = {"path": path_argument(path), "passphrase": passphrase, "dryRun": dry_run}
+    # Archives of earlier versions may be sealed with the byte order mark of the passphrase's file before it.
+    marked = None if passphrase_file is None else {"passphrase": f"\ufeff{passphrase}"}
+    call_with_progress(context, "archive/import", params, _show_imported, as_json=json, retry_params=marked)
+
+
+def _read_passphrase(source: str | None, *, ask: bool, twice: bool) -> str | None:
+    """Never an argument: those stand in the list of processes and in the shell's history."""
+    if source is None and not ask:
+        return None
+    if source is None:
+        if not sys.stdin.isatty():
+            hint = "Give it with `--passphrase-file F`, or with `-` in place of F on standard input."
+            raise InvalidInput("there is no terminal to ask for the passphrase at", field="passphrase", hint=hint)
+        return str(typer.prompt("passphrase", hide_input=True, confirmation_prompt=twice, err=True))
+    try:
+        text = read_stdin_line() if source == STDIN else Path(source).expanduser().read_text("utf-8-sig")
+    except (OSError, RuntimeError, UnicodeDecodeError):  # the last one's text would repeat the passphrase
+        raise InvalidInput(f"{source} cannot be read", field="passphrase") from None
+    if not text.strip():
+        raise InvalidInput(f"{source} holds no passphrase", field="passphrase")
+    return text.splitlines()[0]
+
+
+def _show_exported(result: dict[str, Any]) -> None:
+    sealed = "sealed" if result["sealed"] else "not encrypted"
+    typer.echo(f"{result['path']}: {result['events']} events, {result['versions']} versions, {sealed}")
+    typer.echo(f"sha256 {result['sha256']}")
+
+
+def _show_imported(result: dict[str, Any]) -> None:
+    done = "would be recorded" if result["dryRun"] else "recorded"
+    if result["conversations"]:
+        typer.echo(f"{result['source']}: {result['conversations']} conversations")
+    typer.echo(f"{result['found']} events: {result['recorded']} {done}, {result['known']} known already")
+    if result["shortened"]:
+        typer.echo(f"{result['shortened']} messages in short; PRIVACY__STORE_MESSAGES=true keeps whole ones")
+    if result["refused"]:
+        typer.echo(f"{result['refused']} refused")
+    for refused in result["refusals"]:
+        typer.echo(f"  {refused['item']}: {refused['problem']}")

@@ -1,0 +1,55 @@
+"""`forget`: by id, or by words, source and time."""
+
+from typing import Annotated, Any
+
+import typer
+
+from bridge.cli.runner import JsonFlag, call_method
+from sync.app import AppMode
+
+
+def forget(
+    context: typer.Context,
+    event_ids: Annotated[list[str] | None, typer.Argument(help="Ids of events, as `events read` shows them.")] = None,
+    *,
+    query: Annotated[str | None, typer.Option(help="What holds all of these words.")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="What came from a device, session, project, origin or program.")
+    ] = None,
+    since: Annotated[str | None, typer.Option(help="From this day or time on.")] = None,
+    until: Annotated[str | None, typer.Option(help="Up to this day, or before this time.")] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; else it is only said what would go.")] = False,
+    json: JsonFlag = False,
+) -> None:
+    """Take what events say away: here, from the file and its versions, on the server, on the other devices.
+
+    The same again changes nothing: exit 0 also if none of the named events is there.
+    """
+    chosen = {"query": query, "source": source, "since": since, "until": until}
+    given = {name: value for name, value in chosen.items() if value is not None}
+    if bool(event_ids) == bool(given):
+        raise typer.BadParameter("name events, or say which: --query, --source, --since, --until")
+    if event_ids:
+        params: dict[str, Any] = {"eventIds": event_ids}
+        call_method(context, "events/forget", params, _show_forgotten, as_json=json, role=AppMode.HELPER)
+        return
+    params = {**given, "dryRun": not yes}
+    call_method(context, "events/forgetMatching", params, _show_forget_matching, as_json=json, role=AppMode.HELPER)
+
+
+def _show_forgotten(result: dict[str, Any]) -> None:
+    for event_id in result["forgotten"]:
+        typer.echo(f"forgotten {event_id}")
+    if not result["forgotten"]:
+        typer.echo("nothing to forget: no such event, or it is forgotten already")
+
+
+def _show_forget_matching(result: dict[str, Any]) -> None:
+    for event in result["events"]:
+        typer.echo(f"{event['ts']}  {event['type']:<20} {event['text']}")
+    if result["found"] > len(result["events"]):
+        typer.echo(f"… and {result['found'] - len(result['events'])} more")
+    if result["dryRun"]:
+        typer.echo(f"{result['found']} events would be forgotten; --yes does it")
+    else:
+        typer.echo(f"{len(result['forgotten'])} events forgotten, with what says the same")

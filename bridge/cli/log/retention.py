@@ -1,0 +1,48 @@
+"""`retention plan | apply`: archive what is old, then forget it on this device."""
+
+from typing import Annotated, Any
+
+import typer
+
+from bridge.cli.log.event_files import call_with_progress
+from bridge.cli.runner import JsonFlag, call_method
+from sync.app import AppMode
+
+app = typer.Typer(help="Archive what is old, then forget it on this device.", no_args_is_help=True)
+
+Days = Annotated[int | None, typer.Option(help="How long events are kept; privacy.retention_days otherwise.")]
+Megabytes = Annotated[int | None, typer.Option(help="How much of them; privacy.retention_megabytes otherwise.")]
+
+
+@app.command("plan")
+def plan(context: typer.Context, *, days: Days = None, megabytes: Megabytes = None, json: JsonFlag = False) -> None:
+    """What would go, and what stays and why; changes nothing."""
+    call_method(
+        context, "retention/plan", _bound_params(days, megabytes), _show_retention, as_json=json, role=AppMode.HELPER
+    )
+
+
+@app.command("apply")
+def apply(context: typer.Context, *, days: Days = None, megabytes: Megabytes = None, json: JsonFlag = False) -> None:
+    """Write it into an archive, read that back, then forget it here. The cloud keeps its copy."""
+    call_with_progress(context, "retention/apply", _bound_params(days, megabytes), _show_retention, as_json=json)
+
+
+def _bound_params(days: int | None, megabytes: int | None) -> dict[str, int]:
+    given = {"days": days, "megabytes": megabytes}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _show_retention(result: dict[str, Any]) -> None:
+    if result["before"] is None and result["mostBytes"] is None:
+        typer.echo("everything is kept: privacy.retention_days and privacy.retention_megabytes are -1")
+    done = "were archived and forgotten here" if result["applied"] else "would go; `retention apply` does it"
+    typer.echo(f"{result['events']} of {result['totalEvents']} events ({result['bytes']} bytes) {done}")
+    if result["oldest"] is not None:
+        typer.echo(f"from {result['oldest']} to {result['newest']}")
+    held = result["held"]
+    typer.echo(f"kept: {held['shown']} shown, {held['undelivered']} not delivered, {held['followed']} not taken yet")
+    for follower in result["behind"]:
+        typer.echo(f"  {follower['name']} has come to position {follower['position']}")
+    if result["archive"] is not None:
+        typer.echo(f"{result['archive']}\nsha256 {result['sha256']}")

@@ -1,0 +1,58 @@
+"""The calls that use one opened application, and their end where it has to make place for another account's.
+
+Decisions
+    An application is not closed under a call that uses it: a call is waited for, and one that takes too long is ended
+    while everything it needs for its cleaning up is still open. It answers `account_changed`, not what closing would
+    have made of it, and not that it may be tried again: asked once more, it would do for the next account what was
+    meant for the former.
+"""
+
+import asyncio
+from dataclasses import replace
+from typing import Any, Final
+from weakref import WeakSet
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.method_table import Context, Method
+from sync.errors import AccountChanged
+
+DRAIN_TIMEOUT: Final = 5.0  # seconds for calls that use an application which is about to be closed
+CANCEL_GRACE: Final = 1.0  # seconds for those that were ended then to clean up
+
+
+class InflightCalls:
+    """Whoever works with the application that is open just now."""
+
+    def __init__(self) -> None:
+        self._tasks = set[asyncio.Task[Any]]()
+        self._cancelled_tasks = WeakSet[asyncio.Task[Any]]()
+
+    def register_current_task(self) -> None:
+        """The present task works with it from now on until its end."""
+        if (caller := asyncio.current_task()) is not None:
+            self._tasks.add(caller)
+            caller.add_done_callback(self._tasks.discard)
+
+    async def drain(self) -> None:
+        """Wait until nobody works with it, and end who takes too long."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=DRAIN_TIMEOUT)
+        if late := set(self._tasks):
+            self._cancelled_tasks |= late
+            for caller in late:
+                caller.cancel()
+            await asyncio.wait(late, timeout=CANCEL_GRACE)
+
+    def wrap_method(self, method: Method[AppProvider, Any]) -> Method[AppProvider, Any]:
+        """A row of the table whose calls say so where they were ended here."""
+
+        async def call(context: Context[AppProvider], params: Any) -> object:
+            try:
+                return await method.call(context, params)
+            except (Exception, asyncio.CancelledError):
+                if asyncio.current_task() not in self._cancelled_tasks:
+                    raise
+                context.cancelled = True  # a thread of it that still runs may look
+                raise AccountChanged(f"another account came in while {method.name} was under way") from None
+
+        return replace(method, call=call)

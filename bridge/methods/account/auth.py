@@ -1,0 +1,104 @@
+"""`auth/*`: who is logged in, by a code sent to a phone or an address, by a password, or with the app's own session."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.method_table import Context, Method, NoParams, Params
+from sync import contract, published
+from sync.cloud.contact import parse_contact, parse_login_code
+
+ContactText = Annotated[str, msgspec.Meta(max_length=320)]
+
+
+class Start(Params, frozen=True):
+    """Either `phone` (E.164; eleven digits that begin with 1 are taken for China) or `email`."""
+
+    phone: ContactText | None = None
+    email: ContactText | None = None
+
+
+class Verify(Params, frozen=True):
+    """`phone` or `email` as in `auth/start`. `accept`: it is mine, although a damage has erased whose it was."""
+
+    code: Annotated[str, msgspec.Meta(max_length=64)]
+    phone: ContactText | None = None
+    email: ContactText | None = None
+    accept: bool = False
+
+
+class Password(Params, frozen=True):
+    """`phone` or `email` as in `auth/start`; `accept` as in `auth/verify`."""
+
+    password: Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+    phone: ContactText | None = None
+    email: ContactText | None = None
+    accept: bool = False
+
+
+class SetSession(Params, frozen=True):
+    """`expiresAt` in Unix seconds, as Supabase's own session has it."""
+
+    access_token: Annotated[str, msgspec.Meta(min_length=1, max_length=16_384)]
+    expires_at: Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Logout(Params, frozen=True):
+    """`remove` takes the memory off this machine; `evenUnsent`: also what the cloud does not have yet."""
+
+    local_copy: Literal["keep", "remove"] = "keep"
+    even_unsent: bool = False
+
+
+async def send_code(context: Context[AppProvider], params: Start) -> published.CodeSentJson:
+    contact = parse_contact(phone=params.phone, email=params.email)
+    app = await context.app.wait_until_open()
+    await app.account.auth.send_code(contact)
+    return contract.code_sent_to_json(contact)
+
+
+async def verify_code(context: Context[AppProvider], params: Verify) -> published.AuthJson:
+    contact, code = parse_contact(phone=params.phone, email=params.email), parse_login_code(params.code)
+    app = await context.app.wait_until_open()
+    return {"account": contract.account_to_json(await app.login_flow.verify_code(contact, code, accept=params.accept))}
+
+
+async def log_in_with_password(context: Context[AppProvider], params: Password) -> published.AuthJson:
+    contact = parse_contact(phone=params.phone, email=params.email)
+    app = await context.app.wait_until_open()
+    return {
+        "account": contract.account_to_json(await app.login_flow.log_in(contact, params.password, accept=params.accept))
+    }
+
+
+async def set_session(context: Context[AppProvider], params: SetSession) -> published.AuthJson:
+    app = await context.app.wait_until_open()
+    return {
+        "account": contract.account_to_json(await app.login_flow.adopt_session(params.access_token, params.expires_at))
+    }
+
+
+async def status(context: Context[AppProvider], params: NoParams) -> published.AuthJson:  # noqa: ARG001 - every row has params
+    app = await context.app.wait_until_open()
+    return {"account": contract.account_to_json(await app.account.state())}
+
+
+async def logout(context: Context[AppProvider], params: Logout) -> published.AuthJson:
+    app = await context.app.wait_until_open()
+    if remove := params.local_copy == "remove":
+        await app.ingest_file_edit()  # what was just saved is an event before it is asked what the cloud lacks
+    state = await app.login_flow.log_out(remove=remove, even_unsent=params.even_unsent)
+    return {"account": contract.account_to_json(state)}
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method("auth/start", Start, send_code, "Send a code to a phone (SMS) or an e-mail address."),
+    Method("auth/verify", Verify, verify_code, "Log in with the code that was sent; a first login makes the account."),
+    Method(
+        "auth/password", Password, log_in_with_password, "Log in with phone number or e-mail address, and password."
+    ),
+    Method("auth/setSession", SetSession, set_session, "Work with a session that the app opened and refreshes."),
+    Method("auth/status", NoParams, status, "Whose memory this is, and whether he is logged in."),
+    Method("auth/logout", Logout, logout, "End the session; the memory stays on this device, or goes if asked."),
+]

@@ -1,0 +1,59 @@
+"""`sync/*`: how the cloud stands."""
+
+import asyncio
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.method_table import Context, Method, NoParams, Params
+from sync import contract, published
+from sync.errors import CloudNotConfigured, CloudUnavailable
+
+DEFAULT_TIMEOUT_MS: Final = 30_000
+
+
+class Now(Params, frozen=True):
+    timeout_ms: Annotated[int, msgspec.Meta(ge=1, le=600_000)] = DEFAULT_TIMEOUT_MS
+
+
+class QuarantineParams(Params, frozen=True):
+    action: Literal["list", "retry", "drop"] = "list"
+    event_ids: list[str] | None = None
+
+
+async def status(context: Context[AppProvider], params: NoParams) -> published.StatusJson:  # noqa: ARG001 - every row has params
+    return contract.status_to_json(await (await context.app.wait_until_open()).status())
+
+
+async def sync_now(context: Context[AppProvider], params: Now) -> published.RoundJson:
+    app = await context.app.wait_until_open()
+    if app.replicator is None:
+        raise CloudNotConfigured("no Supabase project is set")
+    try:
+        async with asyncio.timeout(params.timeout_ms / 1000):
+            return contract.sync_round_to_json(await app.replicator.sync_now())
+    except TimeoutError as error:
+        raise CloudUnavailable(f"not level within {params.timeout_ms} ms; it goes on in the background") from error
+
+
+async def quarantine(context: Context[AppProvider], params: QuarantineParams) -> published.QuarantineJson:
+    app = await context.app.wait_until_open()
+    released: list[str] = []
+    if params.action != "list":
+        released = await app.log.quarantine.release(
+            params.event_ids, "pending" if params.action == "retry" else "dropped"
+        )
+    return contract.quarantine_to_json(await app.log.quarantine.list_refused(), released)
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method(
+        "sync/status",
+        NoParams,
+        status,
+        "Account, device, cloud, what waits, warnings about the file.",
+    ),
+    Method("sync/now", Now, sync_now, "Push and pull until level; what was done.", timeout=None),
+    Method("sync/quarantine", QuarantineParams, quarantine, "Events the server refuses: list, retry or drop them."),
+]

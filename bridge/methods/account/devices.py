@@ -1,0 +1,59 @@
+"""`devices/*`: the account's devices; who may go on, how they are called, which are shown here."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.method_table import Context, Method, NoParams, Params
+from sync import contract, published
+from sync.system.hardware_id import MAX_DEVICE_NAME
+
+DeviceId = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
+
+
+class RenameParams(Params, frozen=True):
+    device_id: DeviceId
+    name: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_DEVICE_NAME)]
+
+
+class Revoke(Params, frozen=True):
+    device_id: DeviceId
+
+
+class Hide(Params, frozen=True):
+    device_id: DeviceId
+    hidden: bool = True
+
+
+async def list_devices(context: Context[AppProvider], params: NoParams) -> published.DevicesJson:  # noqa: ARG001 - every row has params
+    return contract.devices_to_json(await (await context.app.wait_until_open()).devices.list())
+
+
+async def rename(context: Context[AppProvider], params: RenameParams) -> published.DevicesJson:
+    return contract.devices_to_json(
+        await (await context.app.wait_until_open()).devices.rename(params.device_id, params.name)
+    )
+
+
+async def revoke(context: Context[AppProvider], params: Revoke) -> published.DevicesJson:
+    return contract.devices_to_json(await (await context.app.wait_until_open()).devices.revoke(params.device_id))
+
+
+async def hide(context: Context[AppProvider], params: Hide) -> published.DevicesJson:
+    return contract.devices_to_json(
+        await (await context.app.wait_until_open()).devices.hide(params.device_id, hidden=params.hidden)
+    )
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method(
+        "devices/list",
+        NoParams,
+        list_devices,
+        "The account's devices; without an answer of the cloud, those known here.",
+    ),
+    Method("devices/rename", RenameParams, rename, "Give a device a name, for all devices."),
+    Method("devices/revoke", Revoke, revoke, "Shut a device out of the account's cloud, for ever."),
+    Method("devices/hide", Hide, hide, "Leave a device out of this device's digest, or take it in again."),
+]

@@ -1,0 +1,86 @@
+"""`archive/export` and `archive/import`: everything as one file, and back; other programs' conversations."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.method_table import Context, Method, Params
+from bridge.api.path_params import absolute_path
+from sync.published.archive import ExportedJson, TakenJson
+
+PROGRESS_TOKEN: Final = "archive"  # noqa: S105 - of `$/progress`, in events
+
+PathText = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
+
+
+class ArchiveExport(Params, frozen=True):
+    """`path`: a file that is not there yet, absolute or from `~` on. With a `passphrase` it is sealed."""
+
+    path: PathText
+    passphrase: str | None = None
+
+
+class ArchiveImport(Params, frozen=True):
+    """`path`: an archive, a memory file or the app's database, daily pages, or a conversations.json (or its zip).
+
+    `dryRun`: count, record nothing.
+    """
+
+    path: PathText
+    passphrase: str | None = None
+    dry_run: bool = False
+
+
+async def export_archive(context: Context[AppProvider], params: ArchiveExport) -> ExportedJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import archive  # noqa: PLC0415 - the room, which a start need not load
+
+    settings: dict[str, Any] = app.settings.to_display()
+    settings["supabase_key"] = None
+    settings["redaction"]["patterns"] = len(settings["redaction"]["patterns"])  # they say what nobody is to see
+    document = (await app.document.view()).text
+    path, heard = absolute_path(params.path, "path"), _progress_reporter(context, "export")
+    return archive.export_to_json(
+        await app.archive().export(
+            path, document=document, settings=settings, passphrase=params.passphrase, on_progress=heard
+        )
+    )
+
+
+async def import_archive(context: Context[AppProvider], params: ArchiveImport) -> TakenJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import archive  # noqa: PLC0415 - as above
+
+    path, heard = absolute_path(params.path, "path"), _progress_reporter(context, "import")
+    taken = await app.archive().import_path(
+        path, passphrase=params.passphrase, dry_run=params.dry_run, on_progress=heard
+    )
+    if taken.recorded and not params.dry_run and app.is_sidecar:
+        await app.reconcile_memory_file()  # else the running one writes what is new
+    return archive.import_to_json(taken)
+
+
+def _progress_reporter(context: Context[AppProvider], title: str) -> Any:
+    def heard(done: int, total: int) -> None:
+        context.report_progress(PROGRESS_TOKEN, {"kind": "report", "title": title, "done": done, "total": total})
+
+    return heard
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method(
+        "archive/export",
+        ArchiveExport,
+        export_archive,
+        "Everything as one file, sealed where a passphrase is given.",
+        timeout=None,
+    ),
+    Method(
+        "archive/import",
+        ArchiveImport,
+        import_archive,
+        "Take an archive in, or what other programs kept; idempotent.",
+        timeout=None,
+    ),
+]

@@ -1,0 +1,113 @@
+"""`events/*`: the event store for other programs, with the JSON of seed 002 §4-5."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.method_table import Context, Method, NoParams, Params
+from bridge.methods.log import erasure
+from sync import contract, published
+from sync.log import ingest
+from sync.log.ingest import DraftBuilder
+from sync.log.model import MAX_EVENT_ID_LENGTH, MAX_PAGE_EVENTS, EventDraft
+
+if TYPE_CHECKING:  # importing it is what a starting sidecar has not done yet
+    from sync.app import App
+
+EventId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_EVENT_ID_LENGTH)]
+Limit = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class Append(Params, frozen=True):
+    event: dict[str, Any]
+
+
+class AppendBatch(Params, frozen=True):
+    events: list[dict[str, Any]]
+
+
+class Forget(Params, frozen=True):
+    event_ids: Annotated[list[EventId], msgspec.Meta(min_length=1, max_length=400)]  # what one event can name
+
+
+class Read(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The filter of seed 002 §5.2, in its own snake_case names."""
+
+    project_id: str | None = None
+    session_id: str | None = None
+    since_ts: str | None = None
+    until_ts: str | None = None
+    after: Annotated[int, msgspec.Meta(ge=0)] = 0
+    types: list[str] = []
+    limit: Limit = MAX_PAGE_EVENTS
+
+
+class TailParams(Read, frozen=True):
+    """`follow`: go on telling new events of this filter as `events/appended`.
+
+    Until `events/unfollow`, or another account comes in (`auth/changed`): then tail again.
+    """
+
+    follow: bool = False
+
+
+async def append(context: Context[AppProvider], params: Append) -> published.RecordedJson:
+    return await _record(await context.app.wait_until_open(), lambda intake: [intake.build_appended(params.event)])
+
+
+async def append_batch(context: Context[AppProvider], params: AppendBatch) -> published.RecordedJson:
+    return await _record(await context.app.wait_until_open(), lambda intake: intake.build_batch(params.events))
+
+
+async def _record(app: "App", drafts: Callable[[DraftBuilder], list[EventDraft]]) -> published.RecordedJson:
+    given = drafts(app.draft_builder.for_other_programs())
+    recorded = await app.memory_service.pauses.append_allowed(given)
+    if app.is_sidecar:  # which has to end what begins through it
+        await app.event_files.sessions.track(recorded)
+    left_out, texts = len(given) - len(recorded), app.settings.privacy.store_messages
+    return contract.append_results_to_json(recorded, left_out=left_out, stores_messages=texts)
+
+
+async def forget(context: Context[AppProvider], params: Forget) -> published.ForgottenJson:
+    app = await context.app.wait_until_open()
+    return contract.forgotten_to_json(await erasure.request_erasure(app, params.event_ids))
+
+
+async def read(context: Context[AppProvider], params: Read) -> published.EventsJson:
+    app = await context.app.wait_until_open()
+    return contract.events_to_json(
+        await app.log.read(ingest.parse_event_query(msgspec.to_builtins(params)), from_other_program=True)
+    )
+
+
+async def tail(context: Context[AppProvider], params: TailParams) -> published.EventsJson:
+    app = await context.app.wait_until_open()
+    asked = msgspec.to_builtins(params)
+    asked.pop("follow", None)
+    query = ingest.parse_event_query(asked)
+    page = await app.log.tail(query, from_other_program=True)
+    if params.follow:
+        context.app.subscribe(app, replace(query, after=page.next_offset))
+    return contract.events_to_json(page)
+
+
+async def unfollow(context: Context[AppProvider], params: NoParams) -> None:  # noqa: ARG001 - every row has params
+    context.app.unsubscribe()
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method("events/append", Append, append, "Record one event; idempotent on its event_id."),
+    Method(
+        "events/appendBatch",
+        AppendBatch,
+        append_batch,
+        "Record all events of an array, or none.",
+    ),
+    Method("events/forget", Forget, forget, "Take the payloads of events away, here, on the server and everywhere."),
+    Method("events/read", Read, read, "Events after a position, oldest first."),
+    Method("events/tail", TailParams, tail, "The newest events; with follow, the later ones too, as events/appended."),
+    Method("events/unfollow", NoParams, unfollow, "End what events/tail began with follow."),
+]

@@ -1,0 +1,56 @@
+"""`events/forgetMatching`: forget what holds certain words, came from somewhere, or was said in a time."""
+
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.filter_params import since_ms, until_ms
+from bridge.api.method_table import Context, Method, Params
+from bridge.methods.log import erasure
+from sync.errors import InvalidInput
+from sync.published.forgetting import ForgettingJson
+
+Words = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
+
+
+class ForgetMatching(Params, frozen=True):
+    """`query`: words, all of them; `source`: a device, session, project, origin or program.
+
+    `since`, `until`: from the beginning of a day, to its end; or a time, which `until` does not include.
+
+    `dryRun`: say what would go, forget nothing.
+    """
+
+    query: Words | None = None
+    source: Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)] | None = None
+    since: str | None = None
+    until: str | None = None
+    dry_run: bool = True
+
+
+async def forget_matching(context: Context[AppProvider], params: ForgetMatching) -> ForgettingJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import forgetting as contract  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
+    from sync.document.erasure.selection import ErasureSelection  # noqa: PLC0415 - as above
+
+    since, until = since_ms(params.since, app.clock), until_ms(params.until, app.clock)
+    choice = ErasureSelection(params.query, params.source, since, until)
+    if params.query is not None and not choice.words:  # else it would mean everything of that source or time
+        raise InvalidInput("query holds no words", field="query", hint="Leave it out, or say which words are meant.")
+    if choice.is_empty:
+        raise InvalidInput("say what to forget", field="query", hint="Give query, source, since or until.")
+    found = await erasure.find_matching(app, choice)
+    held = None if params.dry_run else await erasure.request_erasure(app, [event.event_id for event in found])
+    return contract.forget_matching_to_json(found, held)
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method(
+        "events/forgetMatching",
+        ForgetMatching,
+        forget_matching,
+        "Forget by words, source or time, here, on the server and everywhere; by default says only what would go.",
+        timeout=None,
+    ),
+]

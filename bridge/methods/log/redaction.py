@@ -1,0 +1,53 @@
+"""`redaction/check`: what the rules would do with a text."""
+
+import asyncio
+from typing import Any, Final
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.method_table import Context, Method, Params
+from sync.published.redaction import RedactionCheckJson, RescanJson
+
+
+class CheckParams(Params, frozen=True):
+    text: str
+
+
+async def check(context: Context[AppProvider], params: CheckParams) -> RedactionCheckJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import redaction  # noqa: PLC0415 - the rules, which a start need not load
+
+    return redaction.check_to_json(await asyncio.to_thread(app.draft_builder.redactor.examine, params.text))
+
+
+class RescanParams(Params, frozen=True):
+    """`apply`: correct what is found; without it nothing is changed."""
+
+    apply: bool = False
+
+
+async def rescan(context: Context[AppProvider], params: RescanParams) -> RescanJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import redaction  # noqa: PLC0415 - as above
+    from sync.document.versions import rescan as reading  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
+
+    local = app.settings.redaction.enabled
+    found = await reading.rescan(
+        app.log, app.draft_builder.redactor, app.clock, local=local, apply=params.apply, archives=app.retention()
+    )
+    if found.applied and found.corrected:
+        await app.apply_erasures(vacuum=True)
+    return redaction.rescan_to_json(found)
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method(
+        "redaction/check", CheckParams, check, "What redaction makes of a text, with counts by kind; keeps nothing."
+    ),
+    Method(
+        "redaction/rescan",
+        RescanParams,
+        rescan,
+        "Reads log and archives under the rules of today; with apply, corrects them here and everywhere else.",
+        timeout=None,
+    ),
+]

@@ -1,0 +1,341 @@
+"""`daily/*`: what is kept of each session, by day (seed 000)."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.filter_params import resolve_project_id
+from bridge.api.method_table import Context, Method, NoParams, Params
+from sync.errors import InvalidInput
+from sync.log.model import MAX_NAME_LENGTH
+from sync.published.daily import (
+    DailyCleanedJson,
+    DailyConfigJson,
+    DailyMarkJson,
+    DailyMergedJson,
+    DailyOutcomeJson,
+    DailyPageJson,
+    DailyRecordsJson,
+    DailyReviewJson,
+    DailyStatusJson,
+)
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
+Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
+Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+Text = Annotated[str, msgspec.Meta(max_length=100_000)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
+EDITABLE_PARTS: Final = ("topic", "facts", "code", "tags")
+
+
+class TurnGiven(Params, frozen=True):
+    role: Literal["user", "assistant"]
+    content: Text
+
+
+class CodeGiven(Params, frozen=True):
+    text: Text
+    language: Annotated[str, msgspec.Meta(max_length=64)] = ""
+
+
+class Summary(Params, frozen=True):
+    """What is to be kept, in the caller's own words."""
+
+    topic: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
+    facts: Annotated[tuple[Text, ...], msgspec.Meta(max_length=100)] = ()
+    code: Annotated[tuple[CodeGiven, ...], msgspec.Meta(max_length=20)] = ()
+    tags: Annotated[tuple[Text, ...], msgspec.Meta(max_length=50)] = ()
+
+
+Turns = Annotated[tuple[TurnGiven, ...], msgspec.Meta(max_length=2_000)]
+
+
+class RecordingParams(Params, frozen=True):
+    """A conversation: its session, its turns, or a summary of it. `force`: a person asked for it."""
+
+    session_id: Name | None = None
+    turns: Turns = ()
+    summary: Summary | None = None
+    project_path: Path | None = None
+    force: bool = False
+
+
+class Adding(Params, frozen=True):
+    """A record by hand, for today and now where nothing else is said."""
+
+    summary: Summary
+    date: Day | None = None
+    time: Annotated[str, msgspec.Meta(pattern=r"^\d{2}:\d{2}:\d{2}$")] | None = None
+    project_path: Path | None = None
+    important: bool = False
+
+
+class Editing(Params, frozen=True):
+    """The parts that are given take the place of what the record has."""
+
+    id: Name
+    topic: Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)] | None = None
+    facts: Annotated[tuple[Text, ...], msgspec.Meta(max_length=100)] | None = None
+    code: Annotated[tuple[CodeGiven, ...], msgspec.Meta(max_length=20)] | None = None
+    tags: Annotated[tuple[Text, ...], msgspec.Meta(max_length=50)] | None = None
+
+
+class One(Params, frozen=True):
+    id: Name
+
+
+class Marking(Params, frozen=True):
+    """`sensitive` forgets the record and its conversation for good; the others can be taken away (`on: false`)."""
+
+    id: Name
+    mark: Literal["important", "outdated", "reviewed", "expired", "sensitive"]
+    on: bool = True
+
+
+class Undoing(Params, frozen=True):
+    """A deed by its event, or this device's last one."""
+
+    event_id: Name | None = None
+
+
+class Showing(Params, frozen=True):
+    """A day, today where none is given; of one project, or of all."""
+
+    date: Day | None = None
+    project: Path | None = None
+
+
+class Listing(Params, frozen=True):
+    """The newest first. `project`: its id or its path."""
+
+    project: Path | None = None
+    since: Day | None = None
+    until: Day | None = None
+    mark: DailyMarkJson | None = None
+    limit: Limit = 100
+
+
+class Reviewing(Params, frozen=True):
+    language: Literal["zh", "en"] = "zh"
+
+
+class Merging(Params, frozen=True):
+    date: Day | None = None
+    dry_run: bool = False
+
+
+class Cleaning(Params, frozen=True):
+    """Nothing is put away unless `confirm` is true."""
+
+    confirm: bool = False
+
+
+class Configuring(Params, frozen=True):
+    """What holds, for a project or for none; with `option`, set to `value` first.
+
+    `for_project`: in the project's own `config.json`, which then holds for it instead of the home's.
+    """
+
+    project_path: Path | None = None
+    option: Name | None = None
+    value: Any = None
+    for_project: bool = False
+
+
+def record_content(summary: Summary) -> Any:
+    """The content of a record. TooLarge, InvalidInput."""
+    from sync.daily import model  # noqa: PLC0415 - the room, which a start need not load
+
+    code = [model.Code(block.language, block.text) for block in summary.code]
+    return model.normalised_content(summary.topic, summary.facts, code, summary.tags)
+
+
+def summary_turns(turns: Turns) -> Any:
+    from sync.daily.conversation.extractive_summary import SummaryTurn  # noqa: PLC0415 - as above
+
+    return tuple(SummaryTurn(turn.role, turn.content) for turn in turns)
+
+
+async def record(context: Context[AppProvider], params: RecordingParams) -> DailyOutcomeJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - as above
+    from sync.daily.record_service import RecordRequest  # noqa: PLC0415
+
+    room = app.daily()
+    if params.summary is None and not params.turns and params.session_id is None:
+        raise InvalidInput("there is nothing to keep", field="sessionId", hint="Give sessionId, turns or summary.")
+    given = RecordRequest(
+        session_id=app.draft_builder.safe_session_id(params.session_id),
+        turns=summary_turns(params.turns),
+        summary=None if params.summary is None else record_content(params.summary),
+        project_path=params.project_path,
+        is_explicit=params.force,
+    )
+    done = await room.record_service.record_conversation(given)
+    await room.reconcile()
+    return contract.change_result_to_json(done)
+
+
+async def add(context: Context[AppProvider], params: Adding) -> DailyOutcomeJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - as above
+    from sync.daily.model import parse_day, parse_time  # noqa: PLC0415
+
+    room = app.daily()
+    day = None if params.date is None else parse_day(params.date)
+    time = None if params.time is None else parse_time(params.time)
+    said = record_content(params.summary)
+    done = await room.record_service.add(
+        day, time, said, params.project_path, ("important",) if params.important else ()
+    )
+    await room.reconcile()
+    return contract.change_result_to_json(done)
+
+
+async def edit(context: Context[AppProvider], params: Editing) -> DailyOutcomeJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - as above
+
+    room = app.daily()
+    parts = [part for part in EDITABLE_PARTS if getattr(params, part) is not None]
+    if not parts:
+        raise InvalidInput("nothing is to be changed", field="topic", hint="Give topic, facts, code or tags.")
+    said = record_content(Summary(params.topic or "-", params.facts or (), params.code or (), params.tags or ()))
+    return contract.change_result_to_json(
+        await room.apply_and_reconcile(lambda: room.record_service.edit(params.id, said, parts))
+    )
+
+
+async def remove(context: Context[AppProvider], params: One) -> DailyOutcomeJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - as above
+
+    room = app.daily()
+    return contract.change_result_to_json(await room.apply_and_reconcile(lambda: room.record_service.remove(params.id)))
+
+
+async def mark(context: Context[AppProvider], params: Marking) -> DailyOutcomeJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - as above
+    from sync.daily.record_service import ChangeResult  # noqa: PLC0415
+
+    room = app.daily()
+    if params.mark == "sensitive":
+        await room.record_service.forget(params.id)
+        await app.apply_erasures()
+        done = ChangeResult(None, "forgotten")
+    else:
+        done = await room.record_service.mark(params.id, params.mark, on=params.on)
+    await room.reconcile()
+    return contract.change_result_to_json(done)
+
+
+async def undo(context: Context[AppProvider], params: Undoing) -> DailyOutcomeJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - as above
+
+    room = app.daily()
+    return contract.change_result_to_json(
+        await room.apply_and_reconcile(lambda: room.record_service.undo(params.event_id))
+    )
+
+
+async def show(context: Context[AppProvider], params: Showing) -> DailyPageJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - as above
+    from sync.daily.model import parse_day  # noqa: PLC0415
+
+    room = app.daily()
+    day = parse_day(params.date) if params.date else room.today
+    text, records = await room.day_page(day, resolve_project_id(params.project))
+    return {"date": day, "text": text, "records": contract.records_to_json(records)}
+
+
+async def list_records(context: Context[AppProvider], params: Listing) -> DailyRecordsJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - as above
+    from sync.daily.model import parse_day  # noqa: PLC0415
+
+    since = None if params.since is None else parse_day(params.since, field="since")
+    until = None if params.until is None else parse_day(params.until, field="until")
+    found = await app.daily().list_records(
+        resolve_project_id(params.project), since=since, until=until, mark=params.mark, limit=params.limit
+    )
+    return {"records": contract.records_to_json(found)}
+
+
+async def review(context: Context[AppProvider], params: Reviewing) -> DailyReviewJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - as above
+
+    return contract.review_to_json(await app.daily().review_questions(), chinese=params.language == "zh")
+
+
+async def merge(context: Context[AppProvider], params: Merging) -> DailyMergedJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - as above
+    from sync.daily.model import parse_day  # noqa: PLC0415
+
+    room = app.daily()
+    day = parse_day(params.date) if params.date else room.today
+    found = await room.merge_repeats(day, dry_run=params.dry_run)
+    await room.reconcile()
+    return contract.merge_to_json(found, dry_run=params.dry_run)
+
+
+async def clean(context: Context[AppProvider], params: Cleaning) -> DailyCleanedJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - as above
+
+    room = app.daily()
+    found = await room.expire_old_records(dry_run=not params.confirm)
+    await room.reconcile()
+    return {"dryRun": not params.confirm, "records": contract.records_to_json(found)}
+
+
+async def config(context: Context[AppProvider], params: Configuring) -> DailyConfigJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - as above
+
+    room = app.daily()
+    if params.option is None:
+        return contract.config_to_json(await room.options(params.project_path))
+    told = await room.set_option(params.project_path, params.option, params.value, for_project=params.for_project)
+    await room.reconcile()
+    return contract.config_to_json(told)
+
+
+async def status(context: Context[AppProvider], params: NoParams) -> DailyStatusJson:  # noqa: ARG001 - every row has params
+    app = await context.app.wait_until_open()
+
+    room = app.daily()
+    shown = (await room.current_records()).visible()
+    return {
+        "records": len(shown),
+        "days": len({record.date for record in shown}),
+        "today": sum(record.date == room.today for record in shown),
+        "due": len(await room.expire_old_records(dry_run=True)),
+        "reviewDue": (await room.review_questions()).is_due,
+        "home": str(room.page_folders.home),
+        "notices": dict(room.worker.page_files.notices),
+    }
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method(
+        "daily/record", RecordingParams, record, "Keep a conversation: a session, its turns, or the caller's summary."
+    ),
+    Method("daily/add", Adding, add, "Add a record by hand."),
+    Method("daily/edit", Editing, edit, "Change parts of a record."),
+    Method("daily/remove", One, remove, "Take a record away; daily/undo brings it back."),
+    Method("daily/mark", Marking, mark, "Mark a record as important, outdated, reviewed or sensitive."),
+    Method("daily/undo", Undoing, undo, "Take back a deed, an undo included."),
+    Method("daily/show", Showing, show, "A day as its page shows it."),
+    Method("daily/list", Listing, list_records, "Records, newest first."),
+    Method("daily/review", Reviewing, review, "What to ask a person about: outdated, doubtful or old records."),
+    Method("daily/merge", Merging, merge, "Fold a day's repeats."),
+    Method("daily/clean", Cleaning, clean, "What is older than it is to be kept; put away with confirm.", timeout=None),
+    Method("daily/config", Configuring, config, "The options of config.json, read or set."),
+    Method("daily/status", NoParams, status, "How many records there are, what is due, which pages were left alone."),
+]

@@ -1,0 +1,62 @@
+"""`memory/save`, `memory/history`, `memory/restore`, `memory/resolve`: the document as a whole."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.method_table import Context, Method, Params
+from sync import contract, published
+
+Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
+
+
+class Save(Params, frozen=True):
+    document: str
+    base_sha256: Sha256 | None = None
+    allow_loss: bool = False
+
+
+class History(Params, frozen=True):
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 50
+
+
+class Restore(Params, frozen=True):
+    """`sha256`: of a version, or the first digits of it (7 or more) that no other version begins with."""
+
+    sha256: str
+
+
+class Resolve(Params, frozen=True):
+    answer: Literal["accept", "restore"]
+
+
+async def save(context: Context[AppProvider], params: Save) -> published.EditedJson:
+    app = await context.app.wait_until_open()
+    document = app.writable_document()
+    return contract.edit_to_json(await document.save(params.document, params.base_sha256, confirmed=params.allow_loss))
+
+
+async def history(context: Context[AppProvider], params: History) -> published.HistoryJson:
+    app = await context.app.wait_until_open()
+    return contract.history_to_json(await app.document.versions.history(params.limit))
+
+
+async def restore(context: Context[AppProvider], params: Restore) -> published.EditedJson:
+    app = await context.app.wait_until_open()
+    return contract.edit_to_json(await app.writable_document().restore(params.sha256))
+
+
+async def resolve(context: Context[AppProvider], params: Resolve) -> published.EditedJson:
+    app = await context.app.wait_until_open()
+    edited = await app.writable_document().resolve(params.answer)
+    view = await app.document.view()
+    return {"operations": [], "sha256": view.sha256} if edited is None else contract.edit_to_json(edited)
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method("memory/save", Save, save, "Save a whole document, as a hand edit of what load showed."),
+    Method("memory/history", History, history, "The versions of the document, newest first."),
+    Method("memory/restore", Restore, restore, "Bring a version back, as new events."),
+    Method("memory/resolve", Resolve, resolve, "Answer a mass delete or erasure: accept it, or keep what was there."),
+]

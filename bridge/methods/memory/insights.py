@@ -1,0 +1,83 @@
+"""`insights/*`: what the log tells about how somebody works; read-only (seed 002 §6.2-6.3, seed 000's report)."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.method_table import Context, Method, Params
+from sync.log.model import MAX_NAME_LENGTH
+from sync.published.insights import InstinctsJson, NextJson, ProfileJson, ReportJson
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000)]
+
+
+class NextParams(Params, frozen=True):
+    """Where somebody stands: a stage, or a session; without either, the newest session of the project or of all."""
+
+    project_id: Name | None = None
+    session_id: Name | None = None
+    stage: Name | None = None
+    limit: Limit = 5
+
+
+class ProfileParams(Params, frozen=True):
+    project_id: Name | None = None
+    limit: Limit = 10
+
+
+class Instincts(Params, frozen=True):
+    project_id: Name | None = None
+    status: Literal["promoted", "candidate", "retired"] | None = None
+    limit: Limit = 100
+
+
+class ReportParams(Params, frozen=True):
+    """`days`: of activity, up to today."""
+
+    format: Literal["markdown", "html"] = "markdown"
+    days: Annotated[int, msgspec.Meta(ge=1, le=366)] = 30
+
+
+async def next_steps(context: Context[AppProvider], params: NextParams) -> NextJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import insights  # noqa: PLC0415 - the room, which a start need not load
+
+    room = app.insights()
+    session_id = app.draft_builder.safe_session_id(params.session_id)
+    found = await room.next_steps(
+        project_id=params.project_id, session_id=session_id, stage=params.stage, limit=params.limit
+    )
+    return insights.next_steps_to_json(found, room.source_watermark)
+
+
+async def profile(context: Context[AppProvider], params: ProfileParams) -> ProfileJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import insights  # noqa: PLC0415 - as above
+
+    found = await app.insights().profile(project_id=params.project_id, limit=params.limit)
+    return insights.profile_to_json(found, app.insights().source_watermark)
+
+
+async def instincts(context: Context[AppProvider], params: Instincts) -> InstinctsJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import insights  # noqa: PLC0415 - as above
+
+    found = await app.insights().instincts(project_id=params.project_id, status=params.status, limit=params.limit)
+    return insights.instincts_to_json(found, app.insights().source_watermark)
+
+
+async def report(context: Context[AppProvider], params: ReportParams) -> ReportJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import insights  # noqa: PLC0415 - as above
+
+    return insights.report_to_json(await app.insights().report(days=params.days), params.format)
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method("insights/next", NextParams, next_steps, "What usually comes next, with its evidence.", timeout=None),
+    Method("insights/profile", ProfileParams, profile, "Languages, tools, stages, hours, preferences.", timeout=None),
+    Method("insights/instincts", Instincts, instincts, "What experience suggests, the surest first.", timeout=None),
+    Method("insights/report", ReportParams, report, "The analysis report: Markdown, or one HTML page.", timeout=None),
+]

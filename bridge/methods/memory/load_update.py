@@ -1,0 +1,109 @@
+"""`initialize` and `memory/*`: what an AI asks of its memory."""
+
+import asyncio
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.method_table import Context, Method, Params
+from sync import __version__, contract, published
+from sync.accounts.profiles import DEVICE_ID_PATTERN
+from sync.document.capture.exchange_events import ExchangeInput
+
+PROTOCOL_VERSION: Final = 1
+DEFAULT_WAIT_MS: Final = 150  # how long a message may wait for news from the cloud
+MAX_WAIT_MS: Final = 30_000
+FILE_CHECK_TIMEOUT: Final = (
+    0.5  # seconds for an edit that was just saved; that of a large file may be in the next answer only
+)
+
+
+class Initialize(Params, frozen=True):
+    protocol_version: int = PROTOCOL_VERSION
+    client_info: dict[str, Any] | None = None
+    parent_pid: int | None = None
+    device_id: Annotated[str, msgspec.Meta(pattern=DEVICE_ID_PATTERN)] | None = None
+    locale: str | None = None
+
+
+class Load(Params, frozen=True):
+    wait_ms: Annotated[int, msgspec.Meta(ge=0, le=MAX_WAIT_MS)] = DEFAULT_WAIT_MS
+    scope: Literal["user", "device"] = "user"
+    max_chars: Annotated[int, msgspec.Meta(ge=1)] | None = None
+
+
+class Update(Params, frozen=True):
+    user_message: str
+    ai_response: str
+    session_id: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
+    project_path: Annotated[str, msgspec.Meta(max_length=4096)] | None = None
+    importance: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    idempotency_key: Annotated[str, msgspec.Meta(min_length=1, max_length=256)] | None = None
+
+
+def capabilities() -> list[str]:
+    """What may be asked for: the first parts of the names of all methods."""
+    from bridge.methods.registry import METHOD_TABLE  # noqa: PLC0415 - it is made of this module's rows
+
+    return sorted({room for name in METHOD_TABLE for room, slash, _ in (name.partition("/"),) if slash})
+
+
+async def initialize(context: Context[AppProvider], params: Initialize) -> published.InitializeJson:
+    if params.parent_pid is not None:
+        context.watch_parent(params.parent_pid)
+    context.app.enable_notifications()
+    app = await context.app.wait_until_open()
+    if params.device_id is not None:
+        await app.adopt_device_id(params.device_id)
+    return {
+        "protocolVersion": PROTOCOL_VERSION,
+        "serverInfo": {"name": "xiaobai-memory", "version": __version__},
+        "capabilities": capabilities(),
+        "deviceId": app.log.device_id,
+        "account": contract.account_to_json(await app.account.state()),
+    }
+
+
+async def load(context: Context[AppProvider], params: Load) -> published.LoadJson:
+    glimpsed = context.app.cold_load(scope=params.scope, max_chars=params.max_chars)
+    if glimpsed is not None:
+        return contract.load_to_json(glimpsed)
+    app = await context.app.wait_until_open()
+    await app.ingest_file_edit(timeout=FILE_CHECK_TIMEOUT)
+    found = await app.memory_service.load(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
+    return contract.load_to_json(found)
+
+
+async def system_prompt(context: Context[AppProvider], params: Load) -> published.PromptJson:
+    app = await context.app.wait_until_open()
+    await app.ingest_file_edit(timeout=FILE_CHECK_TIMEOUT)
+    prompt = await app.memory_service.prompt(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
+    return {"prompt": prompt}
+
+
+async def update(context: Context[AppProvider], params: Update) -> published.UpdateJson:
+    app = await context.app.wait_until_open()
+    exchange = ExchangeInput(
+        user_message=params.user_message,
+        ai_response=params.ai_response,
+        session_id=app.draft_builder.safe_session_id(params.session_id),
+        project_path=params.project_path,
+        importance=params.importance,
+        idempotency_key=params.idempotency_key,
+    )
+    # A cancelled caller gets no answer, but what it asked to remember is remembered.
+    return contract.update_to_json(await asyncio.shield(app.memory_service.update(exchange)))
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method("initialize", Initialize, initialize, "Agree on a version; watch the parent process."),
+    Method("memory/load", Load, load, "The newest known memory; never fails because of the network."),
+    Method("memory/update", Update, update, "Record one exchange; durable when answered."),
+    Method(
+        "memory/systemPrompt",
+        Load,
+        system_prompt,
+        "The memory as a block to inject into a system prompt.",
+    ),
+]

@@ -1,0 +1,94 @@
+"""`recall/*`: ask the memory, or have it say what belongs to a message."""
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.filter_params import resolve_project_id, since_ms, until_ms
+from bridge.api.method_table import Context, Method, Params
+from sync.clock import Clock
+from sync.contract import recall as contract
+from sync.log.model import MAX_NAME_LENGTH
+from sync.published.recall import ContextJson, SearchJson
+
+MAX_QUERY_CHARS: Final = 100_000  # a whole dialogue; what is looked at is bounded further inside
+MAX_CONTEXT_CHARS: Final = 100_000
+
+Query = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_QUERY_CHARS)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=200)]
+Turns = Annotated[tuple[str, ...], msgspec.Meta(max_length=100)]
+Preset = Literal["default", "seed000", "seed004"]
+
+
+class Weights(Params, frozen=True):
+    """`decay`: what a day leaves of a score."""
+
+    keyword: Share
+    semantic: Share
+    decay: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
+
+
+class Search(Params, frozen=True):
+    """`project`: its id or its path. `since`, `until`: a day, which is included, or a time.
+
+    `turns`: what was said before, oldest first.
+    """
+
+    query: Query
+    limit: Limit = 10
+    scope: Literal["all", "recent"] = "all"
+    project: Name | None = None
+    since: str | None = None
+    until: str | None = None
+    kinds: tuple[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)], ...] = ()
+    weights: Preset | Weights | None = None
+    turns: Turns = ()
+
+
+class ContextParams(Search, frozen=True):
+    limit: Limit = 5
+    max_chars: Annotated[int, msgspec.Meta(ge=200, le=MAX_CONTEXT_CHARS)] = 1_500
+
+
+async def search(context: Context[AppProvider], params: Search) -> SearchJson:
+    app = await context.app.wait_until_open()
+    return contract.search_to_json(await app.recall().search(_search_request(params, app.clock)))
+
+
+async def recall_context(context: Context[AppProvider], params: ContextParams) -> ContextJson:
+    app = await context.app.wait_until_open()
+    ask = _search_request(params, app.clock)
+    return contract.context_to_json(await app.recall().context(ask, max_chars=params.max_chars))
+
+
+def _search_request(params: Search, clock: Clock) -> Any:
+    from sync.recall.model import Scope, SearchRequest  # noqa: PLC0415
+    from sync.recall.ranking.fusion import PRESETS, Preset  # noqa: PLC0415 - a start need not load the room
+
+    given = params.weights
+    named = PRESETS[given] if isinstance(given, str) else None
+    return SearchRequest(
+        query=params.query,
+        limit=params.limit,
+        scope=Scope(params.scope),
+        project_id=resolve_project_id(params.project),
+        since_ms=since_ms(params.since, clock),
+        until_ms=until_ms(params.until, clock),
+        kinds=params.kinds,
+        preset=Preset(given.keyword, given.semantic, decay=given.decay) if isinstance(given, Weights) else named,
+        turns=params.turns,
+    )
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method("recall/search", Search, search, "What is kept that answers a question, best first."),
+    Method(
+        "recall/context",
+        ContextParams,
+        recall_context,
+        "What to put before a message, fenced; empty where nothing is relevant.",
+    ),
+]

@@ -1,0 +1,72 @@
+"""`memory/command`: what a person says to his memory, in Chinese or English (seed 000 §9-10)."""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import msgspec
+
+from bridge.api.app_provider import AppProvider
+from bridge.api.method_table import Context, Method, Params
+from bridge.methods.log import erasure
+from bridge.methods.memory import recall
+from bridge.methods.memory.daily import Name, Path, Turns, summary_turns
+from sync.published.daily import CommandJson
+from sync.published.recall import HitJson
+
+if TYPE_CHECKING:  # importing them is what a starting sidecar has not done yet
+    from sync.app import App
+    from sync.daily.config import Provider
+    from sync.log.model import Event
+
+
+class Saying(Params, frozen=True):
+    """A message, and where it was said. `isFirst`: the first of its session."""
+
+    text: Annotated[str, msgspec.Meta(min_length=1, max_length=100_000)]
+    session_id: Name | None = None
+    turns: Turns = ()
+    project_path: Path | None = None
+    is_first: bool = False
+
+
+async def run_command(context: Context[AppProvider], params: Saying) -> CommandJson:
+    app = await context.app.wait_until_open()
+    from sync.contract import daily as contract  # noqa: PLC0415 - the room, which a start need not load
+    from sync.daily.commands.command_handler import CommandContext, CommandHandler, CommandSearch  # noqa: PLC0415
+    from sync.daily.commands.erasure_replies import ErasurePort  # noqa: PLC0415
+    from sync.daily.conversation.command_parser import parse_command, should_recall  # noqa: PLC0415
+
+    recalls = should_recall(params.text, is_first=params.is_first)
+    asked = parse_command(params.text)
+    if asked is None:
+        return {"command": None, "done": False, "message": "", "recall": recalls}
+
+    async def search(wanted: CommandSearch) -> Sequence[HitJson]:
+        weights = recall.Weights(wanted.keyword, wanted.semantic, wanted.decay)
+        place, since = wanted.project_path, wanted.since
+        asked = recall.Search(wanted.query, wanted.limit, project=place, since=since, weights=weights)
+        return (await recall.search(context, asked))["hits"]
+
+    eraser = ErasurePort(partial(_events_with_words, app), partial(erasure.erase_and_confirm, app))
+    provider: Provider = "openai" if app.settings.recall.embeddings == "api" else "local"
+    here = CommandContext(
+        app.draft_builder.safe_session_id(params.session_id), summary_turns(params.turns), params.project_path
+    )
+    commander = CommandHandler(app.daily(), search, eraser, provider)
+    return contract.command_reply_to_json(await commander.handle(asked, here), recall=recalls)
+
+
+async def _events_with_words(app: "App", words: str) -> "list[Event]":
+    """Every event that has all of these words."""
+    from sync.document.erasure.selection import ErasureSelection  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
+
+    choice = ErasureSelection(words)
+    return [] if choice.is_empty else await erasure.find_matching(app, choice)
+
+
+METHODS: Final[list[Method[AppProvider, Any]]] = [
+    Method(
+        "memory/command", Saying, run_command, "What a person says to his memory, in Chinese or English.", timeout=None
+    ),
+]

@@ -1,0 +1,91 @@
+"""What the sidecar tells unasked: memory, cloud or login have changed, a token is needed, a long pull comes on.
+
+Only a client that has called `initialize` is told anything: one that never did may read answers line by line. A hint
+says "look again"; bursts become one hint, since the second would say nothing new. `$/progress` is no hint: each answer
+of the server is told as it comes, and there are as many as pages.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from bridge.api.method_table import Notify
+from sync import contract
+from sync.app import App
+from sync.cloud.replication.replicator import CloudStatus
+from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
+
+Notifier = Callable[[App, Notify], Awaitable[None]]
+
+HINT_INTERVAL: Final = 0.1  # seconds; a renderer need not redraw more often
+
+
+async def send_change_notifications(app: App, notify: Notify, *, account_changed: bool) -> None:
+    """What a client wants to hear of, until cancelled. `arrived`: another account came in, so all of it is new."""
+    if account_changed:
+        await _notify_auth_changed(app, notify)
+        await _MemoryChangeNotifier().notify_if_changed(app, notify)
+    if app.replicator is None:
+        await _send_hints(app, notify, [])
+        return
+    with app.replicator.pull_progress.reporting_to(
+        lambda progress: notify("$/progress", contract.pull_progress_to_json(progress))
+    ):
+        await _send_hints(app, notify, [(app.replicator.state_changed, _StatusChangeNotifier().notify_if_changed)])
+
+
+async def _send_hints(app: App, notify: Notify, cloud_notifiers: list[tuple[ChangeCounter, Notifier]]) -> None:
+    hints: list[tuple[ChangeCounter, Notifier]] = [
+        (app.log.changed, _MemoryChangeNotifier().notify_if_changed),
+        (app.account.changed, _notify_auth_changed),
+        (app.account.token_needed, _notify_token_needed),
+        *cloud_notifiers,
+    ]
+    counts = [signal.count for signal, _ in hints]
+    while True:
+        await wait_for_any_change(None, *((signal, seen) for (signal, _), seen in zip(hints, counts, strict=True)))
+        for place, (signal, tell) in enumerate(hints):
+            if signal.count != counts[place]:
+                counts[place] = signal.count
+                await tell(app, notify)
+        await asyncio.sleep(HINT_INTERVAL)
+
+
+class _MemoryChangeNotifier:
+    """Announces each offset once: the look at other processes' writes also sees the events that are recorded here."""
+
+    def __init__(self) -> None:
+        self._last_offset: int | None = None
+
+    async def notify_if_changed(self, app: App, notify: Notify) -> None:
+        offset = await app.log.newest_position()
+        if offset != self._last_offset:
+            self._last_offset = offset
+            notify("memory/changed", {"nextOffset": offset})
+
+
+async def _notify_auth_changed(app: App, notify: Notify) -> None:
+    notify("auth/changed", {"account": contract.account_to_json(await app.account.state())})
+
+
+async def _notify_token_needed(app: App, notify: Notify) -> None:
+    del app
+    notify("auth/tokenNeeded", {})
+
+
+class _StatusChangeNotifier:
+    """Tells the cloud's state where it differs from what was told last."""
+
+    def __init__(self) -> None:
+        self._last_status: CloudStatus | None = None
+
+    async def notify_if_changed(self, app: App, notify: Notify) -> None:
+        assert app.replicator is not None  # it is its signal that brought us here
+        status, told = await app.replicator.status(), self._last_status
+        if told is None or _visible_state(status) != _visible_state(told):
+            self._last_status = status
+            notify("sync/statusChanged", contract.cloud_status_to_json(status))
+
+
+def _visible_state(status: CloudStatus) -> tuple[object, ...]:
+    return status.state, status.realtime, status.last_error

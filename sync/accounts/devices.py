@@ -1,0 +1,232 @@
+"""The account's devices as a person sees them: listed, named, revoked, hidden.
+
+Decisions
+    Renaming and revoking ask the server first and then record an event. The server decides (it may refuse, and a
+    revoked device must not be able to say so itself); the event carries the name to the labels of every device, also
+    of those that are offline when they ask. Repeating either after a crash between the two is harmless.
+    The server's list is kept in a private file, so that a list can be given offline; events newer than it win.
+    Hiding concerns this device alone: an event that never leaves it, so it needs no network and survives a restart.
+"""
+
+import asyncio
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from sync import __version__
+from sync.clock import Clock, timestamp
+from sync.cloud import replication_store
+from sync.cloud.auth.account import Account
+from sync.cloud.auth.token_retry import with_fresh_token
+from sync.cloud.auth_port import AuthSession
+from sync.cloud.port import DeviceRow, EndedSessions
+from sync.document.read.other_devices import (
+    DEVICE_EVENTS,
+    HIDDEN,
+    MAX_EVENTS,
+    REGISTERED,
+    RENAMED,
+    REVOKED,
+    DeviceInfo,
+    device_infos,
+)
+from sync.errors import CloudError, DeviceRevoked, DeviceUnknown, InvalidInput
+from sync.log.envelope import DECODE_ERRORS
+from sync.log.log import EventLog
+from sync.log.model import EventDraft, Origin
+from sync.redaction import Redactor
+from sync.settings.settings import Settings
+from sync.system.files import read_once, write_private
+from sync.system.hardware_id import MAX_DEVICE_NAME
+
+RevokedLogins = Literal["ended", "unknown", "open"]
+"""What became of the logins of a device that was just revoked.
+
+`unknown`: the server knows none of it (it has not called since the project was updated). `open`: the project does not
+let them be ended; the device can refresh its token, and the server refuses its calls.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDevice:
+    """One device. What only the server knows is None where it was never asked."""
+
+    device_id: str
+    name: str | None
+    platform: str | None
+    app_version: str | None
+    public_key: str | None
+    last_seen_at: str | None
+    revoked: bool
+    revoked_at: str | None
+    hidden: bool
+    this_device: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceList:
+    """`source`: cloud where the server answered just now. `as_of`: when it last did, None where it never has."""
+
+    source: Literal["cloud", "local"]
+    as_of: str | None
+    devices: tuple[KnownDevice, ...]
+    logins: RevokedLogins | None = None
+
+
+class _StoredDeviceList(msgspec.Struct, frozen=True):
+    """The server's last list, as it lies in the profile's folder."""
+
+    as_of: str | None = None
+    rows: tuple[DeviceRow, ...] = ()
+
+
+class DeviceService:
+    """The devices of one profile's account. `kept` is a private file for the server's last list."""
+
+    def __init__(
+        self,
+        events: EventLog,
+        account: Account,
+        redactor: Redactor,
+        *,
+        list_file: Path,
+        clock: Clock,
+        settings: Settings,
+    ) -> None:
+        self._log = events
+        self._account = account
+        self._redactor = redactor.for_egress()
+        self._list_file = list_file
+        self._clock = clock
+        self._own_name = settings.device_name
+        self._timeout = settings.sync.timeout_seconds
+
+    async def list(self) -> DeviceList:
+        """Every device of the account, revoked ones too; from what is known here where the cloud cannot be asked."""
+        try:
+            rows = await with_fresh_token(self._account, self._fetch_rows, timeout=self._timeout)
+        except DeviceRevoked:  # the login is refused with the device: the server shows it no list
+            known = await self._local_list()
+            own = self._log.device_id
+            marked = (replace(device, revoked=device.revoked or device.device_id == own) for device in known.devices)
+            return replace(known, devices=tuple(marked))
+        except CloudError:  # nobody is logged in, no network, an older project: `source` says that nobody answered
+            return await self._local_list()
+        kept = _StoredDeviceList(timestamp(self._clock.now()), rows)
+        await asyncio.to_thread(write_private, self._list_file, msgspec.json.encode(kept))
+        about = await self._device_facts()
+        return DeviceList(
+            "cloud", kept.as_of, merge_device_rows(rows, about, self._log.device_id, server_is_newest=True)
+        )
+
+    async def rename(self, device_id: str, name: str) -> DeviceList:
+        """Give a device a name, for all devices. DeviceUnknown, DeviceRevoked, LoginRequired, CloudUnavailable."""
+        clean = self._redactor.clean(name.replace("\0", "").strip())
+        if not 0 < len(clean) <= MAX_DEVICE_NAME:
+            raise InvalidInput(f"a name has 1 to {MAX_DEVICE_NAME} characters", field="name")
+
+        async def rename(session: AuthSession) -> None:
+            await self._account.cloud.rename_device(session, device_id, clean)
+
+        await with_fresh_token(self._account, rename, timeout=self._timeout)
+        await self._record_event(RENAMED, {"device_id": device_id, "name": clean})
+        return await self.list()
+
+    async def revoke(self, device_id: str) -> DeviceList:
+        """Shut a device out of the account's cloud, for ever. Errors as `rename`."""
+
+        async def revoke(session: AuthSession) -> EndedSessions:
+            return await self._account.cloud.revoke_device(session, device_id)
+
+        ended = await with_fresh_token(self._account, revoke, timeout=self._timeout)
+        if device_id != self._log.device_id:  # an event of a revoked device would wait for ever
+            await self._record_event(REVOKED, {"device_id": device_id})
+        logins: RevokedLogins = "open" if ended.refused else "ended" if ended.known else "unknown"
+        return replace(await self.list(), logins=logins)
+
+    async def hide(self, device_id: str, *, hidden: bool) -> DeviceList:
+        """Leave a device out of this device's digest, or take it in again. DeviceUnknown."""
+        if device_id == self._log.device_id:
+            raise InvalidInput("this device's own memory is its document, not a digest", field="deviceId")
+        before = await self._local_list()
+        if all(device.device_id != device_id for device in before.devices):
+            raise DeviceUnknown("no device of this id is known here")
+        await self._record_event(HIDDEN, {"device_id": device_id, "hidden": hidden})
+        return await self._local_list()
+
+    async def record_own_name(self) -> None:
+        """Record what this device calls itself where that is new; the others label its memory with it.
+
+        Nothing is recorded for a guest: he has no other devices, and his first login introduces this one.
+        """
+        owner = await self._log.database.read(replication_store.read_owner)
+        if owner is None or not owner.user_id:
+            return
+        known = (await self._device_facts()).get(self._log.device_id, DeviceInfo())
+        name = self._redactor.clean(self._own_name)
+        if known.own_name == name:
+            return
+        await self._record_event(REGISTERED, {"name": name, "platform": platform.system(), "app_version": __version__})
+
+    async def _fetch_rows(self, session: AuthSession) -> tuple[DeviceRow, ...]:
+        return await self._account.cloud.list_devices(session)
+
+    async def _local_list(self) -> DeviceList:
+        kept = await asyncio.to_thread(_read_stored_list, self._list_file)
+        about = await self._device_facts()
+        return DeviceList(
+            "local", kept.as_of, merge_device_rows(kept.rows, about, self._log.device_id, server_is_newest=False)
+        )
+
+    async def _device_facts(self) -> dict[str, DeviceInfo]:
+        return device_infos(await self._log.newest(DEVICE_EVENTS, MAX_EVENTS))
+
+    async def _record_event(self, event_type: str, facts: Mapping[str, object]) -> None:
+        await self._log.append(
+            [EventDraft(type=event_type, payload=self._redactor.clean_payload(dict(facts)), origin=Origin.TOOL)]
+        )
+
+
+def merge_device_rows(
+    rows: Sequence[DeviceRow], facts: Mapping[str, DeviceInfo], own_id: str, *, server_is_newest: bool
+) -> tuple[KnownDevice, ...]:
+    """The server's list and what events say, this device first, then in the order of the rows, then by id."""
+    of_server = {row.device_id: row for row in rows}
+    order = dict.fromkeys((own_id, *of_server, *sorted(facts)))
+    return tuple(
+        _merge_device(
+            of_server.get(device_id) or DeviceRow(device_id, None, None, None, None, "", "", None),
+            facts.get(device_id, DeviceInfo()),
+            this_device=device_id == own_id,
+            server_is_newest=server_is_newest,
+        )
+        for device_id in order
+    )
+
+
+def _merge_device(row: DeviceRow, facts: DeviceInfo, *, this_device: bool, server_is_newest: bool) -> KnownDevice:
+    names = (row.name, facts.name) if server_is_newest else (facts.given_name, row.name, facts.own_name)
+    return KnownDevice(
+        device_id=row.device_id,
+        name=next(filter(None, names), None),
+        platform=row.platform or facts.platform,
+        app_version=row.app_version or facts.app_version,
+        public_key=row.public_key,
+        last_seen_at=row.last_seen_at or None,
+        revoked=facts.revoked or row.revoked_at is not None,
+        revoked_at=row.revoked_at,
+        hidden=facts.hidden,
+        this_device=this_device,
+    )
+
+
+def _read_stored_list(path: Path) -> _StoredDeviceList:
+    found = read_once(path)
+    try:
+        return _StoredDeviceList() if found is None else msgspec.json.decode(found.data, type=_StoredDeviceList)
+    except DECODE_ERRORS:
+        return _StoredDeviceList()  # a damaged copy is no copy; the next answer of the server replaces it

@@ -1,0 +1,189 @@
+"""Who comes in and who leaves: every login and logout ends here, and with it the choice of the profile.
+
+A user who is not this profile's gets his own, an old one or a new one, and this application has to be closed and
+another opened (`left`); one write of `installation.json` decides it (see `sync.accounts.switching`). Whoever holds the
+sidecar role then hands the memory file over.
+
+One comes in at a time, also by way of another process: of two who find no profile of theirs, each would make one, and
+a user with two would find his words in one of them only.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from sync.accounts import switching
+from sync.accounts.profiles import Profile, change_installation, new_profile_id, with_active_profile
+from sync.clock import Clock
+from sync.cloud.auth.account import LOCK_TIMEOUT, Account, AccountState
+from sync.cloud.auth.device_key import load_proof
+from sync.cloud.auth.session_storage import SessionStorage
+from sync.cloud.auth_port import AuthSession
+from sync.cloud.contact import Contact
+from sync.document.ownership.other_profiles import ProfilePaths
+from sync.document.surfaces.handover import unrecorded_content
+from sync.document.surfaces.memory_file import MemoryFile
+from sync.encryption.database_encryption import DatabaseEncryption
+from sync.errors import DifferentUser, LoginRequired, NotSynced, StorageBusy, XiaobaiError
+from sync.log.log import EventLog
+from sync.system.process_lock import ProcessLock
+from sync.system.secret_store import SecretStore
+
+UNREAD_FILE_HINT: Final = (
+    "Try again in a moment; what stays so, `xiaobai-memory status` names. Keep a copy of it elsewhere, and say that it"
+    " may be lost: `--even-unsent` (`evenUnsent`)."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveProfile:
+    """What is his who is logged in here: it goes where he takes his memory off this machine."""
+
+    profile: Profile
+    events: EventLog
+    document: MemoryFile
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileSecrets:
+    """Where a profile's session and the private half of its device key are kept."""
+
+    session_store: Callable[[Profile], SessionStorage]
+    device_key_store: Callable[[Profile], SecretStore]
+
+
+class LoginFlow:
+    """The logins of one opened application. `left` is set once it has to make place for another account's."""
+
+    def __init__(
+        self,
+        data_dir: Path,
+        active: ActiveProfile,
+        account: Account,
+        *,
+        clock: Clock,
+        secrets: ProfileSecrets,
+        encryption: DatabaseEncryption,
+        on_account_change: Callable[[], Awaitable[None]],
+    ) -> None:
+        """`entered` is called when somebody has logged in here, or out."""
+        self._data_dir = data_dir
+        self._profile = active.profile
+        self._log = active.events
+        self._document = active.document
+        self._account = account
+        self._clock = clock
+        self._secrets = secrets
+        self._vault = encryption
+        self._on_account_change = on_account_change
+        self._login_lock = ProcessLock(
+            data_dir / "entrance.lock", timeout=LOCK_TIMEOUT, timeout_error=_login_busy_error
+        )
+        self.profile_left = asyncio.Event()
+        self.app_session: AuthSession | None = (
+            None  # the app's session, which is nowhere stored: for the next application
+        )
+
+    async def verify_code(self, contact: Contact, code: str, *, accept: bool = False) -> AccountState:
+        """Log in with the code that `account.logins.start` has sent."""
+        return await self._log_in_session(await self._account.auth.verify_code(contact, code), accept=accept)
+
+    async def log_in(self, contact: Contact, password: str, *, accept: bool = False) -> AccountState:
+        """Log in with a password."""
+        return await self._log_in_session(
+            await self._account.auth.sign_in_with_password(contact, password), accept=accept
+        )
+
+    async def adopt_session(self, access_token: str, expires_at: float) -> AccountState:
+        """Work with a session that the app opened and goes on refreshing."""
+        return await self._log_in_session(await self._account.session_from_token(access_token, expires_at))
+
+    async def log_out(self, *, remove: bool = False, even_unsent: bool = False) -> AccountState:
+        """End the session. `remove`: take the memory off this machine too; it stays in the cloud.
+
+        Raises NotSynced where something has not reached the cloud yet, or stands in a document only, unless
+        `even_unsent`; if it was said only now, the session has ended. LoginRequired where the memory is nobody's, so
+        that a removal would be its end.
+        """
+        owner = await self._account.owner_id()
+        if remove:
+            await self._check_removable(owner, even_unsent=even_unsent)
+        state = await self._account.log_out()
+        if not remove:
+            await self._on_account_change()
+            return state
+        await asyncio.to_thread(self._delete_device_key)
+        self._log.writes_stopped = True  # what is said from now on would go with the memory
+        try:
+            await self._check_removable(owner, even_unsent=even_unsent)  # what was said while the server was told
+            self._switch_to(new_profile_id(), remove_current=True)
+        except BaseException:
+            self._log.writes_stopped = False
+            await self._on_account_change()
+            raise
+        return AccountState("guest", None, None)
+
+    async def _log_in_session(self, session: AuthSession, *, accept: bool = False) -> AccountState:
+        """Go in here, or leave for the profile that is this user's."""
+        async with self._login_lock.hold():
+            owner = await self._account.owner_id()
+            home = await self._other_profile_of(session, owner)
+            if home is None:
+                return await self._log_in_here(session, accept=accept)
+            if session.refresh_token is None:
+                self.app_session = session
+            else:
+                await asyncio.to_thread(self._secrets.session_store(home).save, session)
+            self._switch_to(
+                home.name, remove_current=owner is None
+            )  # a guest's words go along, and nothing of him stays
+            return AccountState("logged_in", session.user_id, session.label)
+
+    async def _other_profile_of(self, session: AuthSession, owner: str | None) -> Profile | None:
+        try:
+            return await switching.find_profile_for(self._profile, owner, session, self._vault, self._clock)
+        except XiaobaiError:
+            await self._account.discard_session(session)  # nobody will use it
+            raise
+
+    async def _log_in_here(self, session: AuthSession, *, accept: bool) -> AccountState:
+        try:
+            state = await self._account.log_in(session, accept=accept)
+        except DifferentUser:
+            await self._account.discard_session(session)  # nobody will use it
+            raise
+        if self.profile_left.is_set():  # for somebody who has come in before, and whose application was not opened yet
+            self.app_session = session if session.refresh_token is None else None
+            change_installation(self._data_dir, lambda now: with_active_profile(now, self._profile.name))
+        await self._on_account_change()
+        return state
+
+    def _delete_device_key(self) -> None:
+        """Delete the device's key. Its proof stays: with it the next memory here takes the device over at once."""
+        secrets = self._secrets.device_key_store(self._profile)
+        proof = load_proof(secrets)
+        change_installation(self._data_dir, lambda now: replace(now, former_proof=proof or now.former_proof))
+        secrets.delete()
+
+    def _switch_to(self, profile: str, *, remove_current: bool) -> None:
+        going = self._profile.name if remove_current else None
+        change_installation(self._data_dir, lambda now: with_active_profile(now, profile, removing=going))
+        self.profile_left.set()
+
+    async def _check_removable(self, owner: str | None, *, even_unsent: bool) -> None:
+        if not owner:
+            raise LoginRequired("this memory belongs to no account, so no cloud holds it", hint="Log in first.")
+        if even_unsent:
+            return
+        home = ProfilePaths(self._profile.database, self._profile.parked_folder)
+        if (unread := await unrecorded_content(self._document, home)) is not None:
+            raise NotSynced(unread, hint=UNREAD_FILE_HINT)
+        waiting = await self._log.outbox(after_pending_writes=True)  # of what was taken in meanwhile too
+        if unsent := waiting.pending + waiting.quarantined:
+            raise NotSynced(f"{unsent} events are on this device only")
+
+
+def _login_busy_error() -> StorageBusy:
+    return StorageBusy("another process has been logging in for too long")

@@ -1,0 +1,86 @@
+"""An archive as a new file: whole, read back and then there, or not there at all."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from sync import __version__
+from sync.archive.container import FORMAT, VERSION, ArchiveInfo, ArchiveReader, ArchiveWriter
+from sync.archive.partial_files import partial_file, remove_partial_files
+from sync.clock import Clock, timestamp
+from sync.errors import InvalidInput
+from sync.log import outbox_store
+from sync.log.envelope import to_json
+from sync.log.log import EventLog
+from sync.log.model import Event
+from sync.system.files import rename_no_replace, sync_folder, translate_os_errors
+
+EVENTS_PER_PART: Final = 1_000  # events
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenArchive:
+    """`sha256`: of all parts, as the manifest has it."""
+
+    bytes: int
+    sha256: str
+
+
+async def write_archive(
+    path: Path,
+    passphrase: str | None,
+    fill: Callable[[ArchiveWriter], Awaitable[None]],
+    *,
+    replace_existing: bool = False,
+) -> WrittenArchive:
+    """Write what `fill` adds into a new file. Raises InvalidInput where there is one already, StorageError.
+
+    `anew`: in the place of the one that is there. What killed writers of the same file left goes.
+    """
+    if not replace_existing and await asyncio.to_thread(path.exists):
+        raise _already_exists(path)
+    await asyncio.to_thread(remove_partial_files, path.parent, name=path.name)
+    with partial_file(path) as (temporary, file):
+        with translate_os_errors(path), file:
+            writing = await asyncio.to_thread(ArchiveWriter, file, passphrase, os.urandom)
+            await fill(writing)
+            manifest = await asyncio.to_thread(writing.finish)
+            file.flush()
+            await asyncio.to_thread(os.fsync, file.fileno())
+            size = file.tell()
+        await asyncio.to_thread(
+            ArchiveReader.open_verified, temporary, passphrase
+        )  # a backup that nobody can read is none
+        with translate_os_errors(path):
+            await asyncio.to_thread(_move_into_place, temporary, path, replace_existing=replace_existing)
+    return WrittenArchive(size, manifest.sha256)
+
+
+async def build_info_part(events: EventLog, head: int, clock: Clock) -> bytes:
+    """The part that says what the archive is."""
+    now, said_as = timestamp(clock.now()), await events.database.read(outbox_store.own_device_ids)
+    device_ids = tuple(sorted({events.device_id, *said_as}))
+    return msgspec.json.encode(ArchiveInfo(FORMAT, VERSION, now, __version__, events.device_id, head, device_ids))
+
+
+def build_events_part(number: int, found: Sequence[Event]) -> tuple[str, bytes]:
+    """Name and bytes of a part of events, a line each."""
+    lines = b"".join(msgspec.json.encode(to_json(event)) + b"\n" for event in found)
+    return f"events/{number:06}.jsonl", lines
+
+
+def _move_into_place(temporary: Path, path: Path, *, replace_existing: bool) -> None:
+    try:
+        (os.replace if replace_existing else rename_no_replace)(temporary, path)
+    except FileExistsError:  # by now
+        raise _already_exists(path) from None
+    sync_folder(path.parent)
+
+
+def _already_exists(path: Path) -> InvalidInput:
+    return InvalidInput(f"{path} exists already", field="path", hint="Name a file that is not there yet.")

@@ -1,0 +1,112 @@
+"""The conversations of an export, one after the other, from pieces of its JSON: bounded, however it was packed. Pure.
+
+Decisions
+    An export is a list of objects, or an object with such a list under `conversations`. Whatever begins otherwise is
+    refused at once.
+    A conversation is at most `MAX_OBJECT_BYTES` bytes and `MAX_TOKENS` values: what decodes to many times its size is
+    refused while it is scanned, before anything is decoded.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from sync.errors import InvalidInput
+
+MAX_OBJECT_BYTES: Final = 64 * 1024 * 1024  # bytes of one conversation
+MAX_TOKENS: Final = 2_000_000  # strings, brackets and commas of one, or between two
+MAX_OPENING_BYTES: Final = 64 * 1024  # bytes before the list
+
+_SCALAR: Final = rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]+)'
+_OPENING: Final = re.compile(
+    rb'(?:\xef\xbb\xbf)?\s*+(?:\[|\{\s*+(?:"(?:[^"\\]|\\.)*+"\s*+:\s*+'
+    + _SCALAR
+    + rb'\s*+,\s*+)*+"conversations"\s*+:\s*+\[)'
+)
+_TOKEN: Final = re.compile(rb'["\[\]{},]')
+_STRING: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
+
+
+class JsonObjectScanner:
+    """Feed it pieces of JSON; it gives the objects of the list, each as JSON."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._at = self._object_start = self._depth = self._tokens = 0
+        self._is_list_open = self._in_string = self.is_closed = False
+
+    def feed(self, piece: bytes) -> Iterator[bytes]:
+        """The objects that end in this piece. Raises InvalidInput."""
+        self._buffer += piece
+        if not self._is_list_open and not self._open():
+            return
+        while not self.is_closed and self._next_token():
+            token = bytes(self._buffer[self._at - 1 : self._at])
+            if token == b'"':
+                self._in_string = True
+            elif token in (b"[", b"{"):
+                if self._depth == 0:
+                    self._begin_object(token)
+                self._depth += 1
+            elif token in (b"]", b"}"):
+                self.is_closed = self._depth == 0
+                self._depth -= 1
+                if self._depth == 0:
+                    yield bytes(self._buffer[self._object_start : self._at])
+                    self._tokens = 0
+        self._discard_consumed()
+
+    def _open(self) -> bool:
+        if (found := _OPENING.match(self._buffer)) is not None:
+            self._at, self._is_list_open = found.end(), True
+        elif len(self._buffer) > MAX_OPENING_BYTES:
+            raise _unknown_format()
+        return self._is_list_open
+
+    def _next_token(self) -> bool:
+        """Go behind the next token; False where the piece ends before it does."""
+        if self._in_string:
+            found = _STRING.match(self._buffer, self._at)
+            assert found is not None  # it matches nothing as well
+            self._at = found.end()
+            if self._buffer[self._at : self._at + 1] != b'"':  # the end, or a lone backslash there
+                return False
+            self._at, self._in_string = self._at + 1, False
+        if (token := _TOKEN.search(self._buffer, self._at)) is None:
+            self._at = len(self._buffer)
+            return False
+        self._at, self._tokens = token.end(), self._tokens + 1
+        if self._tokens > MAX_TOKENS:
+            raise _object_too_large()
+        return True
+
+    def _begin_object(self, token: bytes) -> None:
+        if token != b"{":
+            raise _unknown_format()
+        self._object_start = self._at - 1
+
+    def _discard_consumed(self) -> None:
+        """Forget what no open object needs."""
+        done = self._object_start if self._depth > 0 else self._at
+        del self._buffer[:done]
+        self._at, self._object_start = self._at - done, 0
+        if len(self._buffer) > MAX_OBJECT_BYTES:
+            raise _object_too_large()
+
+
+def scan_objects(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The objects of the list in these pieces. Raises InvalidInput, also where the list does not end."""
+    found = JsonObjectScanner()
+    for piece in pieces:
+        yield from found.feed(piece)
+        if found.is_closed:
+            return
+    raise _unknown_format()
+
+
+def _unknown_format() -> InvalidInput:
+    return InvalidInput("it is no export that is known here", field="path")
+
+
+def _object_too_large() -> InvalidInput:
+    return InvalidInput("it holds a conversation that is larger than any export writes", field="path")

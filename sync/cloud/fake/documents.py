@@ -1,0 +1,49 @@
+"""The devices' documents on the twin server, by the rules of `sql/migrations` (`write_document`, `tend_document`)."""
+
+from dataclasses import dataclass
+from hashlib import sha256
+
+from sync.cloud.port import FOREIGN_DOCUMENT, STALE_DOCUMENT, SnapshotRow, SyncRequest
+
+
+@dataclass
+class FakeDocument:
+    """`existing_replica_id` is None where another program wrote it."""
+
+    content: str
+    content_sha256: str
+    replica_id: str | None = None
+    through_replica_seq: int = 0
+
+
+def store_document(documents: dict[str, FakeDocument], request: SyncRequest) -> str | None:
+    """What became of the document; without one, only that another program's text stands there."""
+    held, sent = documents.get(request.device_id), request.snapshot
+    if sent is None:
+        return FOREIGN_DOCUMENT if held is not None and held.replica_id is None else None
+    if held is not None and (refusal := _refusal(held, sent, request.replica_id)) is not None:
+        return refusal
+    documents[request.device_id] = FakeDocument(
+        sent.content, sent.content_sha256, request.replica_id, sent.through_replica_seq
+    )
+    return "written"
+
+
+def _refusal(stored: FakeDocument, sent: SnapshotRow, replica_id: str) -> str | None:
+    """Why the text that stands there stays."""
+    if stored.replica_id is None:
+        return None if stored.content_sha256 in {sent.content_sha256, sent.base_sha256} else FOREIGN_DOCUMENT
+    if stored.replica_id != replica_id or stored.through_replica_seq < sent.through_replica_seq:
+        return None
+    if stored.through_replica_seq > sent.through_replica_seq:
+        return "kept"
+    if stored.content_sha256 == sent.base_sha256:
+        return None
+    return "kept" if stored.content_sha256 == sent.content_sha256 else STALE_DOCUMENT
+
+
+def overwrite_document(documents: dict[str, FakeDocument], device_id: str, content: str) -> None:
+    """Another program's write of the same content changes nothing."""
+    held = documents.get(device_id)
+    if held is None or held.content != content:
+        documents[device_id] = FakeDocument(content, sha256(content.encode()).hexdigest())

@@ -1,0 +1,140 @@
+"""Erasure requests of other devices: signed where they begin, judged where they arrive.
+
+A large one waits for the person unless a key that is known for a day signed it: docs/decisions/002-mass-erasure.md.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from sync.clock import Clock, timestamp
+from sync.cloud import replication_store
+from sync.cloud.auth.device_key import DeviceKey, verify_signature
+from sync.cloud.port import DeviceRow
+from sync.db.engine import Transaction
+from sync.errors import InvalidInput
+from sync.log import store as log_store
+from sync.log.envelope import parse_timestamp_ms
+from sync.log.log import EventLog
+from sync.log.model import ERASURE_STATE_FIELD, PAYLOAD_FORGOTTEN, Event, RemoteErasureState, named_event_ids
+from sync.settings.sections import PrivacySettings
+
+SIGNATURE_FIELD: Final = "signature"  # a field of the envelope: {"key": "ed25519:…", "value": base64}
+TRUST_DELAY: Final = timedelta(days=1)  # before a key is trusted with a large request
+WINDOW_MS: Final = 86_400_000  # small requests of one day count together
+ALWAYS_ALLOWED_LINES: Final = 3  # lines that may always go, however short the document is
+
+EventReview = Callable[[Transaction, Event], Event]
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureImpact:
+    """What a request takes away here: lines of the document, and how many lines the document has."""
+
+    lines: int = 0
+    document_lines: int = 0
+
+
+def signed_bytes(event: Event) -> bytes:
+    """What a device signs: the request, under its id and the device's."""
+    said = ["xiaobai-memory erasure 1", event.event_id, event.device_id, event.type, dict(event.payload)]
+    return json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+
+
+def signer_of(event: Event) -> str | None:
+    """The public key whose holder signed this request; None without a signature that is good."""
+    said = event.extra.get(SIGNATURE_FIELD)
+    key, value = (said.get("key"), said.get("value")) if isinstance(said, dict) else (None, None)
+    if not isinstance(key, str) or not isinstance(value, str):
+        return None
+    return key if verify_signature(key, value, signed_bytes(event)) else None
+
+
+def is_mass_erasure(limits: PrivacySettings, events: int, impact: ErasureImpact, *, earlier: int = 0) -> bool:
+    """Whether so many events and lines are a mass erasure, with what requests of the same day took before."""
+    lines, of = impact.lines + earlier, impact.document_lines + earlier
+    many_lines = impact.lines > 0 and lines > ALWAYS_ALLOWED_LINES and lines * 100 > of * limits.erasure_percent
+    return events + earlier > limits.erasure_events or many_lines
+
+
+class ErasureGuard:
+    """Signs this device's erasure requests and judges those of the others.
+
+    `stake` says, within a transaction, what a request that names these events takes from the document.
+    """
+
+    def __init__(
+        self,
+        event_log: EventLog,
+        key: DeviceKey,
+        limits: PrivacySettings,
+        impact_of: Callable[[Transaction, Sequence[str]], ErasureImpact],
+        clock: Clock,
+    ) -> None:
+        self._log = event_log
+        self._key = key
+        self._limits = limits
+        self._impact_of = impact_of
+        self._clock = clock
+
+    async def sign_requests(self, events: Sequence[Event]) -> tuple[Event, ...]:
+        """These events as they are sent."""
+        return tuple(
+            [await self._sign_request(event) if event.type == PAYLOAD_FORGOTTEN else event for event in events]
+        )
+
+    async def _sign_request(self, event: Event) -> Event:
+        signature = {"key": await self._key.public_key(), "value": await self._key.sign(signed_bytes(event))}
+        return replace(event, extra={**event.extra, SIGNATURE_FIELD: signature})
+
+    async def review_for(self, events: Sequence[Event]) -> EventReview | None:
+        """How to take these events in; None where none of them erases anything."""
+        if all(event.type != PAYLOAD_FORGOTTEN for event in events):
+            return None
+        return partial(self._review, await self._key.public_key())
+
+    async def record_device_keys(self, rows: Sequence[DeviceRow]) -> None:
+        """Note the keys of the account's devices, and forget those that are none of them any more."""
+        now = timestamp(self._clock.now())
+        await self._log.database.write(lambda connection: replication_store.replace_device_keys(connection, rows, now))
+
+    def _review(self, own_key: str, connection: Transaction, event: Event) -> Event:
+        named = named_event_ids(event)
+        held = replication_store.count_erasable(connection, named) if event.type == PAYLOAD_FORGOTTEN else 0
+        if held == 0:
+            return event
+        trusted = replication_store.keys_known_before(connection, timestamp(self._clock.now() - TRUST_DELAY)) | {
+            own_key
+        }
+        is_trusted = signer_of(event) in trusted
+        earlier = 0 if is_trusted else self._count_earlier_untrusted(connection, event, trusted)
+        if not is_mass_erasure(self._limits, held, self._impact_of(connection, named), earlier=earlier):
+            return event
+        mark = RemoteErasureState.APPLIED if is_trusted else RemoteErasureState.WAITS
+        return replace(event, extra={**event.extra, ERASURE_STATE_FIELD: str(mark)})
+
+    def _count_earlier_untrusted(self, connection: Transaction, event: Event, trusted: frozenset[str]) -> int:
+        """How many events other requests have named within a day before this one, and no trusted key signed."""
+        if (end := _accepted_ms(event)) is None:
+            return 0
+        count = 0
+        for other in log_store.read_by_types(connection, [PAYLOAD_FORGOTTEN], after=0):
+            taken = _accepted_ms(other)
+            if taken is None or other.device_id == self._log.device_id or not end - WINDOW_MS < taken <= end:
+                continue
+            if signer_of(other) not in trusted:
+                count += len(named_event_ids(other))
+            if count > self._limits.erasure_events:
+                break
+        return count
+
+
+def _accepted_ms(event: Event) -> int | None:
+    """When the server took an event."""
+    try:
+        return None if event.server_ts is None else parse_timestamp_ms(event.server_ts)
+    except InvalidInput:
+        return None

@@ -1,0 +1,190 @@
+"""The SQL of replication: what to push, what was answered, whose profile this is."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from sqlalchemy import bindparam, delete, func, insert, select
+
+from sync.clock import Clock
+from sync.cloud.port import DeviceRow, SyncAnswer
+from sync.cloud.sync_decisions import PageVerdict
+from sync.db.engine import Transaction
+from sync.db.schema import accounts, device_keys, events
+from sync.errors import DeviceForked
+from sync.log import outbox_store
+from sync.log import store as log_store
+from sync.log.envelope import bounded_hlc
+from sync.log.model import CLOUD, ERASING_TYPES, PAYLOAD_FORGOTTEN, Event, RefusedEvent, RemoteCursor
+from sync.log.retractions import PAYLOAD_REDACTED, Retractions
+
+_OWNER: Final = select(accounts.c.user_id, accounts.c.label)
+_CLAIM: Final = insert(accounts).prefix_with("or replace")
+_DELETE_UNLISTED_KEYS: Final = delete(device_keys).where(
+    device_keys.c.public_key.not_in(bindparam("listed", expanding=True))
+)
+_INSERT_KEY: Final = insert(device_keys).prefix_with("or ignore")
+_KNOWN_KEYS: Final = select(device_keys.c.public_key).where(device_keys.c.first_seen_at <= bindparam("moment"))
+_KNOWN_DEVICES: Final = select(device_keys.c.device_id)
+_COUNT_ERASABLE: Final = (
+    select(func.count())
+    .select_from(events)
+    .where(
+        events.c.event_id.in_(bindparam("ids", expanding=True)),
+        events.c.payload != "{}",
+        events.c.type.not_in(ERASING_TYPES),
+    )
+)
+
+
+class DatabaseOwner(NamedTuple):
+    user_id: str
+    label: str
+
+
+class PendingBatch(NamedTuple):
+    """What one request is made of."""
+
+    events: list[Event]
+    cursor: RemoteCursor
+
+
+def read_owner(connection: Transaction) -> DatabaseOwner | None:
+    row = connection.execute(_OWNER).first()
+    return None if row is None else DatabaseOwner(row.user_id, row.label)
+
+
+def claim_profile(connection: Transaction, user_id: str, label: str, claimed_at: str) -> None:
+    """Make this profile, and all its events, a user's. One row: it is done or it is not."""
+    values = {"one": 1, "user_id": user_id, "label": label, "claimed_at": claimed_at}
+    connection.execute(_CLAIM, values)
+
+
+def read_cursor(connection: Transaction) -> RemoteCursor:
+    """Where we stand in the server's log."""
+    return outbox_store.read_cursor(connection, CLOUD)
+
+
+def pending_batch(connection: Transaction, most_events: int, *, device_id: str | None = None) -> PendingBatch:
+    """The oldest undelivered events and our place in the server's log, from one view of the database.
+
+    `device_id`: none but those of this device. They say nothing that a wish behind them takes back, carried out by now
+    or not: a restored server that gets both again has heard the wish before, from another device.
+    """
+    positions = outbox_store.pending_positions(connection, CLOUD, most_events, device_id=device_id)
+    found = log_store.read_at_positions(connection, positions)
+    withdrawn = Retractions()
+    if found:
+        withdrawn.apply(
+            log_store.read_by_types(connection, (PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED), after=found[0].position)
+        )
+    return PendingBatch([withdrawn.effective_event(event) for event in found], read_cursor(connection))
+
+
+def replace_device_keys(connection: Transaction, rows: Sequence[DeviceRow], now: str) -> None:
+    """The keys of the account's devices as the server lists them, new ones with the time; others are deleted."""
+    listed = {row.public_key: row.device_id for row in rows if row.public_key and row.revoked_at is None}
+    connection.execute(_DELETE_UNLISTED_KEYS, {"listed": list(listed)})
+    values = [{"public_key": key, "device_id": device, "first_seen_at": now} for key, device in listed.items()]
+    if values:
+        connection.execute(_INSERT_KEY, values)
+
+
+def keys_known_before(connection: Transaction, moment: str) -> frozenset[str]:
+    """The keys that were noted before this time."""
+    return frozenset(connection.execute(_KNOWN_KEYS, {"moment": moment}).scalars())
+
+
+def devices_with_keys(connection: Transaction) -> frozenset[str]:
+    """The devices whose key is noted."""
+    return frozenset(connection.execute(_KNOWN_DEVICES).scalars())
+
+
+def count_erasable(connection: Transaction, event_ids: Sequence[str]) -> int:
+    """How many of these events have a payload here that an erasure request would take away."""
+    return int(connection.execute(_COUNT_ERASABLE, {"ids": list(event_ids)}).scalar_one())
+
+
+def apply_answer(
+    connection: Transaction,
+    answer: SyncAnswer,
+    verdict: PageVerdict,
+    clock: Clock,
+    *,
+    device_id: str = "",
+    review: Callable[[Transaction, Event], Event] | None = None,
+) -> int:
+    """Take an answer in, acknowledgements, events and cursor together. Returns how many events were new here.
+
+    After a reset the server's numbers are forgotten and read again from the start; when the cursor has caught up,
+    events that were acknowledged once and have no number any more are sent again. What comes back of `device_id`, ours,
+    counts as acknowledged: nobody else would send it again. Raises DeviceForked where our own replica has said what we
+    do not hold, or not under that number: two databases speak as one, or we are what a backup has left of it. No number
+    need ever meet another one to tell. Numbers of former replicas are the server's to say.
+    """
+    if verdict.reset:
+        outbox_store.clear_server_numbers(connection)
+        log_store.bump_order_version(connection, clock)
+        outbox_store.save_cursor(connection, CLOUD, verdict.cursor)
+        outbox_store.acknowledge(connection, CLOUD, answer.acked)
+        return 0
+    outbox_store.acknowledge(connection, CLOUD, answer.acked)
+    known = outbox_store.replica_numbers(connection, [event.event_id for event in answer.events])
+    held = [event for event in answer.events if event.event_id in known]
+    new = list({event.event_id: event for event in answer.events if event.event_id not in known}.values())
+    unlike = {event.event_id: event for event in answer.events if known.get(event.event_id) != event.replica_key}
+    if unlike:
+        _adopt_server_numbers(connection, list(unlike.values()))
+    beyond = answer.head if verdict.caught_up else None
+    may_lack = (
+        outbox_store.clear_stale_numbers(connection, answer.events, beyond=beyond) or read_cursor(connection).may_lack
+    )
+    outbox_store.set_server_numbers(connection, held)
+    if any(bounded_hlc(event) != event.hlc for event in held):
+        log_store.bump_order_version(connection, clock)
+    outbox_store.acknowledge(connection, CLOUD, [(event.event_id, event.server_seq or 0) for event in held])
+    if review is None:
+        log_store.insert_events(connection, new)
+    else:
+        for event in new:  # one by one: each request is weighed with those before it
+            log_store.insert_events(connection, [review(connection, event)])
+    returned = [event.event_id for event in new if event.device_id == device_id]
+    outbox_store.mark_delivered(connection, CLOUD, returned)
+    log_store.observe_remote_events(connection, answer.events, clock)
+    if may_lack and verdict.caught_up:
+        outbox_store.requeue_lost(connection, CLOUD)
+    outbox_store.save_cursor(connection, CLOUD, replace(verdict.cursor, may_lack=may_lack and not verdict.caught_up))
+    return len(new)
+
+
+def _adopt_server_numbers(connection: Transaction, renumbered: Sequence[Event]) -> None:
+    """Take the numbers that events of former replicas have there. Raises DeviceForked."""
+    own = log_store.existing_replica_id(connection)
+    if _is_forked(renumbered, own):
+        raise DeviceForked("the server has events under our replica's numbers that we do not hold under them")
+    outbox_store.adopt_replica_numbers(connection, renumbered, own_replica_id=own)
+
+
+def _is_forked(renumbered: Sequence[Event], own: str) -> bool:
+    return len({event.replica_key for event in renumbered}) < len(renumbered) or any(
+        event.replica_id == own for event in renumbered
+    )
+
+
+def acknowledge(connection: Transaction, answer: SyncAnswer) -> None:
+    """Take in what an answer says the server has, and nothing else: its events are asked for again."""
+    there = [(event.event_id, event.server_seq or 0) for event in answer.events]
+    outbox_store.acknowledge(connection, CLOUD, [*answer.acked, *there])
+
+
+def fork_replica(connection: Transaction, clock: Clock) -> str:
+    """This database is a copy: what the server does not have gets a new replica's numbers, and keeps its ids."""
+    own = log_store.ensure_replica_id(connection, clock)
+    outbox_store.retire_former_numbers(connection, CLOUD, own_replica_id=own)
+    unsent = outbox_store.unsent_positions(connection, CLOUD, own)
+    return log_store.renumber_as_new_replica(connection, unsent, clock)
+
+
+def quarantine_events(connection: Transaction, refusals: Sequence[RefusedEvent]) -> None:
+    for refusal in refusals:
+        outbox_store.quarantine_event(connection, CLOUD, refusal)

@@ -1,0 +1,152 @@
+"""What an erasure takes away and what is left to do of it, in the words of the person who asked. Pure."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sync.daily.conversation.current_conversation import ConversationEvents
+from sync.daily.conversation.transcript import EXCHANGE
+from sync.daily.model import RECORD_CHANGE_TYPES, UNREDACTED_ORIGINAL
+from sync.log.model import Event
+from sync.log.payload_schemas import MEMORY_FACT, MESSAGE, USER_FEEDBACK
+
+MAX_TITLES: Final = 3
+MAX_UNCONFIRMED_EVENTS: Final = (
+    3  # events: of more, another device that does not know this one's key for a day asks the person first
+)
+MAX_TITLE_CHARS: Final = 24  # characters
+RECORD_EVENT_TYPES: Final = (*RECORD_CHANGE_TYPES, UNREDACTED_ORIGINAL)
+_TEXT_FIELDS: Final = (
+    "question",
+    "topic",
+    "content",
+    "text",
+    "title",
+    "summary",
+    "answer",
+)  # where an event has its words
+_EVENT_LABELS: Final[dict[str, tuple[str, str]]] = {
+    **dict.fromkeys(RECORD_EVENT_TYPES, ("每日记忆", "daily records")),
+    EXCHANGE: ("对话", "exchanges"),
+    MESSAGE: ("消息", "messages"),
+    MEMORY_FACT: ("事实", "facts"),
+    USER_FEEDBACK: ("反馈", "feedback"),
+}
+_DOCUMENT_LABEL: Final = ("文档条目", "lines of the document")
+_OTHER_LABEL: Final = ("其他记录", "other events")
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureStatus:
+    """How many events were erased, and where that is still to come.
+
+    `here`: `soon` if another process writes the memory file. `cloud`: `none` if nothing was ever sent there.
+    """
+
+    count: int
+    here: Literal["done", "soon"] = "done"
+    cloud: Literal["none", "done", "later"] = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class ErasurePort:
+    """What a command needs from outside: every event with certain words, and the erasure of events."""
+
+    find_events: Callable[[str], Awaitable[Sequence[Event]]]
+    erase_events: Callable[[Sequence[str]], Awaitable[ErasureStatus]]
+
+
+def describe_events(events: Sequence[Event], *, chinese: bool) -> str:
+    """How many of each kind, and a few titles."""
+    counts: dict[tuple[str, str], set[str]] = {}
+    for event in events:
+        one = event.payload.get("record_id") if event.type in RECORD_EVENT_TYPES else event.event_id
+        counts.setdefault(_label_of(event), set()).add(str(one))
+    titles = list(dict.fromkeys(title for event in events if (title := _title(event))))
+    shown = "；".join(titles[:MAX_TITLES]) if chinese else "; ".join(titles[:MAX_TITLES])
+    more = "…" if len(titles) > MAX_TITLES else ""
+    if chinese:
+        counted = "、".join(f"{kind[0]} {len(ids)} 条" for kind, ids in counts.items())
+        return counted + (f"（{shown}{more}）" if shown else "")
+    counted = ", ".join(f"{len(ids)} {kind[1]}" for kind, ids in counts.items())
+    return counted + (f" ({shown}{more})" if shown else "")
+
+
+def not_saved_reply(
+    conversation: ConversationEvents, erased: ErasureStatus, since: str, *, was_named: bool, minutes: int, chinese: bool
+) -> str:
+    """The answer to "don't save this". `since`: when the conversation began; `was_named`: by the caller."""
+    if chinese:
+        return _not_saved_reply_zh(
+            conversation, erased, since, was_named=was_named, minutes=minutes
+        ) + pending_erasure_note(erased, chinese=True)
+    return _not_saved_reply_en(
+        conversation, erased, since, was_named=was_named, minutes=minutes
+    ) + pending_erasure_note(erased, chinese=False)
+
+
+def _not_saved_reply_zh(
+    conversation: ConversationEvents, erased: ErasureStatus, since: str, *, was_named: bool, minutes: int
+) -> str:
+    gone = (
+        f"从 {since} 起已保存的内容（{conversation.message_count} 条对话）已清除"
+        if erased.count
+        else "此前没有保存过内容"
+    )
+    if conversation.session_id is not None:
+        which = "本次对话" if was_named else "最近的一次会话"
+        return f"好的。{which}{gone}，之后也不再保存；说“记住这个”即恢复。"
+    before = f"刚才的对话{gone}" if erased.count else f"最近 {minutes} 分钟没有保存过可清除的对话"
+    return f"好的。{before}；之后没有会话编号的内容都不保存，直到停顿 {minutes} 分钟，或你说“记住这个”。"
+
+
+def _not_saved_reply_en(
+    conversation: ConversationEvents, erased: ErasureStatus, since: str, *, was_named: bool, minutes: int
+) -> str:
+    gone = f"what was saved since {since} ({conversation.message_count} exchanges or messages) is erased"
+    if conversation.session_id is not None:
+        which = "This conversation" if was_named else "The latest session"
+        return (
+            f"{which}: {gone if erased.count else 'nothing of it was saved'}, and nothing more of it is saved; "
+            'say "save this" to save it again.'
+        )
+    before = f"The last conversation: {gone}" if erased.count else f"Nothing was saved in the last {minutes} minutes"
+    return (
+        f"{before}; what comes without a session id is not saved until {minutes} minutes of silence, "
+        'or until you say "save this".'
+    )
+
+
+def pending_erasure_note(erased: ErasureStatus, *, chinese: bool) -> str:
+    """What is still to come of an erasure; nothing if there is nothing."""
+    if not erased.count:
+        return ""
+    here = "正在运行的程序会在几秒内更新记忆文件。", " The running sidecar updates the memory file within seconds."
+    cloud = {
+        "none": ("", ""),
+        "done": (
+            "云端已清除，其他设备在下次同步时清除。",
+            " The cloud has erased it; other devices follow.",
+        ),
+        "later": ("云端和其他设备将在联网后清除。", " The cloud and other devices follow when there is a connection."),
+    }[erased.cloud]
+    at = 0 if chinese else 1
+    asks = "一次清除很多时，其他设备可能先询问你。", " Other devices may ask you first if it is much at once."
+    may_ask = erased.cloud != "none" and erased.count > MAX_UNCONFIRMED_EVENTS
+    return (here[at] if erased.here == "soon" else "") + cloud[at] + (asks[at] if may_ask else "")
+
+
+def _label_of(event: Event) -> tuple[str, str]:
+    return (
+        _DOCUMENT_LABEL
+        if event.type.startswith(("entry_", "section_", "day_"))
+        else _EVENT_LABELS.get(event.type, _OTHER_LABEL)
+    )
+
+
+def _title(event: Event) -> str:
+    said = next(
+        (value for name in _TEXT_FIELDS if isinstance(value := event.payload.get(name), str) and value.strip()), ""
+    )
+    line = " ".join(said.split())
+    return line if len(line) <= MAX_TITLE_CHARS else line[:MAX_TITLE_CHARS] + "…"

@@ -1,0 +1,175 @@
+"""What a person says to his memory, in Chinese or English → a command; and when memory is asked for. Pure.
+
+Decisions
+    Saving and not saving are understood as a clause of a longer message (记住这个，谢谢), everything else only where it
+    is the whole message: 把按钮改成不要保存草稿 is about a button.
+    After a colon stands what it is about: 搜索记忆: 火锅, 记住这个：端口是 8080, 记忆设置: recording.auto_save=false.
+    A search, which changes nothing, needs none: 搜索记忆 火锅, search my memory for hot pot.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from sync.daily.conversation.extractive_summary import SummaryTurn, count_rounds
+
+
+class CommandKind(StrEnum):
+    """What is asked for."""
+
+    SAVE = "save"
+    SKIP = "skip"
+    SENSITIVE = "sensitive"
+    SEARCH = "search"
+    SHOW = "show"
+    DELETE = "delete"
+    CLEAN = "clean"
+    SETTINGS = "settings"
+    UNDO = "undo"
+
+
+@dataclass(frozen=True, slots=True)
+class SpokenCommand:
+    """`about`: what stood after the colon. `chinese`: the language in which it was said, and is answered."""
+
+    kind: CommandKind
+    argument: str = ""
+    is_chinese: bool = True
+
+
+_PHRASES: Final[dict[CommandKind, str]] = {
+    CommandKind.SAVE: r"记住(?:这个|这些|这段|这次对话|本次对话|这次)|保存(?:这个|这次对话|本次对话|当前对话|对话)|"
+    r"(?:save|remember) (?:this|that|it)(?: conversation| chat)?",
+    CommandKind.SKIP: r"(?:这次|本次|这个|这段)?(?:对话)?(?:不要|不用|别|不)再?(?:保存|记录|记住)"
+    r"(?:这个|这段|[这本]?次?对话|这次)?|"
+    r"(?:don'?t|do not|never) (?:save|remember|record|keep)(?: (?:this|it|that))?(?: conversation| chat| one)?",
+    CommandKind.SENSITIVE: r"(?:标记为?)?(?:这是)?敏感(?:对话|内容)|"
+    r"(?:this is |mark (?:this |it )?as )?(?:a )?sensitive(?: conversation)?",
+    CommandKind.SEARCH: r"(?:搜索|查找|检索)(?:一下)?(?:我的)?记忆|"
+    r"(?:search|find in) (?:my |the )?memor(?:y|ies)(?: for)?",
+    CommandKind.SHOW: r"(?:查看|看看|显示)?(?:一下)?(?:今日|今天的?)(?:的)?记忆|(?:查看|看看|显示)(?:一下)?记忆|"
+    r"(?:show |view |see )?(?:me )?today'?s (?:memory|memories)|(?:show|view) (?:my |the )?memor(?:y|ies)",
+    CommandKind.DELETE: r"删除(?:这条|我的)?记忆|(?:delete|remove|forget) (?:my |the )?memor(?:y|ies)",
+    CommandKind.CLEAN: r"(?:清理|清除)(?:一下)?(?:旧|过期)的?记忆|"
+    r"clean(?: up)? (?:my |the )?(?:old|expired) memor(?:y|ies)",
+    CommandKind.SETTINGS: r"记忆(?:的)?设置|memory settings",
+    CommandKind.UNDO: r"撤[销回](?:记忆)?(?:的)?(?:删除|清理|上一步)?|undo(?: that| it| the (?:deletion|last one))?",
+}
+_CLAUSE_KINDS: Final = (
+    CommandKind.SKIP,
+    CommandKind.SENSITIVE,
+    CommandKind.SAVE,
+)  # a wish not to keep something outranks the wish to
+_PREFIX: Final = r"(?:请|麻烦|帮我|please |ok |okay )*"
+_SUFFIX: Final = r"(?:吧|了|哦|啊|一下| please)*"
+_PATTERNS: Final = {kind: re.compile(f"{_PREFIX}(?:{said}){_SUFFIX}") for kind, said in _PHRASES.items()}
+_SEARCH_PHRASE: Final = re.compile(
+    rf"{_PREFIX}(?:(?:搜索|查找|检索)(?:一下)?(?:我的)?记忆 |search (?:my |the )?memor(?:y|ies) for )(?P<about>.+)",
+    re.IGNORECASE,
+)
+_CLAUSE_ENDS: Final = re.compile(r"[。！!？?，,；;\n、~]+|\.(?=\s|$)")
+_QUOTES: Final = "\"'“”「」『』《》`"
+_CONFIRMATIONS: Final = frozenset({"确认", "确定", "是", "confirm", "yes"})
+_ENDS_WITH_CONFIRMATION: Final = re.compile(
+    rf"(?P<about>.*?\S)(?:[\s,，:：;；]+)(?:{'|'.join(sorted(_CONFIRMATIONS))})[。.!！]?", re.IGNORECASE | re.DOTALL
+)
+_REFERS_TO_PAST: Final = re.compile(
+    r"之前|上次|上回|上一次|以前|我们(?:讨论|聊|说|谈|决定|约定)过|我(?:说|提|问|告诉)过|还记得|记不记得|记得(?:吗|我|我们)|"
+    r"昨天|前天|上周|上个?月|继续|接着|历史记录|查看记忆|搜索记忆|"
+    r"\b(?:last time|previous(?:ly)?|earlier|before|we (?:discussed|talked|decided|agreed)|do you remember|"
+    r"remember (?:when|what|how)|"
+    r"as i (?:said|told you|mentioned)|yesterday|last (?:week|month)|"
+    r"continue(?: with| the| our|$)|search memory|my memory)\b",
+    re.IGNORECASE,
+)
+
+
+def parse_command(message: str) -> SpokenCommand | None:
+    """The command that a message is, or None."""
+    text = _normalise(message)
+    chinese = re.search(r"[\u4e00-\u9fff]", message) is not None
+    head, colon, about = _split_at_colon(text, message)
+    for kind, pattern in _PATTERNS.items():
+        if (
+            pattern.fullmatch(head)
+            and (colon or kind is not CommandKind.DELETE)
+            and not (colon and kind is CommandKind.UNDO)
+        ):
+            return SpokenCommand(kind, about, chinese)
+    if (searches := _SEARCH_PHRASE.fullmatch(" ".join(message.split()))) is not None:
+        return SpokenCommand(CommandKind.SEARCH, searches["about"], chinese)
+    clauses = [clause.strip().strip(_QUOTES) for clause in _CLAUSE_ENDS.split(text)]
+    for kind in _CLAUSE_KINDS:
+        if any(_PATTERNS[kind].fullmatch(clause) for clause in clauses):
+            return SpokenCommand(kind, "", chinese)
+    words = text.split()
+    if words and words[-1] in _CONFIRMATIONS and _PATTERNS[CommandKind.CLEAN].fullmatch(" ".join(words[:-1])):
+        return SpokenCommand(CommandKind.CLEAN, words[-1], chinese)
+    return None
+
+
+def is_confirmation(about: str) -> bool:
+    return _normalise(about) in _CONFIRMATIONS
+
+
+def split_confirmation(about: str) -> tuple[str, bool]:
+    """What a command is about, and whether a confirmation follows it: `火锅 确认`, `hot pot confirm`."""
+    found = _ENDS_WITH_CONFIRMATION.fullmatch(about.strip())
+    return (found["about"], True) if found is not None else (about.strip(), False)
+
+
+def should_recall(message: str, *, is_first: bool) -> bool:
+    """Whether to look into the memory for a message: the first of a session, or one that speaks of what was."""
+    return bool(message.strip()) and (is_first or _REFERS_TO_PAST.search(message) is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class SaveDecision:
+    """Whether a conversation is to be kept, and why or why not."""
+
+    is_wanted: bool
+    reason: str
+
+
+def decide_saving(turns: Sequence[SummaryTurn], *, min_rounds: int, auto_save: bool = True) -> SaveDecision:
+    """Seed 000 §10, of a conversation that is over: when it is long enough, or when a person asks."""
+    asked = last_save_request(turns)
+    if asked in {CommandKind.SKIP, CommandKind.SENSITIVE}:
+        return SaveDecision(is_wanted=False, reason=str(asked))
+    if asked is CommandKind.SAVE:
+        return SaveDecision(is_wanted=True, reason="asked")
+    if not auto_save:
+        return SaveDecision(is_wanted=False, reason="auto_save_off")
+    if count_rounds(turns) < min_rounds:
+        return SaveDecision(is_wanted=False, reason="too_short")
+    return SaveDecision(is_wanted=True, reason="ended")
+
+
+def last_save_request(turns: Sequence[SummaryTurn]) -> CommandKind | None:
+    """What a person last said about keeping a conversation. One that is sensitive stays so."""
+    found: CommandKind | None = None
+    for turn in turns:
+        command = parse_command(turn.text) if turn.role == "user" and len(turn.text) <= 500 else None
+        if (
+            command is not None
+            and command.kind in _CLAUSE_KINDS
+            and not command.argument
+            and found is not CommandKind.SENSITIVE
+        ):
+            found = command.kind
+    return found
+
+
+def _split_at_colon(text: str, message: str) -> tuple[str, bool, str]:
+    """What stands before the first colon, whether there is one, and what stands after it, as it was written."""
+    head, colon, _ = text.partition(":")
+    _, _, about = message.replace("：", ":").partition(":")
+    return head.strip().strip(_QUOTES).rstrip("。.!！?？ "), bool(colon), about.strip()
+
+
+def _normalise(message: str) -> str:
+    text = unicodedata.normalize("NFKC", message).replace("’", "'").replace("‘", "'").lower()
+    return " ".join(text.split()).strip().strip(_QUOTES)

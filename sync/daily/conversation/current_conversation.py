@@ -1,0 +1,88 @@
+"""The conversation that a person means, with and without a session id, and everything that was recorded of it.
+
+Decisions
+    Without an id it is the conversation that this device recorded last, if that was less than `sessions.idle_minutes`
+    ago. What was recorded without a session id has no end either: it reaches back to the last pause of that length.
+    Times are those of recording (HLC): an import or a late event with an old `ts` is no part of today's conversation.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sync.clock import is_process_session, parse_hlc
+from sync.daily.conversation import store
+from sync.daily.conversation.transcript import CONVERSATION_TYPES, EXCHANGE, conversation_event_ids, is_imported
+from sync.db.engine import Transaction
+from sync.log.model import Event
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationEvents:
+    """A conversation. `session_id` is None if it was recorded without one; `sessions`: under which ids it is stored.
+
+    `event_ids`: what was recorded of it and not erased; `said`: how many of these are exchanges or messages;
+    `since_ms`: when the first of them was recorded, in Unix milliseconds.
+    """
+
+    session_id: str | None
+    session_ids: frozenset[str] = frozenset()
+    event_ids: tuple[str, ...] = ()
+    message_count: int = 0
+    since_ms: int | None = None
+
+
+def conversation_of_session(connection: Transaction, session_id: str) -> ConversationEvents:
+    """Everything of a session."""
+    found = list(store.all_session_events(connection, session_id))
+    ids = frozenset(conversation_event_ids(found, session_id))
+    talk = _conversation_of(session_id, [event for event in found if event.event_id in ids])
+    return replace(talk, session_ids=frozenset({session_id}))
+
+
+def latest_conversation(connection: Transaction, device_id: str, *, now_ms: int, idle_ms: int) -> ConversationEvents:
+    """The conversation of this device that is still going on; an empty one if there is none."""
+    run: list[Event] = []
+    last_ms = now_ms
+    for event in store.newest_first(connection, device_id, CONVERSATION_TYPES):
+        if is_imported(event):
+            continue
+        at_ms = _recorded_ms(event)
+        if last_ms - at_ms >= idle_ms:
+            break
+        if not is_process_session(event.session_id):
+            if not run:
+                return conversation_of_session(connection, event.session_id)
+            continue
+        run.append(event)
+        last_ms = at_ms
+    sessions = {event.session_id for event in run}
+    about = [event for name in sorted(sessions) for event in _events_naming(connection, name)]
+    return _conversation_of(None, [*run[::-1], *about])
+
+
+def _events_naming(connection: Transaction, session_id: str) -> list[Event]:
+    """The events that name a process's session in their payload: its title, for one."""
+    found = list(store.all_session_events(connection, session_id))
+    ids = frozenset(conversation_event_ids(found, session_id))
+    return [event for event in found if event.event_id in ids and event.type not in CONVERSATION_TYPES]
+
+
+def _conversation_of(session_id: str | None, events: Sequence[Event]) -> ConversationEvents:
+    left = [event for event in events if event.payload]
+    return ConversationEvents(
+        session_id=session_id,
+        session_ids=frozenset(event.session_id for event in events),
+        event_ids=tuple(event.event_id for event in events),
+        message_count=_message_count(left),
+        since_ms=min((_recorded_ms(event) for event in left), default=None),
+    )
+
+
+def _message_count(events: Iterable[Event]) -> int:
+    """How often something was said: exchanges, and messages that are not the originals of one."""
+    kinds = [event.type for event in events if event.type in CONVERSATION_TYPES]
+    return kinds.count(EXCHANGE) or len(kinds)
+
+
+def _recorded_ms(event: Event) -> int:
+    return parse_hlc(event.hlc)[0]

@@ -1,0 +1,71 @@
+"""The SQL of daily records: what a session said, and where keeping has come to. It reads the log; its own is a mark."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from sqlalchemy import select
+
+from sync.clock import Clock, format_hlc
+from sync.db.engine import Transaction
+from sync.db.schema import events
+from sync.log import store as log_store
+from sync.log.envelope import event_of_row
+from sync.log.model import Event
+
+OFFSET_NAME: Final = "daily"
+STARTED_NAME: Final = "daily.begun"
+MAX_EVENTS: Final = 2_000  # events of one session that are read for its summary
+
+
+def session_events(connection: Transaction, session_id: str, types: Sequence[str]) -> list[Event]:
+    """A session's newest events of some types, oldest first."""
+    statement = (
+        select(events)
+        .where(events.c.session_id == session_id, events.c.type.in_(types))
+        .order_by(events.c.position.desc())
+        .limit(MAX_EVENTS)
+    )
+    return [event_of_row(row) for row in reversed(connection.execute(statement).mappings().all())]
+
+
+def all_session_events(connection: Transaction, session_id: str) -> Iterator[Event]:
+    """Everything that has a session's id, oldest first."""
+    statement = select(events).where(events.c.session_id == session_id).order_by(events.c.position)
+    return map(event_of_row, connection.execute(statement).mappings())
+
+
+def newest_first(connection: Transaction, device_id: str, types: Sequence[str]) -> Iterator[Event]:
+    """Everything of some types that a device said, newest first."""
+    statement = (
+        select(events)
+        .where(events.c.device_id == device_id, events.c.type.in_(types))
+        .order_by(events.c.position.desc())
+        .execution_options(yield_per=20)  # the caller stops after a few
+    )
+    with connection.execute(statement) as rows:
+        yield from map(event_of_row, rows.mappings())
+
+
+def start_offset(connection: Transaction, device_id: str, since_ms: int, clock: Clock) -> int:
+    """How far sessions have been kept. At the first call that is up to what this device recorded before `since_ms`."""
+    if log_store.watermark(connection, STARTED_NAME) == 0:
+        before = (
+            select(events.c.position)
+            .where(events.c.device_id == device_id, events.c.hlc < format_hlc(since_ms))
+            .order_by(events.c.position.desc())
+            .limit(1)
+        )
+        log_store.set_watermark(connection, OFFSET_NAME, connection.execute(before).scalar() or 0, clock)
+        log_store.set_watermark(connection, STARTED_NAME, 1, clock)
+    return log_store.watermark(connection, OFFSET_NAME)
+
+
+def latest_session(connection: Transaction, device_id: str, types: Sequence[str]) -> str | None:
+    """The session in which this device last said something."""
+    statement = (
+        select(events.c.session_id)
+        .where(events.c.device_id == device_id, events.c.type.in_(types), events.c.session_id != "")
+        .order_by(events.c.position.desc())
+        .limit(1)
+    )
+    return connection.execute(statement).scalar()

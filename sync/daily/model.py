@@ -1,0 +1,239 @@
+"""What a record is, and how an event's payload holds one. Pure values."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date
+from typing import Any, Final, Literal, TypeVar
+
+import msgspec
+
+from sync.errors import InvalidInput, TooLarge
+from sync.log.payload_schemas import SESSION_SKIPPED
+
+T = TypeVar("T")
+
+RECORDED: Final = "session_recorded"
+EDITED: Final = "session_edited"
+REMOVED: Final = "session_removed"
+MARKED: Final = "session_marked"
+UNDONE: Final = "daily_undone"
+UNREDACTED_ORIGINAL: Final = (
+    "session_original"  # the words before redaction; stays on this device (`sanitize_sensitive` false)
+)
+RECORD_CHANGE_TYPES: Final = (RECORDED, EDITED, REMOVED, MARKED, SESSION_SKIPPED, UNDONE)
+
+Author = Literal["extractive", "caller", "hand"]
+Mark = Literal["important", "outdated", "reviewed", "expired"]
+MARKS: Final[tuple[Mark, ...]] = ("important", "outdated", "reviewed", "expired")
+
+MAX_FACT_CHARS: Final = 1_000  # characters
+MAX_TOPIC_CHARS: Final = 200
+MAX_TAG_CHARS: Final = 64
+MAX_CODE_CHARS: Final = 12_000
+MAX_FACTS: Final = 100
+MAX_TAGS: Final = 50
+MAX_CODE_BLOCKS: Final = 20
+MAX_CONTENT_CHARS: Final = 15_000  # of all together: four bytes a character stay below the limit of an event
+
+_TIME: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d", re.ASCII)  # what `fromisoformat` reads
+_LANGUAGE: Final = re.compile(r"[^\w+#.-]")
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A block of code or configuration; `language` may be empty."""
+
+    language: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """What a record says. Every part is as a page can hold it; make one with `content`."""
+
+    topic: str
+    facts: tuple[str, ...] = ()
+    code: tuple[Code, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def changed_parts(self, other: "Content") -> list[str]:
+        """The names of the parts in which another differs."""
+        return [name for name in ("topic", "facts", "code", "tags") if getattr(self, name) != getattr(other, name)]
+
+    @property
+    def full_text(self) -> str:
+        return "\n".join((self.topic, *self.facts, *(block.text for block in self.code), " ".join(self.tags)))
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One session's record. `date` and `time` are of the zone in which it was; `quality` is that of the summary."""
+
+    record_id: str
+    event_id: str
+    date: str
+    time: str
+    number: int
+    content: Content
+    project_id: str
+    project_path: str | None
+    device_id: str
+    session_id: str | None = None
+    until_event_id: str | None = None  # the last event of the session that is in it
+    author: Author = "caller"
+    quality: float | None = None
+    marks: tuple[Mark, ...] = ()
+    reviewed_on: str | None = None
+
+    @property
+    def moment(self) -> tuple[str, str]:
+        return self.date, self.time
+
+
+class _CodePayload(msgspec.Struct):
+    language: str = ""
+    text: str = ""
+
+
+class _ContentPayload(msgspec.Struct):
+    topic: str = ""
+    facts: list[str] = []
+    code: list[_CodePayload] = []
+    tags: list[str] = []
+
+
+class _RecordPayload(_ContentPayload):
+    """The payload of a `session_recorded`."""
+
+    record_id: str = ""
+    date: str = ""
+    time: str = ""
+    session: int = 0
+    source_session_id: str | None = None
+    until_event_id: str | None = None
+    author: Author = "caller"
+    quality: float | None = None
+    marks: list[str] = []
+
+
+def normalised_content(topic: str, facts: Any = (), code: Any = (), tags: Any = ()) -> Content:
+    """The parts as a page can hold them: one line each where the page has one, nothing empty, nothing twice."""
+    found = Content(
+        topic=topic_line(topic) or "对话记录",
+        facts=_unique_non_empty(one_line(fact)[:MAX_FACT_CHARS] for fact in facts),
+        code=tuple(
+            Code(_LANGUAGE.sub("", block.language), text) for block in code if (text := block.text.strip("\n").rstrip())
+        ),
+        tags=_unique_non_empty(tag_word(tag) for tag in tags),
+    )
+    _check_sizes(found)
+    return found
+
+
+def one_line(text: str) -> str:
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+def topic_line(text: str) -> str:
+    """A topic on its own line must not look like what frames it."""
+    return one_line(text).lstrip("#-*~`= ")[:MAX_TOPIC_CHARS].rstrip()
+
+
+def tag_word(text: str) -> str:
+    return re.sub(r"[\s#]+", "-", one_line(text).strip("# "))[:MAX_TAG_CHARS].strip("-")
+
+
+def _unique_non_empty(parts: Any) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(part for part in parts if part))
+
+
+def _check_sizes(value: Content) -> None:
+    sizes = ((value.facts, MAX_FACTS, "facts"), (value.code, MAX_CODE_BLOCKS, "code"), (value.tags, MAX_TAGS, "tags"))
+    for parts, most, name in sizes:
+        if len(parts) > most:
+            raise TooLarge(f"{name}: more than {most} of them in one record", field=name)
+    if any(len(block.text) > MAX_CODE_CHARS for block in value.code) or len(value.full_text) > MAX_CONTENT_CHARS:
+        raise TooLarge(f"a record holds at most {MAX_CONTENT_CHARS} characters", field="summary")
+
+
+def content_of(payload: Mapping[str, Any]) -> Content:
+    """What an event's payload says. InvalidInput where it is no record."""
+    known = _convert_payload(payload, _ContentPayload)
+    return normalised_content(known.topic, known.facts, known.code, known.tags)
+
+
+def content_payload(value: Content) -> dict[str, Any]:
+    return {
+        "topic": value.topic,
+        "facts": list(value.facts),
+        "code": [{"language": block.language, "text": block.text} for block in value.code],
+        "tags": list(value.tags),
+    }
+
+
+def record_payload(record: Record) -> dict[str, Any]:
+    """The payload of the event that records it."""
+    return {
+        "record_id": record.record_id,
+        "date": record.date,
+        "time": record.time,
+        "session": record.number,
+        **content_payload(record.content),
+        "source_session_id": record.session_id,
+        "until_event_id": record.until_event_id,
+        "author": record.author,
+        "quality": record.quality,
+        "marks": list(record.marks),
+    }
+
+
+def record_from_payload(payload: Mapping[str, Any], **envelope: Any) -> Record:
+    """The record that a payload holds; `place` is what its event's envelope says. InvalidInput."""
+    known = _convert_payload(payload, _RecordPayload)
+    if not known.record_id or known.session < 1:
+        raise InvalidInput("a record has an id and a number from 1 on", field="payload.record_id")
+    return Record(
+        record_id=known.record_id,
+        date=parse_day(known.date),
+        time=parse_time(known.time),
+        number=known.session,
+        content=normalised_content(known.topic, known.facts, known.code, known.tags),
+        session_id=known.source_session_id,
+        until_event_id=known.until_event_id,
+        author=known.author,
+        quality=known.quality,
+        marks=marks_of(known.marks),
+        **envelope,
+    )
+
+
+def marks_of(names: Any) -> tuple[Mark, ...]:
+    return tuple(mark for mark in MARKS if mark in names)
+
+
+def set_mark(record: Record, mark: Mark, *, on: bool, day: str) -> Record:
+    kept = {*record.marks, mark} if on else {*record.marks} - {mark}
+    reviewed = day if mark in {"reviewed", "important"} and on else record.reviewed_on
+    return replace(record, marks=marks_of(kept), reviewed_on=reviewed)
+
+
+def parse_day(text: str, *, field: str = "date") -> str:
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"{field} is a day, as 2026-01-29", field=field) from None
+    return found.isoformat()
+
+
+def parse_time(text: str) -> str:
+    if _TIME.fullmatch(text) is None:
+        raise InvalidInput("time is written as 10:30:45", field="time")
+    return text
+
+
+def _convert_payload(payload: Mapping[str, Any], payload_type: type[T]) -> T:
+    try:
+        return msgspec.convert(dict(payload), payload_type)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"a record is malformed: {error}", field="payload") from None

@@ -1,0 +1,72 @@
+"""Whose a folder of pages is, and what was written into it: `.xiaobai-memory.json` in the folder says so."""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from sync.daily.pages.page_checkpoints import read_json, write_text
+from sync.system.digests import sha256
+from sync.system.files import FileProbe, read_once
+
+MARKER_FILE: Final = ".xiaobai-memory.json"
+_FIELD_TYPES: Final[dict[str, Any]] = {
+    "installation": str,
+    "profile": str,
+    "pages": dict[str, list[str]],
+    "summary": list[str],
+    "keywords": list[str],
+    "vectors": list[str],
+    "left": list[str],
+}
+
+
+class FolderOwner:
+    """One installation, with the account that is active in it."""
+
+    def __init__(self, installation: str, profile: str) -> None:
+        self._identity = {"installation": installation, "profile": profile}
+
+    def read(self, root: Path) -> dict[str, Any]:
+        """What is told of a folder; what is not of the shape in which we write it counts as not told."""
+        return {name: value for name, value in read_json(root / MARKER_FILE).items() if _has_valid_type(name, value)}
+
+    def is_other_installation(self, root: Path) -> bool:
+        """Whether another installation keeps this folder."""
+        return self.read(root).get("installation") not in {None, self._identity["installation"]}
+
+    def is_other_profile(self, root: Path) -> bool:
+        """Whether another account of this machine wrote here last."""
+        return self.read(root).get("profile") not in {None, self._identity["profile"]}
+
+    def mark_page(self, root: Path, name: str, text: str, previous: FileProbe | None) -> None:
+        """Say what a page holds, or held: as such another account may take it away."""
+        pages = self.read(root).get("pages", {})
+        held = pages.get(name, [])
+        before = [previous.sha256] if previous is not None and previous.sha256 in held else held[:1]
+        self.update_marker(root, pages={**pages, name: [sha256(text.encode()), *before]})
+
+    def write_index(self, root: Path, name: str, kind: str, text: str) -> int | None:
+        """Write an overview; how many files that changed, None if the file there is of another program or a person."""
+        found, marker, data = read_once(root / name), self.read(root), text.encode()
+        unmarked = kind == "keywords" and kind not in marker and "installation" in marker  # by an earlier version
+        if found is not None and found.sha256 not in {sha256(data), *marker.get(kind, [])} and not unmarked:
+            return None
+        self.update_marker(root, **{kind: [sha256(data), *([found.sha256] if found else [])]})
+        return write_text(root / name, text)
+
+    def update_marker(self, root: Path, **fields: Any) -> None:
+        known = self.read(root)
+        if "installation" not in known:  # an index that is there already is not ours
+            known["keywords"] = []
+        text = json.dumps({**known, **self._identity, **fields}, ensure_ascii=False)
+        write_text(root / MARKER_FILE, text + "\n")
+
+
+def _has_valid_type(name: str, value: object) -> bool:
+    try:
+        msgspec.convert(value, _FIELD_TYPES.get(name, Any))
+    except msgspec.ValidationError:
+        return False
+    return True

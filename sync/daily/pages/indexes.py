@@ -1,0 +1,71 @@
+"""`index/keywords.json` (seed 000 §3.3) and `summary.md`, from the pages as they are written. Pure, no time in it."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sync.daily.model import Record
+from sync.daily.pages.page_format import DayPage, line_ranges
+from sync.daily.records.maintenance import keywords_of
+
+MAX_LATEST: Final = 20
+MAX_TAGS: Final = 15
+
+
+@dataclass(frozen=True, slots=True)
+class DayFile:
+    """A file of a day: its name's number (1 is `<day>.md`), the page in it, and its records by number."""
+
+    part: int
+    page: DayPage
+    records: Mapping[int, Record]
+
+
+def keywords_json(files: Sequence[DayFile], updated_at: str, *, with_origin: bool) -> str:
+    """The index. `line_range` counts from 1, first and last line of the session in its file."""
+    entries: list[dict[str, Any]] = []
+    for file in files:
+        ranges = line_ranges(file.page)
+        for note in file.page.sessions:
+            entry: dict[str, Any] = {
+                "date": file.page.day,
+                "session": note.number,
+                "keywords": keywords_of(note.content),
+                "topics": [note.content.topic],
+                "line_range": list(ranges[note.number]),
+            }
+            if file.part > 1:
+                entry["file"] = file_name(file.page.day, file.part)
+            if with_origin and note.origin:
+                entry["project"] = note.origin
+            entries.append(entry)
+    return (
+        json.dumps({"version": "1.0", "updated_at": updated_at, "entries": entries}, ensure_ascii=False, indent=2)
+        + "\n"
+    )
+
+
+def file_name(day: str, part: int) -> str:
+    return f"{day}.md" if part == 1 else f"{day}.{part}.md"
+
+
+def summary_md(files: Sequence[DayFile]) -> str:
+    """What stands in all pages, on one: what is important, what was last, what it is about."""
+    records = [(file.page.day, number, record) for file in files for number, record in file.records.items()]
+    current = [item for item in records if "outdated" not in item[2].marks]
+    important = [item for item in current if "important" in item[2].marks]
+    newest = sorted(current, key=lambda item: (item[2].moment, item[1]), reverse=True)[:MAX_LATEST]
+    tags = Counter(tag for _, _, record in current for tag in record.content.tags)
+    lines = ["# 记忆摘要", "", f"{len({day for day, _, _ in records})} 天，{len(records)} 次对话"]
+    for title, items in (("重要", important), ("最近", newest)):
+        if items:
+            lines += [
+                "",
+                f"## {title}",
+                *(f"- {day} #{number} {record.content.topic}" for day, number, record in items),
+            ]
+    if tags:
+        lines += ["", "## 常用标签", " ".join(f"#{tag} ×{count}" for tag, count in tags.most_common(MAX_TAGS))]
+    return "\n".join(lines) + "\n"

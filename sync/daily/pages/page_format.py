@@ -1,0 +1,267 @@
+"""A day's records ↔ the Markdown file of seed 000 §3.2. Pure.
+
+Decisions
+    Reading is strict: every line that is not blank belongs to something that a record can hold, or the page is not
+    understood. What is not understood is never overwritten.
+    Two sections are ours: `### 标记` (important, outdated) and, in the home's folder, `### 来源`, the project that a
+    record comes from. Sections that say nothing are left out.
+    A page that would be larger than `max_file_size_mb` goes on in `<day>.2.md`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from sync.daily.model import Code, Content, Mark, Record, normalised_content, parse_day, parse_time
+from sync.errors import InvalidInput
+
+TOPIC_HEADING: Final = "主题"
+FACTS_HEADING: Final = "关键信息"
+CODE_HEADING: Final = "代码/配置"
+TAGS_HEADING: Final = "标签"
+MARK_HEADING: Final = "标记"
+ORIGIN_HEADING: Final = "来源"
+_MARK_WORDS: Final[dict[Mark, str]] = {"important": "重要", "outdated": "过时"}
+_WORD_MARKS: Final = {word: mark for mark, word in _MARK_WORDS.items()}
+
+_PAGE_TITLE: Final = re.compile(r"# (\d{4}-\d{2}-\d{2}) 对话记忆", re.ASCII)
+_SESSION_HEADING: Final = re.compile(r"## Session ([1-9]\d{0,5}) - (\d{2}:\d{2}:\d{2})", re.ASCII)
+_SECTION_HEADING: Final = re.compile(r"### (.+)")
+_FENCE: Final = re.compile(r"(`{3,})([^`]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class PageSession:
+    """One session as a page shows it."""
+
+    number: int
+    time: str
+    content: Content
+    marks: tuple[Mark, ...] = ()
+    origin: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DayPage:
+    """A day in one file."""
+
+    day: str
+    sessions: tuple[PageSession, ...]
+
+
+def page_session_of(record: Record, number: int, *, with_origin: bool) -> PageSession:
+    shown = tuple(mark for mark in record.marks if mark in _MARK_WORDS)
+    return PageSession(number, record.time, record.content, shown, record.project_path if with_origin else None)
+
+
+def render(page: DayPage) -> str:
+    """The whole file."""
+    return "\n".join(_page_lines(page)) + "\n"
+
+
+def line_ranges(page: DayPage) -> dict[int, tuple[int, int]]:
+    """Where each session stands in the file as rendered: its heading's line and its last, counted from 1."""
+    at, found = 2, {}  # the title and the blank line after it
+    for index, note in enumerate(page.sessions):
+        at += 3 if index else 0  # a rule between two blank lines; the blank before it is counted here
+        length = len(_session_lines(note))
+        found[note.number] = (at + 1, at + length)
+        at += length
+    return found
+
+
+def split_page(page: DayPage, limit: int) -> list[DayPage]:
+    """The page in as many files as it takes to keep each below `limit` bytes; one session is never divided."""
+    found: list[list[PageSession]] = [[]]
+    size = 0
+    for note in page.sessions:
+        length = len("\n".join(_session_lines(note)).encode()) + 64  # what stands around it
+        if found[-1] and size + length > limit:
+            found.append([])
+            size = 0
+        found[-1].append(note)
+        size += length
+    return [DayPage(page.day, tuple(notes)) for notes in found]
+
+
+def parse(text: str) -> DayPage:
+    """A page as a person may have left it. InvalidInput names the first line that no record can hold."""
+    lines = text.replace("\r\n", "\n").removeprefix("\ufeff").split("\n")
+    reader = _LineReader(lines)
+    title = _PAGE_TITLE.fullmatch(reader.next_non_blank().strip())
+    if title is None:
+        raise reader.error("the file begins with # 2026-01-29 对话记忆")
+    notes = []
+    while line := reader.next_non_blank():
+        notes.append(_parse_session(reader, line))
+    numbers = [note.number for note in notes]
+    if len(set(numbers)) < len(numbers):
+        raise InvalidInput("two sessions have one number", field="page")
+    return DayPage(parse_day(title.group(1)), tuple(notes))
+
+
+class _LineReader:
+    """Lines, one after the other."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self.line_number = 0
+
+    def next_non_blank(self) -> str:
+        """The next line that is not blank; empty at the end."""
+        while self.line_number < len(self._lines):
+            self.line_number += 1
+            if self._lines[self.line_number - 1].strip():
+                return self._lines[self.line_number - 1].rstrip()
+        return ""
+
+    def section_lines(self) -> list[str]:
+        """The lines up to the next heading, rule between sessions or the end. A fence hides what looks like one."""
+        found: list[str] = []
+        fence = ""
+        while self.line_number < len(self._lines):
+            line = self._lines[self.line_number].rstrip("\r")
+            mark = _FENCE.fullmatch(line.strip())
+            if fence:
+                fence = "" if line.strip() == fence else fence
+            elif mark is not None:
+                fence = mark.group(1)
+            elif (
+                _SESSION_HEADING.fullmatch(line.strip())
+                or _SECTION_HEADING.fullmatch(line.strip())
+                or line.strip() == "---"
+            ):
+                break
+            found.append(line)
+            self.line_number += 1
+        if fence:
+            raise self.error("a fence is not closed")
+        return found
+
+    def peek(self) -> str:
+        before = self.line_number
+        line = self.next_non_blank()
+        self.line_number = before
+        return line
+
+    def error(self, what: str) -> InvalidInput:
+        return InvalidInput(
+            f"line {self.line_number}: {what}", field="page", hint="Write it as the other sessions are."
+        )
+
+
+def _parse_session(reader: _LineReader, line: str) -> PageSession:
+    heading = _SESSION_HEADING.fullmatch(line.strip())
+    if heading is None:
+        raise reader.error("a session begins with ## Session 1 - 10:30:45")
+    said: dict[str, list[str]] = {}
+    while (section := _SECTION_HEADING.fullmatch(reader.peek().strip())) is not None:
+        reader.next_non_blank()
+        name = section.group(1).strip()
+        if name in said or name not in {
+            TOPIC_HEADING,
+            FACTS_HEADING,
+            CODE_HEADING,
+            TAGS_HEADING,
+            MARK_HEADING,
+            ORIGIN_HEADING,
+        }:
+            raise reader.error("an unknown section, or one that stands twice")
+        said[name] = reader.section_lines()
+    if reader.peek().strip() == "---":
+        reader.next_non_blank()
+    topic = " ".join(part.strip() for part in said.get(TOPIC_HEADING, []) if part.strip())
+    if not topic:
+        raise reader.error("a session has a ### 主题")
+    return PageSession(
+        number=int(heading.group(1)),
+        time=parse_time(heading.group(2)),
+        content=normalised_content(
+            topic,
+            _parse_facts(said.get(FACTS_HEADING, [])),
+            _parse_code(reader, said.get(CODE_HEADING, [])),
+            _parse_tags(reader, said.get(TAGS_HEADING, [])),
+        ),
+        marks=_parse_marks(reader, said.get(MARK_HEADING, [])),
+        origin=" ".join(said.get(ORIGIN_HEADING, [])).strip() or None,
+    )
+
+
+def _parse_facts(lines: Sequence[str]) -> list[str]:
+    """Each bullet, or each line without one; an indented line goes on with the bullet above it."""
+    found: list[str] = []
+    for line in lines:
+        text = line.strip()
+        if not text:
+            continue
+        if found and line.startswith(("  ", "\t")) and text[:2] not in {"- ", "* "}:
+            found[-1] += " " + text
+        else:
+            found.append(re.sub(r"^[-*+]\s+", "", text))
+    return found
+
+
+def _parse_code(reader: _LineReader, lines: Sequence[str]) -> list[Code]:
+    found: list[Code] = []
+    fence, language, inside = "", "", list[str]()
+    for line in lines:
+        mark = _FENCE.fullmatch(line.strip())
+        if fence and line.strip() == fence:
+            found.append(Code(language, "\n".join(inside)))
+            fence, inside = "", []
+        elif fence:
+            inside.append(line)
+        elif mark is not None:
+            fence, language = mark.group(1), mark.group(2).strip()
+        elif line.strip():
+            raise reader.error("code stands between ``` and ```")
+    return found
+
+
+def _parse_tags(reader: _LineReader, lines: Sequence[str]) -> list[str]:
+    words = " ".join(lines).split()
+    if any(not word.startswith("#") or word.strip("#") == "" for word in words):
+        raise reader.error("tags are written as #one #two")
+    return [word.lstrip("#") for word in words]
+
+
+def _parse_marks(reader: _LineReader, lines: Sequence[str]) -> tuple[Mark, ...]:
+    words = re.split(r"[\s,，、]+", " ".join(lines).strip())
+    unknown = [word for word in words if word and word not in _WORD_MARKS]
+    if unknown:
+        raise reader.error("marks are 重要 and 过时")
+    return tuple(mark for mark, word in _MARK_WORDS.items() if word in words)
+
+
+def _page_lines(page: DayPage) -> Iterator[str]:
+    yield from (f"# {page.day} 对话记忆", "")
+    for index, note in enumerate(page.sessions):
+        if index:
+            yield from ("", "---", "")
+        yield from _session_lines(note)
+
+
+def _session_lines(session: PageSession) -> list[str]:
+    said = session.content
+    lines = [f"## Session {session.number} - {session.time}", "", f"### {TOPIC_HEADING}", said.topic]
+    if said.facts:
+        lines += ["", f"### {FACTS_HEADING}", *(f"- {fact}" for fact in said.facts)]
+    if said.code:
+        lines += ["", f"### {CODE_HEADING}"]
+        for block in said.code:
+            fence = _fence_for(block.text)
+            lines += [f"{fence}{block.language}", *block.text.split("\n"), fence]
+    if said.tags:
+        lines += ["", f"### {TAGS_HEADING}", " ".join(f"#{tag}" for tag in said.tags)]
+    if session.marks:
+        lines += ["", f"### {MARK_HEADING}", "、".join(_MARK_WORDS[mark] for mark in session.marks)]
+    if session.origin:
+        lines += ["", f"### {ORIGIN_HEADING}", session.origin]
+    return lines
+
+
+def _fence_for(text: str) -> str:
+    """Longer than any run of backticks inside."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    return "`" * (longest + 1)

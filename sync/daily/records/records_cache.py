@@ -1,0 +1,73 @@
+"""The book, kept level with the log: what is new is read and told where the story ended.
+
+Where that cannot be (`Story.extend`), or much is new at once, it is told from the beginning, beside the loop.
+"""
+
+import asyncio
+from typing import Final
+
+from sync.daily.model import RECORD_CHANGE_TYPES, UNREDACTED_ORIGINAL
+from sync.daily.records.reducer import DailyRecords, RecordsReducer, reduce_events
+from sync.log.log import EventLog
+from sync.log.model import PAYLOAD_FORGOTTEN, Event, Query
+from sync.log.retractions import PAYLOAD_REDACTED, correction_of
+
+EVENT_TYPES: Final = (*RECORD_CHANGE_TYPES, UNREDACTED_ORIGINAL, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED)
+MAX_INCREMENTAL_EVENTS: Final = 200  # events that the loop tells in a few milliseconds
+
+
+class RecordsCache:
+    """One profile's book."""
+
+    def __init__(self, events: EventLog) -> None:
+        self._log = events
+        self._events: list[Event] = []
+        self._position = 0
+        self._database_token: object = None
+        self._reducer = RecordsReducer()
+        self._reduced_count = 0  # so many of the events; one who was cancelled may have read more
+        self._records = DailyRecords()
+        self._lock = asyncio.Lock()
+
+    async def current_records(self) -> DailyRecords:
+        """All records, as the whole log tells them. Raises StorageError."""
+        async with self._lock:
+            token = self._log.database.change_token()
+            if token == self._database_token:
+                return self._records
+            steady = self._log.database.is_token_readable(token)
+            while page := (await self._log.read(Query(types=EVENT_TYPES, after=self._position))).events:
+                self._events += page
+                self._position = page[-1].position
+            if fresh := self._events[self._reduced_count :]:
+                if len(fresh) > MAX_INCREMENTAL_EVENTS or not self._reducer.extend(fresh):
+                    self._reducer = await asyncio.to_thread(RecordsReducer, tuple(self._events))
+                self._reduced_count = len(self._events)
+                self._records = self._reducer.current_records()
+            self._database_token = token if steady else None
+            return self._records
+
+    async def records_without(self, event_id: str) -> DailyRecords:
+        """The story without one deed, as an undo would leave it."""
+        await self.current_records()
+        others = [event for event in self._events if event.event_id != event_id]
+        return await asyncio.to_thread(reduce_events, others)
+
+    async def event_ids_of_records(self, record_ids: set[str]) -> list[str]:
+        """The ids of all events about these records, undone ones and the words before redaction included."""
+        await self.current_records()
+        told = [event for event in self._events if event.payload.get("record_id") in record_ids]
+        ids = {event.event_id for event in told}
+        return [event.event_id for event in self._events if {event.event_id, event.payload.get("of")} & ids]
+
+    async def record_ids_ending_with(self, event_ids: frozenset[str]) -> set[str]:
+        """The ids of the records whose words, undone ones included, once ended with one of these events."""
+        await self.current_records()
+        told = (event.payload for event in self._events if event.payload.get("until_event_id") in event_ids)
+        return {str(payload.get("record_id")) for payload in told}
+
+    async def correction_ids(self, event_ids: set[str]) -> list[str]:
+        """The ids of the events that say what these say from now on."""
+        await self.current_records()
+        told = ((event.event_id, correction_of(event)) for event in self._events)
+        return [by for by, correction in told if correction is not None and correction[0] in event_ids]

@@ -1,0 +1,316 @@
+"""What happens when the database is damaged: the file is moved aside, and what can be read of it becomes a new one.
+
+Decisions
+    Only SQLite's own CORRUPT and NOTADB lead here, and a file that is empty or gone where a database had begun
+    (`EmptiedDatabase`); never BUSY, a newer schema, or another program's database. A start of the sidecar looks for
+    more than opening meets (`sync.db.integrity`). A WAL that was cut is not damage: SQLite takes its committed prefix.
+    A write-ahead log that was left is looked at by a connection that can only read, before anything else: it may belong
+    to another database (a backup that was put back beside it), and whoever closes a file last writes its log into it.
+    Where the database is sound without it, that is what is salvaged; of the log what is missing there, if it speaks of
+    the same replica. Where SQLite finds nothing wrong with both together, nobody notices.
+    Nothing is deleted. The new database is finished and synced beside the old one before anything is renamed, and a
+    start that finds the renames half done ends them. Writers are locked out meanwhile where the file still lets us; a
+    process that had it open is told at its next write (`Database`). One that opens
+    it within the microseconds between the renames finds it gone, and makes no new one.
+    Positions, event ids and versions stay what they were, and the numbers of lost ones are not used again. What is
+    known nowhere else is rebuilt: own events that the server never numbered wait to be sent again, and it skips ids it
+    knows. Cursors are left behind, so the server's whole log is read again and brings back what it has. The caller
+    makes the database a new replica (`ForkReplica`), because the damaged one may have used numbers that nobody
+    remembers: before it is put in place, or a start that is killed just then would leave one that goes on as the old.
+    Whose memory this is stands in one row. Where it cannot be read, the new database belongs to `UNKNOWN_OWNER` from
+    its first moment: nobody's login takes the memory for its own, and nothing is sent, until the stored session tells
+    whose it was or a person says so (`Account.log_in`, `accept`).
+"""
+
+import asyncio
+import itertools
+import os
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy.exc import DBAPIError
+
+from sync.db.engine import BEGIN_IMMEDIATE, BUSY_TIMEOUT_MS, Database, Transaction, engine_without_pragmas, transaction
+from sync.db.integrity import CorruptionFound, check_integrity, check_with_wal
+from sync.db.migrate import known_migrations, migrate
+from sync.db.rebuild.corrupt_reader import CorruptDatabase, open_corrupt, refuse_newer_schema
+from sync.db.rebuild.row_copy import CLAIM_FOR_UNKNOWN_OWNER, copy_readable_rows, rebuild_outbox
+from sync.db.schema import UNKNOWN_OWNER, accounts, events, replica, watermarks, written
+from sync.db.sqlite_errors import corruption_errors, translate_sqlite_errors, translate_undecodable_schema
+from sync.encryption import emptied_marker
+from sync.encryption.driver import PLAIN_ACCESS, DatabaseAccess
+from sync.encryption.emptied_marker import EmptiedDatabase
+from sync.encryption.sqlcipher_pages import decrypt_database
+from sync.errors import StorageBusy, StorageCorrupt
+from sync.system.files import PRIVATE_FILE, translate_os_errors
+
+FILE_SUFFIXES: Final = ("", "-wal", "-shm")
+SALVAGE_PREFIX: Final = ".salvage-"  # the beginning of the name of the folder in which a new database is made
+WAL_LEFT_OUT: Final = "the write-ahead log"  # in the list of what was lost
+FINISHED_SUFFIX: Final = "salvaged"  # the suffix of a new database that only has to be put in place
+
+
+@dataclass(frozen=True, slots=True)
+class SalvageResult:
+    """What became of a damaged database. `lost` says in one line what could not be read; never content.
+
+    `former`: the replica that it was.
+    """
+
+    moved_to: Path
+    copied: Mapping[str, int]
+    lost: str
+    former_replica_id: str
+
+
+ForkReplica = Callable[[Transaction, AbstractSet[str]], str]
+"""Makes a salvaged database the next replica; told of which tables something is lost; says whom it replaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class _CopyResult:
+    copied: Mapping[str, int]
+    failed: frozenset[str]
+    findings: int
+
+
+async def open_or_salvage(
+    path: Path,
+    access: DatabaseAccess = PLAIN_ACCESS,
+    *,
+    sidecar: bool,
+    thorough: bool,
+    destination: str,
+    now: datetime,
+    fork_replica: ForkReplica,
+) -> tuple[Database, SalvageResult | None]:
+    """Open the database; where it is damaged and this process holds the sidecar role, salvage it first.
+
+    `access`: with the right key of an encrypted one (`Vault.resolve_access`), so what does not fit it is damage.
+    `thorough`:
+    look for damage that opening does not meet; where a write-ahead log was left, that is always done. `destination`:
+    where deliveries go. Raises a StorageError.
+    """
+    if not sidecar:
+        return await Database.open(path, access), None
+    await asyncio.to_thread(finish_salvage, path)
+    try:
+        return await _open_checked(path, access, thorough=thorough), None
+    except StorageCorrupt as error:
+        of_sqlite = isinstance(error.__cause__, (DBAPIError, *corruption_errors()))
+        if not of_sqlite and not isinstance(error, (CorruptionFound, EmptiedDatabase)):
+            raise  # another program's database: SQLite has nothing to say against it
+    salvage = await asyncio.to_thread(_salvage, path, access, destination, now, fork_replica)
+    return await Database.open(path, access), salvage
+
+
+async def _open_checked(path: Path, access: DatabaseAccess, *, thorough: bool) -> Database:
+    looked_at = await asyncio.to_thread(check_with_wal, path, access)
+    database = await Database.open(path, access)
+    try:
+        if thorough and not looked_at:
+            with translate_undecodable_schema():
+                await database.read(lambda connection: check_integrity(connection.connection.driver_connection, path))
+    except BaseException:
+        await database.close()
+        raise
+    return database
+
+
+def _salvage(
+    path: Path, access: DatabaseAccess, destination: str, now: datetime, fork_replica: ForkReplica
+) -> SalvageResult:
+    with translate_os_errors(path):
+        path.touch(PRIVATE_FILE)  # one that is gone is kept as an empty one, with the log that it left
+    refuse_newer_schema(path, access.key)
+    workshop = tempfile.TemporaryDirectory(dir=path.parent, prefix=SALVAGE_PREFIX)
+    with translate_os_errors(path), workshop as folder, _writers_locked_out(path, access):
+        copy, new = Path(folder) / path.name, Path(folder) / "new.db"
+        for part in ("-wal", ""):  # in this order: a checkpoint in between moves pages from the first to the second
+            if _file_of(path, part).exists():
+                shutil.copyfile(_file_of(path, part), _file_of(copy, part))
+        with translate_sqlite_errors():
+            saved = _rebuild(copy, new, access, destination)
+            former = _run_fork(new, access, saved, fork_replica)
+        sync_to_disk(new)
+        new.replace(_finished_path(path))
+        if os.name != "nt":  # there an open file cannot be renamed: after the lock is gone
+            moved_to = _swap_in_salvaged(path, now)
+    if os.name == "nt":
+        moved_to = _swap_in_salvaged(path, now)
+    return SalvageResult(moved_to, saved.copied, _describe_lost(saved), former)
+
+
+def _run_fork(new: Path, access: DatabaseAccess, result: _CopyResult, fork_replica: ForkReplica) -> str:
+    engine = engine_without_pragmas(new, access)
+    try:
+        with transaction(engine, BEGIN_IMMEDIATE) as connection:
+            return fork_replica(connection, result.failed)
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def _writers_locked_out(path: Path, access: DatabaseAccess) -> Iterator[None]:
+    """Hold the write lock where the damage leaves one to hold. Raises StorageBusy.
+
+    The last connection that closes writes the log into the database, which is kept as it was: so one that cannot write
+    is the last. Of an empty one there is nothing to hold, and connecting would delete its log.
+    """
+    if path.stat().st_size < emptied_marker.MIN_DATABASE_BYTES:
+        yield
+        return
+    timeout = BUSY_TIMEOUT_MS / 1000
+    with (
+        closing(access.connect(path, timeout=timeout, read_only=True)) as last,
+        closing(access.connect(path, timeout=timeout)) as connection,
+    ):
+        with suppress(*corruption_errors()):
+            last.execute("select 1 from sqlite_master").fetchone()  # opens the log
+        try:
+            connection.execute("begin immediate")
+        except corruption_errors() as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}:
+                raise StorageBusy("another process writes to the damaged database") from error
+        yield
+
+
+# --- the files ---------------------------------------------------------------------------------------------
+
+
+def _file_of(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _finished_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.{FINISHED_SUFFIX}")
+
+
+def sync_to_disk(new: Path) -> None:
+    """A finished database, private and on the disk."""
+    new.chmod(PRIVATE_FILE)
+    descriptor = os.open(new, os.O_RDWR)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _swap_in_salvaged(path: Path, now: datetime) -> Path:
+    """The database first: its WAL must never stand beside another database, which would take it for its own."""
+    stamp = f"{path.name}.damaged-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    names = (path.with_name(stamp if number == 1 else f"{stamp}-{number}") for number in itertools.count(1))
+    aside = next(name for name in names if not name.exists())
+    path.rename(aside)
+    _move_companion_files(path, aside)
+    return aside
+
+
+def _move_companion_files(path: Path, aside: Path) -> None:
+    for part in FILE_SUFFIXES[1:]:
+        if _file_of(path, part).exists():
+            _file_of(path, part).rename(_file_of(aside, part))
+    for part in FILE_SUFFIXES:
+        if _file_of(aside, part).exists():
+            _file_of(aside, part).chmod(PRIVATE_FILE)
+    _finished_path(path).replace(path)
+
+
+def finish_salvage(path: Path) -> None:
+    """End what a start before this one was killed in. A new database beside a present one was not put in place."""
+    for workshop in path.parent.glob(f"{SALVAGE_PREFIX}*"):
+        shutil.rmtree(workshop, ignore_errors=True)  # what cannot be removed now goes with the next start
+    if path.exists() or not _finished_path(path).exists():
+        return
+    with translate_os_errors(path):
+        aside = [
+            found for found in path.parent.glob(f"{path.name}.damaged-*Z*") if found.suffix[-4:] not in FILE_SUFFIXES
+        ]
+        unknown = path.with_name(f"{path.name}.damaged-before")
+        _move_companion_files(path, max(aside, key=lambda found: found.stat().st_ctime_ns, default=unknown))
+
+
+# --- the rows ----------------------------------------------------------------------------------------------
+
+
+def create_empty(new: Path, access: DatabaseAccess) -> None:
+    """A database with the tables of today and nothing in them."""
+    engine = engine_without_pragmas(new, access)
+    try:
+        with transaction(engine, BEGIN_IMMEDIATE) as connection:
+            migrate(connection)
+    finally:
+        engine.dispose()
+
+
+def _rebuild(copy: Path, new: Path, access: DatabaseAccess, destination: str) -> _CopyResult:
+    """Fill a new database with what can be read in the copy of the damaged one."""
+    create_empty(new, access)
+    with closing(access.connect(new)) as target, ExitStack() as stack:
+        sources = [stack.enter_context(closing(found)) for found in _open_sources(copy, new, access)]
+        target.execute("pragma foreign_keys = on")
+        target.execute("begin")
+        if not sources:
+            copied = {table.name: 0 for table in (events, written)}
+            failed, findings = frozenset(t.name for t in (events, written, accounts, watermarks)), 0
+        else:
+            findings = max(damaged.count_findings() for damaged in sources)
+            copied = copy_readable_rows(sources, target, destination)
+            failed = frozenset.intersection(*(frozenset(damaged.damaged_tables) for damaged in sources))
+        if accounts.name in failed:
+            target.execute(CLAIM_FOR_UNKNOWN_OWNER, (UNKNOWN_OWNER,))
+        rebuild_outbox(target, destination)
+        target.execute("commit")
+    return _CopyResult(copied, failed, findings)
+
+
+def _open_sources(copy: Path, new: Path, access: DatabaseAccess) -> list[CorruptDatabase]:
+    """What rows are read from, the most trustworthy first: see the decisions about a log that was left."""
+    page_one, log = _first_page(new.with_name("first.db"), access), _file_of(copy, "-wal")
+    alone = copy.with_name("alone.db")
+    if log.exists() and log.stat().st_size:
+        shutil.copyfile(copy, alone)  # before anybody opens the copy, and writes the log into it
+    both = open_corrupt(copy, page_one, access.key)
+    without = open_corrupt(alone, page_one, access.key) if alone.exists() else None
+    if without is None or (both is not None and (without.count_findings() or not both.count_findings())):
+        if without is not None:
+            without.close()
+        return [] if both is None else [both]
+    if both is not None and _replica_id_of(without) == _replica_id_of(both):
+        return [without, both]
+    if both is not None:
+        both.close()
+    without.damaged_tables.add(WAL_LEFT_OUT)
+    return [without]
+
+
+def _replica_id_of(damaged: CorruptDatabase) -> object:
+    return next((row["replica_id"] for row in damaged.all_rows(replica)), None)
+
+
+def _first_page(path: Path, access: DatabaseAccess) -> bytes:
+    """Page 1 of a database of the first schema: every later one has these tables on the same pages.
+
+    That of a newer schema does not fit one page, and the pages that it goes on to lie elsewhere in every database. That
+    of an encrypted database is decrypted: less fits on such a page, so it is not the same as a plain one's.
+    """
+    with closing(access.connect(path)) as connection:
+        connection.execute("begin")
+        for statement in known_migrations()[0].statements:
+            connection.execute(statement)
+        connection.execute("commit")
+        page = path.read_bytes()[: int(connection.execute("pragma page_size").fetchone()[0])]
+    return page if access.key is None else decrypt_database(page, b"", access.key)
+
+
+def _describe_lost(result: _CopyResult) -> str:
+    tables = ", ".join(sorted(result.failed)) or "nothing that is known of"
+    return f"{tables} (integrity_check: {result.findings} findings)"

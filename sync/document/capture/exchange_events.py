@@ -1,0 +1,255 @@
+"""What a conversation or a hand edit says, as drafts for the log. Pure."""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from typing import Any, Final
+
+import msgspec
+
+from sync.clock import parse_hlc
+from sync.document.markdown.edits import NewExchange, edit_entry, insert_entry, insert_exchanges
+from sync.document.markdown.model import Entry, EntryAdded, EntryEdited, EntryRemoved, Operation, Snapshot
+from sync.document.markdown.one_line import answer_summary, one_line, question_summary
+from sync.document.markdown.template import ANSWER_PREFIX, PREFERENCE_SECTIONS, QUESTION_PREFIX
+from sync.document.markdown.version_labels import day_label
+from sync.document.merge.text_equality import increment_repeat_count
+from sync.errors import InvalidInput
+from sync.log.model import MAX_EVENT_BYTES, Event, EventDraft, Origin, project_id_for
+from sync.redaction import Redactor
+
+EXCHANGE_RECORDED: Final = "exchange_recorded"
+ENTRY_ADDED: Final = "entry_added"
+ENTRY_EDITED: Final = "entry_edited"
+ENTRY_REMOVED: Final = "entry_removed"
+DOCUMENT_RESTORED: Final = "document_restored"
+
+# A summary shows 100 characters at most; a secret that begins among them is recognised well before this.
+SUMMARY_WINDOW: Final = 8_000
+MAX_ENTRY_BYTES: Final = MAX_EVENT_BYTES - 4096  # bytes of an entry as JSON; the rest of its event is ids and a section
+MESSAGE_PART_LENGTH: Final = 12_000  # characters of a stored original in one event: below 60 KiB in any script
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeInput:
+    """One turn of a conversation, as the app hands it over."""
+
+    user_message: str
+    ai_response: str
+    session_id: str | None = None
+    project_path: str | None = None
+    importance: float | None = None
+    idempotency_key: str | None = None
+
+
+EMPTY_SIDE_TEXT: Final = "（无文字）"  # stands for a side of an exchange that says nothing: an image, or a call
+
+
+@dataclass(frozen=True, slots=True)
+class RedactedExchange:
+    """What an exchange comes to: its two summaries, and the messages they were made of, redacted and bounded."""
+
+    question: str
+    answer: str
+    user_message: str
+    ai_response: str
+
+    @classmethod
+    def of(cls, exchange: ExchangeInput, redactor: Redactor) -> "RedactedExchange":
+        """Everything is redacted before it is cut: half a token would no longer be recognised as one."""
+        said = redactor.clean(_summary_input(exchange.user_message))
+        answered = redactor.clean_reply(said, _summary_input(exchange.ai_response))
+        return cls(question_summary(said), answer_summary(answered), said, answered)
+
+    def with_empty_sides_marked(self) -> "RedactedExchange":
+        """As the document shows it: a side that says nothing is marked, unless both are empty."""
+        if self.is_blank:
+            return self
+        return replace(self, question=self.question or EMPTY_SIDE_TEXT, answer=self.answer or EMPTY_SIDE_TEXT)
+
+    @property
+    def is_blank(self) -> bool:
+        return not self.question and not self.answer
+
+
+def draft_exchange_events(
+    exchange: ExchangeInput,
+    redactor: Redactor,
+    *,
+    device_id: str,
+    store_messages: bool,
+    redacted: RedactedExchange | None = None,
+    policy_fields: Mapping[str, Any] | None = None,
+) -> list[EventDraft]:
+    """The event of an exchange, and its originals where the user wants them kept. Empty where nothing was said.
+
+    `decided` is what `sync.document.capture.capture_policy` makes of it for the document: more fields of the payload,
+    or others.
+    """
+    redacted = redacted or RedactedExchange.of(exchange, redactor)
+    if redacted.is_blank:
+        return []
+    if exchange.importance is not None and not 0.0 <= exchange.importance <= 1.0:
+        raise InvalidInput("importance is a number from 0 to 1", field="importance")
+    payload: dict[str, Any] = {
+        "question": redacted.question,
+        "answer": redacted.answer,
+        "question_length": len(exchange.user_message),
+        "answer_length": len(exchange.ai_response),
+    }
+    if exchange.importance is not None:
+        payload["importance"] = exchange.importance
+    payload |= policy_fields or {}
+    path = _without_nul(exchange.project_path)
+    draft = EventDraft(
+        type=EXCHANGE_RECORDED,
+        payload=redactor.clean_payload(payload),
+        project_id=project_id_for(path),
+        project_path=None if path is None else redactor.clean(path),
+        session_id=_without_nul(exchange.session_id),
+        event_id=keyed_event_id(device_id, exchange.idempotency_key),
+        origin=Origin.MODEL,
+    )
+    return [draft, *(_draft_message_events(exchange, draft, redactor) if store_messages else ())]
+
+
+def keyed_event_id(device_id: str, key: str | None) -> str | None:
+    """The event id that a caller's key stands for: the same call again finds the same event."""
+    if key is None:
+        return None
+    return "evt_" + hashlib.sha256(f"{device_id}\n{key}".encode()).hexdigest()[:32]
+
+
+def _draft_message_events(
+    exchange: ExchangeInput, exchange_draft: EventDraft, redactor: Redactor
+) -> Iterator[EventDraft]:
+    """What was said on either side, in parts that events can hold."""
+    sides = (("user", exchange.user_message, Origin.USER), ("assistant", exchange.ai_response, Origin.MODEL))
+    for role, said, origin in sides:
+        text = redactor.clean_reply(exchange.user_message if role == "assistant" else "", said.replace("\0", ""))
+        parts = [text[start : start + MESSAGE_PART_LENGTH] for start in range(0, len(text), MESSAGE_PART_LENGTH)]
+        for number, part in enumerate(parts, start=1):
+            payload = redactor.clean_payload({"role": role, "content": part, "part": number, "parts": len(parts)})
+            part_id = None if exchange_draft.event_id is None else f"{exchange_draft.event_id}.{role}.{number}"
+            yield replace(exchange_draft, type="message", payload=payload, origin=origin, event_id=part_id)
+
+
+def _without_nul(name: str | None) -> str | None:
+    """A name without NUL, which the server's columns cannot hold; None where nothing is left."""
+    return None if name is None else name.replace("\0", "") or None
+
+
+def _summary_input(text: str) -> str:
+    return text[:SUMMARY_WINDOW].replace("\0", "")
+
+
+def exchange_ids(event: Event) -> tuple[str, str]:
+    """The entry ids of an exchange's question and answer."""
+    return f"{event.event_id}.q", f"{event.event_id}.a"
+
+
+def local_day_of(event: Event) -> date:
+    """The day on which it was said there; that of its HLC where another program wrote one that does not exist."""
+    try:
+        return date.fromisoformat(event.local_date)
+    except ValueError:
+        return datetime.fromtimestamp(parse_hlc(event.hlc)[0] / 1000, UTC).date()
+
+
+def exchange_lines(event: Event) -> tuple[str, str] | None:
+    """The two lines an exchange is written as; None for another event, and for one that has none."""
+    if event.type != EXCHANGE_RECORDED or not is_in_document(event) or repeated_exchange_id(event) is not None:
+        return None
+    asked, answered = (one_line(str(event.payload.get(side, ""))) for side in ("question", "answer"))
+    return (QUESTION_PREFIX + asked).rstrip(), (ANSWER_PREFIX + answered).rstrip()
+
+
+def is_in_document(event: Event) -> bool:
+    """Whether an exchange has lines in the document: it is not blank (forgotten since) nor below what is wanted."""
+    return bool(event.payload) and event.payload.get("in_document") is not False
+
+
+def repeated_exchange_id(event: Event) -> str | None:
+    """The id of the exchange that this one says again."""
+    named = event.payload.get("repeats")
+    return named if isinstance(named, str) and named else None
+
+
+def preference_entries_of(event: Event) -> list[Entry]:
+    """The preferences that the user states in an exchange, as entries; what a program claims to be one is none."""
+    listed = event.payload.get("preferences")
+    found = []
+    for item in listed if isinstance(listed, list) else ():
+        section = item.get("section") if isinstance(item, dict) and item.get("origin") == Origin.USER else None
+        if isinstance(section, list) and tuple(section) in PREFERENCE_SECTIONS:
+            said, entry_id = item.get("text"), item.get("entry_id")
+            if isinstance(said, str) and isinstance(entry_id, str) and entry_id:
+                found.append(Entry(entry_id, f"- {one_line(said)}", tuple(section)))
+    return found
+
+
+def apply_exchanges(snapshot: Snapshot, events: Sequence[Event]) -> Snapshot:
+    """Exchanges put where their day stands; one that is there already stays as it is, one said again is counted."""
+    there = set(snapshot.ids)
+    new: list[NewExchange] = []
+    again: list[str] = []
+    for event in filter(is_in_document, events):
+        ids = exchange_ids(event)
+        repeated = repeated_exchange_id(event)
+        if repeated is not None and f"{repeated}.q" in there:
+            again.append(f"{repeated}.q")
+        elif ids[0] not in there:
+            there.add(ids[0])
+            said, answered = str(event.payload.get("question", "")), str(event.payload.get("answer", ""))
+            new.append(NewExchange(ids, day_label(local_day_of(event)), said, answered))
+    if new:
+        snapshot = insert_exchanges(snapshot, new)
+    for entry_id in again:
+        snapshot = edit_entry(snapshot, entry_id, increment_repeat_count(snapshot.text_of(entry_id)))
+    for entry in (entry for event in filter(is_in_document, events) for entry in preference_entries_of(event)):
+        if entry.entry_id not in there:
+            there.add(entry.entry_id)
+            snapshot = insert_entry(snapshot, entry, after="")  # which is nobody: at the end of its section
+    return snapshot
+
+
+def is_too_large_for_event(text: str) -> bool:
+    """Whether a redacted text is too large for an event: such a line is this device's alone."""
+    return len(text) > MAX_ENTRY_BYTES // 6 and len(msgspec.json.encode(text)) > MAX_ENTRY_BYTES
+
+
+def draft_operation_events(
+    operations: Iterable[Operation], redactor: Redactor, origin: Origin
+) -> tuple[list[EventDraft], list[str]]:
+    """Hand edits as drafts, redacted, whatever the local settings: these events may leave.
+
+    Entries that are too large for an event are named in the second list; they stay in the file.
+    """
+    drafts: list[EventDraft] = []
+    too_large: list[str] = []
+    for operation in operations:
+        kind, value = _event_of_operation(operation, redactor)
+        payload = redactor.clean_payload(value)
+        if (
+            is_too_large_for_event(str(payload.value.get("text", "")))
+            or len(msgspec.json.encode(payload.value)) > MAX_EVENT_BYTES
+        ):
+            too_large.append(operation.entry_id)
+        else:
+            drafts.append(EventDraft(type=kind, payload=payload, origin=origin))
+    return drafts, too_large
+
+
+def _event_of_operation(operation: Operation, redactor: Redactor) -> tuple[str, dict[str, Any]]:
+    section = list(operation.section)
+    match operation:
+        case EntryAdded():
+            added = {"entry_id": operation.entry_id, "after": operation.after, "section": section}
+            return ENTRY_ADDED, {**added, "text": operation.text}
+        case EntryEdited():
+            base = hashlib.sha256(redactor.clean(operation.base_text).encode()).hexdigest()
+            edited = {"entry_id": operation.entry_id, "base_hash": base, "section": section}
+            return ENTRY_EDITED, {**edited, "text": operation.text}
+        case EntryRemoved():
+            return ENTRY_REMOVED, {"entry_id": operation.entry_id, "section": section}

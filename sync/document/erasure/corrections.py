@@ -1,0 +1,92 @@
+"""What corrected payloads come to: the lines that change with them, and what speaks of those lines. Pure.
+
+A `payload_redacted` event holds the payload that an event has from now on; the `payload_forgotten` that follows it
+takes the old one away, also on the server and from builds that know no corrections. See
+`sync.document.versions.rescan`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sync.document.capture.day_compaction import DAY_FOLDED
+from sync.document.capture.exchange_events import (
+    ENTRY_ADDED,
+    ENTRY_EDITED,
+    EXCHANGE_RECORDED,
+    exchange_ids,
+    exchange_lines,
+    preference_entries_of,
+)
+from sync.document.markdown.edits import as_single_entry, edit_entry
+from sync.document.markdown.model import Snapshot
+from sync.document.merge.text_equality import split_repeat_count, with_repeat_count
+from sync.document.shared.entry_ops import conflict_copy_id, text_hash
+from sync.log.model import Event
+
+
+@dataclass(frozen=True, slots=True)
+class TextRewrite:
+    """A line that says something else from now on."""
+
+    entry_id: str
+    before: str
+    after: str
+
+
+def rewrites_of(event: Event, payload: Mapping[str, Any]) -> Iterator[TextRewrite]:
+    """The lines that change when an event has this payload instead of its own."""
+    after = dict(_lines_of(replace(event, payload=payload)))
+    for entry_id, text in _lines_of(event):
+        if entry_id in after and after[entry_id] != text:
+            yield TextRewrite(entry_id, text, after[entry_id])
+
+
+def apply_rewrites(snapshot: Snapshot, rewrites: Iterable[TextRewrite]) -> Snapshot:
+    """The document with the new words wherever the old ones stand; a line that was changed by hand stays."""
+    for change in rewrites:
+        if change.entry_id in snapshot.ids:
+            text, count = split_repeat_count(snapshot.text_of(change.entry_id))
+            if text == change.before:
+                snapshot = edit_entry(snapshot, change.entry_id, with_repeat_count(change.after, count))
+    return snapshot
+
+
+def changed_hashes(event: Event, payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Old and new hash of each text that changes: other events name the state of a line by its hash."""
+    for change in rewrites_of(event, payload):
+        yield text_hash(change.before), text_hash(change.after)
+    base, now = event.payload.get("base"), payload.get("base")
+    if isinstance(base, str) and isinstance(now, str) and base != now:
+        yield text_hash(base), text_hash(now)
+
+
+def replace_hashes(payload: Mapping[str, Any], new_by_old: Mapping[str, str]) -> dict[str, Any]:
+    """The payload with the new hashes in the place of the old ones."""
+    changed = dict(payload)
+    if isinstance(changed.get("base_hash"), str):
+        changed["base_hash"] = new_by_old.get(changed["base_hash"], changed["base_hash"])
+    listed = changed.get("entries")
+    if isinstance(listed, list):
+        changed["entries"] = [
+            {**item, "hash": new_by_old.get(item["hash"], item["hash"])}
+            if isinstance(item, dict) and isinstance(item.get("hash"), str)
+            else item
+            for item in listed
+        ]
+    return changed
+
+
+def _lines_of(event: Event) -> Iterator[tuple[str, str]]:
+    if event.type == EXCHANGE_RECORDED:
+        if (lines := exchange_lines(event)) is not None:
+            yield from zip(exchange_ids(event), lines, strict=True)
+        yield from ((entry.entry_id, entry.text) for entry in preference_entries_of(event))
+    elif event.type in {ENTRY_ADDED, ENTRY_EDITED, DAY_FOLDED}:
+        entry_id, text = event.payload.get("entry_id"), event.payload.get("text")
+        if isinstance(entry_id, str) and isinstance(text, str):
+            yield entry_id, as_single_entry(text)
+            yield (
+                conflict_copy_id(entry_id, event.event_id),
+                as_single_entry(text),
+            )  # where it stands beside what another edit says

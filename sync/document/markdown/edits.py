@@ -1,0 +1,183 @@
+"""Changes to a snapshot, each a pure function to a new one.
+
+A line that comes from elsewhere is made safe before it goes in: whatever would read back as a heading, a separator,
+the footer, a placeholder or as several lines becomes one ordinary line (`as_single_entry`). The section of records is
+found by its title wherever it stands; if a person renamed it, it is theirs now, and a new one is made in its place.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from sync.document.markdown.block_editor import BlockEditor
+from sync.document.markdown.model import BlockKind, Entry, Section, Snapshot, normalised_text
+from sync.document.markdown.one_line import one_line
+from sync.document.markdown.parse import parse_text
+from sync.document.markdown.positions import (
+    day_headings_below,
+    find_heading,
+    find_section_by_title,
+    footer_position,
+    own_lines_end,
+)
+from sync.document.markdown.template import ANSWER_PREFIX, QUESTION_PREFIX, RECORDS, footer_line
+from sync.document.markdown.version_labels import parse_day
+
+
+@dataclass(frozen=True, slots=True)
+class NewExchange:
+    """One turn of a conversation to put in: ids of its two lines, the day (``2026/1/8``), the two summaries."""
+
+    ids: tuple[str, str]
+    day: str
+    question: str
+    answer: str
+
+
+def insert_exchanges(snapshot: Snapshot, exchanges: Iterable[NewExchange]) -> Snapshot:
+    """Each at the end of its day; a day is made if it is missing, newest first. One pass for those of one day.
+
+    Question and answer are summaries already; they are put on one line here, not cut.
+    """
+    draft = BlockEditor(snapshot)
+    for day, said in groupby(exchanges, key=lambda exchange: exchange.day):
+        _insert_into_day(draft, day, said)
+    return draft.to_snapshot()
+
+
+def insert_exchange(snapshot: Snapshot, *, ids: tuple[str, str], day: str, question: str, answer: str) -> Snapshot:
+    """As `insert_exchanges`, for one."""
+    return insert_exchanges(snapshot, [NewExchange(ids, day, question, answer)])
+
+
+def _insert_into_day(editor: BlockEditor, day: str, exchanges: Iterable[NewExchange]) -> None:
+    records = find_section_by_title(editor.cells, RECORDS) or (RECORDS,)
+    editor.remove_placeholder(editor.ensure_section(records))
+    heading = editor.ensure_section(_day_section(editor, records, one_line(day)))
+    editor.remove_placeholder(heading)
+    section = editor.cells[heading].block.section
+    at = own_lines_end(editor.cells, heading)
+    for exchange in exchanges:
+        texts = (QUESTION_PREFIX + one_line(exchange.question), ANSWER_PREFIX + one_line(exchange.answer))
+        cells = [
+            editor.new_cell(text.rstrip(), section=section, entry_id=name)
+            for name, text in zip(exchange.ids, texts, strict=True)
+        ]
+        at = editor.insert(at, cells, blank_before=at > heading + 1, blank_after=True)
+
+
+def insert_entry(snapshot: Snapshot, entry: Entry, after: str | None) -> Snapshot:
+    """An entry put behind another of its section; first in the section for None; last if `after` is not there.
+
+    A question gets a blank line before it, so that exchanges stay apart.
+    """
+    draft = BlockEditor(snapshot)
+    place_entry(draft, entry, after)
+    return draft.to_snapshot()
+
+
+def place_entry(editor: BlockEditor, entry: Entry, after: str | None) -> None:
+    """As `insert_entry`, for whoever changes more than one."""
+    at, section = _insertion_point(editor, entry.section, after)
+    text = as_single_entry(entry.text)
+    opens = text.startswith(QUESTION_PREFIX) and editor.is_entry(at - 1)
+    closes = not editor.is_entry(at) or editor.cells[at].block.text.startswith(QUESTION_PREFIX)
+    cell = editor.new_cell(text, section=section, entry_id=entry.entry_id)
+    editor.insert(at, [cell], blank_before=opens, blank_after=closes)
+
+
+def edit_entry(snapshot: Snapshot, entry_id: str, text: str) -> Snapshot:
+    """The entry with another text; the snapshot as it is if there is no such entry."""
+    draft = BlockEditor(snapshot)
+    at = draft.index_of(entry_id)
+    if at is not None:
+        draft.set_text(at, as_single_entry(text))
+    return draft.to_snapshot()
+
+
+def remove_entry(snapshot: Snapshot, entry_id: str) -> Snapshot:
+    """The snapshot without the entry, and without the heading of a day that it leaves empty."""
+    draft = BlockEditor(snapshot)
+    at = draft.index_of(entry_id)
+    if at is not None:
+        draft.remove_entry(at)
+    return draft.to_snapshot()
+
+
+def set_footer(snapshot: Snapshot, label: str) -> Snapshot:
+    """The snapshot whose 最后更新 says `label`; the line is added at the end where there is none."""
+    draft = BlockEditor(snapshot)
+    text = footer_line(one_line(label))
+    found = footer_position(draft.cells)
+    if found < len(draft.cells):
+        draft.set_text(found, text)
+        return draft.to_snapshot()
+    end = len(draft.cells)
+    while end > 0 and draft.cells[end - 1].kind is BlockKind.BLANK:
+        end -= 1
+    if end > 0 and draft.cells[end - 1].kind is not BlockKind.SEPARATOR:
+        end = draft.insert(end, [draft.new_separator()], blank_before=True)
+    if end < len(draft.cells):  # blank lines at the end: the footer goes behind the first of them
+        end += 1
+    draft.insert(end, [draft.new_cell(text, BlockKind.FOOTER)], blank_before=end > 0)
+    return draft.to_snapshot()
+
+
+def as_single_entry(text: str) -> str:
+    """The text as one that reads back as a single entry; itself if it does already."""
+    sound = normalised_text(text.replace("\0", "").encode("utf-8", errors="ignore").decode())
+    if _is_entry(sound):
+        return sound
+    flat = " ".join(sound.split())
+    if _is_entry(flat):
+        return flat
+    return "\\" + flat if flat else "-"
+
+
+def section_end(editor: BlockEditor, section: Section) -> tuple[int, Section]:
+    """Behind the last own line of a section, which is made if it is missing, and the section that stands there."""
+    heading, found = _ensure_section_open(editor, section)
+    return own_lines_end(editor.cells, heading), found
+
+
+def _insertion_point(editor: BlockEditor, section: Section, after: str | None) -> tuple[int, Section]:
+    heading, found = _ensure_section_open(editor, section)
+    anchor = None if after is None else editor.index_of(after)
+    if anchor is not None and editor.cells[anchor].block.section == found:
+        return anchor + 1, found
+    end = own_lines_end(editor.cells, heading)
+    entries = (at for at in range(heading + 1, end) if editor.is_entry(at))
+    return (next(entries, end) if after is None else end), found
+
+
+def _ensure_section_open(editor: BlockEditor, section: Section) -> tuple[int, Section]:
+    """The heading of a section, made if it is missing and rid of its placeholder, as those above it are.
+
+    For ``()`` it is the title of the document, or the place before the first line.
+    """
+    if section:
+        found = editor.cells[editor.ensure_section(section)].block.section
+        for depth in range(1, len(found) + 1):
+            above = find_heading(editor.cells, found[:depth])
+            if above is not None:
+                editor.remove_placeholder(above)
+        return editor.ensure_section(found), found
+    title = find_heading(editor.cells, ())
+    if title is not None:
+        return title, ()
+    return (0 if editor.cells and editor.cells[0].kind is BlockKind.FRONT_MATTER else -1), ()
+
+
+def _day_section(editor: BlockEditor, records: Section, day: str) -> Section:
+    """The section of that day, under the heading it has: a person may have written 2026-01-08."""
+    wanted = parse_day(day)
+    for at in day_headings_below(editor.cells, records):
+        block = editor.cells[at].block
+        if wanted is not None and parse_day(block.title) == wanted:
+            return block.section
+    return (*records, day)
+
+
+def _is_entry(text: str) -> bool:
+    blocks = parse_text(text).blocks
+    return len(blocks) == 1 and blocks[0].kind is BlockKind.ENTRY

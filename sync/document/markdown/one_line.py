@@ -1,0 +1,175 @@
+"""A message as one line of the document: cleaned, cut, and unable to become structure.
+
+Lengths are in code points, as a person counts Chinese characters, and a cut never falls inside what a reader sees as
+one character. Python has no grapheme segmentation; `_joins_previous_character` holds the part of Unicode's rules (UAX
+#29) that chat messages meet: combining marks, variation selectors, skin tones, emoji joined by ZWJ, flags, Hangul jamo.
+
+A fenced block of code becomes its one line as inline code, or 〔代码〕 if it has several.
+
+A summary of a summary is itself. Its own output is recognised by the dots behind a text that is short enough, and the
+backslash in front of a mark is taken off before it is put on again.
+"""
+
+import re
+import unicodedata
+from typing import Final
+
+MAX_QUESTION_LENGTH: Final = 50  # both from the original app's format
+MAX_ANSWER_LENGTH: Final = 100
+ELLIPSIS: Final = "..."
+MAX_COMBINING_MARKS: Final = 30  # combining marks on one base, the bound of Unicode's stream-safe text (UAX #15)
+
+CODE_BLOCK_PLACEHOLDER: Final = "〔代码〕"  # stands for a block of several lines
+
+_ZWJ: Final = "\u200d"
+_LINE_BREAKS: Final = frozenset("\t\n\v\f\r\x1c\x1d\x1e\x1f\x85\u2028\u2029")
+_VISIBLE_FORMATS: Final = frozenset("\u0600\u0601\u0602\u0603\u0604\u0605\u06dd\u070f\u08e2")  # letters in all but name
+_INVISIBLE: Final = frozenset("\u034f\u115f\u1160\u3164\uffa0\u2800")  # zero width or empty, yet no format characters
+_SUBDIVISION_FLAG: Final = re.compile("\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f")
+_SPACES: Final = re.compile(" {2,}")
+_BLOCK_MARK: Final = re.compile(r"#|>|\||-{3}|\*{3}|_{3}|={3}|`{3}|~{3}|[-*+](?= |\Z)")
+_FENCED: Final = re.compile(  # chats open a fence behind words too, and a cut message does not close it
+    r"(`{3,})[^\n`]*\n(.*?)(?:\1`*|\Z)|^[ \t]*(~{3,})[^\n]*\n(.*?)^[ \t]*\3~*[ \t]*$", re.DOTALL | re.MULTILINE
+)
+_NUMBER: Final = re.compile(r"(\d{1,9})([.)])(?= |\Z)", re.ASCII)
+_ESCAPED_NUMBER: Final = re.compile(r"(\d{1,9})\\([.)])(?= |\Z)", re.ASCII)
+_PICTOGRAPHS: Final = ((0x1F000, 0x1FAFF), (0x2190, 0x2BFF))
+_SOUND_MARKS: Final = frozenset("\uff9e\uff9f\u0e33\u0eb3")  # letters by category, parts of the one before by use
+
+
+def question_summary(text: str) -> str:
+    """What the person asked, at most `MAX_QUESTION_LENGTH` code points and the dots."""
+    return summarize(_inline_fenced_code(text), MAX_QUESTION_LENGTH)
+
+
+def answer_summary(text: str) -> str:
+    """What the assistant answered, at most `MAX_ANSWER_LENGTH` code points and the dots."""
+    return summarize(_inline_fenced_code(text), MAX_ANSWER_LENGTH)
+
+
+def summarize(text: str, limit: int) -> str:
+    """One line of at most `limit` code points, dots where something was cut, a leading mark escaped."""
+    return escape_markdown(_truncate(_unescape_markdown(one_line(text)), limit))
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks, control, bidi and zero-width characters; single spaces, none at the ends."""
+    kept: list[str] = []
+    marks = 0
+    at = 0
+    while at < len(text):
+        if flag := _SUBDIVISION_FLAG.match(text, at):
+            kept.append(flag[0])
+            at = flag.end()
+            continue
+        char = " " if text[at] in _LINE_BREAKS else text[at]
+        marks = marks + 1 if unicodedata.category(char) in {"Mn", "Me"} else 0
+        following = text[at + 1 : at + 2]
+        at += 1
+        if marks <= MAX_COMBINING_MARKS and _is_kept_character(kept[-1][-1] if kept else "", char, following):
+            kept.append(char)
+    return _SPACES.sub(" ", "".join(kept)).strip()
+
+
+def escape_markdown(text: str) -> str:
+    """The text with a backslash before whatever Markdown would read as structure at the start of a line."""
+    if _BLOCK_MARK.match(text):
+        return "\\" + text
+    return _NUMBER.sub(r"\1\\\2", text, count=1) if _NUMBER.match(text) else text
+
+
+def _inline_fenced_code(text: str) -> str:
+    return _FENCED.sub(_code_as_inline, text.replace("\r\n", "\n")) if "```" in text or "~~~" in text else text
+
+
+def _code_as_inline(block: re.Match[str]) -> str:
+    code = (block[2] or block[4] or "").strip()
+    if not code:
+        return " "
+    return f" {CODE_BLOCK_PLACEHOLDER} " if "\n" in code or "`" in code else f" `{code}` "
+
+
+def _unescape_markdown(text: str) -> str:
+    """The text without the backslash that `defuse` put there."""
+    if text.startswith("\\") and _BLOCK_MARK.match(text, 1):
+        return text[1:]
+    return _ESCAPED_NUMBER.sub(r"\1\2", text, count=1) if _ESCAPED_NUMBER.match(text) else text
+
+
+def _truncate(text: str, limit: int) -> str:
+    if len(text) <= limit or (text.endswith(ELLIPSIS) and len(text) <= limit + len(ELLIPSIS)):
+        return text
+    end = limit
+    while end > 0 and _joins_previous_character(text, end):
+        end -= 1
+    return text[:end].rstrip() + ELLIPSIS
+
+
+def _is_kept_character(before: str, char: str, following: str) -> bool:
+    if char == _ZWJ:
+        return _continues_emoji(before) and _is_pictograph(following)
+    if _is_selector(char):
+        return before != "" and not _is_selector(before)
+    if char in _INVISIBLE:
+        return False
+    category = unicodedata.category(char)
+    return category not in {"Cc", "Cf", "Cs"} or char in _VISIBLE_FORMATS
+
+
+def _joins_previous_character(text: str, at: int) -> bool:
+    """Whether a reader sees the characters before and at `at` as one."""
+    before, char = text[at - 1], text[at]
+    if _ZWJ in (before, char) or char in _SOUND_MARKS or _is_tone(char) or _is_tag(char):
+        return True
+    if unicodedata.category(char) in {"Mn", "Mc", "Me"}:
+        return True
+    if _is_regional(char) and _is_regional(before):
+        first = at
+        while first > 0 and _is_regional(text[first - 1]):
+            first -= 1
+        return (at - first) % 2 == 1
+    return _hangul_joins(_hangul(before), _hangul(char))
+
+
+def _hangul(char: str) -> str:
+    """L, V, T for jamo, LV and LVT for syllables, else nothing (UAX #29, Hangul_Syllable_Type)."""
+    code = ord(char)
+    if 0xAC00 <= code <= 0xD7A3:
+        return "LVT" if (code - 0xAC00) % 28 else "LV"
+    ranges = ((0x1100, 0x115F, "L"), (0xA960, 0xA97C, "L"), (0x1160, 0x11A7, "V"), (0xD7B0, 0xD7C6, "V"))
+    tails = ((0x11A8, 0x11FF, "T"), (0xD7CB, 0xD7FB, "T"))
+    return next((kind for low, high, kind in ranges + tails if low <= code <= high), "")
+
+
+def _hangul_joins(before: str, after: str) -> bool:
+    if before == "L":
+        return after in {"L", "V", "LV", "LVT"}
+    if before in {"LV", "V"}:
+        return after in {"V", "T"}
+    return before in {"LVT", "T"} and after == "T"
+
+
+def _continues_emoji(char: str) -> bool:
+    return char == "\ufe0f" or _is_pictograph(char)
+
+
+def _is_pictograph(char: str) -> bool:
+    if not char:
+        return False
+    return any(low <= ord(char) <= high for low, high in _PICTOGRAPHS) or unicodedata.category(char) == "So"
+
+
+def _is_selector(char: str) -> bool:
+    return bool(char) and ("\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef")
+
+
+def _is_tone(char: str) -> bool:
+    return "\U0001f3fb" <= char <= "\U0001f3ff"
+
+
+def _is_tag(char: str) -> bool:
+    return "\U000e0020" <= char <= "\U000e007f"
+
+
+def _is_regional(char: str) -> bool:
+    return "\U0001f1e6" <= char <= "\U0001f1ff"

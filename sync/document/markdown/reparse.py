@@ -1,0 +1,69 @@
+"""What the bytes of a changed document say, where that is not what was meant. Pure.
+
+A fence that nobody closed may meet another one, and then all between them is one entry to whoever reads the bytes, on
+every device alike. Bytes are what is kept and compared, so the snapshot has to be what they say: otherwise a version
+could not be read any more. The lines are all still there; they go by one id from then on.
+"""
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from hashlib import sha256
+from typing import Final
+
+from sync.document.markdown.model import KIND_LETTERS, Block, BlockKind, Cell, MemoryDocument, Snapshot, preset_cached
+from sync.document.markdown.parse import reparse_range
+
+_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+
+
+def reparse(parsed: MemoryDocument, intended: Sequence[Block], ids: Sequence[str]) -> Snapshot:
+    """The snapshot of a document that was read from the bytes of these blocks, whose entries have these ids."""
+    texts = [block.text for block in intended if block.kind is BlockKind.ENTRY]
+    found = [block.text for block in parsed.entries]
+    return Snapshot(parsed, tuple(ids) if found == texts else _match_ids(found, texts, ids))
+
+
+def reparse_changed_part(original: Snapshot, head: int, tail: int, changed: Sequence[Cell]) -> Snapshot | None:
+    """As `reparse`, for a snapshot whose first `head` and last `tail` cells stay, with `changed` between them.
+
+    None if all of it has to be read.
+    """
+    before, high = original.document, len(original.cells) - tail
+    read = reparse_range(before, head, high, "".join([cell.block.raw for cell in changed]))
+    if read is None:
+        return None
+    blocks = read.blocks[head : len(read.blocks) - tail]
+    entries = [block for block in blocks if block.kind is BlockKind.ENTRY]
+    meant = [cell for cell in changed if cell.entry_id is not None]
+    if [block.text for block in entries] != [cell.block.text for cell in meant]:
+        return None
+    letter = KIND_LETTERS[BlockKind.ENTRY]
+    first, last = before.shape.count(letter, 0, head), len(original.ids) - before.shape.count(letter, high)
+    ids = [cell.entry_id for cell in meant if cell.entry_id is not None]
+    snapshot = Snapshot(read, original.ids[:first] + tuple(ids) + original.ids[last:])
+    if read.blocks[:head] == before.blocks[:head] and read.blocks[len(read.blocks) - tail :] == before.blocks[high:]:
+        named = iter(ids)
+        cells = [Cell(block, next(named) if block.kind is BlockKind.ENTRY else None) for block in blocks]
+        preset_cached(read, entries=before.entries[:first] + tuple(entries) + before.entries[last:])
+        preset_cached(snapshot, cells=original.cells[:head] + tuple(cells) + original.cells[high:])
+    return snapshot
+
+
+def derived_entry_id(*names: str) -> str:
+    """An id that follows from others, so that all who make it make the same; letters only, as all ids of entries."""
+    return "ent_" + sha256("\n".join(names).encode()).hexdigest()[:32].translate(_LETTERS)
+
+
+def _match_ids(parsed_texts: Sequence[str], intended_texts: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
+    """An entry made of several goes by the first one's id; where one fell apart, the rest get new ones."""
+    paired: list[str] = []
+    for _, first, end, start, stop in SequenceMatcher(None, intended_texts, parsed_texts, autojunk=False).get_opcodes():
+        for place in range(stop - start):
+            at = first + place
+            known = (
+                ids[at]
+                if at < end
+                else derived_entry_id(ids[end - 1] if end else "", str(place), parsed_texts[start + place])
+            )
+            paired.append(known)
+    return tuple(paired)

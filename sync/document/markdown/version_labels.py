@@ -1,0 +1,87 @@
+"""Days and times as the document writes them: zh-CN, local, the date without zero padding.
+
+A label names a version (see `sync.document.merge.three_way`), so no two versions may share one: when the clock has not
+moved a
+second since the last version, or has gone back, the next label is one second after the last. A label thus may run a
+little ahead of the wall; being its own matters more than being exact.
+
+The label of a shared document (`sync.document.shared.reducer`) is the same on all devices: the time of its newest event
+and how many events it holds, ``2026/1/8 15:49:12 · 532``.
+"""
+
+import re
+from datetime import date, datetime, timedelta
+from typing import Final
+
+_DAY: Final = re.compile(r"(\d{4})\s*[-/.年]\s*(\d{1,2})\s*[-/.月]\s*(\d{1,2})\s*日?", re.ASCII)
+_TIME: Final = re.compile(r"(\d{4})/(\d{1,2})/(\d{1,2}) (\d{1,2}):(\d{2}):(\d{2})( · \d+)?", re.ASCII)
+_LATEST_TIME: Final = datetime(9999, 12, 31, 23, 59, 59)  # noqa: DTZ001 - labels are local times; no second follows it
+
+
+def day_label(day: date) -> str:
+    """``2026/1/8``"""
+    return f"{day.year}/{day.month}/{day.day}"
+
+
+def time_label(instant: datetime) -> str:
+    """``2026/1/8 15:49:12``, in the zone the instant carries."""
+    return f"{day_label(instant)} {instant:%H:%M:%S}"
+
+
+def next_label(previous: str | None, now: datetime) -> str:
+    """The label of the next version: the time `now`, or the first second after `previous` where that is later."""
+    wall = now.replace(tzinfo=None, microsecond=0)
+    last = None if previous is None else parse_time_label(previous)
+    if last is None or wall > last or last >= _LATEST_TIME:
+        return time_label(wall)
+    return time_label(last + timedelta(seconds=1))
+
+
+def label_sort_key(label: str | None) -> tuple[datetime, int] | None:
+    """What orders labels: the time, and for shared ones how many events; None if it is not one of ours."""
+    named = None if label is None else parse_time_label(label)
+    if label is None or named is None:
+        return None
+    return named, int(label.rpartition("·")[2]) if is_shared_label(label) else 0
+
+
+def later_label(one: str | None, other: str | None) -> str | None:
+    """The label that names the later time; None if neither is one of ours."""
+    found = [label for label in (one, other) if label is not None and parse_time_label(label) is not None]
+    return max(found, key=lambda label: parse_time_label(label) or _LATEST_TIME, default=None)
+
+
+def shared_label(instant: datetime, events: int) -> str:
+    """The label of a shared document whose newest of so many events was at that local time."""
+    return f"{time_label(instant)} · {events}"
+
+
+def is_shared_label(label: str | None) -> bool:
+    """Whether a label is one of a shared document."""
+    match = None if label is None else _TIME.fullmatch(label.strip())
+    return match is not None and match[7] is not None
+
+
+def parse_day(title: str) -> date | None:
+    """The day a heading names, also where a person wrote it as 2026-01-08 or 2026年1月8日."""
+    match = _DAY.fullmatch(title.strip())
+    return None if match is None else _date_of_match(match)
+
+
+def parse_time_label(label: str) -> datetime | None:
+    """The local time a label names, None if it is not one of ours."""
+    match = _TIME.fullmatch(label.strip())
+    day = None if match is None else _date_of_match(match)
+    if match is None or day is None:
+        return None
+    try:
+        return datetime(day.year, day.month, day.day, int(match[4]), int(match[5]), int(match[6]))  # noqa: DTZ001 - a label is local
+    except ValueError:
+        return None
+
+
+def _date_of_match(match: re.Match[str]) -> date | None:
+    try:
+        return date(int(match[1]), int(match[2]), int(match[3]))
+    except ValueError:
+        return None

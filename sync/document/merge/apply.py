@@ -1,0 +1,152 @@
+"""Puts what we know into a document a person has saved: our new lines, our edits, our removals, our headings.
+
+A line of ours goes behind the line it follows in our document, if that one is still in its section; else before the
+line it precedes; else at the end of its section. One that opens a paragraph of its own goes behind the whole paragraph
+of its neighbour, so that lines typed there stay with what they were typed under.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from sync.document.markdown.block_editor import BlockEditor
+from sync.document.markdown.edits import as_single_entry, section_end
+from sync.document.markdown.model import BlockKind, Entry, Section, Snapshot
+from sync.document.markdown.positions import content_end, extent_of
+
+
+@dataclass(frozen=True, slots=True)
+class LineDecision:
+    """What becomes of one entry on disk.
+
+    `text` is what it must say, None if it goes. `rival` is our line that stays before it because both sides changed
+    the same words. `regroup`: we moved it to another section and the hand did not.
+    """
+
+    entry_id: str
+    text: str | None
+    conflicting: Entry | None = None
+    follow_move: bool = False
+
+
+def apply_changes(
+    observed: Snapshot, decisions: Sequence[LineDecision], to_insert: Iterable[Entry], current: Snapshot
+) -> BlockEditor:
+    """The file as found with the verdicts carried out and the `missing` entries of ours put in.
+
+    Removals come last, so that a day that loses one line and gets another keeps its heading.
+    """
+    draft = BlockEditor(observed)
+    arrivals = {entry.entry_id: entry for entry in to_insert}
+    before = dict(zip(observed.ids, observed.document.entries, strict=True))
+    for verdict in decisions:
+        at = draft.index_of(verdict.entry_id) if _changes_line(verdict, before[verdict.entry_id].text) else None
+        if at is None or verdict.text is None:
+            continue
+        draft.set_text(at, verdict.text)
+        if verdict.conflicting is not None:
+            rival = verdict.conflicting
+            section = draft.cells[at].block.section
+            draft.insert(at, [draft.new_cell(as_single_entry(rival.text), section=section, entry_id=rival.entry_id)])
+        if verdict.follow_move:
+            arrivals[verdict.entry_id] = Entry(verdict.entry_id, verdict.text)
+            draft.remove(at)
+    _EntryPlacer(draft, current).insert_all(arrivals)
+    for verdict in decisions:
+        at = draft.index_of(verdict.entry_id) if verdict.text is None else None
+        if at is not None:
+            draft.remove_entry(at)
+    return draft
+
+
+def apply_heading_changes(editor: BlockEditor, base: Snapshot, current: Snapshot) -> None:
+    """Headings only we changed: an empty one we have made appears, one we have taken away goes once it is empty."""
+    before, now = _heading_sections(base), _heading_sections(current)
+    full = {
+        section[:depth] for section in (entry.section for entry in current.entries) for depth in range(len(section))
+    }
+    full |= {entry.section for entry in current.entries}
+    for section in now:
+        if section and section not in before and section not in full:
+            editor.ensure_section(section)
+    for at in range(len(editor.cells) - 1, -1, -1):
+        block = editor.cells[at].block if at < len(editor.cells) else None
+        if block is None or block.kind is not BlockKind.HEADING or block.section in now or block.section not in before:
+            continue
+        if content_end(editor.cells, at + 1, extent_of(editor.cells, at)) == at + 1:
+            editor.remove(at)
+
+
+class _EntryPlacer:
+    """Where entries of the known document belong in a draft."""
+
+    def __init__(self, editor: BlockEditor, current: Snapshot) -> None:
+        self._editor = editor
+        self._entries = current.entries
+        self._opening, self._closing = _paragraph_ends(current)
+        self._peers: defaultdict[Section, list[str]] = defaultdict(list)
+        for entry in self._entries:
+            self._peers[entry.section].append(entry.entry_id)
+
+    def insert_all(self, arrivals: dict[str, Entry]) -> None:
+        """Put the arrivals in, in the order of the known document, each with the text it arrives with."""
+        for entry in self._entries:
+            if entry.entry_id in arrivals:
+                self._insert_entry(replace(entry, text=as_single_entry(arrivals[entry.entry_id].text)))
+
+    def _insert_entry(self, entry: Entry) -> None:
+        draft = self._editor
+        at, section = self._insertion_point(entry)
+        opens = entry.entry_id in self._opening and draft.is_entry(at - 1)
+        closes = entry.entry_id in self._closing or not draft.is_entry(at)
+        draft.insert(
+            at,
+            [draft.new_cell(entry.text, section=section, entry_id=entry.entry_id)],
+            blank_before=opens,
+            blank_after=closes,
+        )
+
+    def _insertion_point(self, entry: Entry) -> tuple[int, Section]:
+        peers = self._peers[entry.section]
+        own = peers.index(entry.entry_id)
+        for peer in reversed(peers[:own]):
+            at = self._index_in_section(peer, entry.section)
+            if at is not None:
+                at += 1
+                while entry.entry_id in self._opening and self._editor.is_entry(at):
+                    at += 1
+                return at, entry.section
+        for peer in peers[own + 1 :]:
+            at = self._index_in_section(peer, entry.section)
+            if at is not None:
+                return at, entry.section
+        return section_end(self._editor, entry.section)
+
+    def _index_in_section(self, entry_id: str, section: Section) -> int | None:
+        at = self._editor.index_of(entry_id)
+        return at if at is not None and self._editor.cells[at].block.section == section else None
+
+
+def _changes_line(decision: LineDecision, text: str) -> bool:
+    return decision.text != text or decision.conflicting is not None or decision.follow_move
+
+
+def _heading_sections(snapshot: Snapshot) -> list[Section]:
+    return [block.section for block in snapshot.document.blocks if block.kind is BlockKind.HEADING]
+
+
+def _paragraph_ends(snapshot: Snapshot) -> tuple[set[str], set[str]]:
+    """Ids of entries with a blank line before them, and of those with one behind them."""
+    blocks = snapshot.document.blocks
+    ids = iter(snapshot.ids)
+    opening: set[str] = set()
+    closing: set[str] = set()
+    for at, block in enumerate(blocks):
+        if block.kind is not BlockKind.ENTRY:
+            continue
+        entry_id = next(ids)
+        if at > 0 and blocks[at - 1].kind is BlockKind.BLANK:
+            opening.add(entry_id)
+        if at + 1 < len(blocks) and blocks[at + 1].kind is BlockKind.BLANK:
+            closing.add(entry_id)
+    return opening, closing

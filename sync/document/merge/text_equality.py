@@ -1,0 +1,114 @@
+"""What says the same: two messages, a line and its counted repeats, an answer that gives memory back. Pure.
+
+Decisions
+    Alike is what differs in nothing but case, width, spaces, punctuation and words of courtesy. No measure of distance:
+    打开 and 关闭 are two characters in thirty, and what is folded into another line is no longer seen by anybody.
+    A count stands at the end of the question's line, as `（×3）`. It is no word of it: edits are merged without it.
+    An answer gives memory back when most of it are lines of the document. An answer that is one line of old word for
+    word is a phrase the model is used to, and stays.
+"""
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import Final
+
+RECALLED_SHARE: Final = 0.6  # of an answer that are lines of the memory
+MIN_RECALLED_LENGTH: Final = 24  # letters of an answer; below it every phrase is somebody's line
+MIN_LINE_LENGTH: Final = 8  # letters of a line that is looked for in an answer
+CACHED_LINES: Final = 16_384  # lines whose bare words are kept: a document has a few thousand
+
+_REPEAT_COUNT: Final = re.compile(r"（×([1-9][0-9]{0,5})）\Z")
+_COURTESY: Final = re.compile(
+    r"请问|请|麻烦|帮我|给我|一下|你好|您好|吗|呢|吧|啊|呀|哦|嘛|哈|的|了|您|\b(?:please|can you|could you"
+    r"|would you|the|a|an|hi|hello)\b"
+)
+_LABEL: Final = re.compile(r"\A[-*+] (?:用户问：|AI 答：)?")
+
+
+def have_same_words(one: str, other: str) -> bool:
+    """Whether two messages say the same in the same words."""
+    return comparison_key(one) == comparison_key(other)
+
+
+def comparison_key(text: str) -> str:
+    """What messages that are `alike` have in common: their bare words, or all of one that has none."""
+    return core_words(text) or text
+
+
+@lru_cache(maxsize=CACHED_LINES)
+def core_words(text: str) -> str:
+    """The letters and digits of a text, without words of courtesy where something else is left."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _alphanumerics(_COURTESY.sub(" ", folded)) or _alphanumerics(folded)
+
+
+class LineIndex:
+    """The `letters` of lines by their beginning: an index for `is_recalled_answer`."""
+
+    def __init__(self) -> None:
+        self._by_start: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+    def add(self, line: str) -> None:
+        if len(line) >= MIN_LINE_LENGTH:
+            self._by_start[line[:MIN_LINE_LENGTH]][line] += 1
+
+    def remove(self, line: str) -> None:
+        alike = self._by_start.get(line[:MIN_LINE_LENGTH], Counter())
+        alike[line] -= 1
+        if alike[line] <= 0:
+            del alike[line]
+        if not alike:
+            self._by_start.pop(line[:MIN_LINE_LENGTH], None)
+
+    def candidates_in(self, answer: str) -> Iterator[str]:
+        """The lines whose beginning the answer has: no other line can stand in it."""
+        said = _answer_letters(answer)
+        for start in {said[at : at + MIN_LINE_LENGTH] for at in range(len(said) - MIN_LINE_LENGTH + 1)}:
+            yield from self._by_start.get(start, ())
+
+
+def is_recalled_answer(answer: str, lines: Iterable[str]) -> bool:
+    """Whether an answer mostly consists of lines whose `letters` are known, and is more than one phrase of old."""
+    said = _answer_letters(answer)
+    if len(said) < MIN_RECALLED_LENGTH:
+        return False
+    covered = bytearray(len(said))
+    for line in lines:
+        at = said.find(line) if MIN_LINE_LENGTH <= len(line) < len(said) else -1
+        if at >= 0:
+            covered[at : at + len(line)] = b"\1" * len(line)
+    return sum(covered) >= RECALLED_SHARE * len(said)
+
+
+def split_repeat_count(text: str) -> tuple[str, int]:
+    """A line without its count, and the count; 1 where it has none."""
+    found = _REPEAT_COUNT.search(text)
+    return (text, 1) if found is None else (text[: found.start()], int(found[1]))
+
+
+def with_repeat_count(text: str, count: int) -> str:
+    """A line with a count behind it; a single one is not counted."""
+    return text if count < 2 else f"{text}（×{count}）"
+
+
+def increment_repeat_count(text: str) -> str:
+    core, count = split_repeat_count(text)
+    return with_repeat_count(core, count + 1)
+
+
+@lru_cache(maxsize=CACHED_LINES)
+def line_letters(line: str) -> str:
+    """The letters and digits of a line of the document, without bullet, label, count and the dots of a cut."""
+    core = _LABEL.sub("", split_repeat_count(line)[0]).removesuffix("...")
+    return _alphanumerics(unicodedata.normalize("NFKC", core).casefold())
+
+
+def _answer_letters(answer: str) -> str:
+    return _alphanumerics(unicodedata.normalize("NFKC", answer).casefold())
+
+
+def _alphanumerics(text: str) -> str:
+    return "".join(char for char in text if char.isalnum())

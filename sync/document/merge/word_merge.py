@@ -1,0 +1,88 @@
+"""Two edits of one line, folded by words.
+
+Words are runs of Latin letters and digits, and single characters of everything else, so that Chinese, which has no
+spaces, merges by character. Two changes that touch are a conflict even though they do not overlap: 红茶 changed to 绿茶
+here and to 红酒 there would make 绿酒, which nobody wrote. For the same reason a side that threw away most of the line
+rewrote it, and is not mixed with the other. A conflict is no failure: both lines are kept (see
+`sync.document.merge.three_way`).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Final
+
+from sync.document.merge.text_equality import split_repeat_count, with_repeat_count
+
+MAX_WORDS: Final = 2_000  # words in one line; comparing costs their square, and no message is that long
+REWRITE_SHARE: Final = 0.5  # share of the base's words that a mere edit may take away
+
+_WORD: Final = re.compile(r"[0-9A-Za-z_\u00c0-\u024f]+|\s+|.", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class _WordChange:
+    """Words `low` to `high` of the base became `words`."""
+
+    low: int
+    high: int
+    words: tuple[str, ...]
+
+
+def merge_words(base: str, ours: str, theirs: str) -> str | None:
+    """The line with both edits in it, None where they meet. A count behind it is merged apart from its words."""
+    if theirs in {ours, base}:
+        return ours
+    if ours == base:
+        return theirs
+    (base, before), (ours, here), (theirs, there) = (
+        split_repeat_count(base),
+        split_repeat_count(ours),
+        split_repeat_count(theirs),
+    )
+    merged = _merge_texts(base, ours, theirs)
+    return None if merged is None else with_repeat_count(merged, here if there == before else max(here, there))
+
+
+def _merge_texts(base: str, ours: str, theirs: str) -> str | None:
+    if theirs in {ours, base}:
+        return ours
+    if ours == base:
+        return theirs
+    words, here, there = _words(base), _words(ours), _words(theirs)
+    if max(len(words), len(here), len(there)) > MAX_WORDS:
+        return None
+    mine, yours = _changes(words, here), _changes(words, there)
+    if _is_rewrite(words, mine) or _is_rewrite(words, yours):
+        return None
+    if any(_do_conflict(one, other) for one in mine for other in yours if one != other):
+        return None
+    return _apply(words, sorted({*mine, *yours}, key=lambda change: (change.low, change.high)))
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text)
+
+
+def _changes(base: Sequence[str], edited: Sequence[str]) -> list[_WordChange]:
+    codes = SequenceMatcher(None, base, edited, autojunk=False).get_opcodes()
+    return [_WordChange(low, high, tuple(edited[at:end])) for tag, low, high, at, end in codes if tag != "equal"]
+
+
+def _is_rewrite(base: Sequence[str], changes: Sequence[_WordChange]) -> bool:
+    return sum(change.high - change.low for change in changes) > REWRITE_SHARE * len(base)
+
+
+def _do_conflict(one: _WordChange, other: _WordChange) -> bool:
+    return one.low <= other.high and other.low <= one.high
+
+
+def _apply(base: Sequence[str], changes: Sequence[_WordChange]) -> str:
+    parts: list[str] = []
+    at = 0
+    for change in changes:
+        parts.extend(base[at : change.low])
+        parts.extend(change.words)
+        at = change.high
+    return "".join((*parts, *base[at:]))

@@ -1,0 +1,103 @@
+"""The other profiles of this data directory, as far as the memory file has to know of them.
+
+Their databases are read without SQLAlchemy, read-only: opening one as ours would begin to write it. Where there is no
+other profile, nothing is read at all.
+"""
+
+import logging
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from sqlite3 import Row
+from typing import Any, Final
+
+from sync.document.markdown.model import MemoryDocument
+from sync.document.markdown.parse import parse_stored, parse_text
+from sync.document.ownership.fingerprints import (
+    NO_MARKS,
+    OwnershipMarks,
+    is_other_by_lines,
+    is_other_by_marks,
+    label_is_in_both,
+)
+from sync.document.version_delta import VersionDelta
+from sync.encryption.database_encryption import DatabaseEncryption
+from sync.encryption.driver import driver_errors
+from sync.errors import XiaobaiError
+from sync.system.digests import sha256
+from sync.system.files import make_private_folder, write_private
+
+BUSY_TIMEOUT: Final = 5.0  # seconds to wait for a writer of a database that is not in WAL mode
+MAX_VERSIONS: Final = 200  # newest of a profile that are read: an editor's buffer is not older than these
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ProfilePaths:
+    """Another profile: its database, and the folder for documents of his that turn up here."""
+
+    database: Path
+    parked_folder: Path
+
+
+class OtherProfiles:
+    """Recognises documents of the other profiles. `others` lists them anew at every look; `vault` opens databases."""
+
+    def __init__(self, own: Path, others: Callable[[], Sequence[ProfilePaths]], vault: DatabaseEncryption) -> None:
+        self._own = own
+        self._others = others
+        self._vault = vault
+
+    def owner_of(self, document: MemoryDocument, served: OwnershipMarks = NO_MARKS) -> ProfilePaths | None:
+        """The other profile that this document belongs to, or None where it is ours or nobody's.
+
+        `shown`: what we have given out besides our versions.
+        """
+        if document.is_blank:
+            return None
+        return next((other for other in self._others() if self._belongs_to(other, document, served)), None)
+
+    def _belongs_to(self, other: ProfilePaths, document: MemoryDocument, served: OwnershipMarks) -> bool:
+        own, theirs = self._marks(self._own) | served, self._marks(other.database)
+        named = is_other_by_marks(document, own, theirs)
+        if named is not None:
+            return named
+        of_either = label_is_in_both(document, own, theirs)
+        return is_other_by_lines(
+            document, self._lines(self._own), self._lines(other.database), is_one_of_both=of_either
+        )
+
+    def _marks(self, database: Path) -> OwnershipMarks:
+        rows = self._select(database, "select label, sha256 from written")
+        return OwnershipMarks(frozenset(label for label, _ in rows if label), frozenset(digest for _, digest in rows))
+
+    def _lines(self, database: Path) -> frozenset[str]:
+        rows = self._select(database, "select * from written order by version desc limit ?", MAX_VERSIONS)
+        documents = (_own_lines(row) for row in rows)
+        return frozenset(entry.text for document in documents for entry in document.entries)
+
+    def _select(self, database: Path, statement: str, *parameters: int) -> list[Any]:
+        """The rows; none where the database cannot be read."""
+        try:
+            with self._vault.read_only_connection(database, BUSY_TIMEOUT) as connection:
+                return connection.execute(statement, parameters).fetchall()
+        except driver_errors("Error", also=(XiaobaiError,)) as error:
+            log.warning("a profile's versions could not be read (%s)", type(error).__name__)
+            return []
+
+
+def _own_lines(row: Row) -> MemoryDocument:
+    """The lines that a version does not have from another one; an older schema stores every version whole."""
+    if "base" not in row.keys() or row["base"] is None:  # noqa: SIM118 - a row's own `in` looks among its values
+        return parse_stored(zlib.decompress(row["bytes"]))
+    return parse_text(VersionDelta.decode(row["bytes"], row["entry_ids"]).own_text())
+
+
+def park_copy(folder: Path, data: bytes) -> Path:
+    """Keep a document for the profile whose folder for such this is; the same bytes once."""
+    make_private_folder(folder)
+    path = folder / f"{sha256(data)[:16]}.md"
+    write_private(path, data)
+    return path

@@ -1,0 +1,181 @@
+"""The first `load` of a starting sidecar, answered before the program has finished importing itself.
+
+SQLAlchemy and its friends take 300 ms to import; the answer stands in two small tables. So this one question is asked
+without SQLAlchemy, read-only, and only where the answer is certain: the file on disk is, byte for byte, the newest
+version known, or is missing. Everything else (a hand edit made meanwhile, something to forget, an older schema)
+returns None, and the caller waits for the program; so does the key of an encrypted database that is in a keychain,
+which may have to ask a person first. One test holds this answer against the one `Conversation` gives.
+"""
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from sqlite3 import Connection, Row
+from typing import Any, Final
+
+from sync.clock import Clock
+from sync.document.capture.exchange_events import EXCHANGE_RECORDED, apply_exchanges
+from sync.document.markdown.model import Snapshot, encode
+from sync.document.markdown.parse import parse
+from sync.document.markdown.template import empty_document
+from sync.document.markdown.version_labels import time_label
+from sync.document.read.device_digest import DeviceDigest, render_digest
+from sync.document.read.line_authors import LineAuthors, with_author_labels
+from sync.document.read.other_devices import (
+    DEVICE_EVENTS,
+    EDIT_EVENTS,
+    EXCHANGE_EVENTS,
+    MAX_EVENTS,
+    device_digests,
+    device_infos,
+    hidden_devices,
+)
+from sync.document.read.prompt import compose
+from sync.document.read.results import LoadResult, LoadScope
+from sync.document.version_delta import VersionDelta, decode_whole
+from sync.encryption.database_encryption import DatabaseEncryption
+from sync.log.envelope import event_of_row
+from sync.log.model import ERASING_TYPES, Event
+from sync.log.newest_query import NEWEST_QUERY, newest_parameters
+from sync.system.digests import sha256
+from sync.system.files import read_once
+
+SCHEMA_VERSIONS: Final = range(2, 14)  # in which the tables read here are the same
+BUSY_TIMEOUT: Final = 0.2  # seconds to wait for a writer; a reader in WAL mode does not wait at all
+
+_NEWEST: Final = "select * from written where surface = 'file' order by version desc limit 1"
+_NUMBERED: Final = "select * from written where version = ?"
+_PENDING: Final = (
+    "select * from events where device_id = ? and type = ? and position >"
+    " coalesce((select position from watermarks where name = 'document'), 0) order by position"
+)
+_PENDING_ERASURE: Final = (
+    "select 1 from events where type in (?, ?) and position >"
+    " coalesce((select position from watermarks where name = 'document.forgotten'), 0) limit 1"
+)
+_UNSENT_COUNT: Final = (
+    "select coalesce(sum(count), 0) from delivery_counts where destination = 'cloud' and state = 'pending'"
+)
+_IS_EMPTY: Final = "select not exists(select 1 from written) and not exists(select 1 from events)"
+_CURSOR: Final = "select coalesce(max(seq), 0) from cursors where destination = 'cloud'"
+
+
+def empty_result(clock: Clock, max_chars: int | None) -> LoadResult:
+    """The answer of a memory in which nothing was ever recorded."""
+    document = parse(empty_document(time_label(clock.now())))
+    content, omitted = compose(document.text, "", max_chars)
+    return LoadResult(
+        content=content,
+        document=document.text,
+        document_sha256=sha256(encode(document)),
+        digest="",
+        source="template",
+        stale=False,
+        pending=0,
+        through_seq=0,
+        updated_at=None,
+        devices=(),
+        omitted=omitted,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FirstStartLoad:
+    """The first start of all: there is no installation yet. Without a memory file the answer is the template."""
+
+    memory_file: Path
+    clock: Clock
+
+    def load(self, *, scope: LoadScope, max_chars: int | None) -> LoadResult | None:
+        del scope
+        return None if os.path.lexists(self.memory_file) else empty_result(self.clock, max_chars)
+
+
+@dataclass(frozen=True, slots=True)
+class ColdLoad:
+    """What has to be known to look: where things are and who this device is."""
+
+    database: Path
+    memory_file: Path
+    device_id: str
+    includes_other_devices: bool
+    has_cloud: bool
+    vault: DatabaseEncryption = field(default_factory=DatabaseEncryption)
+    earlier_ids: tuple[str, ...] = ()
+    clock: Clock | None = None  # None: a first document may come from elsewhere (a cloud, the app's cache)
+
+    def load(self, *, scope: LoadScope, max_chars: int | None) -> LoadResult | None:
+        """The same answer as `Conversation.load` gives without asking the cloud, or None where that is not certain."""
+        if not self.database.exists() or not self.vault.needs_no_keychain(self.database):
+            return None
+        try:
+            with self.vault.read_only_connection(self.database, BUSY_TIMEOUT) as connection:
+                connection.execute("begin")  # one view of the database for all that follows
+                return self._load_from(connection, scope, max_chars)
+        except Exception:  # noqa: BLE001 - damage too: a row of any content may be there
+            return None  # the program itself will meet it, and knows what to do and say
+
+    def _load_from(self, connection: Connection, scope: LoadScope, max_chars: int | None) -> LoadResult | None:
+        if connection.execute("pragma user_version").fetchone()[0] not in SCHEMA_VERSIONS:
+            return None
+        if connection.execute(_PENDING_ERASURE, ERASING_TYPES).fetchone() is not None:
+            return None
+        row = connection.execute(_NEWEST).fetchone()
+        disk = read_once(self.memory_file)
+        if row is None and disk is None and self.clock is not None:
+            return empty_result(self.clock, max_chars) if connection.execute(_IS_EMPTY).fetchone()[0] else None
+        if row is None or (disk is not None and disk.sha256 != row["sha256"]):
+            return None
+        pending = [event_of_row(found) for found in connection.execute(_PENDING, (self.device_id, EXCHANGE_RECORDED))]
+        snapshot = apply_exchanges(_snapshot(connection, row), pending)
+        document = snapshot.document
+        others = self._other_digests(connection) if scope == "user" and self.includes_other_devices else ()
+        digest = render_digest(others) if others else ""
+        content, omitted = compose(
+            with_author_labels(snapshot, self._author_labels(connection, snapshot)), digest, max_chars
+        )
+        return LoadResult(
+            content=content,
+            document=document.text,
+            document_sha256=sha256(encode(document)),
+            digest=digest,
+            source="local",
+            stale=self.has_cloud,
+            pending=connection.execute(_UNSENT_COUNT).fetchone()[0] if self.has_cloud else 0,
+            through_seq=connection.execute(_CURSOR).fetchone()[0] if self.has_cloud else 0,
+            updated_at=pending[-1].ts if pending else row["created_at"],
+            devices=others,
+            omitted=omitted,
+        )
+
+    def _author_labels(self, connection: Connection, snapshot: Snapshot) -> dict[str, str]:
+        """The document is this device's own (a shared one is not looked at here): no other device has a line in it."""
+        sources = LineAuthors({self.device_id, *self.earlier_ids})
+
+        def ask(statement: str, parameters: dict[str, Any]) -> list[Event]:
+            return [event_of_row(row) for row in connection.execute(statement, parameters)]
+
+        sources.refresh(ask, 0, shared=False)
+        return sources.author_labels(snapshot, lambda _device_id: None)
+
+    def _other_digests(self, connection: Connection) -> tuple[DeviceDigest, ...]:
+        about = device_infos(_latest_events(connection, DEVICE_EVENTS, ()))
+        besides = (self.device_id, *self.earlier_ids, *hidden_devices(about))
+        return device_digests(
+            _latest_events(connection, EXCHANGE_EVENTS, besides),
+            _latest_events(connection, EDIT_EVENTS, besides),
+            about,
+        )
+
+
+def _snapshot(connection: Connection, row: Row) -> Snapshot:
+    """What a version holds; of an older schema every one is stored whole."""
+    if "base" not in row.keys() or row["base"] is None:  # noqa: SIM118 - a row's own `in` looks among its values
+        return decode_whole(row["bytes"], row["entry_ids"])
+    base = connection.execute(_NUMBERED, (row["base"],)).fetchone()
+    return VersionDelta.decode(row["bytes"], row["entry_ids"]).apply_to(decode_whole(base["bytes"], base["entry_ids"]))
+
+
+def _latest_events(connection: Connection, types: tuple[str, ...], besides: tuple[str, ...]) -> list[Event]:
+    rows = connection.execute(NEWEST_QUERY, newest_parameters(types, besides, MAX_EVENTS))
+    return [event_of_row(row) for row in rows]

@@ -1,0 +1,136 @@
+"""Who wrote the lines under 用户偏好: marks for those that the user did not write on this device.
+
+Decisions
+    The newest event that adds, edits or moves a line decides. A line of another device (a shared document) is marked
+    with the name of that device, a line that a program appended through `events/append` with 工具.
+    The same words written here as well make a line the user's own.
+    Marks stand in what an assistant reads (`content`, the system prompt), never in the document itself.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from sync.document.capture.exchange_events import EXCHANGE_RECORDED, preference_entries_of
+from sync.document.markdown.model import BlockKind, Snapshot
+from sync.document.markdown.one_line import summarize
+from sync.document.markdown.template import PREFERENCES
+from sync.document.merge.text_equality import core_words
+from sync.document.read.device_digest import ID_LENGTH, NAME_LENGTH
+from sync.document.shared.entry_ops import conflict_copy_id, event_order
+from sync.log.model import Event, Origin
+
+TOOL_LABEL: Final = "工具"
+_USER_ORIGINS: Final = frozenset({Origin.USER, Origin.IMPORTED})  # at a device: typed there, or taken from a file there
+
+# Text, because it is asked through SQLAlchemy and, before that is imported, through the standard library.
+PROGRAM_EVENTS_SQL: Final = """
+select * from events indexed by events_of_programs
+where type in ('entry_added', 'entry_edited', 'entry_moved') and origin not in ('user-typed', 'imported')
+  and position > :after and device_id in (select value from json_each(:own)) limit 1
+"""
+LINE_EVENTS_SQL: Final = """
+select * from events where position > :after and type in ('entry_added', 'entry_edited', 'entry_moved')
+  and (:everyone or device_id in (select value from json_each(:own)))
+union all
+select * from events
+where :everyone and position > :after and type = 'exchange_recorded' and payload like '%"preferences"%'
+order by position
+"""
+
+RunEventQuery = Callable[[str, dict[str, Any]], Sequence[Event]]
+
+
+@dataclass(frozen=True, slots=True)
+class LineAuthor:
+    """The newest event that wrote a line. `words` are bare."""
+
+    order: tuple[str, str, str]
+    device_id: str
+    is_typed: bool
+    core_words: str
+
+
+class LineAuthors:
+    """The source of every line that the given events wrote."""
+
+    def __init__(self, own_device_ids: Collection[str]) -> None:
+        self._own_device_ids = frozenset(own_device_ids)
+        self._newest: dict[str, LineAuthor] = {}
+        self._typed_words: set[str] = set()  # bare words that the user wrote here
+        self._after = 0
+
+    def refresh(self, run_query: RunEventQuery, position: int, *, shared: bool) -> None:
+        """Read what the log has, up to position `head`. `ask` runs one of the statements above.
+
+        In a device's own document all lines are its own, unless a program appended one.
+        """
+        asked = {"own": msgspec.json.encode(sorted(self._own_device_ids)).decode(), "everyone": shared}
+        if shared or self._newest:
+            self.add(run_query(LINE_EVENTS_SQL, {**asked, "after": self._after}))
+        elif run_query(PROGRAM_EVENTS_SQL, {"own": asked["own"], "after": self._after}):
+            self.add(run_query(LINE_EVENTS_SQL, {**asked, "after": 0}))
+        self._after = position
+
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            order = event_order(event)
+            for entry_id, words, is_typed in _written_lines(event):
+                if is_typed and event.device_id in self._own_device_ids:
+                    self._typed_words.add(words)
+                known = self._newest.get(entry_id)
+                if known is None or known.order < order:
+                    self._newest[entry_id] = LineAuthor(order, event.device_id, is_typed, words)
+
+    def author_labels(self, snapshot: Snapshot, name_of: Callable[[str], str | None]) -> dict[str, str]:
+        """Entry id -> who wrote it, for each line under 用户偏好 that is not the user's own here."""
+        found: dict[str, str] = {}
+        lines = zip(snapshot.ids, snapshot.document.entries, strict=True) if self._newest else ()
+        for entry_id, block in lines:
+            source = self._newest.get(entry_id) if block.section[:1] == (PREFERENCES,) else None
+            if source is not None and not self._is_own(source) and source.core_words not in self._typed_words - {""}:
+                found[entry_id] = self._label_of(source, name_of)
+        return found
+
+    def _is_own(self, source: LineAuthor) -> bool:
+        return source.is_typed and source.device_id in self._own_device_ids
+
+    def _label_of(self, source: LineAuthor, name_of: Callable[[str], str | None]) -> str:
+        if source.device_id in self._own_device_ids:
+            return TOOL_LABEL
+        name = name_of(source.device_id) or source.device_id[:ID_LENGTH]
+        return summarize(name, NAME_LENGTH).replace("【", "[").replace("】", "]")
+
+
+def _written_lines(event: Event) -> Sequence[tuple[str, str, bool]]:
+    """The lines an event writes: their ids, bare words, and whether a person wrote them."""
+    if event.type == EXCHANGE_RECORDED:
+        return [(entry.entry_id, core_words(entry.text), True) for entry in preference_entries_of(event)]
+    entry_id, text = event.payload.get("entry_id"), event.payload.get("text")
+    if not isinstance(entry_id, str):
+        return []
+    words = core_words(text) if isinstance(text, str) else ""
+    return [
+        (one, words, event.origin in _USER_ORIGINS) for one in (entry_id, conflict_copy_id(entry_id, event.event_id))
+    ]
+
+
+def with_author_labels(snapshot: Snapshot, labels: Mapping[str, str]) -> str:
+    """The text of a document in which each of these lines begins with 【来自 …】, behind its bullet."""
+    if not labels:
+        return snapshot.document.text
+    ids = iter(snapshot.ids)
+    parts = []
+    for block in snapshot.document.blocks:
+        label = labels.get(next(ids)) if block.kind is BlockKind.ENTRY else None
+        parts.append(block.raw if label is None else _insert_label(block.raw, label))
+    return "".join(parts)
+
+
+def _insert_label(raw: str, label: str) -> str:
+    body = raw.lstrip(" \t")
+    indent = raw[: len(raw) - len(body)]
+    bullet = body[:2] if body[:2] in {"- ", "* ", "+ "} else ""
+    return f"{indent}{bullet}【来自 {label}】{body[len(bullet) :]}"

@@ -1,0 +1,37 @@
+"""What `load` and `update` answer: values, without anything that makes them."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sync.document.read.device_digest import DeviceDigest
+from sync.document.read.prompt import Omission
+
+LoadScope = Literal["user", "device"]  # user: with a digest of the other devices
+LoadSource = Literal["cloud", "local", "template"]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadResult:
+    """The answer of `load`. `stale`: the cloud could not be asked, so other devices may know more."""
+
+    content: str
+    document: str
+    document_sha256: str
+    digest: str
+    source: LoadSource
+    stale: bool
+    pending: int
+    through_seq: int
+    updated_at: str | None
+    devices: tuple[DeviceDigest, ...]
+    omitted: tuple[Omission, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateResult:
+    """The answer of `update`. `recorded` is false only where nothing was said; `reason` says what was special."""
+
+    event_id: str | None
+    recorded: bool
+    reason: str | None
+    pending: int

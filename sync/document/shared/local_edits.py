@@ -1,0 +1,176 @@
+"""What a hand did to the shared document, as drafts: entry operations that every device can fold. Pure.
+
+Beyond what a device's own events say, an edit carries its base and a removal the hash of what it took away, both as
+the log knows the entry; lines that changed places and headings are told too, or the next rendering would undo them.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from sync.document.capture.exchange_events import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, is_too_large_for_event
+from sync.document.markdown.model import (
+    BlockKind,
+    EntryAdded,
+    EntryEdited,
+    EntryRemoved,
+    MergePlan,
+    Operation,
+    Section,
+    Snapshot,
+)
+from sync.document.markdown.template import QUESTION_PREFIX, RECORDS
+from sync.document.markdown.version_labels import parse_day
+from sync.document.shared.entry_ops import ENTRY_MOVED, SECTION_ADDED, SECTION_REMOVED, normalised_section, text_hash
+from sync.document.shared.entry_reducer import EntryState
+from sync.document.shared.reducer import SharedReducer
+from sync.document.shared.render import TEMPLATE_SECTIONS
+from sync.log.model import MAX_EVENT_BYTES, EventDraft, Origin
+from sync.redaction import Redactor
+
+
+def draft_edit_events(
+    plan: MergePlan, base: Snapshot | None, reducer: SharedReducer, redactor: Redactor, origin: Origin
+) -> list[EventDraft]:
+    """Drafts in document order; what is too large for an event stays this device's alone.
+
+    `base` is what the editor had loaded, None where nobody knows: then nothing was moved or taken away. Additions of an
+    import do not say `shared`: whoever imports a copy of the document has not seen the shared one.
+    """
+    drafts: list[EventDraft] = []
+    stands = _EntryLayout(plan.merged)
+    for operation in plan.operations:
+        kind, value = _event_of_operation(operation, stands, reducer.entry(operation.entry_id), redactor)
+        if origin is not Origin.IMPORTED:
+            value["shared"] = True
+        payload = redactor.clean_payload(value)
+        if is_too_large_for_event(str(payload.value.get("text", ""))):
+            continue
+        if len(msgspec.json.encode(payload.value)) > MAX_EVENT_BYTES:
+            payload = redactor.clean_payload({name: given for name, given in value.items() if name != "base"})
+        drafts.append(EventDraft(type=kind, payload=payload, origin=origin))
+    if base is not None:
+        arranged = [*_move_events(base, plan.observed), *_heading_events(base, plan.observed)]
+    else:
+        arranged = list(_new_heading_events(plan.observed, reducer, redactor))
+    drafts += [
+        EventDraft(type=kind, payload=redactor.clean_payload({**value, "shared": True}), origin=origin)
+        for kind, value in arranged
+    ]
+    return drafts
+
+
+class _EntryLayout:
+    """Behind which entry of its section each entry stands, and which have a blank line before them."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.after: dict[str, str | None] = {}
+        self.blank_before: set[str] = set()
+        self.entry_order: defaultdict[Section, list[str]] = defaultdict(list)
+        self.section_of: dict[str, Section] = {}
+        ids = iter(snapshot.ids)
+        blank = False
+        for block in snapshot.document.blocks:
+            if block.kind is BlockKind.BLANK:
+                blank = True
+                continue
+            if block.kind is BlockKind.ENTRY:
+                entry_id = next(ids)
+                order = self.entry_order[block.section]
+                self.after[entry_id] = order[-1] if order else None
+                self.section_of[entry_id] = block.section
+                if order and (blank or block.text.startswith(QUESTION_PREFIX)):  # a question always stands apart
+                    self.blank_before.add(entry_id)
+                order.append(entry_id)
+            blank = False
+
+    def position_payload(self, entry_id: str) -> dict[str, Any]:
+        return {
+            "after": self.after[entry_id],
+            "gap": entry_id in self.blank_before,
+            "section": list(self.section_of[entry_id]),
+        }
+
+
+def _event_of_operation(
+    operation: Operation, layout: _EntryLayout, current: EntryState | None, redactor: Redactor
+) -> tuple[str, dict[str, Any]]:
+    value: dict[str, Any] = {"entry_id": operation.entry_id}
+    match operation:
+        case EntryAdded():
+            return ENTRY_ADDED, {**value, **layout.position_payload(operation.entry_id), "text": operation.text}
+        case EntryEdited():
+            base = redactor.clean(operation.base_text) if current is None else current.text
+            value |= {"base": base, "base_hash": text_hash(base), "section": list(operation.section)}
+            if current is not None and current.position.section != normalised_section(
+                tuple(map(redactor.clean, operation.section))
+            ):
+                value |= {**layout.position_payload(operation.entry_id), "placed": True}
+            return ENTRY_EDITED, {**value, "text": operation.text}
+        case EntryRemoved():
+            seen = redactor.clean(operation.text) if current is None else current.text
+            return ENTRY_REMOVED, {**value, "base_hash": text_hash(seen), "section": list(operation.section)}
+
+
+def _move_events(base: Snapshot, observed: Snapshot) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Lines that stand elsewhere in their section than the editor found them, or apart from the line before."""
+    before, now = _EntryLayout(base), _EntryLayout(observed)
+    for section, order in now.entry_order.items():
+        places = {entry_id: number for number, entry_id in enumerate(before.entry_order.get(section, ()))}
+        stayed = [entry_id for entry_id in order if entry_id in places]
+        kept = {stayed[at] for at in _longest_increasing_subsequence([places[entry_id] for entry_id in stayed])}
+        for entry_id in stayed:
+            apart = now.after[entry_id] is not None and (entry_id in now.blank_before) != (
+                entry_id in before.blank_before
+            )
+            if entry_id not in kept or (apart and before.after[entry_id] is not None):
+                yield ENTRY_MOVED, {"entry_id": entry_id, **now.position_payload(entry_id)}
+
+
+def _heading_events(base: Snapshot, observed: Snapshot) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Headings that came and went; those of days come and go with their lines."""
+    before, now = _heading_sections(base), _heading_sections(observed)
+    for section in now:
+        if section not in before:
+            yield SECTION_ADDED, {"section": list(section)}
+    for section in before:
+        if section not in now:
+            yield SECTION_REMOVED, {"section": list(section)}
+
+
+def _new_heading_events(
+    observed: Snapshot, reducer: SharedReducer, redactor: Redactor
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Headings that no event has named yet, where nobody knows what the editor had loaded; so none was taken away."""
+    for section in _heading_sections(observed):
+        told = normalised_section(tuple(map(redactor.clean, section)))
+        if told not in TEMPLATE_SECTIONS and told not in reducer.first_mentions:
+            yield SECTION_ADDED, {"section": list(section)}
+
+
+def _heading_sections(snapshot: Snapshot) -> dict[Section, None]:
+    headings: Iterable[Section] = (
+        block.section for block in snapshot.document.blocks if block.kind is BlockKind.HEADING and block.section
+    )
+    return dict.fromkeys(section for section in headings if section[:-1] != (RECORDS,) or not parse_day(section[-1]))
+
+
+def _longest_increasing_subsequence(numbers: Sequence[int]) -> list[int]:
+    """The places of a longest increasing run (not necessarily of neighbours): what need not have been moved."""
+    tails: list[int] = []
+    ends: list[int] = []
+    before: list[int] = []
+    for at, number in enumerate(numbers):
+        length = bisect_left(tails, number)
+        before.append(ends[length - 1] if length else -1)
+        tails[length : length + 1] = [number]
+        ends[length : length + 1] = [at]
+    rise: list[int] = []
+    at = ends[-1] if ends else -1
+    while at >= 0:
+        rise.append(at)
+        at = before[at]
+    return rise[::-1]

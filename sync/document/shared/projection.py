@@ -1,0 +1,134 @@
+"""The shared document of one device: the fold kept level with the log, and what the versions ask of it.
+
+The fold lives in memory and is fed what is new. It is made from the whole log at the first event after a start, not
+at the start itself: a version that holds all there is needs none. The reader's and the writer's thread both use it,
+under a lock; the writer sees events of its own transaction, so where that fails the fold is thrown away.
+"""
+
+import threading
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from sync.clock import Clock
+from sync.db.engine import Transaction
+from sync.db.schema import RECOVERY_STARTED
+from sync.document.markdown.model import MergePlan, Operation, Snapshot, Version
+from sync.document.markdown.version_labels import is_shared_label
+from sync.document.shared.entry_ops import DOCUMENT_EVENT_TYPES
+from sync.document.shared.local_edits import draft_edit_events
+from sync.document.shared.local_overlay import build_overlay
+from sync.document.shared.reducer import SharedReducer
+from sync.document.shared.render import render_shared
+from sync.document.shared.unlogged_entries import adopt_logged_ids, unlogged_additions
+from sync.log import store as log_store
+from sync.log.log import EventLog
+from sync.log.model import EventDraft, Origin
+from sync.redaction import Redactor
+
+SHARED_OFFSET: Final = "document.shared"  # how far the log is in the newest version of a shared document
+SHARED_ORDER: Final = "document.shared.order"  # which order of the log the newest version follows
+CACHED_REDACTIONS: Final = 4_096  # redacted forms of lines typed here; each costs a look through all rules
+
+
+@dataclass(frozen=True, slots=True)
+class SharedChange:
+    """A document with what the log has beyond the newest version; when that was said, and up to which position."""
+
+    snapshot: Snapshot
+    ts: str
+    position: int
+
+
+class SharedProjection:
+    """One profile's part in the shared document. Everything runs inside a transaction of the caller."""
+
+    def __init__(self, events: EventLog, redactor: Redactor, *, clock: Clock) -> None:
+        self._log = events
+        self._redactor = redactor.for_egress()
+        self._redact = lru_cache(maxsize=CACHED_REDACTIONS)(self._redactor.clean)
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._reducer: SharedReducer | None = None
+        self._last_rendered: tuple[str | None, Snapshot | None, Snapshot] | None = None
+        self._position = 0
+        self._order = 0
+
+    def reset(self) -> None:
+        """Fold from the start at the next question."""
+        with self._lock:
+            self._reducer = None
+
+    def is_behind(self, connection: Transaction, current: Version | None) -> bool:
+        """Whether the newest version lacks an event, has them in an older order, or is of the time before sharing."""
+        newest = log_store.newest_position_of_types(connection, DOCUMENT_EVENT_TYPES)
+        if newest == 0:
+            return False
+        level = current is not None and is_shared_label(current.label)
+        if not level or newest > log_store.watermark(connection, SHARED_OFFSET):
+            return True
+        return log_store.order_version(connection) != log_store.watermark(connection, SHARED_ORDER)
+
+    def pending_change(self, connection: Transaction, current: Version | None) -> SharedChange | None:
+        """The shared document where the newest version is behind it."""
+        if not self.is_behind(connection, current):
+            return None
+        with self._lock:
+            fold = self._caught_up_reducer(connection)
+            shown = self._render(fold, self._with_logged_ids(connection, fold, current.snapshot) if current else None)
+            return SharedChange(shown, fold.newest_ts or "", self._position)
+
+    def render_and_checkpoint(self, connection: Transaction, local: Snapshot) -> Snapshot | None:
+        """The shared document as this device shows it, noted as what the next version holds. None before any event."""
+        with self._lock:
+            fold = self._caught_up_reducer(connection)
+            if fold.label is None:
+                return None
+            log_store.set_watermark(connection, SHARED_OFFSET, self._position, self._clock)
+            log_store.set_watermark(connection, SHARED_ORDER, self._order, self._clock)
+            return self._render(fold, self._with_logged_ids(connection, fold, local))
+
+    def _with_logged_ids(self, connection: Transaction, reducer: SharedReducer, local: Snapshot) -> Snapshot:
+        if not log_store.watermark(connection, RECOVERY_STARTED):
+            return local
+        return adopt_logged_ids(
+            local, render_shared(reducer, build_overlay(None, reducer, self._redact)), reducer, self._redact
+        )
+
+    def unlogged_additions(self, connection: Transaction, local: Snapshot) -> tuple[Operation, ...]:
+        """The lines that no event speaks of, as what a hand would have added."""
+        with self._lock:
+            return unlogged_additions(local, self._caught_up_reducer(connection))
+
+    def draft_edit_events(
+        self, connection: Transaction, plan: MergePlan, base: Version | None, origin: Origin
+    ) -> list[EventDraft]:
+        """What a hand did, ready to record."""
+        with self._lock:
+            fold = self._caught_up_reducer(connection)
+            return draft_edit_events(plan, base.snapshot if base else None, fold, self._redactor, origin)
+
+    def _render(self, reducer: SharedReducer, local: Snapshot | None) -> Snapshot:
+        """The document on this device; the last one is kept, since a load and the file ask for the same."""
+        if (
+            self._last_rendered is None
+            or self._last_rendered[0] != reducer.label
+            or self._last_rendered[1] is not local
+        ):
+            self._last_rendered = (
+                reducer.label,
+                local,
+                render_shared(reducer, build_overlay(local, reducer, self._redact)),
+            )
+        return self._last_rendered[2]
+
+    def _caught_up_reducer(self, connection: Transaction) -> SharedReducer:
+        """The fold with all that this transaction sees."""
+        order = log_store.order_version(connection)
+        if self._reducer is None or order != self._order:
+            self._reducer, self._last_rendered, self._position, self._order = SharedReducer(), None, 0, order
+        fold = self._reducer
+        for event in log_store.read_by_types(connection, DOCUMENT_EVENT_TYPES, after=self._position):
+            fold.add(event)
+            self._position = event.position
+        return fold

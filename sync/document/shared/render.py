@@ -1,0 +1,180 @@
+"""The shared document written out: the same lines in the same order give the same bytes. Pure.
+
+The layout is the one the template and `edit` make: sections of ours in their order, others behind them in the order
+in which they were first heard of, days newest first, a blank line before each question, a separator between sections.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import date
+from typing import Final
+
+from sync.document.markdown.model import Block, BlockKind, Entry, MemoryDocument, Section, Snapshot
+from sync.document.markdown.parse import assign_sections, parse_text
+from sync.document.markdown.reparse import reparse
+from sync.document.markdown.template import (
+    COMMON_COMMANDS,
+    COMMUNICATION_STYLE,
+    DAILY_TASKS,
+    OPERATIONS,
+    PLACEHOLDER,
+    PREFERENCES,
+    QUESTION_PREFIX,
+    RECORDS,
+    SEPARATOR,
+    TECHNICAL_PREFERENCES,
+    WORK_HABITS,
+    footer_line,
+)
+from sync.document.markdown.version_labels import parse_day
+from sync.document.shared.entry_ops import EventOrder
+from sync.document.shared.local_overlay import LocalOverlay
+from sync.document.shared.reducer import SharedReducer
+
+TEMPLATE_SECTIONS: Final[tuple[Section, ...]] = (
+    (PREFERENCES,),
+    WORK_HABITS,
+    COMMUNICATION_STYLE,
+    TECHNICAL_PREFERENCES,
+    (RECORDS,),
+    (OPERATIONS,),
+    DAILY_TASKS,
+    COMMON_COMMANDS,
+)
+FENCE_MARKS: Final = ("```", "~~~")
+NO_ORDER: Final[EventOrder] = ("", "", "")
+PLACEHOLDER_SECTIONS: Final = frozenset(TEMPLATE_SECTIONS) - {
+    (PREFERENCES,),
+    (OPERATIONS,),
+}  # those that show a placeholder while empty
+
+
+def render_shared(reducer: SharedReducer, overlay: LocalOverlay) -> Snapshot:
+    """The document of a fold with what the device has beyond it. The fold has a label: there is an event."""
+    writer = _SharedRenderer(reducer, overlay)
+    writer.write()
+    return writer.snapshot()
+
+
+class _SharedRenderer:
+    def __init__(self, reducer: SharedReducer, overlay: LocalOverlay) -> None:
+        self._reducer = reducer
+        self._overlay = overlay
+        self._blocks: list[Block] = []
+        self._ids: list[str] = []
+        self._needs_blank_line = False  # whether a blank line must stand before whatever comes next
+        self._first_mention: dict[Section, EventOrder] = {}  # when a section, or one below it, was first heard of
+        self._below: defaultdict[Section, list[Section]] = defaultdict(list)
+        for section in self._sections():
+            self._below[section[:-1]].append(section)
+
+    def write(self) -> None:
+        form = self._overlay.form
+        if form.front_matter:
+            self._blocks.append(Block(BlockKind.FRONT_MATTER, form.front_matter))
+            self._needs_blank_line = True
+        self._append_block(BlockKind.HEADING, f"# {form.title}", level=1, title=form.title)
+        self._needs_blank_line = True
+        self._entries(())
+        for number, section in enumerate(self._below[()]):
+            if number:
+                self._separator()
+            self._section(section)
+        self._separator()
+        self._needs_blank_line = True
+        label = self._reducer.label or ""
+        self._append_block(BlockKind.FOOTER, footer_line(label), title=label)
+
+    def snapshot(self) -> Snapshot:
+        """What `parse` makes of the bytes. Every line is one entry by itself, so only a fence has to be read back."""
+        form, blocks, ids = self._overlay.form, self._blocks, tuple(self._ids)
+        text = "".join(block.raw for block in blocks)
+        if not any(fence in text for fence in FENCE_MARKS):
+            return Snapshot(MemoryDocument(assign_sections(blocks), form.encoding, form.bom), ids)
+        return reparse(parse_text(text, encoding=form.encoding, bom=form.bom), blocks, ids)
+
+    # --- what stands where -----------------------------------------------------------------------------------
+
+    def _sections(self) -> list[Section]:
+        """Every section that is shown, and those above it, siblings in their order."""
+        fold = self._reducer
+        shown = {section for section in TEMPLATE_SECTIONS if fold.is_heading_wanted(section) is not False}
+        shown |= {section for section in fold.first_mentions if section and fold.is_heading_wanted(section)}
+        shown |= {*fold.sections_with_entries(), *self._overlay.local_sections, *self._overlay.local_lines}
+        shown |= {section[:depth] for section in shown for depth in range(1, len(section))}
+        shown.discard(())
+        for section, order in fold.first_mentions.items():
+            for depth in range(1, len(section) + 1):
+                above = section[:depth]
+                self._first_mention[above] = min(order, self._first_mention.get(above, order))
+        return sorted(shown, key=self._sort_key)
+
+    def _sort_key(self, section: Section) -> tuple[int, int, EventOrder, Section]:
+        """Ours as the template has them, days newest first, others as they were first heard of, the device's own."""
+        if section in TEMPLATE_SECTIONS:
+            return 0, TEMPLATE_SECTIONS.index(section), NO_ORDER, section
+        day = parse_day(section[-1]) if section[:-1] == (RECORDS,) else None
+        if day is not None:
+            return 1, (date.max - day).days, NO_ORDER, section
+        first = self._first_mention.get(section)
+        return (3, 0, NO_ORDER, section) if first is None else (2, 0, first, section)
+
+    def _lines(self, section: Section) -> Iterator[tuple[Entry, bool]]:
+        """The section's lines as this device shows them, each with whether a blank line stands before it."""
+        waiting = list(self._overlay.local_lines.get(section, ()))
+        for own in _take_lines_after(None, waiting):
+            yield own, False
+        for line in self._reducer.entries_in(section):
+            text = self._overlay.texts.get(line.entry_id, line.text)
+            yield Entry(line.entry_id, text, section), line.position.blank_before
+            for own in _take_lines_after(line.entry_id, waiting):
+                yield own, False
+        for _, own in waiting:
+            yield own, False
+
+    # --- writing ---------------------------------------------------------------------------------------------
+
+    def _section(self, section: Section) -> None:
+        title = self._overlay.titles.get(section[-1], section[-1])
+        level = len(section) + 1
+        self._needs_blank_line = True
+        self._append_block(BlockKind.HEADING, f"{'#' * level} {title}".rstrip(), level=level, title=title)
+        self._needs_blank_line = level <= 2
+        empty = not self._entries(section) and not self._below[section]
+        if empty and section in PLACEHOLDER_SECTIONS:
+            self._append_block(BlockKind.PLACEHOLDER, PLACEHOLDER)
+        for below in self._below[section]:
+            self._section(below)
+
+    def _entries(self, section: Section) -> bool:
+        """Write the lines of a section; whether there were any."""
+        follows = False
+        for entry, gap in self._lines(section):
+            self._needs_blank_line = self._needs_blank_line or (
+                follows and (gap or entry.text.startswith(QUESTION_PREFIX))
+            )
+            self._append_block(BlockKind.ENTRY, entry.text)
+            self._ids.append(entry.entry_id)
+            follows = True
+        return follows
+
+    def _separator(self) -> None:
+        self._needs_blank_line = True
+        self._append_block(BlockKind.SEPARATOR, SEPARATOR)
+
+    def _append_block(self, kind: BlockKind, text: str, *, level: int = 0, title: str = "") -> None:
+        newline = self._overlay.form.newline
+        if self._needs_blank_line and self._blocks:
+            self._blocks.append(Block(BlockKind.BLANK, newline))
+        self._needs_blank_line = False
+        self._blocks.append(Block(kind, text.replace("\n", newline) + newline, (), level, title))
+
+
+def _take_lines_after(entry_id: str | None, remaining: list[tuple[str | None, Entry]]) -> Iterator[Entry]:
+    """The device's own lines that follow an entry, and each other; they are taken off the list."""
+    last = entry_id
+    for after, line in list(remaining):
+        if after == last:
+            remaining.remove((after, line))
+            last = line.entry_id
+            yield line

@@ -1,0 +1,68 @@
+"""What `status` says about the memory file.
+
+Some of it is noted when it is met and holds until the next look. The rest is what the newest version is like, which is
+asked of the version itself: an unchanged file is not read again, and a warning is not over because a process is.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+from sync.document.capture.exchange_events import draft_operation_events
+from sync.document.markdown.model import Entry, EntryAdded, Version
+from sync.log.model import MAX_EVENT_BYTES, Origin
+from sync.redaction import Redactor
+
+SAFE_CHARS: Final = MAX_EVENT_BYTES // 12  # characters: in JSON, redacted or not, no event gets too large by so many
+
+
+class Notice(StrEnum):
+    """A warning's name."""
+
+    MASS_DELETE = "suspicious_mass_delete"
+    MISSING = "document_missing"
+    UNTOUCHABLE = "document_untouchable"
+    UNREACHABLE = "document_unreachable"
+    NOT_UTF8 = "document_not_utf8"
+    LARGE_ENTRY = "entry_too_large"
+    APP_CACHE = "app_cache_unreadable"
+    STRANGER = "document_of_another_account"
+    CLOUD_MASS_DELETE = "cloud_mass_delete"
+    ERASURE_WAITS = "mass_erasure_waits"
+    ERASURE_APPLIED = "mass_erasure_applied"
+    ERASURE_REFUSED = "mass_erasure_refused"
+    CLOUD_UNREADABLE = "cloud_document_unreadable"
+
+
+FILE_QUESTIONS: Final = frozenset({Notice.MISSING, Notice.MASS_DELETE, Notice.UNTOUCHABLE})  # asked anew at each look
+RESOLVABLE: Final = frozenset({Notice.MISSING, Notice.MASS_DELETE, Notice.CLOUD_MASS_DELETE})  # by `resolve`
+VERSION_NOTICES: Final = frozenset(
+    {Notice.NOT_UTF8, Notice.LARGE_ENTRY}
+)  # of the newest version, while it is the newest
+
+
+def version_notices(version: Version, redactor: Redactor) -> frozenset[Notice]:
+    """What is to be said of a version for as long as it is the newest."""
+    found = set[Notice]()
+    if version.snapshot.document.encoding != "utf-8":
+        found.add(Notice.NOT_UTF8)  # it is read, and written in its own encoding
+    if oversized_entries(version, redactor):
+        found.add(Notice.LARGE_ENTRY)
+    return frozenset(found)
+
+
+def oversized_entries(version: Version, redactor: Redactor) -> list[str]:
+    """The ids of entries that no event can hold: they stand in this file and nowhere else."""
+    long = [
+        _as_addition(entry)
+        for entry in version.snapshot.entries
+        if len(entry.text) + _section_length(entry) > SAFE_CHARS
+    ]
+    return draft_operation_events(long, redactor, Origin.USER)[1]
+
+
+def _section_length(entry: Entry) -> int:
+    return sum(len(title) for title in entry.section)
+
+
+def _as_addition(entry: Entry) -> EntryAdded:
+    return EntryAdded(entry.entry_id, None, entry.section, entry.text)

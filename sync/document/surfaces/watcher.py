@@ -1,0 +1,94 @@
+"""Says "look again", and nothing more: what happened to the file is read from the file.
+
+watchdog watches the real parent folder (an editor's atomic save replaces the file, so watching the file itself goes
+blind) and the folder of a symlink's target. Kinds of events mean nothing here: an atomic move-in arrives as `created`,
+one write as six events. Reading a file also makes events; those are left out, or we would wake ourselves. An observer
+can die, and a folder that was deleted and made again goes silent without an error, so `renew` checks both; below it
+all a `stat` every few seconds is the floor.
+"""
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import Final
+
+from watchdog.events import FileSystemEvent, FileSystemEventHandler
+from watchdog.observers import Observer
+from watchdog.observers.api import BaseObserver
+
+from sync.runtime.change_counter import ChangeCounter
+from sync.system.files import resolve_target
+
+READ_EVENTS: Final = frozenset({"opened", "closed_no_write"})
+
+_Watched = tuple[frozenset[tuple[Path, int]], frozenset[str]]  # folders with their inodes, names in them
+
+log = logging.getLogger(__name__)
+
+
+class _NameFilter(FileSystemEventHandler):
+    """Passes on events about the watched names, from watchdog's thread to the loop."""
+
+    def __init__(self, names: frozenset[str], changes: ChangeCounter, loop: asyncio.AbstractEventLoop) -> None:
+        self._names = names
+        self._changes = changes
+        self._loop = loop
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        if event.event_type in READ_EVENTS:
+            return
+        touched = {Path(str(path)).name for path in (event.src_path, event.dest_path) if path}
+        if touched & self._names and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._changes.increment)
+
+
+class Watcher:
+    """Sets `signal` when something happens to a file. `alive` is what `status` shows."""
+
+    def __init__(self, path: Path, changes: ChangeCounter) -> None:
+        self._path = path
+        self._changes = changes
+        self._observer: BaseObserver | None = None
+        self._watched: _Watched = (frozenset(), frozenset())
+
+    @property
+    def alive(self) -> bool:
+        """Whether every watch is in force: one ends by itself when its folder is deleted, the observer lives on."""
+        observer = self._observer
+        return observer is not None and observer.is_alive() and all(part.is_alive() for part in observer.emitters)
+
+    def renew(self) -> None:
+        """Watch what there is to watch now; cheap where nothing has changed. Never raises: the poll is the floor."""
+        folders, names = wanted = (self._folders(), frozenset({self._path.name, resolve_target(self._path).name}))
+        if self.alive and wanted == self._watched:
+            return
+        self.stop()
+        if not folders:
+            return
+        observer = Observer()
+        handler = _NameFilter(names, self._changes, asyncio.get_running_loop())
+        try:
+            for folder, _ in folders:
+                observer.schedule(handler, str(folder), recursive=False)
+            observer.start()
+        except OSError as error:  # the system's limit of watches, a file system without events
+            log.warning("the file cannot be watched (%s); it is looked at every few seconds", type(error).__name__)
+            return
+        self._observer, self._watched = observer, wanted
+        self._changes.increment()  # what happened while nobody watched
+
+    def stop(self) -> None:
+        if self._observer is not None and self._observer.is_alive():
+            self._observer.stop()
+            self._observer.join(timeout=2.0)
+        self._observer = None
+
+    def _folders(self) -> frozenset[tuple[Path, int]]:
+        """The folders to watch with their inodes: one put in the place of another is another one."""
+        found = set()
+        for folder in {self._path.parent.resolve(), resolve_target(self._path).parent}:
+            try:
+                found.add((folder, folder.stat().st_ino))
+            except OSError:
+                continue  # it is not there now; the next look finds it
+        return frozenset(found)

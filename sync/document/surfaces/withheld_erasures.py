@@ -1,0 +1,94 @@
+"""Large erasure requests of other devices: what they take, what `status` says of them, the person's answer."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from sync.clock import Clock, to_unix_ms
+from sync.cloud.replication.erasure_guard import ErasureImpact
+from sync.db.engine import Transaction
+from sync.document import store
+from sync.document.erasure import erasure
+from sync.document.surfaces.notices import Notice
+from sync.document.versions.writer import EditResult, VersionWriter
+from sync.errors import InvalidInput
+from sync.log import erased_store
+from sync.log import store as log_store
+from sync.log.envelope import parse_timestamp_ms
+from sync.log.model import ERASURE_STATE_FIELD, Event, RemoteErasureState, named_event_ids, remote_erasure_state
+
+NOTICE_PERIOD_MS: Final = 7 * 86_400_000  # how long `status` names a request that was carried out or refused
+NOTICE_BY_STATE: Final = {
+    RemoteErasureState.WAITS: Notice.ERASURE_WAITS,
+    RemoteErasureState.APPLIED: Notice.ERASURE_APPLIED,
+    RemoteErasureState.ACCEPTED: Notice.ERASURE_APPLIED,
+    RemoteErasureState.REFUSED: Notice.ERASURE_REFUSED,
+}
+
+
+class WithheldErasures(VersionWriter):
+    """The large requests of one document: what is said of them, and the person's answer."""
+
+    async def notices(self) -> set[Notice]:
+        """What `status` says of them."""
+        return await self._log.database.read(lambda connection: request_notices(connection, self._clock))
+
+    async def answer(self, *, accept: bool) -> EditResult | None:
+        """Erase what other devices asked for, as a request of this one, or keep it; None if none of them waits."""
+
+        def answered(connection: Transaction) -> bool:
+            asked = bool(waiting_requests(connection))
+            named = answer_requests(connection, accept=accept)
+            self._log.append_in(connection, erasure.request_drafts(named, self._redactor))
+            return asked
+
+        if not await self._in_transaction(answered):
+            return None
+        self._log.changed.increment()
+        newest = await self._log.database.read(lambda connection: store.newest(connection, store.FILE))
+        return EditResult((), "" if newest is None else newest.sha256)
+
+
+def erasure_stake(connection: Transaction, event_ids: Sequence[str]) -> ErasureImpact:
+    """What an erasure of these events takes from the document."""
+    shown = store.shown_entry_ids(connection)
+    held = [event for event_id in event_ids if (event := log_store.find_event(connection, event_id)) is not None]
+    return ErasureImpact(len(shown & {line for event in held for line in erasure.entry_ids_of(event)}), len(shown))
+
+
+def request_notices(connection: Transaction, clock: Clock) -> set[Notice]:
+    """What is to be said of large requests: of those that wait, and of those that were answered a short time ago."""
+    since = to_unix_ms(clock.now()) - NOTICE_PERIOD_MS
+    marked = [
+        (remote_erasure_state(event), event)
+        for event in erased_store.requests_with_field(connection, ERASURE_STATE_FIELD)
+    ]
+    return {
+        NOTICE_BY_STATE[mark]
+        for mark, event in marked
+        if mark and (mark is RemoteErasureState.WAITS or _received_ms(event) > since)
+    }
+
+
+def waiting_requests(connection: Transaction) -> list[Event]:
+    """The requests that wait for the person."""
+    return [
+        event
+        for event in erased_store.requests_with_field(connection, ERASURE_STATE_FIELD)
+        if remote_erasure_state(event) is RemoteErasureState.WAITS
+    ]
+
+
+def answer_requests(connection: Transaction, *, accept: bool) -> list[str]:
+    """Note the person's answer to all that wait; the ids of the events that are to be erased now."""
+    asked = waiting_requests(connection)
+    for event in asked:
+        mark = RemoteErasureState.ACCEPTED if accept else RemoteErasureState.REFUSED
+        erased_store.set_extra_field(connection, event, ERASURE_STATE_FIELD, str(mark))
+    return list(dict.fromkeys(name for event in asked for name in named_event_ids(event))) if accept else []
+
+
+def _received_ms(event: Event) -> int:
+    try:
+        return parse_timestamp_ms(event.server_ts or event.ts)
+    except InvalidInput:
+        return 0

@@ -1,0 +1,43 @@
+"""Whether a program that empties the memory file and fills it again still writes its rest."""
+
+from typing import Final
+
+from sync.clock import Clock
+from sync.document.markdown.model import Version
+from sync.document.markdown.parse import parse
+from sync.document.markdown.template import footer_line
+from sync.document.merge.three_way import may_be_incomplete
+from sync.errors import DocumentUntouchable
+from sync.system.files import FileProbe
+
+MAX_WRITE_PAUSE: Final = 4.0  # seconds that a writer may pause between two pieces of the file
+MAX_WRITE_DURATION: Final = (
+    60.0  # seconds after which a file without its end is taken as it is, however often it changes
+)
+FOOTER_MARK: Final = footer_line("").encode()
+FOOTER_SEARCH_BYTES: Final = 256  # bytes of the end in which the footer of a whole file nearly always is: saves a parse
+
+
+class WriteInProgress:
+    """The write of one memory file, as far as it can be known. A rename would take the path from the writer."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._incomplete_since: float | None = None  # when the file was first seen without its end
+
+    def is_running(self, disk: FileProbe, current: Version | None) -> bool:
+        """Whether the end of the file is missing and it was just written."""
+        if current is None or FOOTER_MARK in disk.data[-FOOTER_SEARCH_BYTES:] or not _lacks_footer(disk, current):
+            self._incomplete_since = None
+            return False
+        now = self._clock.monotonic()
+        self._incomplete_since = now if self._incomplete_since is None else self._incomplete_since
+        age = self._clock.now().timestamp() - disk.mtime_ns / 1e9
+        return 0 <= age < MAX_WRITE_PAUSE and now - self._incomplete_since < MAX_WRITE_DURATION
+
+
+def _lacks_footer(disk: FileProbe, current: Version) -> bool:
+    try:
+        return may_be_incomplete(current.snapshot.document, parse(disk.data))
+    except DocumentUntouchable:  # also if the file ends within a character
+        return True

@@ -1,0 +1,186 @@
+"""A version as what it has in common with an earlier one, and what that one lacks. Pure.
+
+    parts     ranges of the base, and between them items of the version's own: blocks as text, or ids of entries.
+    base      a version that is stored whole. Each stored difference names the content of its base by a digest.
+
+A version follows the one before it, and both are made of the same base: what changed between the two goes into the
+parts of the earlier one, so ten edits in ten places stay ten small parts.
+"""
+
+import hashlib
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+import msgspec
+
+from sync.document.markdown.model import (
+    KIND_LETTERS,
+    Block,
+    BlockKind,
+    MemoryDocument,
+    Snapshot,
+    common_prefix_length,
+    common_suffix_length,
+    encode,
+)
+from sync.document.markdown.parse import parse_stored, parse_text, reparse_range
+
+MAX_DELTAS_PER_BASE: Final = 32  # differences from one base; then a version is stored whole again
+MAX_NEW_SHARE: Final = 0.25  # of a document that may be new in a difference; above it the version is stored whole
+MAX_NEW_CHARACTERS: Final = 8_192  # characters that may be: they are written again with each version
+
+Range = tuple[int, int]
+Parts = tuple[Range | str, ...]
+
+
+class _StoredDelta(msgspec.Struct, array_like=True):
+    """The blocks of a difference as they are stored."""
+
+    base: str
+    number: int
+    blocks: Parts
+
+
+@dataclass(frozen=True, slots=True)
+class VersionDelta:
+    """How a version is made of its base. `base`: the digest of that; `number`: the how manyth this is."""
+
+    base_digest: str
+    number: int
+    block_parts: Parts
+    id_parts: Parts
+
+    @classmethod
+    def of_base(cls, base: bytes, snapshot: Snapshot) -> "VersionDelta":
+        """Of the version that is the base, whose stored bytes these are."""
+        return cls(base_digest(base), 0, ((0, len(snapshot.document.blocks)),), ((0, len(snapshot.ids)),))
+
+    @classmethod
+    def decode(cls, data: bytes, entry_ids: str) -> "VersionDelta":
+        """As it was stored. Raises zlib.error, msgspec.MsgspecError."""
+        stored = msgspec.json.decode(zlib.decompress(data), type=_StoredDelta)
+        return cls(stored.base, stored.number, stored.blocks, msgspec.json.decode(entry_ids, type=Parts))
+
+    def encode(self) -> tuple[bytes, str]:
+        """The two columns of a row."""
+        blocks = msgspec.json.encode(_StoredDelta(self.base_digest, self.number, self.block_parts))
+        return zlib.compress(blocks, level=1), msgspec.json.encode(self.id_parts).decode()
+
+    def next_delta(self, before: Snapshot, now: Snapshot) -> "VersionDelta | None":
+        """The difference of the version `now`, this being that of `before`. None if it is better stored whole."""
+        blocks = self.block_parts
+        for low, high, new in _changed_ranges(before.document, now.document):  # from the end: places before it stay
+            blocks = _replace_items(blocks, low, high, [block.raw for block in new])
+        head = common_prefix_length(before.ids, now.ids)
+        tail = common_suffix_length(before.ids, now.ids, min(len(before.ids), len(now.ids)) - head)
+        ids = _replace_items(self.id_parts, head, len(before.ids) - tail, now.ids[head : len(now.ids) - tail])
+        own = sum(len(part) for part in (*blocks, *ids) if isinstance(part, str))
+        if self.number >= MAX_DELTAS_PER_BASE or own > min(MAX_NEW_CHARACTERS, MAX_NEW_SHARE * len(now.document.text)):
+            return None
+        return VersionDelta(self.base_digest, self.number + 1, blocks, ids)
+
+    def apply_to(self, base: Snapshot) -> Snapshot:
+        """The version. ValueError where it cannot be one of this base."""
+        return Snapshot(self._document(base.document), self.ids_of(base.ids))
+
+    def ids_of(self, base: Sequence[str]) -> tuple[str, ...]:
+        return tuple(_expand(self.id_parts, base))
+
+    def own_text(self) -> str:
+        """The text that the base lacks."""
+        return "".join([part for part in self.block_parts if isinstance(part, str)])
+
+    def _document(self, base: MemoryDocument) -> MemoryDocument:
+        document: MemoryDocument | None = base
+        for low, high, text in reversed(list(self._hunks(len(base.blocks)))):
+            if high > len(base.blocks):
+                raise ValueError("a difference is not one of its base")
+            document = reparse_range(document, low, high, text) if document is not None else None
+        if document is None:  # a change that alters how other lines read
+            text = "".join(_expand(self.block_parts, [block.raw for block in base.blocks]))
+            document = parse_text(text, encoding=base.encoding, bom=base.bom)
+        return document
+
+    def _hunks(self, count: int) -> Iterator[tuple[int, int, str]]:
+        """Which blocks of the base are replaced by which text."""
+        at, own = 0, list[str]()
+        for part in (*self.block_parts, (count, count)):
+            if isinstance(part, str):
+                own.append(part)
+                continue
+            if own or part[0] > at:
+                yield at, part[0], "".join(own)
+            at, own = part[1], []
+
+
+def base_digest(data: bytes) -> str:
+    """What names the stored bytes of a base."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def encode_whole(snapshot: Snapshot) -> tuple[bytes, str]:
+    """The two columns of a version that is stored whole."""
+    return zlib.compress(encode(snapshot.document), level=1), msgspec.json.encode(snapshot.ids).decode()
+
+
+def decode_whole(data: bytes, entry_ids: str) -> Snapshot:
+    """Raises zlib.error, msgspec.MsgspecError, ValueError."""
+    return Snapshot(parse_stored(zlib.decompress(data)), tuple(msgspec.json.decode(entry_ids, type=list[str])))
+
+
+def same_encoding(one: MemoryDocument, other: MemoryDocument) -> bool:
+    """Whether both are written the same way: a difference says nothing of encoding and byte order mark."""
+    return (one.encoding, one.bom) == (other.encoding, other.bom)
+
+
+def _changed_ranges(before: MemoryDocument, now: MemoryDocument) -> Iterator[tuple[int, int, Sequence[Block]]]:
+    """What was replaced by what, the last one first: the footer changes with every version, the rest in one place."""
+    was, is_now = (document.shape.rfind(KIND_LETTERS[BlockKind.FOOTER]) for document in (before, now))
+    if was < 0 or is_now < 0:
+        was, is_now = len(before.blocks), len(now.blocks)
+    for low, start, old, new in (
+        (was, is_now, before.blocks[was:], now.blocks[is_now:]),
+        (0, 0, before.blocks[:was], now.blocks[:is_now]),
+    ):
+        head = common_prefix_length(old, new)
+        tail = common_suffix_length(old, new, min(len(old), len(new)) - head)
+        if head < max(len(old), len(new)) - tail:
+            yield low + head, low + len(old) - tail, now.blocks[start + head : start + len(new) - tail]
+
+
+def _replace_items(parts: Parts, low: int, high: int, items: Iterable[str]) -> Parts:
+    """The parts with these items in the place of those from `low` to before `high`."""
+    found: list[Range | str] = []
+    for part in chain(_slice_parts(parts, 0, low), items, _slice_parts(parts, high, sum(map(_part_size, parts)))):
+        last = found[-1] if found else ""
+        if isinstance(part, tuple) and isinstance(last, tuple) and last[1] == part[0]:
+            found[-1] = last[0], part[1]
+        else:
+            found.append(part)
+    return tuple(found)
+
+
+def _slice_parts(parts: Parts, low: int, high: int) -> Iterator[Range | str]:
+    at = 0
+    for part in parts:
+        first, end = max(low - at, 0), min(high - at, _part_size(part))
+        if first < end:
+            yield part if isinstance(part, str) else (part[0] + first, part[0] + end)
+        at += _part_size(part)
+
+
+def _part_size(part: Range | str) -> int:
+    return 1 if isinstance(part, str) else part[1] - part[0]
+
+
+def _expand(parts: Parts, base: Sequence[str]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+        elif part[1] > len(base):
+            raise ValueError("a difference is not one of its base")
+        else:
+            yield from base[part[0] : part[1]]

@@ -1,0 +1,201 @@
+"""Which databases of a data directory are encrypted, and where their keys are.
+
+Decisions
+    One key a profile, as for the other secrets: who removes a profile removes its key, and what is left of it on the
+    disk or in a backup is then unreadable. A key is kept before anything is encrypted with it, and looked for in both
+    places, so changing `token_store` loses none.
+    The mark is written before the first encrypted byte stands in the database's place, and removed after the last is
+    gone. So a marked database may be plain for a moment that a kill can stretch (`access` looks), and one without a
+    mark is never encrypted.
+    A key that is gone is an error of its own. An encrypted database without its key looks like any damaged one, and a
+    damaged one is moved aside; this one stays where it is and waits for its key.
+"""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from sqlite3 import SQLITE_NOTADB, Connection
+from typing import TYPE_CHECKING, Final
+
+from filelock import FileLock, Timeout
+
+from sync.encryption import emptied_marker, encrypted_marker, sqlcipher_pages
+from sync.encryption.driver import PLAIN_ACCESS, DatabaseAccess, cipher_driver, driver_errors
+from sync.encryption.key import DatabaseKey
+from sync.errors import KeyLost, SettingsError, StorageBusy
+from sync.system.files import translate_os_errors
+from sync.system.secret_store import (
+    FileSecretStore,
+    KeychainSecretStore,
+    SecretStore,
+    open_secret_store,
+    trusted_keychain,
+)
+
+if TYPE_CHECKING:
+    from sync.settings.settings import Settings
+
+KEY_SERVICE: Final = "xiaobai-memory database key"  # the name of its entry in the keychain
+KEY_FILE: Final = "database-key"
+KEY_LOCK_TIMEOUT: Final = 10.0  # seconds for another process that makes the key at the same moment
+
+
+class DatabaseEncryption:
+    """The keys of the databases of one data directory. Its calls may wait for the keychain: never on an event loop.
+
+    `encrypts`: what a database is to become. `prefer_file`: new keys go into a file, not into the keychain.
+    """
+
+    def __init__(self, *, encrypts: bool = False, prefer_file: bool = True) -> None:
+        self.encrypts = encrypts
+        self._prefer_file = prefer_file
+        self._keys: dict[Path, DatabaseKey] = {}
+        self._access_cache: dict[Path, DatabaseAccess] = {}
+
+    @classmethod
+    def of(cls, settings: "Settings") -> "DatabaseEncryption":
+        prefer_file = settings.token_store == "file"  # noqa: S105 - the name of a place
+        return cls(encrypts=settings.privacy.encrypt_at_rest, prefer_file=prefer_file)
+
+    # --- opening -------------------------------------------------------------------------------------------
+
+    def access_for(self, database: Path) -> DatabaseAccess:
+        """How a database is opened, by its mark and by what it is. Raises KeyLost, SettingsError, StorageError."""
+        if (known := self._access_cache.get(database)) is not None:
+            return known
+        is_there = database.exists() or emptied_marker.is_emptied(database)
+        return (
+            self._access_of_marked(database)
+            if is_there and encrypted_marker.is_marked(database)
+            else self.plain_access()
+        )
+
+    def plain_access(self) -> DatabaseAccess:
+        """How a database that is not encrypted is opened: by one driver within one process."""
+        return DatabaseAccess(cipher_driver()) if self.encrypts else PLAIN_ACCESS
+
+    @contextmanager
+    def read_only_connection(self, database: Path, timeout: float) -> Iterator[Connection]:
+        """A connection that only reads, rows by name. Raises as `access` does, and what drivers raise (`raised`)."""
+        emptied_marker.refuse_emptied(database)
+        access = self.access_for(database)
+        with closing(access.connect(database, timeout=timeout, read_only=True)) as connection:
+            connection.row_factory = access.driver.Row
+            yield connection
+
+    def resolve_access(self, database: Path) -> DatabaseAccess:
+        """How a database is opened from now on, which nobody in this process has open yet; a new one as is wanted.
+
+        Raises KeyLost where it is encrypted and no key opens it, SettingsError, StorageError.
+        """
+        is_new = not database.exists() or database.stat().st_size < emptied_marker.MIN_DATABASE_BYTES
+        found = self._access_cache[database] = (
+            self.prepare_encrypted(database) if is_new and self.encrypts else self.access_for(database)
+        )
+        return found
+
+    def _access_of_marked(self, database: Path) -> DatabaseAccess:
+        """Access to a database with a marker, which may be plain all the same: the key is tried first."""
+        try:
+            access = DatabaseAccess(cipher_driver(), self._require_key(database))
+        except (KeyLost, SettingsError):
+            if not _can_open(self.plain_access(), database):
+                raise
+            return self.plain_access()
+        assert access.key is not None
+        if _can_open(access, database):
+            return access
+        if _can_open(self.plain_access(), database):
+            return self.plain_access()
+        if not sqlcipher_pages.key_decrypts(access.key, database):
+            raise KeyLost(f"the key that is kept is not that of {database}")
+        return access
+
+    def needs_no_keychain(self, database: Path) -> bool:
+        """Whether opening it asks no keychain, which may have to ask a person."""
+        return (
+            not encrypted_marker.is_marked(database) or database in self._keys or database.with_name(KEY_FILE).exists()
+        )
+
+    def key_location(self, database: Path) -> str:
+        """Where the key of an encrypted database was found, in words."""
+        return "in a file beside the database" if database.with_name(KEY_FILE).exists() else "in the keychain"
+
+    # --- encrypting ----------------------------------------------------------------------------------------
+
+    def prepare_encrypted(self, database: Path) -> DatabaseAccess:
+        """How a database is opened that is encrypted from now on: its key is kept and its mark is set."""
+        access = self.keyed_access(database)
+        encrypted_marker.write_marker(database)
+        return access
+
+    def keyed_access(self, database: Path) -> DatabaseAccess:
+        """How it will be opened once it is encrypted: its key is kept."""
+        driver = cipher_driver()
+        return DatabaseAccess(driver, self._load_key(database) or self._create_key(database))
+
+    def set_access(self, database: Path, access: DatabaseAccess) -> None:
+        """Note that a database was converted."""
+        self._access_cache[database] = access
+
+    def delete_key(self, database: Path) -> None:
+        """Remove the key of a profile that goes: what is left of its database anywhere is unreadable from then on."""
+        if encrypted_marker.is_marked(database) or not self._prefer_file:
+            for store in self._key_stores(database):
+                store.delete()
+        self._keys.pop(database, None)
+        self._access_cache.pop(database, None)
+
+    # --- keys ----------------------------------------------------------------------------------------------
+
+    def _require_key(self, database: Path) -> DatabaseKey:
+        if (key := self._load_key(database)) is None:
+            raise KeyLost(f"the key of {database} is neither in the keychain nor in a file beside it")
+        return key
+
+    def _load_key(self, database: Path) -> DatabaseKey | None:
+        if database not in self._keys:
+            found = (DatabaseKey.from_stored(store.load()) for store in self._key_stores(database))
+            if (key := next((key for key in found if key is not None), None)) is None:
+                return None
+            self._keys[database] = key
+        return self._keys[database]
+
+    def _create_key(self, database: Path) -> DatabaseKey:
+        """A new key, kept; that of another process which makes one at the same moment."""
+        lock = database.with_name(f"{KEY_FILE}.lock")
+        with translate_os_errors(lock):
+            try:
+                with FileLock(lock, timeout=KEY_LOCK_TIMEOUT, mode=0o600):
+                    if (key := self._load_key(database)) is None:
+                        key = DatabaseKey.new(secrets.token_bytes)
+                        self._new_key_store(database).save(key.to_stored())
+            except Timeout as error:  # an OSError to Python, so it is met first
+                raise StorageBusy("another process has been making the database's key for too long") from error
+        self._keys[database] = key
+        return key
+
+    def _key_stores(self, database: Path) -> Iterator[SecretStore]:
+        """Where the key may be: the file is looked at first, it costs nothing."""
+        yield FileSecretStore(database.with_name(KEY_FILE))
+        if (found := trusted_keychain()) is not None:
+            yield KeychainSecretStore(found, KEY_SERVICE, database.parent.name)
+
+    def _new_key_store(self, database: Path) -> SecretStore:
+        path = database.with_name(KEY_FILE)
+        return open_secret_store(path, KEY_SERVICE, database.parent.name, prefer_file=self._prefer_file)
+
+
+def _can_open(access: DatabaseAccess, database: Path) -> bool:
+    """False where SQLite says that this is no database; what else may be wrong shows when it is opened."""
+    if emptied_marker.is_emptied(database):
+        return True
+    try:
+        with closing(access.connect(database, read_only=True)) as connection:
+            connection.execute("select 1 from sqlite_master limit 1").fetchone()
+    except driver_errors("Error") as error:
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF != SQLITE_NOTADB
+    except UnicodeDecodeError:  # the words of SQLite's complaint about a damaged schema
+        return True
+    return True

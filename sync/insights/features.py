@@ -1,0 +1,148 @@
+"""What one event says about the work: its stage, whether it failed, what it was about. Pure.
+
+Other programs write the payloads, so every look at one expects anything.
+"""
+
+import posixpath
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from sync.log.model import Event
+from sync.log.payload_schemas import MEMORY_FACT, MESSAGE, TOOL_CALL, USER_FEEDBACK
+
+EXCHANGE: Final = "exchange_recorded"
+MAX_STAGE_CHARS: Final = 32
+MAX_ACTION_CHARS: Final = 60  # characters of a command that are kept: what it is, not what it was given
+
+_EDIT_TOOLS: Final = frozenset({"write", "applypatch", "edit", "multiedit", "strreplace", "notebookedit"})
+_TEST_RUNNERS: Final = "pytest|jest|vitest|mocha|tox|ctest|(?:make|npm|pnpm|yarn|go|cargo) (?:run )?test"
+_TEST_COMMAND: Final = re.compile(rf"(?:^|\W)(?:{_TEST_RUNNERS})\b")
+_TEST_FILE: Final = re.compile(r"(?:^|/)(?:tests?/|test_[^/]*|[^/]*[._-](?:test|spec)\.[^/]+)")
+_COMMAND_WORD: Final = re.compile(r"[a-z][a-z0-9._-]*", re.IGNORECASE)
+_LATIN: Final = re.compile(r"[a-z][a-z0-9+#.-]*[a-z0-9+#]", re.IGNORECASE)
+_HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
+
+# Words that stand in every sentence and so name no topic.
+_FUNCTION_WORDS: Final = """
+the and for with that this from have has was are not you your can will how what why when where who use using used into
+out add get set make does did its but all any one new please help need want should could would
+"""
+_STOP_WORDS: Final = frozenset(_FUNCTION_WORDS.split())
+_STOP_CHARACTERS: Final = frozenset(
+    "的了是在我你他她它们这那有和与或就都也很吗呢吧啊着过把被让给对从到向为以及而但不没请要会能可什么怎么如何哪几再"
+)
+
+DOCUMENT_SUFFIXES: Final = frozenset({".md", ".rst", ".txt", ".adoc"})
+LANGUAGES: Final[Mapping[str, str]] = {
+    ".py": "Python", ".ts": "TypeScript", ".tsx": "TypeScript", ".js": "JavaScript", ".mjs": "JavaScript",
+    ".jsx": "JavaScript", ".vue": "Vue", ".go": "Go", ".rs": "Rust", ".java": "Java", ".kt": "Kotlin",
+    ".swift": "Swift", ".c": "C", ".h": "C", ".cpp": "C++", ".cs": "C#", ".rb": "Ruby", ".php": "PHP",
+    ".sql": "SQL", ".sh": "Shell", ".css": "CSS", ".html": "HTML", ".ipynb": "Python",
+}  # fmt: skip
+
+
+def text_of(event: Event, name: str) -> str:
+    value = event.payload.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def details_of(event: Event) -> Mapping[str, Any]:
+    details = event.payload.get("details")
+    return details if isinstance(details, dict) else {}
+
+
+def path_of(event: Event) -> str:
+    value = details_of(event).get("file_path")
+    return value.replace("\\", "/") if isinstance(value, str) else ""
+
+
+def _suffix(path: str) -> str:
+    return posixpath.splitext(path)[1].lower()
+
+
+def stage_of(event: Event) -> str | None:
+    """The stage a tool call names, else the one that its tool, file or command shows; None for any other event."""
+    if event.type != TOOL_CALL:
+        return None
+    named = text_of(event, "stage").strip().lower()
+    if named:
+        return named[:MAX_STAGE_CHARS]
+    path, command = path_of(event), details_of(event).get("command")
+    if isinstance(command, str) and _TEST_COMMAND.search(command):
+        return "test"
+    if text_of(event, "tool").lower() not in _EDIT_TOOLS:
+        return None
+    if _TEST_FILE.search(path):
+        return "test"
+    return "document" if _suffix(path) in DOCUMENT_SUFFIXES else "implement"
+
+
+def language_of(event: Event) -> str | None:
+    return LANGUAGES.get(_suffix(path_of(event)))
+
+
+def action_of(event: Event) -> str | None:
+    """What a tool call did, without what it did it to: `Shell npm test`, `Read .py`. None for any other event."""
+    tool = text_of(event, "tool").strip()
+    if event.type != TOOL_CALL or not tool:
+        return None
+    command = details_of(event).get("command")
+    if isinstance(command, str) and command.strip():
+        words = [word for word in command.split()[:3] if _COMMAND_WORD.fullmatch(word)]
+        return " ".join([tool, *words[:2]])[:MAX_ACTION_CHARS]
+    suffix = _suffix(path_of(event))
+    return f"{tool} {suffix}".strip()[:MAX_ACTION_CHARS]
+
+
+def outcome_of(event: Event) -> bool | None:
+    """Whether a tool call went well; None where it does not say."""
+    for said in (event.payload, details_of(event)):
+        code = said.get("exit_code")
+        if isinstance(code, int) and not isinstance(code, bool):
+            return code == 0
+        if isinstance(said.get("success"), bool):
+            return bool(said["success"])
+        if said.get("error"):
+            return False
+        status = said.get("status")
+        if status in ("error", "failed", "failure"):  # no sets: others put what cannot be hashed there
+            return False
+        if status in ("ok", "success", "completed"):
+            return True
+    return None
+
+
+def question_of(event: Event) -> str | None:
+    """What a user asked, where the event holds it."""
+    if event.type == EXCHANGE:
+        return text_of(event, "question") or None
+    if event.type == MESSAGE and event.payload.get("role") == "user":
+        return text_of(event, "content") or None
+    return None
+
+
+def topic_text_of(event: Event) -> str:
+    """The words of an event that tell what it is about."""
+    kinds = {MEMORY_FACT: "content", USER_FEEDBACK: "content"}
+    return question_of(event) or text_of(event, kinds.get(event.type, "title"))
+
+
+def normalise_text(text: str) -> str:
+    """Two ways to say the same come out as one: width, case, spaces and punctuation folded."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(char for char in folded if char.isalnum())
+
+
+def terms_of(text: str) -> Iterator[str]:
+    """What a text may be about: its uncommon Latin words, and two to four Chinese characters in a row."""
+    for word in _LATIN.findall(text):
+        if len(word) > 2 and word.casefold() not in _STOP_WORDS:
+            yield word.casefold()
+    for run in _HAN.findall(text):
+        for size in (2, 3, 4):
+            for start in range(len(run) - size + 1):
+                piece = run[start : start + size]
+                if not _STOP_CHARACTERS.intersection(piece):
+                    yield piece

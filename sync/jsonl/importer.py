@@ -1,0 +1,241 @@
+"""Events that lie in files: JSONL of another installation, and what an earlier one left unfinished (seed 002 §6.1).
+
+Decisions
+    Every line comes in through the same door as an event of another program: checked, redacted, bounded. What another
+    installation says about its device, its replica and its order is its own and is not believed; the day on which an
+    event was is, so that it is the same day wherever it is filed. An id that the door would refuse comes in as its
+    digest: the line is no less an event for it.
+    A line without an id gets one from its bytes, so that the same file imported twice records nothing new.
+    A line that cannot be taken is told with its number and does not stop the others. What a person decided about the
+    devices of another account (`device_…`) stays there.
+    A file of an earlier installation is read once for all profiles: the hashes of those read are kept in the data
+    directory, so no second account finds what the first one took. The files themselves stay as they are.
+"""
+
+import asyncio
+import hashlib
+import json
+import logging
+from codecs import BOM_UTF8
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import msgspec
+
+from sync.errors import InvalidInput, RedactionFailed, StorageError
+from sync.jsonl.legacy_sessions import parse_legacy_sessions
+from sync.jsonl.projection import JsonlProgress
+from sync.log import store
+from sync.log.envelope import DECODE_ERRORS
+from sync.log.ingest import DraftBuilder
+from sync.log.log import EventLog
+from sync.log.model import AppendResult, EventDraft, Origin, is_excluded_from_import
+from sync.system.files import read_once, translate_os_errors, write_private
+
+MAX_BATCH_LINES: Final = 500  # lines in one transaction
+MAX_BATCH_BYTES: Final = 4 * 1024 * 1024  # of them; JSON of empty lists decodes to twenty times its size
+MAX_LINE_BYTES: Final = 1024 * 1024  # bytes; no event is as long
+MAX_REFUSALS: Final = 20  # refusals of one file that are told; the count tells the rest
+IMPORTED_HASHES_FILE: Final = "taken-in.json"  # hashes of what an earlier installation left and we have read
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedLine:
+    line: int
+    problem: str
+
+
+@dataclass(slots=True)
+class FileImportResult:
+    """What became of one file's lines."""
+
+    path: Path
+    recorded: int = 0
+    known: int = 0
+    refused: int = 0
+    refusals: list[RefusedLine] = field(default_factory=list)
+
+    def refuse(self, line: int, problem: str) -> None:
+        self.refused += 1
+        if len(self.refusals) < MAX_REFUSALS:
+            self.refusals.append(RefusedLine(line, problem))
+
+
+class EventFileImporter:
+    """Brings files into one profile's log."""
+
+    def __init__(self, events: EventLog, intake: DraftBuilder, *, data_dir: Path) -> None:
+        self._log = events
+        self._intake = intake
+        self._imported_hashes_path = data_dir / IMPORTED_HASHES_FILE
+
+    async def import_paths(
+        self, paths: Sequence[Path], on_progress: JsonlProgress | None = None
+    ) -> list[FileImportResult]:
+        """Import files, and every `*.jsonl` below folders. `heard`: bytes read of bytes in all. Raises StorageError."""
+        files = await asyncio.to_thread(lambda: [file for path in paths for file in _jsonl_files(path)])
+        total = sum(size for _, size in files)
+        done, found = 0, []
+        for path, size in files:
+            imported = FileImportResult(path)
+            async for read in self._import_file(path, imported):
+                if on_progress is not None:
+                    on_progress(done + read, total)
+            done += size
+            imported.refusals.sort(key=lambda refused: refused.line)
+            found.append(imported)
+        return found
+
+    async def restore_own_events(self, folder: Path, device_ids: Collection[str]) -> int:
+        """Record again what this device, under these ids, said in files that were kept; how many events that is."""
+        recorded = 0
+        for path, _ in await asyncio.to_thread(lambda: list(_jsonl_files(folder))):
+            imported = FileImportResult(path)
+            async for _ in self._import_file(path, imported, device_ids):
+                pass
+            recorded += imported.recorded
+        return recorded
+
+    async def import_legacy(self, folders: Sequence[Path]) -> int:
+        """Read once what an earlier installation left in `temp/` and `pending_session.json`; how many events it was."""
+        recorded = 0
+        taken = await asyncio.to_thread(self._load_imported_hashes)
+        for folder in folders:
+            for path in await asyncio.to_thread(_legacy_files, folder):
+                try:
+                    recorded += await self._import_legacy_file(path, taken)
+                except (StorageError, OSError) as error:  # the next ones may be sound
+                    log.warning("%s of an earlier installation cannot be read: %s", path.name, type(error).__name__)
+        return recorded
+
+    async def _import_legacy_file(self, path: Path, imported_hashes: set[str]) -> int:
+        data = await asyncio.to_thread(_read_bytes, path)
+        mark = hashlib.sha256(data).hexdigest()
+        if mark in imported_hashes:
+            return 0
+        imported = FileImportResult(path)
+        await self._append(list(enumerate(parse_legacy_sessions(data, path.stat().st_mtime), 1)), imported)
+        imported_hashes.add(mark)
+        await asyncio.to_thread(self._save_imported_hashes, imported_hashes)
+        return imported.recorded
+
+    async def _import_file(
+        self, path: Path, imported: FileImportResult, device_ids: Collection[str] | None = None
+    ) -> AsyncIterator[int]:
+        """Import one file, or what these devices said in it; yields how many bytes were read, after each batch."""
+        with translate_os_errors(path):
+            file = path.open("rb")
+        with file:
+            number = read = 0
+            while lines := await asyncio.to_thread(_next_lines, file):
+                numbered = [(number + place, line) for place, line in enumerate(lines, 1)]
+                values = _decode_lines(numbered, imported)
+                said = [(at, one) for at, one in values if device_ids is None or one.get("device_id") in device_ids]
+                await self._append(said, imported)
+                number += len(lines)
+                read += sum(map(len, lines))
+                yield read
+
+    async def _append(self, values: Sequence[tuple[int, Mapping[str, Any]]], imported: FileImportResult) -> None:
+        drafts: list[tuple[int, EventDraft]] = []
+        known = await self._log.database.read(partial(store.known_ids, event_ids=_ids(values)))
+        for number, value in values:
+            try:
+                if value.get("event_id") in known:  # our own file, from before such ids were refused, or an archive's
+                    drafts.append((number, self._intake.build(value, ids_are_known=True)))
+                else:
+                    drafts.append((number, self._intake.build(self._intake.with_safe_ids(value))))
+            except (InvalidInput, RedactionFailed) as error:
+                imported.refuse(number, error.message)
+        try:
+            _count(await self._log.append([draft for _, draft in drafts]) if drafts else [], imported)
+        except InvalidInput:  # one of them is known with another content: all but that one
+            for number, draft in drafts:
+                try:
+                    _count(await self._log.append([draft]), imported)
+                except InvalidInput as error:
+                    imported.refuse(number, error.message)
+
+    def _load_imported_hashes(self) -> set[str]:
+        try:
+            found = read_once(self._imported_hashes_path)
+            return set(json.loads(found.data)) if found else set()
+        except (StorageError, ValueError, TypeError):
+            return set()
+
+    def _save_imported_hashes(self, imported_hashes: set[str]) -> None:
+        write_private(self._imported_hashes_path, json.dumps(sorted(imported_hashes)).encode() + b"\n")
+
+
+def _jsonl_files(path: Path) -> Iterator[tuple[Path, int]]:
+    with translate_os_errors(path):
+        if not path.exists():
+            raise InvalidInput(f"there is no {path}", field="paths", hint="Name a file, or a folder with *.jsonl.")
+        found = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+        yield from ((file, file.stat().st_size) for file in found)
+
+
+def _legacy_files(folder: Path) -> list[Path]:
+    """What an earlier installation left unfinished."""
+    found = [folder / "pending_session.json", *sorted((folder / "temp").glob("*.json"))]
+    return [path for path in found if path.is_file()]
+
+
+def _read_bytes(path: Path) -> bytes:
+    found = read_once(path)
+    return b"" if found is None else found.data
+
+
+def _next_lines(file: BinaryIO) -> list[bytes]:
+    """As many lines as are decoded at once; none at the end. Of a longer line than an event has, the beginning."""
+    lines: list[bytes] = []
+    room = MAX_BATCH_BYTES
+    while len(lines) < MAX_BATCH_LINES and room > 0 and (line := file.readline(MAX_LINE_BYTES)):
+        lines.append(line)
+        room -= len(line)
+        rest = line
+        while len(rest) == MAX_LINE_BYTES and not rest.endswith(b"\n"):
+            rest = file.readline(MAX_LINE_BYTES)
+    return lines
+
+
+def _decode_lines(
+    lines: Sequence[tuple[int, bytes]], imported: FileImportResult
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in lines:
+        line = line.removeprefix(BOM_UTF8) if number == 1 else line  # noqa: PLW2901 - which editors on Windows write
+        if not line.strip():
+            continue
+        try:
+            value = msgspec.json.decode(line)
+        except DECODE_ERRORS:
+            imported.refuse(number, "this is no whole line of JSON")
+            continue
+        if not isinstance(value, dict):
+            imported.refuse(number, "an event is a JSON object")
+        elif not is_excluded_from_import(value.get("type")):
+            yield number, _with_id(value, line)
+
+
+def _with_id(value: dict[str, Any], line: bytes) -> dict[str, Any]:
+    origin = value.get("origin")
+    known = isinstance(origin, str) and origin in set(Origin)
+    minted = "evt_" + hashlib.sha256(line.strip()).hexdigest()[:32]
+    return {"event_id": minted, **value, "origin": origin if known else str(Origin.IMPORTED)}
+
+
+def _ids(values: Sequence[tuple[int, Mapping[str, Any]]]) -> list[str]:
+    return [value["event_id"] for _, value in values if isinstance(value.get("event_id"), str)]
+
+
+def _count(recorded: Sequence[AppendResult], imported: FileImportResult) -> None:
+    for item in recorded:
+        if item.duplicate:
+            imported.known += 1
+        else:
+            imported.recorded += 1

@@ -1,0 +1,78 @@
+"""What must be true of a log at rest, asked of the database itself: `events verify`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import text
+
+from sync.db.engine import Transaction
+
+MAX_EXAMPLES: Final = 20  # problems of one kind that are named; the count tells the rest
+
+# Each question answers the ids of what is wrong. Held against the promises of sync.md: I1, I2, I5, I7.
+_CHECKS: Final = {
+    "an event that may leave has no delivery": text(
+        "select event_id from events where reach = 'cloud' and replica_id = (select replica_id from replica)"
+        " and position not in (select position from deliveries)"
+    ),
+    "an event that must stay has a delivery": text(
+        "select event_id from events join deliveries using (position) where reach = 'local'"
+    ),
+    "the deliveries are not as many as were counted": text(
+        "select destination || ' ' || state from ("
+        "select destination, state, count(*) as count from deliveries group by destination, state"
+        " union all select destination, state, -count from delivery_counts)"
+        " group by destination, state having sum(count) <> 0"
+    ),
+    "a payload is not a JSON object": text(
+        "select event_id from events where not json_valid(payload) or json_type(payload) <> 'object'"
+    ),
+    "the replica's numbers have a hole before this event": text(
+        "select event_id from (select event_id, replica_id, replica_seq - 1 as before,"
+        " lag(replica_seq, 1, 0) over (order by replica_seq) as last from events"
+        " where replica_id = (select replica_id from replica)) where last <> before"
+    ),
+    "an event is earlier than the one recorded before it": text(
+        "select event_id from (select event_id, hlc, lag(hlc, 1, '') over (order by replica_seq) as last from events"
+        " where replica_id = (select replica_id from replica)) where hlc <= last"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that must not be; `examples` are ids, never content."""
+
+    what: str
+    count: int
+    examples: tuple[str, ...]
+
+
+def find_problems(connection: Transaction) -> Iterator[Problem]:
+    """Everything found; nothing where the log is sound."""
+    for name, pragma in (("the database is damaged", "integrity_check"), ("a row points nowhere", "foreign_key_check")):
+        rows = [str(row[0]) for row in connection.exec_driver_sql(f"pragma {pragma}").all()]
+        if rows and rows != ["ok"]:
+            yield Problem(name, len(rows), tuple(rows[:MAX_EXAMPLES]))
+    for what, question in _CHECKS.items():
+        ids = list(connection.execute(question).scalars())
+        if ids:
+            yield Problem(what, len(ids), tuple(ids[:MAX_EXAMPLES]))
+
+
+_UNLIKE_INDEX: Final = text(
+    "select e.event_id from (select position, event_id, payload from events where position > :after"
+    " order by position limit :most) e where not json_valid(e.payload) or not exists (select 1 from events x"
+    " indexed by sqlite_autoindex_events_1 where x.event_id = e.event_id and x.position = e.position)"
+)
+_END: Final = text(
+    "select max(position) from (select position from events where position > :after order by position limit :most)"
+)
+
+
+def check_index_batch(connection: Transaction, after: int, limit: int) -> tuple[int, list[str]]:
+    """Look at the next events; the position to go on behind, 0 after the last, and the ids that the index denies."""
+    asked = {"after": after, "most": limit}
+    wrong = list(connection.execute(_UNLIKE_INDEX, asked).scalars())
+    return int(connection.execute(_END, asked).scalar() or 0), wrong

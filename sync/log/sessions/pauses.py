@@ -1,0 +1,66 @@
+"""Conversations that a person asked not to save: what other programs say in them is not recorded.
+
+Decisions
+    The newest `session_skipped` event of a session decides. It is read in the transaction that records, so that no
+    process adds to a conversation that another process has just erased.
+    Without a session id there is no end that an event could name. Such a pause is of this device alone and ends by
+    itself after a silence of `sessions.idle_minutes`; each call that is not recorded, at most one a minute, extends it.
+    One that lies ahead of the clock, which was set back, is counted from the next such call on.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sync.clock import Clock, to_unix_ms
+from sync.db.engine import Transaction
+from sync.log.log import EventLog
+from sync.log.model import AppendResult, EventDraft, Origin
+from sync.log.payload_schemas import SESSION_SKIPPED
+from sync.log.sessions import session_store
+from sync.redaction import Redactor
+
+EXTEND_AFTER_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class SavePauses:
+    """Applies the pauses of one profile to what other programs record."""
+
+    events: EventLog
+    redactor: Redactor
+    clock: Clock
+    idle_ms: int
+
+    def filter_allowed(self, connection: Transaction, drafts: Sequence[EventDraft]) -> list[EventDraft]:
+        """The drafts that are recorded, in order; behind them the event that extends a pause, if one is due."""
+        paused = session_store.read_paused_sessions(connection, self.events.device_id)
+        if not paused.session_ids and paused.unnamed_since_ms is None:
+            return list(drafts)
+        age = None if paused.unnamed_since_ms is None else to_unix_ms(self.clock.now()) - paused.unnamed_since_ms
+        unnamed = age is not None and age < self.idle_ms
+        process = self.events.session_id in paused.session_ids
+        kept = [
+            draft
+            for draft in drafts
+            if not (draft.session_id in paused.session_ids if draft.session_id else unnamed or process)
+        ]
+        left_out = any(not draft.session_id for draft in drafts) and unnamed
+        extends = left_out and age is not None and not 0 <= age < EXTEND_AFTER_MS
+        return [*kept, draft_pause(None, self.redactor, on=True)] if extends else kept
+
+    async def append_allowed(self, drafts: Sequence[EventDraft]) -> list[AppendResult]:
+        """Record those that are allowed, or none; what was recorded."""
+        recorded, _ = await self.events.append_and_count(lambda connection: self.filter_allowed(connection, drafts))
+        return without_pause_extensions(recorded)
+
+
+def draft_pause(session_id: str | None, redactor: Redactor, *, on: bool) -> EventDraft:
+    """The event that begins or ends a pause; without a session, that of everything without a session id."""
+    about: dict[str, Any] = {"unnamed": True} if session_id is None else {"session_id": session_id}
+    return EventDraft(type=SESSION_SKIPPED, payload=redactor.clean_payload({**about, "on": on}), origin=Origin.USER)
+
+
+def without_pause_extensions(recorded: Sequence[AppendResult]) -> list[AppendResult]:
+    """What was recorded without the event that extends a pause."""
+    return [item for item in recorded if not (item.event.type == SESSION_SKIPPED and item.event.payload.get("unnamed"))]

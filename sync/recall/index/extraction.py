@@ -1,0 +1,196 @@
+"""Which events carry words, and which words. Pure.
+
+One row of `EXTRACTORS` for each type of event; a type that nobody knows is read for its `content` or `text`, so what
+another program records is found as well. An event whose payload was forgotten says nothing.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sync.clock import to_unix_ms
+from sync.log.envelope import event_ms
+from sync.log.model import Event, Origin
+from sync.recall.text.echo_filter import strip_recalled_context
+
+ITEMS_PER_EVENT: Final = 4  # items of one event have the numbers position * PLACES + 0, 1, 2, 3
+WHOLE, QUESTION, ANSWER = 0, 1, 2
+SENSITIVE: Final = "sensitive"
+MINUTE_MS: Final = 60_000  # milliseconds
+DEFAULT_IMPORTANCE: Final = 0.5  # the importance of what nobody has judged
+
+_LINE_PREFIX: Final = re.compile(r"^(?:[ \t]*[-*+>]+[ \t]+)*(?:用户问[:：][ \t]*|AI[ \t]*答[:：][ \t]*)?")
+_SPEAKER_PREFIX: Final = re.compile(r"^[^\W\d_][\w .'·-]{0,23}[:：]\s*\S")
+TURN_KINDS: Final = frozenset({"exchange", "message"})
+DAILY_RECORD: Final = "daily"
+RECORDED: Final = "session_recorded"  # the first deed of a daily record, and the only one that says when it was
+EDITED: Final = "session_edited"
+MARKED: Final = "session_marked"
+UNDONE: Final = "daily_undone"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A text to keep. `place`: see PLACES. `entry_id`: the line of the document that it is, and that it replaces."""
+
+    kind: str
+    text: str
+    slot: int = WHOLE
+    entry_id: str | None = None
+    importance: float = DEFAULT_IMPORTANCE
+    marks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RemovedItem:
+    """A line of the document that is no more."""
+
+    entry_id: str
+
+
+IndexChange = Item | RemovedItem
+
+
+def index_changes(event: Event) -> list[IndexChange]:
+    """What an event puts into the index, or takes out of it."""
+    read = EXTRACTORS.get(event.type, _unknown_event)
+    said = [change if isinstance(change, RemovedItem) else _strip_recalled(change) for change in read(event)]
+    return [change for change in said if isinstance(change, RemovedItem) or _is_indexed(change)]
+
+
+def item_id(position: int, slot: int) -> int:
+    return position * ITEMS_PER_EVENT + slot
+
+
+def item_origin(item_id: int, kind: str, event_origin: str) -> str:
+    """Who said an item. An exchange is one event and has two sides: its question is the user's."""
+    is_question = kind == "exchange" and item_id % ITEMS_PER_EVENT == QUESTION
+    return Origin.USER if is_question and event_origin == Origin.MODEL else event_origin
+
+
+def record_time_ms(event: Event) -> int:
+    """When the record that an event began was, on the clock of that place; the event's own time where it tells none."""
+    day, time = _text_of(event.payload.get("date")), _text_of(event.payload.get("time"))
+    try:
+        return to_unix_ms(datetime.fromisoformat(f"{day}T{time}").replace(tzinfo=UTC))
+    except ValueError:
+        return event_ms(event) + event.utc_offset * MINUTE_MS
+
+
+def is_turn(kind: str, text: str) -> bool:
+    """Whether something was said in a conversation: by its kind, or by the speaker's name before it."""
+    return kind in TURN_KINDS or _SPEAKER_PREFIX.match(text) is not None
+
+
+def _strip_recalled(item: Item) -> Item:
+    text = strip_recalled_context(item.text)
+    return item if text is item.text else replace(item, text=text)
+
+
+def _is_indexed(item: Item) -> bool:
+    return bool(item.text.strip()) and SENSITIVE not in item.marks
+
+
+def _exchange(event: Event) -> Iterator[IndexChange]:
+    importance = _importance(event.payload)
+    for place, name in ((QUESTION, "question"), (ANSWER, "answer")):
+        yield Item(
+            "exchange", _text_of(event.payload.get(name)), place, importance=importance, marks=_marks(event.payload)
+        )
+
+
+def _document_entry(event: Event) -> Iterator[IndexChange]:
+    entry_id, text = event.payload.get("entry_id"), event.payload.get("text")
+    if isinstance(entry_id, str) and isinstance(text, str):
+        yield Item("entry", _LINE_PREFIX.sub("", text, count=1), entry_id=entry_id)
+
+
+def _removed_entry(event: Event) -> Iterator[IndexChange]:
+    entry_id = event.payload.get("entry_id")
+    if isinstance(entry_id, str):
+        yield RemovedItem(entry_id)
+
+
+def _daily_record(event: Event) -> Iterator[IndexChange]:
+    """What a daily record says after a deed; each replaces what it said before."""
+    payload = event.payload
+    record_id = payload.get("record_id")
+    if not isinstance(record_id, str):
+        return
+    if payload.get("gone") is True:
+        yield RemovedItem(record_id)
+        return
+    parts = [_text_of(payload.get("topic")), *_strings(payload.get("facts")), _text_of(payload.get("code"))]
+    tags = " ".join(f"#{tag}" for tag in _strings(payload.get("tags")))
+    text = "\n".join(part for part in (*parts, tags) if part)
+    yield Item(DAILY_RECORD, text, entry_id=record_id, importance=_importance(payload), marks=_marks(payload))
+
+
+def _content_of(kind: str) -> Callable[[Event], Iterator[IndexChange]]:
+    def read(event: Event) -> Iterator[IndexChange]:
+        payload = event.payload
+        words = _text_of(payload.get("content")) or _text_of(payload.get("text")) or _text_of(payload.get("summary"))
+        yield Item(kind, words, importance=_importance(payload), marks=_marks(payload))
+
+    return read
+
+
+def _unknown_event(event: Event) -> Iterator[IndexChange]:
+    return _content_of(event.type)(event)
+
+
+def _no_items(event: Event) -> Iterable[IndexChange]:
+    del event
+    return ()
+
+
+EXTRACTORS: Final[Mapping[str, Callable[[Event], Iterable[IndexChange]]]] = {
+    "exchange_recorded": _exchange,
+    "entry_added": _document_entry,
+    "entry_edited": _document_entry,
+    "entry_removed": _removed_entry,
+    "memory_fact": _content_of("fact"),
+    "message": _content_of("message"),
+    "user_feedback": _content_of("feedback"),
+    RECORDED: _daily_record,
+    EDITED: _daily_record,
+    "session_removed": _daily_record,
+    MARKED: _daily_record,
+    UNDONE: _daily_record,
+    # They move or frame what other events have said.
+    "entry_moved": _no_items,
+    "section_added": _no_items,
+    "section_removed": _no_items,
+    "document_restored": _no_items,
+    "payload_forgotten": _no_items,
+    "payload_expired": _no_items,
+    "payload_redacted": _no_items,
+    "device_hidden": _no_items,
+    "session_skipped": _no_items,
+    "session_original": _no_items,
+}
+
+
+def _text_of(value: Any) -> str:
+    """A text, or the texts of a message in parts."""
+    if isinstance(value, str):
+        return value
+    parts = value if isinstance(value, list) else ()
+    return "\n".join(part["text"] for part in parts if isinstance(part, Mapping) and isinstance(part.get("text"), str))
+
+
+def _importance(payload: Mapping[str, Any]) -> float:
+    given = payload.get("importance")
+    return min(max(float(given), 0.0), 1.0) if isinstance(given, int | float) else DEFAULT_IMPORTANCE
+
+
+def _marks(payload: Mapping[str, Any]) -> tuple[str, ...]:
+    """Marks and tags: single words, in the order given."""
+    found = [*_strings(payload.get("marks")), *_strings(payload.get("tags"))]
+    return tuple(dict.fromkeys("_".join(name.split()) for name in found))
+
+
+def _strings(value: Any) -> list[str]:
+    return [name for name in value if isinstance(name, str) and name.strip()] if isinstance(value, list) else []

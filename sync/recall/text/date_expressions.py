@@ -1,0 +1,195 @@
+"""Days in words, in Chinese and English, as spans of days. Pure; what today is comes as an argument.
+
+A day that is named in full (`2026-01-08`, `1月8日`, `2026年3月`, `May 7, 2023`) is a span like `昨天` is. What names no
+certain day (`最近`, `recently`) is none.
+"""
+
+import calendar
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import date, timedelta
+from typing import Final, NamedTuple
+
+_DAYS: Final = {"一": 0, "二": 1, "三": 2, "四": 3, "五": 4, "六": 5, "日": 6, "天": 6}
+_WEEKDAYS: Final = [name.lower() for name in calendar.day_name]
+_MONTHS: Final = [name.lower() for name in calendar.month_name]
+_MONTH: Final = "|".join([*_MONTHS[1:], *(name[:3] for name in _MONTHS[1:] if len(name) > 3)])
+_NUMBERS: Final = {name: at for at, name in enumerate("零一二三四五六七八九")} | {"两": 2, "几": 3}
+_TENS: Final = re.compile("([一二三四五六七八九]?)十([一二三四五六七八九]?)")
+_ENGLISH_NUMBERS: Final = {
+    name: at
+    for at, name in enumerate(
+        """
+zero one two three four five six seven eight nine ten
+""".split()
+    )
+} | {"a": 1, "an": 1, "few": 3, "couple of": 2}
+_COUNT: Final = r"\d{1,3}|" + "|".join(sorted(_ENGLISH_NUMBERS, key=len, reverse=True))
+
+
+class DateSpan(NamedTuple):
+    """The days `first` to `last`, both included, and where in the text they are named.
+
+    `is_written`: as a date of the calendar, which stands in texts too; `昨天` depends on today.
+    """
+
+    first: date
+    last: date
+    start: int
+    end: int
+    is_calendar_date: bool
+
+
+def find_date_span(text: str, today: date) -> DateSpan | None:
+    """The first span of days that a text names, the longest where two begin together; None where it names none."""
+    found: list[DateSpan] = []
+    for pattern, reading in _PATTERNS:
+        for match in pattern.finditer(text):
+            with suppress(ValueError, OverflowError):  # 2 月 30 日
+                first, last = reading(match, today)
+                found.append(DateSpan(first, last, match.start(), match.end(), reading in _CALENDAR_DATES))
+    return min(found, key=lambda span: (span.start, -span.end), default=None)
+
+
+Days = tuple[date, date]
+_SpanReader = Callable[[re.Match[str], date], Days]
+
+
+def _days_ago(days: int) -> _SpanReader:
+    def read(_: re.Match[str], today: date) -> Days:
+        return (today - timedelta(days),) * 2
+
+    return read
+
+
+def _weeks_ago(weeks: int) -> _SpanReader:
+    def read(_: re.Match[str], today: date) -> Days:
+        monday = today - timedelta(today.weekday() + 7 * weeks)
+        return monday, monday + timedelta(6)
+
+    return read
+
+
+def _months_ago(months: int) -> _SpanReader:
+    def read(_: re.Match[str], today: date) -> Days:
+        at = today.year * 12 + today.month - 1 - months
+        return _whole_month(at // 12, at % 12 + 1)
+
+    return read
+
+
+def _years_ago(years: int) -> _SpanReader:
+    def read(_: re.Match[str], today: date) -> Days:
+        return date(today.year - years, 1, 1), date(today.year - years, 12, 31)
+
+    return read
+
+
+def _whole_month(year: int, month: int) -> Days:
+    return date(year, month, 1), date(year, month, calendar.monthrange(year, month)[1])
+
+
+def _parse_number(text: str) -> int:
+    """Up to 99 in Chinese characters. ValueError where it is none: 三五天前, 几十天前 name no certain day."""
+    said = text.lower()
+    if said.isdecimal():
+        return int(said)
+    if (tens := _TENS.fullmatch(said)) is not None:
+        return 10 * _NUMBERS.get(tens[1], 1) + _NUMBERS.get(tens[2], 0)
+    found = _NUMBERS.get(said, _ENGLISH_NUMBERS.get(said))
+    if found is None:
+        raise ValueError(f"no number: {text}")
+    return found
+
+
+def _units_ago(match: re.Match[str], today: date) -> Days:
+    """`3 天前`, `two weeks ago`: that day, or the week around it."""
+    count, unit = _parse_number(match[1]), match[2].lower()
+    if unit in {"天", "日", "day"}:
+        return (today - timedelta(count),) * 2
+    if unit in {"周", "星期", "礼拜", "week"}:
+        return _weeks_ago(count)(match, today)
+    return _months_ago(count)(match, today) if unit in {"月", "month"} else _years_ago(count)(match, today)
+
+
+def _last_units(match: re.Match[str], today: date) -> Days:
+    """`最近三天`, `past two weeks`: until today."""
+    length = {"天": 1, "日": 1, "day": 1, "周": 7, "星期": 7, "礼拜": 7, "week": 7, "月": 30, "month": 30}
+    return today - timedelta(_parse_number(match[1]) * length[match[2].lower()]), today
+
+
+def _chinese_weekday(match: re.Match[str], today: date) -> Days:
+    weeks = len(match[1] or "")
+    day = today - timedelta(today.weekday() + 7 * weeks - _DAYS[match[2]])
+    return day, day
+
+
+def _last_weekday(match: re.Match[str], today: date) -> Days:
+    """The latest such day before today."""
+    back = (today.weekday() - _WEEKDAYS.index(match[1].lower()) - 1) % 7 + 1
+    return (today - timedelta(back),) * 2
+
+
+def _calendar_day(match: re.Match[str], today: date) -> Days:
+    day = date(int(match["y"] or today.year), int(match["m"]), int(match["d"]))
+    if match["y"] is None and day > today:
+        day = day.replace(year=day.year - 1)
+    return day, day
+
+
+def _calendar_month(match: re.Match[str], today: date) -> Days:
+    del today
+    return _whole_month(int(match["y"]), int(match["m"]))
+
+
+def _english_day(match: re.Match[str], today: date) -> Days:
+    month = next(at for at, name in enumerate(_MONTHS) if at and name.startswith(match["m"].lower()))
+    written = match.groupdict()
+    if "d" not in written:
+        return _whole_month(int(match["y"]), month)
+    day = date(int(match["y"] or today.year), month, int(match["d"]))
+    if match["y"] is None and day > today:
+        day = day.replace(year=day.year - 1)
+    return day, day
+
+
+_CALENDAR_DATES: Final = (_calendar_day, _calendar_month, _english_day)
+
+
+def _pattern(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_PATTERNS: Final[tuple[tuple[re.Pattern[str], _SpanReader], ...]] = (
+    (_pattern(r"今天|今日|\btoday\b"), _days_ago(0)),
+    (_pattern(r"昨天|昨日|昨晚|\byesterday\b|\blast night\b"), _days_ago(1)),
+    (_pattern(r"(?<!大)前天|\bthe day before yesterday\b"), _days_ago(2)),
+    (_pattern(r"大前天"), _days_ago(3)),
+    (_pattern(r"(?:这|本)(?:周|星期|礼拜)(?![一二三四五六日天])|\bthis week\b"), _weeks_ago(0)),
+    (_pattern(r"(?<!上)上(?:个)?(?:周|星期|礼拜)(?![一二三四五六日天])|\blast week\b"), _weeks_ago(1)),
+    (_pattern(r"上上(?:个)?(?:周|星期|礼拜)(?![一二三四五六日天])"), _weeks_ago(2)),
+    (_pattern(r"(?:这个|本)月|\bthis month\b"), _months_ago(0)),
+    (_pattern(r"上(?:个)?月|\blast month\b"), _months_ago(1)),
+    (_pattern(r"今年|\bthis year\b"), _years_ago(0)),
+    (_pattern(r"去年|\blast year\b"), _years_ago(1)),
+    (_pattern(r"前年|\bthe year before last\b"), _years_ago(2)),
+    (_pattern(r"([\d一二三四五六七八九十两几]{1,3})\s*个?(天|日|周|星期|礼拜|月|年)(?:之|以)?前"), _units_ago),
+    (_pattern(rf"\b({_COUNT})\s+(day|week|month|year)s?\s+ago\b"), _units_ago),
+    (_pattern(r"(?:最近|过去|近)([\d一二三四五六七八九十两几]{1,3})\s*个?(天|日|周|星期|礼拜|月)"), _last_units),
+    (_pattern(rf"\b(?:past|last)\s+({_COUNT})\s+(day|week|month)s?\b"), _last_units),
+    (_pattern(r"(上{0,2})(?:个)?(?:周|星期|礼拜)([一二三四五六日天])"), _chinese_weekday),
+    (_pattern(rf"\blast ({'|'.join(_WEEKDAYS)})\b"), _last_weekday),
+    (_pattern(r"(?<!\d)(?P<y>\d{4})[-/.年](?P<m>\d{1,2})[-/.月](?P<d>\d{1,2})[日号]?(?!\d)"), _calendar_day),
+    (_pattern(r"(?<!\d)(?:(?P<y>\d{4})年)?(?P<m>\d{1,2})月(?P<d>\d{1,2})[日号]"), _calendar_day),
+    (_pattern(r"(?<!\d)(?P<y>\d{4})年(?P<m>\d{1,2})月(?!\d)"), _calendar_month),
+    (
+        _pattern(rf"\b(?P<m>{_MONTH})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?:,?\s+(?P<y>\d{{4}}))?\b(?!:)"),
+        _english_day,
+    ),
+    (
+        _pattern(rf"\b(?P<d>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<m>{_MONTH})\.?(?:,?\s+(?P<y>\d{{4}}))?\b"),
+        _english_day,
+    ),
+    (_pattern(rf"\b(?P<m>{_MONTH})\.?,?\s+(?P<y>\d{{4}})\b"), _english_day),
+)

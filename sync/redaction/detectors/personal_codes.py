@@ -1,0 +1,74 @@
+"""Personal data that is not a bare number: company codes, e-mail addresses, and numbers that a word introduces."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from sync.redaction.model import BANK_CARD, COMPANY, EMAIL, IDENTITY, LANDLINE, SecretSpan
+from sync.redaction.pattern import Pattern
+from sync.redaction.rules.boundaries import may_end, may_start, skip_escape
+from sync.redaction.rules.checksums import is_company_code
+
+_COMPANY: Final = Pattern(r"[0-9A-Ya-y]{2}(?:[0-9]{6}|[ \-][0-9]{6}[ \-])[0-9A-Ya-y]{10}")
+# RFC 5321 lengths; the local part as providers give it out. The domain's last label has letters only.
+_EMAIL: Final = Pattern(
+    r"[A-Za-z0-9_][A-Za-z0-9._%+\-]{0,63}@(?:[A-Za-z0-9](?:[A-Za-z0-9\-]{0,62})\.){1,8}[A-Za-z]{2,24}"
+)
+_SPOKEN_EMAIL: Final = Pattern(
+    r"(?i)[a-z0-9_][a-z0-9._%+\-]{0,63} ?[\[({] ?at ?[\])}] ?[a-z0-9\-]{1,63}"
+    r"(?:(?: ?[\[({] ?dot ?[\])}] ?|\.)[a-z0-9\-]{2,63}){1,4}"
+)
+# Spaces around the sign make an address only of what is no plain word: zhang_san @ qq.com, but not me @ home.com.
+_WIDE_EMAIL: Final = Pattern(
+    r"[A-Za-z0-9]+(?:[._+\-][A-Za-z0-9]+|[0-9]+)[A-Za-z0-9._+\-]{0,40} {1,2}@ {1,2}"
+    r"(?:[A-Za-z0-9][A-Za-z0-9\-]{0,62}\.){1,4}[A-Za-z]{2,24}"
+)
+# name@2x.png is a picture for dense screens, git@host: is a way to write a repository.
+_FILE_ENDINGS: Final = frozenset(
+    ("png", "jpg", "jpeg", "gif", "svg", "webp", "ico", "js", "ts", "css", "json", "py", "md")
+)
+_SERVICES: Final = frozenset({"openssh.com", "libssh.org"})  # names of algorithms: sk-ssh-…@openssh.com
+_SERVICE_USERS: Final = frozenset({"git", "hg", "svn"})
+
+
+# A word says what the number is, so a slip of the pen in its check digit does not save it: groups by kind.
+_LABELLED_NUMBER: Final = Pattern(
+    r"(?i)(?:身份证(?:号码?|件号)?|证件号码?|id ?card(?: (?:no|number))?)[^0-9a-z\n]{0,8}"
+    r"(?P<identity>[0-9]{17}[0-9x]|[0-9]{15})"
+    r"|(?:(?:银行|信用|储蓄|借记|工资)?卡号|银行账[号户]|card (?:no|number))[^0-9a-z\n]{0,8}"
+    r"(?P<card>[0-9](?:[ \-]?[0-9]){14,18})"
+    r"|(?:电话|座机|固话|传真|热线|tel|phone|fax)[^0-9a-z\n]{0,6}(?P<landline>\(?0[0-9]{2,3}\)?[ \-]?[0-9]{7,8})"
+)
+_LABELLED_KINDS: Final = (IDENTITY, BANK_CARD, LANDLINE)
+
+
+def labelled_numbers(text: str) -> Iterator[SecretSpan]:
+    """Identity, card and landline numbers right behind the word for them."""
+    for groups in _LABELLED_NUMBER.find_all(text):
+        for kind, (start, end) in zip(_LABELLED_KINDS, groups[1:], strict=True):
+            if start >= 0 and may_end(text, end):
+                yield SecretSpan(start, end, kind)
+
+
+def company_codes(text: str) -> Iterator[SecretSpan]:
+    """Unified social credit codes (GB 32100-2015), upper or lower case."""
+    for (start, end), *_ in _COMPANY.find_all(text):
+        code = text[start:end].replace(" ", "").replace("-", "")
+        if may_start(text, start) and may_end(text, end) and is_company_code(code):
+            yield SecretSpan(start, end, COMPANY)
+
+
+def emails(text: str) -> Iterator[SecretSpan]:
+    """Addresses, and the spoken form name(at)host(dot)com."""
+    if "@" in text:
+        for (begun, end), *_ in _EMAIL.find_all(text):
+            start = skip_escape(text, begun)
+            local, _, domain = text[start:end].partition("@")
+            if domain.rpartition(".")[2].lower() in _FILE_ENDINGS or domain in _SERVICES:
+                continue
+            if local in _SERVICE_USERS and text[end : end + 1] in (":", "/"):
+                continue
+            yield SecretSpan(start, end, EMAIL)
+        for (start, end), *_ in _WIDE_EMAIL.find_all(text):
+            yield SecretSpan(start, end, EMAIL)
+    for (start, end), *_ in _SPOKEN_EMAIL.find_all(text):
+        yield SecretSpan(start, end, EMAIL)

@@ -1,0 +1,91 @@
+"""Tokens by their shape: the literal beginnings of all issuers in one pass, then marks inside longer runs.
+
+A token has no greatest length: one with many claims in it is several thousand characters. What stands at a beginning
+is looked at as far as `_LONGEST`, because there may be a beginning at every third character; where the characters of
+a token go on without a break, the first beginning of theirs is looked at to their end, and what matched up to the
+edge of what was looked at is followed there. Each character is walked over once, whatever the text.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Final
+
+from sync.redaction.model import SecretSpan
+from sync.redaction.pattern import Pattern, escape_literal
+from sync.redaction.rules.boundaries import may_end, may_start
+from sync.redaction.rules.token_formats import MARKED_FORMATS, PREFIXED_FORMATS
+from sync.redaction.rules.value_tests import is_sample
+
+_LONGEST: Final = 2_000  # characters behind each beginning that are looked at
+_SAMPLE_WINDOW: Final = 200  # characters of a token in which a sample says that it is one
+_STEP: Final = 512  # characters of a longer token that are walked over at a time
+_TOKEN_CHARACTERS: Final = Pattern(r"(?:[A-Za-z0-9_\-+/=.%]|\\/)*")  # how a token goes on; JSON may write / as \/
+_RUN: Final = Pattern(r"[A-Za-z0-9_~.][A-Za-z0-9_\-+/=.~:|%@]{24,}")
+_INNER: Final = tuple((shape.mark, shape.kind, Pattern(shape.pattern)) for shape in MARKED_FORMATS)
+
+
+def prefixed_tokens(text: str) -> Iterator[SecretSpan]:
+    """Tokens that begin as an issuer's tokens do and go on as they must."""
+    finder, shapes = _compile_prefixes()
+    walked = done = 0
+    for groups in finder.find_all(text):
+        start, end = groups[1]
+        if start < done:
+            continue
+        edge = min(start + _LONGEST, len(text))
+        if start >= walked and edge < len(text):
+            walked = _end_of_token(text, start)
+            edge = max(edge, walked)
+        found = _token_at(text, start, edge, shapes[text[start:end]])
+        if found and found.end == edge < len(text):
+            done = walked = max(walked, _end_of_token(text, edge))
+            found = SecretSpan(start, done, found.kind)
+        if found:
+            yield found
+
+
+def _token_at(text: str, start: int, edge: int, formats: list[tuple[str, Pattern]]) -> SecretSpan | None:
+    """The token that begins at `start`, as far as `edge`."""
+    window = text[start:edge]
+    for kind, pattern in formats:
+        match = pattern.match(window)
+        if match and may_end(window, match[0][1]) and not is_sample(window[: match[0][1]][:_SAMPLE_WINDOW]):
+            return SecretSpan(start, start + match[0][1], kind)
+    return None
+
+
+def _end_of_token(text: str, at: int) -> int:
+    """Where the characters that a token is made of stop, from `at` on."""
+    while (match := _TOKEN_CHARACTERS.match(text[at : at + _STEP])) and match[0][1]:
+        at += match[0][1]
+    return at
+
+
+def marked_tokens(text: str) -> Iterator[SecretSpan]:
+    """Tokens that are known by what stands inside them."""
+    for (start, end), *_ in _RUN.find_all(text):
+        run = text[start:end]
+        for mark, kind, pattern in _INNER:
+            if mark not in run:
+                continue
+            for groups in pattern.find_all(run):
+                first, last = groups[0]
+                if may_start(text, start + first) and may_end(run, last) and not is_sample(run[first:last]):
+                    yield SecretSpan(start + first, start + last, kind)
+
+
+@cache
+def _compile_prefixes() -> tuple[Pattern, dict[str, list[tuple[str, Pattern]]]]:
+    """The pattern of all beginnings, longest first, and for each the shapes that may stand there."""
+    longest_first = sorted(PREFIXED_FORMATS, key=lambda shape: -len(shape.prefix))
+    patterns = [
+        (shape.prefix, shape.kind, Pattern(escape_literal(shape.prefix) + f"(?:{shape.rest})"))
+        for shape in longest_first
+    ]
+    literals = list(dict.fromkeys(shape.prefix for shape in longest_first))
+    shapes = {
+        literal: [(kind, pattern) for beginning, kind, pattern in patterns if literal.startswith(beginning)]
+        for literal in literals
+    }
+    edge = r"(?:\b|_|\\[nrt]|%[0-9A-Fa-f]{2})"
+    return Pattern(edge + "(" + "|".join(map(escape_literal, literals)) + ")"), shapes

@@ -1,0 +1,127 @@
+"""The normalised view: the text as a detector should see it, with the way back to the original.
+
+Folding is a function of one character and nothing else, so that the view of a redacted text is the masked view of
+the original; the redactor's idempotence rests on it.
+
+ - NFKC per character: １３８ is 138, ＠ is @, a no-break space is a space, ① is 1.
+ - Format characters (zero-width, bidi, soft hyphen), variation selectors, combining marks and NUL vanish.
+ - Every dash is '-'; a Cyrillic or Greek letter that looks like a Latin one is that one: pаssword with a Cyrillic а.
+ - Chinese punctuation that ends a value in prose (，；！？（）…) stays as it is: it is how a password ends.
+ - A placeholder such as [手机号] becomes one `BARRIER`, which no rule matches.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+from unicodedata import category, normalize
+
+from sync.redaction.model import KINDS, SecretSpan
+from sync.redaction.pattern import Pattern
+
+BARRIER: Final = "\ue000"  # private use: no text means anything by it
+_UNFOLDED: Final = frozenset("，；！？（）…～｛｝。、")
+_MARK_CATEGORIES: Final = frozenset({"Mn", "Me"})
+_PLACEHOLDER: Final = Pattern(r"\[(?:" + "|".join(KINDS) + r")\]")
+
+
+@dataclass(frozen=True, slots=True)
+class NormalisedText:
+    """`text` to search in; its character i comes from the original's `starts[i]` up to `ends[i]`."""
+
+    text: str
+    starts: Sequence[int]
+    ends: Sequence[int]
+
+    def to_original(self, span: SecretSpan) -> SecretSpan:
+        """The same span in characters of the original."""
+        return SecretSpan(self.starts[span.start], self.ends[span.end - 1], span.kind)
+
+    def expand_to_characters(self, span: SecretSpan) -> SecretSpan:
+        """The span with all that came from the same characters of the original: one half of ¼ is no span."""
+        start, end = span.start, span.end
+        while start > 0 and self.starts[start - 1] == self.starts[start]:
+            start -= 1
+        while end < len(self.starts) and self.starts[end] == self.starts[end - 1]:
+            end += 1
+        return SecretSpan(start, end, span.kind)
+
+    def mask(self, spans: Sequence[SecretSpan]) -> "NormalisedText":
+        """This view with one BARRIER for each of `spans` (in order, disjoint, in characters of this view)."""
+        text: list[str] = []
+        starts: list[int] = []
+        ends: list[int] = []
+        done = 0
+        for span in spans:
+            text += (self.text[done : span.start], BARRIER)
+            starts += self.starts[done : span.start]
+            starts.append(self.starts[span.start])
+            ends += self.ends[done : span.start]
+            ends.append(self.ends[span.end - 1])
+            done = span.end
+        text.append(self.text[done:])
+        starts += self.starts[done:]
+        ends += self.ends[done:]
+        return NormalisedText("".join(text), starts, ends)
+
+
+def normalise(text: str) -> NormalisedText:
+    """Fold `text`; time and memory linear in its length."""
+    view = _fold_text(text)
+    if "[" not in view.text:
+        return view
+    present = [SecretSpan(*groups[0], "") for groups in _PLACEHOLDER.find_all(view.text)]
+    return view.mask(present) if present else view
+
+
+def _fold_text(text: str) -> NormalisedText:
+    if text.isascii() and "\x00" not in text:
+        return NormalisedText(text, range(len(text)), range(1, len(text) + 1))
+    if all(len(_FOLDS[ord(char)]) == 1 for char in set(text)):
+        return NormalisedText(text.translate(_FOLDS), range(len(text)), range(1, len(text) + 1))
+    pieces = [_FOLDS[ord(char)] for char in text]
+    starts = [index for index, piece in enumerate(pieces) for _ in piece]
+    return NormalisedText("".join(pieces), starts, [_cluster_end(text, start) for start in starts])
+
+
+def _cluster_end(text: str, start: int) -> int:
+    """Where a character ends once the marks on it are counted in."""
+    end = start + 1
+    while end < len(text) and category(text[end]) in _MARK_CATEGORIES:
+        end += 1
+    return end
+
+
+# Confusables of UTS 39 among small and capital letters of names, which NFKC keeps.
+_CONFUSABLES: Final = dict(
+    zip(
+        "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u043a\u0456\u0455\u0501\u04bb\u0458\u0442\u043f\u0433"
+        "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423\u0425\u0406\u0405"
+        "\u03b1\u03bf\u03c1\u03bd\u03b9\u03ba\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5\u03a7"
+        "\u0131\u0251\u0261",
+        "aeopcyxkisdhjtnrABEKMHOPCTYXISaopvikABEZHIKMNOPTYXiag",
+        strict=True,
+    )
+)
+
+
+class _Folds(dict[int, str]):
+    """Code point -> what the view shows; filled as characters are met."""
+
+    def __missing__(self, point: int) -> str:
+        folded = self[point] = _fold(chr(point))
+        return folded
+
+
+def _fold(char: str) -> str:
+    if char in _UNFOLDED or char in "\t\n\r":
+        return char
+    if char == BARRIER:
+        return "\ufffd"
+    if char == "\x00" or category(char) in _MARK_CATEGORIES | {"Cf"}:
+        return ""
+    if category(char) == "Pd" or char == "\u2212":
+        return "-"
+    return _CONFUSABLES.get(char) or normalize("NFKC", char)
+
+
+_FOLDS: Final = _Folds()

@@ -1,0 +1,76 @@
+"""Text of the memory made unable to pass for anything but text. Pure.
+
+Whatever somebody once typed may be written to be obeyed: as a heading, the turn of a speaker, a tag or a tool call of a
+chat template, as the end of the fence around it, or hidden in characters that only a machine reads. All of it stays
+legible and loses its force. This helps a reader tell data from orders; it is no proof against a sentence that simply
+asks, which is what the fence and the rules behind it are for.
+
+Decisions
+    What cannot be seen goes: controls, zero-width and bidirectional characters, Unicode tags, runs of variation
+    selectors. An emoji keeps the joiners between its parts and a flag its tags.
+    A speaker is recognised by the word before the first colon of a line as a reader sees it: full-width letters,
+    spaced letters, letters of other scripts that look alike, behind any marks.
+"""
+
+import re
+import unicodedata
+from typing import Final
+
+_LINE_BREAKS: Final = re.compile(r"\r\n|[\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+_INVISIBLE: Final = re.compile(
+    "(\U0001f3f4[\U000e0020-\U000e007e]{1,8}\U000e007f)"
+    "|[\x00-\x08\x0e-\x1b\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u200e\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "|(?<=[\ufe00-\ufe0f\U000e0100-\U000e01ef])[\ufe00-\ufe0f\U000e0100-\U000e01ef]+"
+    r"|(?<![^\w\s])\u200d|\u200d(?![^\w\s])"
+)
+_LINE_PREFIX: Final = r"^((?:[ \t\u00a0\u3000>]|(?:[-*+]|\d{1,9}[.)])[ \t])*)"
+_HEADING: Final = re.compile(_LINE_PREFIX + r"(#{1,6})(?=\s|$)", re.MULTILINE)
+_HORIZONTAL_RULE: Final = re.compile(
+    r"^[ \t>]*(?:(?:-[ \t]*)+|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|=+[ \t]*)$", re.MULTILINE
+)
+_CODE_FENCE: Final = re.compile(r"`{3,}|~{3,}")
+_GENERIC_TYPE: Final = (  # the parameter of a generic type, which stays behind a word: `List<String>`
+    r"(?-i:[A-Z][a-z][A-Za-z0-9]*|[A-Z][0-9]?|[iuf](?:8|16|32|64|128|size)|[iu]size|int|integer|long|short|byte|char|float"
+    r"|double|bool|boolean|str|string|number|bytes|object|any|void|unknown|never|undefined|null|dyn|const|typename|class)"
+)
+_TAG: Final = re.compile(  # by name or as an end anywhere; behind a word where it closes and is no type
+    r"<(?=[|｜]|/?\s*(?:memory|system|user|human|assistant|developer|tool|function|instruction|antml|im_|s>|\w*prompt))"
+    rf"|<(?=[/!?])|(?<![A-Za-z0-9_)<])<+(?=[a-z])|<(?=[a-z_][^<>]{{0,300}}>)(?!{_GENERIC_TYPE}[\s\[\]?&*]*[,<>|])",
+    re.IGNORECASE,
+)
+_ROLE_BRACKETS: Final = re.compile(
+    r"[\[【](?=/?\s*(?:INST|SYS|system|user|human|assistant|developer|系统|助手|用户|开发者|管理员)"
+    r"(?:message|prompt|消息|提示词?|指令)?\s*[\]】])",
+    re.IGNORECASE,
+)
+_TOOL_CALL_KEYS: Final = re.compile(r"""(["'])(role|tool_calls?|tool_use|function_call)\1(?=\s*:)""", re.IGNORECASE)
+_SPEAKER_LINE: Final = re.compile(_LINE_PREFIX + r"([^\n:：﹕∶]{1,60})(?=[:：﹕∶])", re.MULTILINE)
+_SPEAKER_NAME: Final = re.compile(
+    r"(?:system|user|human|assistant|developer|tool|function|ai|chatgpt|gpt|claude|gemini|model|admin|administrator|root"
+    r"|系统|助手|ai助手|助理|用户|人类|开发者|管理员|模型|工具|函数)"
+    r"(?:message|prompts?|instructions?|note|override|消息|提示词?|指令|说|提醒)?"
+)
+_LOOKALIKES: Final = str.maketrans("аеорсухіѕԁтмнвкαορυι", "aeopcyxisdtmhbkaopui")  # Cyrillic and Greek letters
+
+
+def neutralise(content: str, fence: str) -> str:
+    """The memory without the fence's word and without marks that could pass for structure, roles or the fence."""
+    text = _INVISIBLE.sub(lambda match: match[1] or "", _LINE_BREAKS.sub("\n", content))
+    if fence:
+        text = re.sub(re.escape(fence), lambda match: "·" * len(match[0]), text, flags=re.IGNORECASE)
+    text = _SPEAKER_LINE.sub(_quote_speaker, text)
+    text = _HEADING.sub(lambda match: match[1] + "＃" * len(match[2]), text)
+    text = _HORIZONTAL_RULE.sub("———", text)
+    text = _CODE_FENCE.sub("'''", text)
+    text = _ROLE_BRACKETS.sub("［", _TAG.sub(lambda match: "＜" * len(match[0]), text))
+    return _TOOL_CALL_KEYS.sub(r"\1「\2」\1", text)
+
+
+def _quote_speaker(match: re.Match[str]) -> str:
+    """A speaker's name in quotation marks; anything else before a colon as it is."""
+    name = match[2].strip(" \t#＃*_~`\"'()（）[]【】{}<>|\\“”‘’")
+    seen = unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)
+    if not _SPEAKER_NAME.fullmatch(re.sub(r"[\W_]+", "", seen)):
+        return match[0]
+    return f"{match[1]}「{name}」"

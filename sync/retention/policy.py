@@ -1,0 +1,201 @@
+"""What may be forgotten, and what a plan of it comes to. Pure.
+
+Decisions
+    Age counts from an event's own time (`ts`), of what a user imported from the time of the import on: an old chat that
+    was brought in today does not go tonight. Size is that of payloads;
+    beyond it the oldest recorded go first.
+    Kept memory has rules of its own: the lines of the document (`document.keep_days`) and the daily records
+    (`storage.retention_days`) stay, with every event that they are made of. A shared document is made anew from all
+    its events, on every device the same, so there none of them goes. What another device typed, and wishes somebody
+    stated there, stand in its document as far as we know.
+    Small facts without words of anybody stay too: what was removed, moved, forgotten, renamed.
+    No follower misses anything: what one has not taken yet stays, as what has not reached the cloud does.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+from sync.clock import parse_hlc
+from sync.daily.conversation.transcript import CONVERSATION_TYPES
+from sync.daily.model import RECORD_CHANGE_TYPES, UNREDACTED_ORIGINAL
+from sync.document.capture.exchange_events import (
+    DOCUMENT_RESTORED,
+    ENTRY_ADDED,
+    ENTRY_EDITED,
+    ENTRY_REMOVED,
+    EXCHANGE_RECORDED,
+    is_in_document,
+    preference_entries_of,
+)
+from sync.document.erasure.erasure import entry_ids_of
+from sync.document.shared.entry_ops import DOCUMENT_EVENT_TYPES, ENTRY_MOVED, SECTION_ADDED, SECTION_REMOVED
+from sync.log.envelope import event_ms
+from sync.log.model import ERASING_TYPES, Event, Origin
+from sync.log.payload_schemas import SESSION_END_TYPES
+from sync.log.retractions import PAYLOAD_REDACTED
+
+MEGABYTE: Final = 1024 * 1024
+
+NEVER_EXPIRED_TYPES: Final = frozenset(
+    {
+        *ERASING_TYPES,
+        PAYLOAD_REDACTED,
+        ENTRY_REMOVED,
+        ENTRY_MOVED,
+        SECTION_ADDED,
+        SECTION_REMOVED,
+        DOCUMENT_RESTORED,
+        *RECORD_CHANGE_TYPES,
+        UNREDACTED_ORIGINAL,
+    }
+)
+NON_OFFSET_WATERMARKS: Final = frozenset(  # marks that are no position, or that only wishes move
+    {"document.on_disk", "document.order", "document.shared", "document.shared.order", "document.forgotten"}
+    | {"daily.begun", "retention.archives"}
+)
+CONSUMED_TYPES: Final[Mapping[str, tuple[str, ...]]] = {  # followers whose mark moves with some types only
+    "document": DOCUMENT_EVENT_TYPES,
+    "daily": (*CONVERSATION_TYPES, *SESSION_END_TYPES),
+}
+OWN_DEVICE_CONSUMERS: Final = frozenset({"document", "daily"})  # followers that take nothing of other devices
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRules:
+    """`before_ms`: what is older goes; `most_bytes`: what is beyond goes. None: no such bound."""
+
+    before_ms: int | None = None
+    most_bytes: int | None = None
+
+
+class HoldReason(StrEnum):
+    """Why an event stays although the rules would let it go."""
+
+    SHOWN_IN_DOCUMENT = "shown"
+    UNDELIVERED = "undelivered"
+    NOT_YET_CONSUMED = "followed"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerOffset:
+    """How far a follower has come."""
+
+    name: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionCandidate:
+    """An event that the rules would let go. `size`: bytes of its payload."""
+
+    event: Event
+    size: int
+    is_undelivered: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionConstraints:
+    """What stands against forgetting. `corrections`: events that hold the payload of another anew, by that one."""
+
+    device_id: str
+    shown_line_ids: frozenset[str]
+    has_shared_document: bool
+    consumer_offsets: Sequence[ConsumerOffset]
+    corrections: Mapping[str, Sequence[RetentionCandidate]] = field(default_factory=dict)
+
+    def hold_reason(self, candidate: RetentionCandidate) -> HoldReason | None:
+        """Why it stays; None where it may go, with its corrections."""
+        parts = (candidate, *self.corrections.get(candidate.event.event_id, ()))
+        if self._is_shown(candidate.event):
+            return HoldReason.SHOWN_IN_DOCUMENT
+        if any(part.is_undelivered for part in parts):
+            return HoldReason.UNDELIVERED
+        return HoldReason.NOT_YET_CONSUMED if any(self.lagging_consumers(part.event) for part in parts) else None
+
+    def lagging_consumers(self, event: Event) -> list[ConsumerOffset]:
+        """The followers that have not taken it yet."""
+        return [
+            mark
+            for mark in self.consumer_offsets
+            if event.position > mark.position and self._is_consumed_by(mark.name, event)
+        ]
+
+    def _is_consumed_by(self, name: str, event: Event) -> bool:
+        theirs = name in OWN_DEVICE_CONSUMERS and event.device_id != self.device_id
+        return not theirs and event.type in CONSUMED_TYPES.get(name, (event.type,))
+
+    def _is_shown(self, event: Event) -> bool:
+        if not self.shown_line_ids.isdisjoint(entry_ids_of(event)):
+            return True
+        if self.has_shared_document and event.type in DOCUMENT_EVENT_TYPES:
+            return event.type != EXCHANGE_RECORDED or is_in_document(event)
+        if event.device_id == self.device_id:
+            return False
+        return event.type in {ENTRY_ADDED, ENTRY_EDITED} or (
+            event.type == EXCHANGE_RECORDED and bool(preference_entries_of(event))
+        )
+
+
+def is_log_position(name: str) -> bool:
+    """Whether a watermark is a position in the log."""
+    return name not in NON_OFFSET_WATERMARKS and not name.endswith(".rules")
+
+
+def age_from_ms(event: Event) -> int:
+    """The time from which an event's age counts. The HLC of an import says when it was recorded."""
+    if event.origin != Origin.IMPORTED:
+        return event_ms(event)
+    return max(event_ms(event), parse_hlc(event.hlc)[0])
+
+
+@dataclass(slots=True)
+class RetentionPlan:
+    """What would go. `held`: how many stay, by reason; `behind`: the followers that hold something back."""
+
+    rules: RetentionRules
+    total_events: int
+    total_bytes: int
+    positions: list[int] = field(default_factory=list)
+    bytes: int = 0
+    oldest: str | None = None
+    newest: str | None = None
+    held: dict[HoldReason, int] = field(default_factory=dict)
+    behind: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def is_over_size(self) -> bool:
+        return self.rules.most_bytes is not None and self.total_bytes - self.bytes > self.rules.most_bytes
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing that comes later can be due."""
+        return self.rules.before_ms is None and not self.is_over_size
+
+    def consider(self, candidate: RetentionCandidate, constraints: RetentionConstraints) -> None:
+        """Look at the next event, oldest recorded first."""
+        due = self.rules.before_ms is not None and age_from_ms(candidate.event) < self.rules.before_ms
+        if not due and not self.is_over_size:
+            return
+        reason = constraints.hold_reason(candidate)
+        if reason is not None:
+            self.held[reason] = self.held.get(reason, 0) + 1
+            if reason is HoldReason.NOT_YET_CONSUMED:
+                self.behind |= {mark.name: mark.position for mark in constraints.lagging_consumers(candidate.event)}
+            return
+        parts = (candidate, *constraints.corrections.get(candidate.event.event_id, ()))
+        self.positions += [part.event.position for part in parts]
+        self.bytes += sum(part.size for part in parts)
+        self.oldest = min(self.oldest or candidate.event.ts, candidate.event.ts)
+        self.newest = max(self.newest or candidate.event.ts, candidate.event.ts)
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionResult:
+    """What was done with a plan. `archive`: the file that holds what went; None where nothing was due."""
+
+    plan: RetentionPlan
+    archive: str | None = None
+    sha256: str | None = None
+    forgotten: int = 0

@@ -1,0 +1,179 @@
+"""The document as a whole, from outside: history, restore, save and the answer to a mass delete, by RPC and CLI."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.environment import events_of, wait_for_lines, wait_until_reconciled
+from tests.sidecar import CallFailed, Home, Sidecar, wait_until
+
+HABITS = "### 工作习惯\n"
+LINES = "".join(f"- 第 {number} 条\n" for number in range(12))
+
+Answer = Callable[[str], None]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "a")
+
+
+@pytest.fixture
+def sidecar(home: Home) -> Iterator[Sidecar]:
+    """A sidecar whose file holds one exchange and twelve lines of a person's own."""
+    with Sidecar(home) as sidecar:
+        sidecar.update("旧的")
+        wait_for_lines(home, "用户问：旧的")
+        edit(home, HABITS, HABITS + LINES)
+        wait_until_reconciled(sidecar)
+        yield sidecar
+
+
+def edit(home: Home, old: str, new: str) -> None:
+    text = home.file.read_text("utf-8")
+    assert old in text
+    home.file.write_text(text.replace(old, new, 1), "utf-8")
+
+
+def lose(home: Home, how: str) -> None:
+    if how == "vanished":
+        home.file.unlink()
+    elif how == "emptied":
+        home.file.write_bytes(b"")
+    else:
+        edit(home, LINES, "- 第 0 条\n")
+
+
+def warnings(sidecar: Sidecar) -> list[str]:
+    wait_until_reconciled(sidecar)
+    found: list[str] = sidecar.call("sync/status")["document"]["warnings"]
+    return found
+
+
+def kinds(operations: list[dict[str, Any]]) -> set[str]:
+    return {operation["type"] for operation in operations}
+
+
+class TestByRpc:
+    def test_restore_brings_a_version_back_as_events_and_loses_none(self, home: Home, sidecar: Sidecar) -> None:
+        wanted = sidecar.call("memory/history", limit=1)["versions"][0]
+        assert wanted["cause"] == "hand"
+        assert wanted["sha256"] == hashlib.sha256(home.file.read_bytes()).hexdigest()
+        edit(home, "- 第 3 条\n", "")
+        wait_until_reconciled(sidecar)
+        removed = sidecar.call("memory/history")["versions"][0]["sha256"]
+        edited = sidecar.call("memory/restore", sha256=wanted["sha256"])
+        assert kinds(edited["operations"]) == {"entry_added"}
+        assert "- 第 3 条\n" in home.file.read_text("utf-8")
+        (told,) = events_of(sidecar, "document_restored")
+        assert told["payload"] == {"sha256": wanted["sha256"], "operations": 1}
+        versions = sidecar.call("memory/history")["versions"]
+        assert versions[0]["sha256"] == edited["sha256"]
+        assert removed in [version["sha256"] for version in versions]
+
+    def test_save_over_what_came_in_between_keeps_both(self, home: Home, sidecar: Sidecar) -> None:
+        sidecar.update("还没写的")
+        loaded = sidecar.load(waitMs=0)  # the update may or may not be in a version by now
+        sidecar.update("后来的")
+        document = loaded["document"].replace("- 第 3 条\n", "").replace("- 第 4 条", "- 第 4 条，改过")
+        edited = sidecar.call("memory/save", document=document, baseSha256=loaded["documentSha256"])
+        assert kinds(edited["operations"]) == {"entry_edited", "entry_removed"}
+        text = sidecar.load(waitMs=0)["document"]
+        assert (text.count("还没写的"), text.count("后来的")) == (1, 1)
+        assert "- 第 4 条，改过\n" in text
+        assert "- 第 3 条\n" not in text
+        wait_for_lines(home, "还没写的", "后来的", "- 第 4 条，改过")
+
+    def test_save_of_almost_nothing_needs_to_be_said_to_be_meant(self, home: Home, sidecar: Sidecar) -> None:
+        loaded = sidecar.load(waitMs=0)
+        asked = {"document": loaded["document"].replace(LINES, ""), "baseSha256": loaded["documentSha256"]}
+        with pytest.raises(CallFailed) as refused:
+            sidecar.call("memory/save", **asked)
+        assert (refused.value.code, refused.value.data["field"]) == (-32602, "document")
+        assert LINES in home.file.read_text("utf-8")
+        assert len(sidecar.call("memory/save", **asked, allowLoss=True)["operations"]) == 12
+
+    @pytest.mark.parametrize(
+        ("method", "params", "field"),
+        [
+            ("memory/restore", {"sha256": "0" * 64}, "sha256"),
+            ("memory/restore", {"sha256": "short"}, "sha256"),
+            ("memory/history", {"limit": 0}, "limit"),
+            ("memory/save", {}, "document"),
+            ("memory/save", {"document": "a", "baseSha256": "Z"}, "baseSha256"),
+            ("memory/resolve", {"answer": "perhaps"}, "answer"),
+        ],
+    )
+    def test_a_bad_parameter_is_named(self, sidecar: Sidecar, method: str, params: dict[str, Any], field: str) -> None:
+        with pytest.raises(CallFailed) as refused:
+            sidecar.call(method, **params)
+        assert (refused.value.code, refused.value.data["field"]) == (-32602, field)
+
+
+@pytest.mark.parametrize("door", ["rpc", "cli"])
+@pytest.mark.parametrize("how", ["emptied", "shrunk", "vanished"])
+class TestAMassDelete:
+    @pytest.fixture
+    def answer(self, home: Home, sidecar: Sidecar, door: str, how: str) -> Answer:
+        """Lose the lines, see the warning, answer it by the door of this test."""
+        lose(home, how)
+        warning = "document_missing" if how == "vanished" else "suspicious_mass_delete"
+        wait_until(lambda: warnings(sidecar) == [warning])  # an emptied file may be one that is being written
+
+        def answering(word: str) -> None:
+            if door == "rpc":
+                sidecar.call("memory/resolve", answer=word)
+                assert warnings(sidecar) == []
+            else:
+                sidecar.stop()
+                home.json("resolve", word)
+                assert home.json("status")["document"]["warnings"] == []
+
+        return answering
+
+    def test_restored_nothing_is_missing(self, home: Home, answer: Answer) -> None:
+        answer("restore")
+        wait_for_lines(home, LINES, "用户问：旧的")
+        assert removals(home) == []
+
+    def test_accepted_the_lines_are_gone_and_in_the_history(self, home: Home, answer: Answer) -> None:
+        answer("accept")
+        assert len(removals(home)) >= 11
+        assert "- 第 3 条" not in home.json("load")["document"]
+        counts = [version["entries"] for version in home.json("history")["versions"]]
+        assert max(counts) >= 12
+
+
+class TestByCommandLine:
+    def test_history_and_restore(self, home: Home, sidecar: Sidecar) -> None:
+        sidecar.stop()
+        edit(home, "- 第 3 条\n", "")
+        newest, before, *_ = home.json("history", "--limit", "2")["versions"]
+        assert (newest["cause"], newest["entries"]) == ("hand", before["entries"] - 1)
+        assert kinds(home.json("restore", before["sha256"])["operations"]) == {"entry_added"}
+        assert "- 第 3 条\n" in home.file.read_text("utf-8")
+        shown = home.run("history").stdout
+        assert newest["sha256"] in shown
+        assert "restored" in shown
+
+    def test_an_unknown_version_exits_2_with_a_hint(self, home: Home, sidecar: Sidecar) -> None:
+        sidecar.stop()
+        refused = home.run("restore", "0" * 64, check=False)
+        assert refused.returncode == 2
+        assert "hint: `xiaobai-memory history`" in refused.stderr
+
+    @pytest.mark.usefixtures("sidecar")
+    def test_beside_a_running_sidecar_only_that_one_may_write(self, home: Home) -> None:
+        for arguments in (("restore", "0" * 64), ("resolve", "accept")):
+            refused = home.run("--json", *arguments, check=False)
+            assert refused.returncode == 1
+            assert "already_running" in refused.stderr
+        assert len(home.json("history")["versions"]) >= 2
+
+
+def removals(home: Home) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = home.json("events", "read", '{"types": ["entry_removed"]}')["events"]
+    return found

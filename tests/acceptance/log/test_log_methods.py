@@ -1,0 +1,290 @@
+"""The log for other programs: quarantine, followers' places, a check, a tail that goes on; what is told unasked."""
+
+import json
+import queue
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bridge.methods.registry import METHOD_TABLE
+from tests.acceptance.environment import local_rows
+from tests.sidecar import ANSWER_WITHIN, COMMAND, REPOSITORY, CallFailed, Home, NotificationListener, Sidecar
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "a")
+
+
+@pytest.fixture
+def listener(home: Home) -> Iterator[NotificationListener]:
+    with NotificationListener(home) as ear:
+        yield ear
+
+
+def change(home: Home, *statements: str) -> None:
+    """What a broken disk or another program does to the database."""
+    with closing(sqlite3.connect(home.database)) as connection, connection:
+        for statement in statements:
+            connection.execute(statement)
+
+
+@pytest.fixture
+def events_with_two_refused(home: Home) -> list[str]:
+    """Three events, the first two of which the server has refused for good; their ids."""
+    ids: list[str] = [home.json("events", "append", json.dumps(note(text)))["eventIds"][0] for text in "一二三"]
+    for position in (1, 2):
+        change(
+            home,
+            f"update deliveries set state = 'quarantined' where position = {position}",
+            "insert into quarantine (destination, position, code, message, noticed_at)"
+            f" values ('cloud', {position}, '22023', 'too strange', '2026-01-08T00:00:00Z')",
+        )
+    return ids
+
+
+def note(text: str) -> dict[str, Any]:
+    return {"type": "note_taken", "payload": {"text": text}}
+
+
+def states(home: Home) -> list[str]:
+    return [state for (state,) in local_rows(home, "select state from deliveries order by position")]
+
+
+class TestQuarantine:
+    def test_by_rpc_it_is_listed_retried_and_dropped(self, home: Home, events_with_two_refused: list[str]) -> None:
+        with Sidecar(home) as sidecar:
+            assert sidecar.call("sync/status")["quarantined"] == 2
+            listed = sidecar.call("sync/quarantine")
+            assert [event["eventId"] for event in listed["events"]] == events_with_two_refused[:2]
+            assert listed["events"][0]["code"] == "22023"
+            assert listed["events"][0]["message"] == "too strange"
+            assert listed["released"] == []
+            retried = sidecar.call(
+                "sync/quarantine", action="retry", eventIds=[events_with_two_refused[0], "evt_unknown"]
+            )
+            assert retried["released"] == [events_with_two_refused[0]]
+            assert [event["eventId"] for event in retried["events"]] == [events_with_two_refused[1]]
+            dropped = sidecar.call("sync/quarantine", action="drop")
+            assert (dropped["released"], dropped["events"]) == ([events_with_two_refused[1]], [])
+            assert sidecar.call("sync/status")["quarantined"] == 0
+            assert len(sidecar.call("events/read")["events"]) == 3
+        assert states(home) == ["pending", "dropped", "pending"]
+
+    def test_by_command_line(self, home: Home, events_with_two_refused: list[str]) -> None:
+        assert events_with_two_refused[0] in home.run("quarantine", "list").stdout
+        assert home.json("quarantine", "retry", events_with_two_refused[1])["released"] == [events_with_two_refused[1]]
+        assert home.json("quarantine", "drop")["released"] == [events_with_two_refused[0]]
+        assert "nothing is in quarantine" in home.run("quarantine", "list").stdout
+        assert states(home) == ["dropped", "pending", "pending"]
+
+
+class TestWatermarks:
+    def test_a_follower_keeps_its_place(self, home: Home) -> None:
+        unknown = {"name": "my-exporter", "position": 0, "eventId": None}
+        assert home.json("watermarks", "get", "my-exporter") == unknown
+        home.json("events", "append-batch", json.dumps([note(f"{number}") for number in range(7)]))
+        home.json("watermarks", "set", "my-exporter", "7")
+        with Sidecar(home) as sidecar:
+            assert sidecar.call("watermarks/get", name="my-exporter")["position"] == 7
+            sidecar.call("watermarks/set", name="my-exporter", position=3)
+        assert home.run("watermarks", "get", "my-exporter").stdout.startswith("my-exporter 3 evt_")
+
+    def test_a_place_that_no_event_had_yet_is_refused_and_the_newest_named(
+        self, home: Home, events_with_two_refused: list[str]
+    ) -> None:
+        for far in ("4", "99999999"):
+            wrong = home.run("watermarks", "set", "far", far, check=False)
+            assert (wrong.returncode, wrong.stdout) == (2, "")
+            assert "newest is 3" in wrong.stderr
+        assert home.json("watermarks", "get", "far")["position"] == 0
+        assert home.json("watermarks", "set", "far", "3")["eventId"] == events_with_two_refused[2]
+
+    @pytest.mark.usefixtures("events_with_two_refused")
+    @pytest.mark.parametrize("arguments", [["read"], ["tail"], ["tail", "--follow"]], ids=" ".join)
+    def test_who_has_read_another_log_is_told_so_and_not_left_waiting(self, home: Home, arguments: list[str]) -> None:
+        verb, *flags = arguments
+        assert home.json("events", "read", '{"after": 3}') == {"events": [], "nextOffset": 3}
+        wrong = home.run("events", verb, '{"after": 4}', *flags, check=False)
+        assert (wrong.returncode, wrong.stdout) == (2, "")
+        assert "newest is 3" in wrong.stderr
+        assert "begin at 0" in wrong.stderr
+
+    @pytest.mark.usefixtures("events_with_two_refused")
+    def test_who_has_taken_an_event_that_damage_took_since_goes_on(self, home: Home) -> None:
+        change(home, "delete from deliveries where position = 3", "delete from events where position = 3")
+        home.json("watermarks", "set", "mine", "3")
+        home.json("events", "append", json.dumps(note("四")))
+        (later,) = home.json("events", "read", '{"after": 3}')["events"]
+        assert later["position"] == 4
+
+    def test_a_place_is_kept_by_the_id_of_an_event_too(self, home: Home) -> None:
+        batch = [{"type": "x", "event_id": f"evt_{number}"} for number in range(3)]
+        home.json("events", "append-batch", json.dumps(batch))
+        kept = {"name": "mine", "position": 2, "eventId": "evt_1"}
+        assert home.json("watermarks", "set", "mine", "evt_1") == kept
+        assert home.json("watermarks", "get", "mine") == kept
+        refused = home.run("watermarks", "set", "mine", "evt_unknown", check=False)
+        assert (refused.returncode, "no event has this id" in refused.stderr) == (2, True)
+
+    @pytest.mark.parametrize("name", ["document", "document.on_disk", "recall"])
+    def test_a_place_of_our_own_is_not_anybody_else_s_to_move(self, home: Home, name: str) -> None:
+        refused = home.run("watermarks", "set", name, "0", check=False)
+        assert refused.returncode == 2
+        assert name in refused.stderr
+
+    @pytest.mark.parametrize("arguments", [("Upper", "1"), ("a b", "1"), ("mine", "-1"), ("mine", "x")])
+    def test_what_is_no_name_or_place_exits_2(self, home: Home, arguments: tuple[str, str]) -> None:
+        assert home.run("watermarks", "set", "--", *arguments, check=False).returncode == 2
+
+
+class TestVerify:
+    @pytest.mark.usefixtures("events_with_two_refused")
+    def test_a_sound_log_says_so(self, home: Home) -> None:
+        assert home.json("events", "verify") == {"ok": True, "events": 3, "problems": []}
+
+    @pytest.mark.parametrize(
+        ("damage", "what"),
+        [
+            ("delete from deliveries where position = 3", "an event that may leave has no delivery"),
+            ("update events set reach = 'local' where position = 3", "an event that must stay has a delivery"),
+            ("update events set payload = '[]' where position = 3", "a payload is not a JSON object"),
+            ("update events set payload = '{' where position = 3", "a payload is not a JSON object"),
+            ("update events set replica_seq = 9 where position = 3", "the replica's numbers have a hole"),
+            ("update events set hlc = '0' where position = 3", "an event is earlier than the one recorded before it"),
+        ],
+    )
+    def test_a_damaged_row_is_named(
+        self, home: Home, events_with_two_refused: list[str], damage: str, what: str
+    ) -> None:
+        change(home, damage)
+        found = home.run("--json", "events", "verify", check=False)
+        assert found.returncode == 1
+        verdict = json.loads(found.stdout)
+        assert verdict["ok"] is False
+        (problem,) = verdict["problems"]
+        assert problem["what"].startswith(what)
+        assert problem["examples"] == [events_with_two_refused[2]]
+        assert "NOT sound" in home.run("events", "verify", check=False).stdout
+
+
+class TestTail:
+    def test_followed_by_the_command_line_it_prints_what_another_process_appends(self, home: Home) -> None:
+        home.json("events", "append", json.dumps(note("早先的")))
+        with subprocess.Popen(
+            [*COMMAND, "--json", "events", "tail", "--follow"],
+            env=home.environment,
+            cwd=REPOSITORY,
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as tail:
+            lines: queue.Queue[str] = queue.Queue()
+            assert tail.stdout is not None
+            output = tail.stdout
+
+            def listen() -> None:
+                for line in output:
+                    lines.put(line)
+
+            threading.Thread(target=listen, daemon=True).start()
+            try:
+                assert json.loads(lines.get(timeout=ANSWER_WITHIN))["payload"] == {"text": "早先的"}
+                home.json("events", "append", json.dumps(note("后来的")))
+                assert json.loads(lines.get(timeout=ANSWER_WITHIN))["payload"] == {"text": "后来的"}
+            finally:
+                tail.terminate()
+
+    def test_followed_by_rpc_each_event_is_told_once_and_in_order(
+        self, home: Home, listener: NotificationListener
+    ) -> None:
+        listener.call("events/append", event=note("早先的"))
+        first = listener.call("events/tail", follow=True, types=["note_taken"])
+        assert len(first["events"]) == 1
+        offset = first["nextOffset"]
+        told: list[str] = []
+        listener.call("events/appendBatch", events=[note(f"第 {number} 条") for number in range(120)])
+        listener.call("events/append", event={"type": "memory_fact", "payload": {}})
+        home.json("events", "append", json.dumps(note("别的进程的")))
+        while len(told) < 121:
+            appended = listener.next("events/appended")
+            assert appended["after"] == offset
+            assert len(appended["events"]) <= 50
+            offset = appended["nextOffset"]
+            told += [event["payload"]["text"] for event in appended["events"]]
+        assert told == [*(f"第 {number} 条" for number in range(120)), "别的进程的"]
+
+    def test_a_second_tail_replaces_the_first_and_unfollow_ends_it(self, listener: NotificationListener) -> None:
+        listener.call("events/tail", follow=True)
+        listener.call("events/tail", follow=True, types=["memory_fact"])
+        listener.call("events/append", event=note("不要的"))
+        listener.call("events/append", event={"type": "memory_fact", "payload": {"content": "要的"}})
+        assert [event["type"] for event in listener.next("events/appended")["events"]] == ["memory_fact"]
+        assert listener.call("events/unfollow") is None
+        listener.call("initialize")
+        listener.call("events/append", event={"type": "memory_fact", "payload": {"content": "太晚"}})
+        listener.next("memory/changed")  # told later than the tail would have been
+        assert "events/appended" not in listener.received()
+
+    def test_a_tail_without_follow_is_told_nothing(self, listener: NotificationListener) -> None:
+        listener.call("events/tail")
+        listener.call("initialize")
+        listener.call("events/append", event=note("一"))
+        listener.next("memory/changed")
+        assert "events/appended" not in listener.received()
+
+    def test_a_command_that_ends_at_once_follows_nothing(self, home: Home) -> None:
+        refused = home.run("events", "tail", '{"follow": true}', check=False)
+        assert refused.returncode == 2
+        assert "--follow" in refused.stderr
+
+
+class TestUnasked:
+    def test_nothing_is_told_before_initialize_and_changes_after_it(self, listener: NotificationListener) -> None:
+        listener.update("一")
+        listener.load(waitMs=0)
+        listener.call("sync/status")
+        assert listener.received() == []
+        listener.call("initialize")
+        listener.update("二")
+        assert listener.next("memory/changed")["nextOffset"] >= 2
+
+    def test_the_state_of_the_cloud_is_told_when_it_changes(self, tmp_path: Path) -> None:
+        nobody = {"SUPABASE_URL": "http://127.0.0.1:9", "SUPABASE_KEY": "sb_publishable_x"}
+        with NotificationListener(Home(tmp_path / "b", SYNC__POLL_SECONDS="0.3", **nobody)) as ear:
+            ear.call("initialize")
+            with pytest.raises(CallFailed):
+                ear.call("sync/now")
+            assert ear.next("sync/statusChanged")["state"] in {"signed_out", "offline"}
+
+
+class TestWhatDescribesItself:
+    def test_config_shows_the_settings_and_never_the_key(self, tmp_path: Path) -> None:
+        key = "sb_publishable_do_not_show_me"
+        home = Home(tmp_path / "b", SUPABASE_URL="http://127.0.0.1:9", SUPABASE_KEY=key, SYNC__POLL_SECONDS="7")
+        shown = home.json("config")
+        assert shown["settings"]["supabase_key"] == "set"
+        assert shown["settings"]["sync"]["poll_seconds"] == 7
+        assert shown["file"] == str(home.data / "config.toml")
+        plain = home.run("config")
+        assert "XIAOBAI_SYNC__POLL_SECONDS" in plain.stdout
+        assert "do_not_show_me" not in plain.stdout + plain.stderr + json.dumps(shown)
+
+    def test_a_client_is_told_every_room_of_methods(self, home: Home) -> None:
+        with Sidecar(home) as sidecar:
+            told = sidecar.call("initialize")["capabilities"]
+        assert set(told) == {name.partition("/")[0] for name in METHOD_TABLE if "/" in name}
+        assert {"recall", "daily", "insights", "archive", "retention"} <= set(told)
+
+    def test_openrpc_lists_every_method_with_its_parameters(self, home: Home) -> None:
+        described = json.loads(home.run("serve", "--openrpc").stdout)
+        assert [method["name"] for method in described["methods"]] == [*METHOD_TABLE, "shutdown"]
+        assert all(method["summary"] and method["result"]["schema"] is not None for method in described["methods"])
+        tail = next(method for method in described["methods"] if method["name"] == "events/tail")
+        assert {"project_id", "limit", "follow"} <= {parameter["name"] for parameter in tail["params"]}
+        assert not home.data.exists()

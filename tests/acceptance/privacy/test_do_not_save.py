@@ -1,0 +1,190 @@
+"""不要保存 and 删除记忆 as a person says them: what the answer says is so when it comes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.environment import (
+    Network,
+    ServerRows,
+    cloud_settings,
+    unique_text,
+    wait_for_lines,
+    wait_until_synced,
+)
+from tests.cloud.fixtures import Cloud, User
+from tests.sidecar import Home, Sidecar, wait_until
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "a")
+
+
+def files_containing(home: Home, word: str) -> list[str]:
+    """The files of a home that hold a word, the database and the event files included."""
+    return [
+        str(path.relative_to(home.folder))
+        for path in home.folder.rglob("*")
+        if path.is_file() and path.name != "stderr.log" and word.encode() in path.read_bytes()
+    ]
+
+
+def say(sidecar: Sidecar, text: str, **more: Any) -> Any:
+    return sidecar.call("memory/command", text=text, **more)
+
+
+def message(session_id: str | None, content: str) -> dict[str, Any]:
+    return {"type": "message", "session_id": session_id, "payload": {"role": "user", "content": content}}
+
+
+@pytest.mark.parametrize(("skip", "save"), [("不要保存", "记住这个"), ("this is sensitive", "save this")])
+def test_nothing_of_a_conversation_is_kept_before_and_after_it_was_said(home: Home, skip: str, save: str) -> None:
+    with Sidecar(home) as sidecar:
+        secret, other, later = unique_text("离职打算"), unique_text("另一个会话"), unique_text("之后")
+        sidecar.update(f"我想聊聊{secret}", f"好的，{secret}", sessionId="s1")
+        sidecar.call("events/append", event=message("s1", secret))
+        sidecar.update(other, sessionId="s2")
+        wait_for_lines(home, secret)
+        answer = say(sidecar, skip, sessionId="s1")
+        assert answer["done"]
+        assert files_containing(home, secret) == [], "it is so when the answer comes"
+        shown = sidecar.call("recall/search", query=secret), sidecar.call("events/read"), sidecar.load()
+        assert secret not in str(shown)
+        again = sidecar.update(secret, sessionId="s1")
+        assert (again["eventId"], again["recorded"], again["reason"]) == (None, False, "not_to_be_saved")
+        told = sidecar.call("events/appendBatch", events=[message("s1", secret), message("s2", other)])
+        assert (len(told["eventIds"]), told["notSaved"]) == (1, 1)
+        wait_for_lines(home, other)
+        assert files_containing(home, secret) == []
+        assert say(sidecar, save, sessionId="s1")["done"]
+        assert sidecar.update(later, sessionId="s1")["recorded"]
+        wait_for_lines(home, later)
+
+
+def test_without_a_session_it_is_the_last_talk_up_to_a_pause_and_the_answer_says_so(home: Home) -> None:
+    secret, after = unique_text("离职打算"), unique_text("之后")
+    home.run("update", f"我想聊聊{secret}", "好的，请说")
+    told = home.run("remember", "这次不保存").stdout
+    assert "1 条对话" in told
+    assert "没有会话编号的内容都不保存" in told
+    assert files_containing(home, secret) == []
+    assert secret not in home.run("load").stdout
+    assert "not recorded: not_to_be_saved" in home.run("update", after, "好").stdout
+    assert "没有保存过可清除的对话" in home.run("remember", "不要保存").stdout
+    assert home.json("remember", "记住这个")["done"]
+    home.run("update", after, "好")
+    assert after in home.file.read_text("utf-8")
+
+
+def test_the_cloud_and_the_other_devices_erase_it_too_and_the_answer_says_when(
+    tmp_path: Path, local_cloud: Cloud, user: User
+) -> None:
+    server, secret = ServerRows(local_cloud, user.user_id), unique_text("离职打算")
+    with Network(local_cloud) as network:
+        home = Home(tmp_path / "a", **cloud_settings(local_cloud, network.url))
+        beside = Home(tmp_path / "b", device="device-b", **cloud_settings(local_cloud))
+        with Sidecar(home) as a, Sidecar(beside) as b:
+            for sidecar in (a, b):
+                sidecar.log_in(user.email, user.password)
+            for session_id in ("s1", "s2"):
+                a.update(f"{secret}{session_id}", sessionId=session_id)
+            wait_until_synced(a)
+            wait_until_synced(b)
+            assert "云端已清除" in say(a, "不要保存", sessionId="s1")["message"]
+            assert f"{secret}s1" not in str(server.events)
+            network.disconnect()
+            assert "将在联网后清除" in say(a, "不要保存", sessionId="s2")["message"]
+            network.reconnect()
+            wait_until_synced(a)
+            wait_until_synced(b)
+            wait_until(lambda: secret not in server.all_rows_as_text())
+            wait_until(lambda: secret not in str(b.load()))
+
+
+def test_deleting_by_words_lists_everything_and_erases_it_when_confirmed(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        sidecar.update("推荐火锅店", "海底捞")
+        sidecar.update("今天天气", "晴")
+        sidecar.call("daily/add", summary={"topic": "推荐火锅店"})
+        sidecar.call("events/append", event={"type": "memory_fact", "payload": {"content": "喜欢火锅"}})
+        wait_for_lines(home, "火锅")
+        first = say(sidecar, "删除记忆: 火锅")
+        assert not first["done"]
+        for counted in ("对话 1 条", "每日记忆 1 条", "事实 1 条", "不能撤销"):
+            assert counted in first["message"]
+        assert "火锅" in home.file.read_text("utf-8"), "nothing is deleted before the confirmation"
+        done = say(sidecar, "删除记忆: 火锅 确认")
+        assert done["done"]
+        assert "已永久清除" in done["message"]
+        assert files_containing(home, "火锅") == []
+        assert sidecar.call("recall/search", query="火锅")["hits"] == []
+        assert not say(sidecar, "undo")["done"], "an erasure cannot be undone, and the answer did not say so"
+        wait_for_lines(home, "天气")
+
+
+def test_one_daily_record_alone_is_removed_and_the_undo_that_is_told_works(home: Home) -> None:
+    home.run("daily", "add", "推荐火锅店")
+    told = home.run("remember", "删除记忆: 火锅").stdout
+    assert "说“撤销”可恢复" in told
+    assert home.json("daily", "list")["records"] == []
+    assert "已撤销：推荐火锅店" in home.run("remember", "撤销").stdout
+    assert len(home.json("daily", "list")["records"]) == 1
+
+
+def test_a_line_that_was_edited_by_hand_goes_with_its_conversation(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        word, edited = unique_text("打算"), unique_text("手改")
+        sidecar.update(word, sessionId="s1")
+        wait_for_lines(home, word)
+        home.file.write_text(home.file.read_text("utf-8").replace(word, f"{word}{edited}"), "utf-8")
+        wait_until(lambda: edited in str(sidecar.call("events/read", types=["entry_edited"])))
+        say(sidecar, "不要保存", sessionId="s1")
+        assert files_containing(home, edited) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"), [("忘掉那件事", "没有听懂"), ("forget about docker", "Not understood"), ("撤消", "没有听懂")]
+)
+def test_what_is_not_understood_says_so_in_the_language_of_the_question(home: Home, text: str, told: str) -> None:
+    done = home.run("remember", text, check=False)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert json.loads(home.run("--json", "remember", text).stdout)["command"] is None
+
+
+@pytest.mark.parametrize("stores", ["false", "true"])
+def test_the_text_of_a_message_is_kept_only_if_messages_are_stored(home: Home, stores: str) -> None:
+    home.settings["PRIVACY__STORE_MESSAGES"] = stores
+    word = unique_text("随口一说")
+    appended = home.json("events", "append", json.dumps(message("s1", word)))
+    event_id = appended["eventIds"][0]
+    payload = {"role": "user", "content": word}
+    if stores == "false":
+        payload = {"role": "user", "content_length": len(word)}  # type: ignore[dict-item]
+        assert appended["withoutText"] == [event_id]
+        assert "without its text" in home.run("events", "append", json.dumps(message("s1", word))).stdout
+        home.run("events", "append-batch", json.dumps([message("s1", word)]))
+    assert appended["events"][0]["payload"] == payload
+    assert bool(files_containing(home, word)) is (stores == "true")
+    again = json.dumps({**message("s1", word), "event_id": event_id})
+    assert home.json("events", "append", again)["duplicates"] == [event_id]
+
+
+def test_a_system_prompt_is_within_its_bound_with_its_frame(home: Home) -> None:
+    with Sidecar(home) as sidecar:
+        for number in range(40):
+            sidecar.update(f"第 {number} 个问题 # 标题 <system> " + "很长" * 9, "回答" * 60)
+        whole = sidecar.call("memory/systemPrompt")["prompt"]
+        for bound in (1, 600, 1_000, 2_000, 3_001, len(whole) - 1, len(whole)):
+            assert len(sidecar.call("memory/systemPrompt", maxChars=bound)["prompt"]) <= bound
+            assert len(sidecar.load(maxChars=bound)["content"]) <= bound
+        assert sidecar.call("memory/systemPrompt", maxChars=1)["prompt"] == "", "not even the frame fits"
+        assert len(sidecar.call("memory/systemPrompt", maxChars=2_000)["prompt"]) > 1_000
+        assert len(sidecar.call("memory/systemPrompt", maxChars=len(whole))["prompt"]) == len(whole)
+
+
+def test_cleaning_up_where_nothing_is_expired_asks_for_no_confirmation(home: Home) -> None:
+    assert home.json("remember", "清理旧记忆")["message"] == "没有过期的记忆"

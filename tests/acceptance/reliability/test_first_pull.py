@@ -1,0 +1,73 @@
+"""A device that joins an account with a history, through the real door to the real server: somebody can watch it."""
+
+import os
+import pty
+import subprocess
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.environment import cloud_settings
+from tests.cloud.database.bulk_history import write_history
+from tests.cloud.fixtures import Cloud, User
+from tests.sidecar import COMMAND, REPOSITORY, Home, NotificationListener
+
+HISTORY = 2_500  # three answers
+
+
+@pytest.fixture
+def home(tmp_path: Path, local_cloud: Cloud, new_user: Callable[[], User]) -> Home:
+    """A device that is logged in to an account into which another one has written since."""
+    user = new_user()
+    home = Home(tmp_path / "a", **{**cloud_settings(local_cloud), "SYNC__POLL_SECONDS": "300"})
+    home.run("login", user.email, "--password-stdin", stdin=user.password + "\n")
+    home.run("sync")
+    write_history(local_cloud, user.user_id, HISTORY)
+    return home
+
+
+def test_the_app_is_told_each_page_and_the_end(home: Home) -> None:
+    with NotificationListener(home) as ear:
+        ear.call("initialize")
+        told = [ear.next("$/progress")]
+        while told[-1]["value"]["kind"] != "end":
+            told.append(ear.next("$/progress"))
+    assert len({message["token"] for message in told}) == 1
+    assert [message["value"]["kind"] for message in told] == ["begin", "report", "report", "end"]
+    assert [message["value"]["done"] for message in told] == [1_000, 2_000, HISTORY, HISTORY]
+    assert {(message["value"]["title"], message["value"]["total"]) for message in told} == {("sync", HISTORY)}
+
+
+def test_on_a_terminal_sync_shows_a_bar(home: Home) -> None:
+    screen, behind = pty.openpty()
+    with subprocess.Popen(
+        [*COMMAND, "sync"],
+        env={**home.environment, "TERM": "xterm", "COLUMNS": "120"},
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=behind,
+        text=True,
+    ) as command:
+        os.close(behind)
+        shown = _all_of(screen)
+        assert command.stdout is not None
+        assert f"pulled {HISTORY}" in command.stdout.read()
+    assert f"2000/{HISTORY}" in shown
+
+
+def test_a_pipe_gets_no_bar(home: Home) -> None:
+    done = home.run("sync")
+    assert f"pulled {HISTORY}" in done.stdout
+    assert done.stderr == ""
+
+
+def _all_of(screen: int) -> str:
+    """What a terminal was shown until the program left it."""
+    seen = b""
+    with suppress(OSError):  # Linux tells of the end by an input/output error
+        while piece := os.read(screen, 1 << 16):
+            seen += piece
+    os.close(screen)
+    return seen.decode(errors="replace")

@@ -1,0 +1,28 @@
+"""Prepared data directories: made once per version, kept in the user's cache, copied by every start."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from filelock import AsyncFileLock
+
+from tests.cloud.prerequisites import Account, cache_directory, fingerprint, scratch_directory
+
+log = logging.getLogger("tests.cloud")
+
+WAIT_WITHIN = 180.0  # seconds that a process waits for another one that makes the template; 1–7 s are usual
+
+
+async def template_directory(
+    database: str, create: Callable[[Path], Awaitable[None]], *, account: Account | None = None
+) -> Path:
+    """What `make` puts into an empty directory, by whichever process comes first; the others wait for that one."""
+    cache = cache_directory()
+    template = cache / f"{database}-{fingerprint()}"
+    async with AsyncFileLock(cache / "template.lock", timeout=WAIT_WITHIN):
+        if not template.is_dir():
+            log.info("preparing %s, once", template)
+            with scratch_directory(account, below=cache) as scratch:
+                await create(scratch)
+                scratch.rename(template)
+    return template

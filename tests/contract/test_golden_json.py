@@ -1,0 +1,51 @@
+"""The JSON that other programs rely on: pinned value for value, and as its published types say."""
+
+import inspect
+import json
+from typing import Any, is_typeddict
+
+import msgspec
+import pytest
+
+from sync import contract
+from sync.contract import archive, daily, forgetting, redaction, retention
+from tests.contract.golden_json import FILE, as_text, samples
+
+
+def functions() -> dict[str, Any]:
+    """By name; those of a room with the room before it."""
+    return {
+        (name if module is contract else f"{module.__name__.rpartition('.')[2]}.{name}"): found
+        for module in (contract, archive, daily, forgetting, redaction, retention)
+        for name, found in inspect.getmembers(module, inspect.isfunction)
+        if found.__module__ == module.__name__ and is_typeddict(published(found))
+    }
+
+
+def published(function: Any) -> Any:
+    """The type that a function says it answers."""
+    told = function.__annotations__.get("return")
+    return getattr(inspect.getmodule(function), told) if isinstance(told, str) else told
+
+
+def test_every_function_has_a_sample() -> None:
+    assert set(samples()) == set(functions())
+
+
+@pytest.mark.parametrize("name", sorted(samples()))
+def test_the_json_is_what_it_was(name: str) -> None:
+    """Where a change is meant: python -m tests.contract.golden_json."""
+    golden = json.loads(FILE.read_text("utf-8"))
+    assert json.loads(json.dumps(samples()[name])) == golden[name]
+
+
+def test_the_golden_file_holds_nothing_else() -> None:
+    assert FILE.read_text("utf-8") == as_text()
+
+
+@pytest.mark.parametrize("name", sorted(samples()))
+def test_it_is_what_its_published_type_says(name: str) -> None:
+    answered = published(functions()[name])
+    for sample in samples()[name]:
+        assert msgspec.convert(sample, answered, strict=True) == sample
+        assert set(sample) <= answered.__required_keys__ | answered.__optional_keys__

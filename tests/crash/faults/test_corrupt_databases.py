@@ -1,0 +1,30 @@
+"""A sample of the damaged databases; `make crash` opens a thousand. CRASH_SEED chooses another sample."""
+
+import os
+from typing import Final
+
+import pytest
+
+from tests.crash.faults.corrupt_databases import DAMAGES, trial
+
+SEED: Final = int(os.environ.get("CRASH_SEED", "0"))
+BATCH: Final = len(DAMAGES)
+ONCE_FAILED: Final = (
+    20,
+    30,
+    84,
+    356,
+    932,
+)  # a number too large, a page twice, a schema that is no text, a lost replica
+
+
+@pytest.mark.parametrize("batch", range(8))
+def test_the_damaged_is_kept_what_can_be_read_lives_on_and_what_waited_waits(batch: int) -> None:
+    begin = SEED + batch * BATCH
+    outcomes = [trial(seed) for seed in range(begin, begin + BATCH)]
+    assert [complaint for _, complaint in outcomes if complaint] == []
+
+
+@pytest.mark.parametrize("seed", ONCE_FAILED)
+def test_what_once_went_wrong_goes_well(seed: int) -> None:
+    assert trial(seed)[1] == ""

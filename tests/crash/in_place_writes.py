@@ -1,0 +1,134 @@
+"""Where the program changes a file in place: found in its text, so that a new place must become a step, or say why not.
+
+A place is labelled where the function that it stands in is a step, or what it calls is one under the name that this
+module has for it.
+"""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from tests.crash.crash_steps import STEPS, location_of_step
+from tests.run_report import REPOSITORY
+
+CALLS: Final = frozenset(
+    {"write_private", "remove_private", "compare_and_swap", "remove_unchanged", "put_new", "unlink", "rmtree"}
+)
+OF_OS: Final = frozenset({"replace", "rename", "remove", "link"})
+PRIMITIVE: Final = "a write itself: what is labelled is `temporary file`, `exchange`, `rename` and `unlink` in it"
+HALF_MADE: Final = "takes away what was never put in place; whoever looks next does it again"
+AGAIN: Final = "the log says it: what follows it moves its watermark afterwards, and does it again"
+CACHE: Final = "made anew from the log where it is missing, older or not understood"
+ALONE: Final = "one file, whole or not at all, and nothing else has to agree with it"
+UNLABELLED: Final = {
+    "sync.system.files:_remove_if_ours": PRIMITIVE,
+    "sync.system.files:_exchange_and_verify": PRIMITIVE,
+    "sync.system.files:_undo_exchange": PRIMITIVE,
+    "sync.system.files:_replace_with_retry": PRIMITIVE,
+    "sync.system.files:rename_no_replace": PRIMITIVE,
+    "sync.system.files:remove_temporary_files": HALF_MADE,
+    "sync.archive.partial_files:_remove_unlocked": HALF_MADE,
+    "sync.archive.partial_files:partial_file": HALF_MADE,
+    "sync.db.rebuild.convert:remove_half_converted": HALF_MADE,
+    "sync.db.rebuild.salvage:finish_salvage": HALF_MADE,
+    "sync.jsonl.event_file:EventFile.build": HALF_MADE,
+    "sync.jsonl.event_file:remove_partial_files": HALF_MADE,
+    "sync.db.rebuild.salvage:_salvage": "behind `sync the new` and before `put in place`, which are steps",
+    "sync.startup.open_database:_EventFilesBackup.create": (
+        "before `put in place`, which is a step; a start that was killed makes the copy again"
+    ),
+    "sync.retention.archives:_move_archive": (
+        "gone on with until the guest's folder is empty; what is in both is not doubled"
+    ),
+    "sync.system.secret_store:FileSecretStore.delete": "in `drop the session`, which is a step",
+    "sync.accounts.profiles:remove_profile_tree": (
+        "before `remove a profile`, which is a step; gone on with until nothing is left"
+    ),
+    "sync.document.surfaces.swap_recovery:SwapRecovery.recover": (
+        "what stood aside is in the log or parked by then; else it is taken in again"
+    ),
+    "sync.document.ownership.other_profiles:park_copy": "named by its bytes: parked again, it is the same file",
+    "sync.daily.pages.page_files:_remove_displaced": HALF_MADE,
+    "sync.daily.pages.page_files:PageFiles._claim_folder": "until the marker is ours every look does it again",
+    "sync.daily.pages.embeddings_export:EmbeddingsExport._write_file": (
+        "the marker names both what stands there and what will"
+    ),
+    "sync.log.sessions.tracker:SessionTracker._save_open_ids": (
+        "which sessions are open here; one that is not noted ends when it falls idle"
+    ),
+    "sync.jsonl.importer:EventFileImporter._save_imported_hashes": (
+        "taken in again, a file's events are known by their ids"
+    ),
+    "sync.jsonl.event_file:EventFile.remove": AGAIN,
+    "sync.jsonl.projection:JsonlProjection._write_session_files": AGAIN,
+    "sync.jsonl.projection:JsonlProjection._rebuild": AGAIN,
+    "sync.insights.cache:InsightsCache._remove_if_older": CACHE,
+    "sync.insights.service:InsightsService._write_cache": CACHE,
+    "sync.insights.service:InsightsService.rebuild": CACHE,
+    "sync.document.surfaces.memory_file:MemoryFile._reconcile_file": (
+        "one unlink, which the next look at the file does again"
+    ),
+    "sync.daily.pages.page_folders:PageFolders.set_option": ALONE,
+    "bridge.cli.log.redact:_write_redacted": ALONE,
+    "bridge.rpc.local_endpoint:_listening_socket": "the socket of a killed sidecar, which the next sidecar replaces",
+    "bridge.sidecar:log_to_stderr_and_file": "a link in the place of the log of what happened",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class InPlaceWrite:
+    """`function` is `module:Class.function`; `called` as it is called there."""
+
+    function: str
+    called: str
+
+    def is_labelled(self) -> bool:
+        module = self.function.partition(":")[0]
+        return bool({self.function, f"{module}:{self.called}"} & _labelled())
+
+
+@cache
+def _labelled() -> frozenset[str]:
+    """The steps under the names where they are looked up, and the functions there under their own."""
+    owners = ((name, *location_of_step(step)) for step, name in STEPS.items())
+    found = {name: getattr(owner, attribute) for name, owner, attribute in owners}
+    return frozenset({*found, *(f"{call.__module__}:{call.__qualname__}" for call in found.values())})
+
+
+def in_place_writes() -> set[InPlaceWrite]:
+    """Every one in `sync` and `bridge`."""
+    files = (path for package in ("sync", "bridge") for path in (REPOSITORY / package).rglob("*.py"))
+    return {place for path in files for place in in_place_writes_in(path.read_text("utf-8"), _module(path))}
+
+
+def in_place_writes_in(source: str, module: str) -> Iterator[InPlaceWrite]:
+    yield from _below(ast.parse(source), module, ())
+
+
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(REPOSITORY).with_suffix("").parts)
+
+
+def _below(node: ast.AST, module: str, within: tuple[str, ...]) -> Iterator[InPlaceWrite]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _below(child, module, (*within, child.name))
+        else:
+            if called := _called(child):
+                yield InPlaceWrite(f"{module}:{'.'.join(within)}", called)
+            yield from _below(child, module, within)
+
+
+def _called(node: ast.AST) -> str | None:
+    """The name of what changes files, called here or handed on to be called; None for anything else."""
+    match node:
+        case ast.Attribute(value=ast.Name(id="os"), attr=name) if name in OF_OS:
+            return name
+        case ast.Attribute(attr=name) | ast.Name(id=name) if name in CALLS:
+            return name
+        case ast.Call(func=ast.Attribute(attr="replace" | "rename" as name), args=[_], keywords=[]):
+            return name  # a path's; a text's takes two, a moment's takes names
+    return None

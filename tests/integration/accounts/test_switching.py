@@ -1,0 +1,243 @@
+"""A guest who turns out to be somebody with a profile here: what is his goes along, and his profile goes."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+import msgspec
+import pytest
+
+from sync.app import App, AppMode, open_app
+from sync.cloud import replication_store as cloud_store
+from sync.cloud.contact import parse_contact
+from sync.cloud.fake.server import FakeCloud
+from sync.document.capture.exchange_events import ExchangeInput
+from sync.document.erasure import erasure
+from sync.document.erasure.selection import ErasureSelection
+from sync.document.ownership.other_profiles import park_copy
+from sync.errors import StorageError
+from sync.log.model import Query
+from sync.retention.archives import read_archived_events
+from sync.settings.sections import DocumentSettings
+from sync.settings.settings import Settings
+from tests.integration.document.harness import ManualClock
+from tests.support import EMAIL, PASSWORD, new_server
+
+LONG_AGO: Final = {"type": "memory_fact", "event_id": "evt_long_ago", "ts": "2025-01-02T03:04:05.000Z"}
+
+
+@dataclass
+class GuestMachine:
+    """One on which an account has a profile, and a guest the file."""
+
+    settings: Settings
+    cloud: FakeCloud
+    clock: ManualClock = field(default_factory=ManualClock)
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[App]:
+        async with open_app(self.settings, AppMode.HELPER, cloud=self.cloud, clock=self.clock) as app:
+            yield app
+
+    async def start(self) -> None:
+        async with self.open():
+            pass
+
+    async def log_in(self) -> None:
+        """The account's owner comes in where a guest was."""
+        async with self.open() as app:
+            await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
+
+    def type_below(self, above: str, line: str) -> None:
+        text = self.settings.memory_file.read_text("utf-8")
+        assert f"{above}\n" in text
+        self.settings.memory_file.write_text(text.replace(f"{above}\n", f"{above}\n{line}\n", 1), "utf-8")
+
+    async def leave(self) -> None:
+        """Somebody else comes in and goes for good: a guest has the machine."""
+        async with self.open() as app:
+            await app.login_flow.log_in(parse_contact(email="other@example.com"), PASSWORD)
+        async with self.open() as app:
+            await app.login_flow.log_out(remove=True, even_unsent=True)
+
+    async def archive(self, text: str) -> str:
+        """The guest said something long ago, and retention takes it; its event id."""
+        async with self.open() as app:
+            (recorded,) = await app.log.append([app.draft_builder.build({**LONG_AGO, "payload": {"content": text}})])
+            await app.event_files.write_pending()
+            room = app.retention()
+            assert (await room.apply(room.build_rules(30, None), lambda _done, _total: None)).forgotten == 1
+            await app.reconcile_memory_file()
+        return recorded.event.event_id
+
+    @property
+    def archives(self) -> list[Path]:
+        return sorted(path for path in (self.settings.data_dir / "archive").rglob("*") if path.is_file())
+
+    @property
+    def parked(self) -> list[str]:
+        return [path.read_text("utf-8") for path in sorted(self.settings.data_dir.rglob("parked/*.md"))]
+
+
+@pytest.fixture
+async def machine(tmp_path: Path) -> GuestMachine:
+    server = new_server()
+    server.add_user("other@example.com", PASSWORD)
+    settings = Settings(
+        data_dir=tmp_path / "data", memory_file=tmp_path / "memory.md", device_id="device-a", token_store="file"
+    )
+    machine = GuestMachine(settings, FakeCloud(server))
+    async with machine.open() as app:
+        await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
+        await app.memory_service.update(ExchangeInput("早先说的", "好"))
+    await machine.leave()
+    async with machine.open() as app:
+        await app.memory_service.update(ExchangeInput("客人说的", "好"))
+    return machine
+
+
+async def test_his_words_keep_the_day_they_were_on(machine: GuestMachine) -> None:
+    machine.clock.advance(days=5)
+    await machine.log_in()
+    async with machine.open() as app:
+        said = (await app.log.read(Query(types=("exchange_recorded",)))).events
+        assert [event.payload["question"] for event in said] == ["早先说的", "客人说的"]
+        assert {(event.local_date, event.utc_offset) for event in said} == {("2026-01-08", 480)}
+    assert "### 2026/1/13" not in machine.settings.memory_file.read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("above", "line"),
+    [
+        ("### 工作习惯", "- 我的手机 13812345678，密码: Hunter2abcX9"),
+        ("### 常用命令", f"- {'很长的命令' * 5_000}"),
+        ("---", "\n## 还没有内容的标题\n"),
+    ],
+    ids=["redacted", "too large for an event", "a heading without lines"],
+)
+async def test_a_document_that_says_more_than_its_events_is_parked_for_him(
+    machine: GuestMachine, above: str, line: str
+) -> None:
+    machine.type_below(above, line)
+    await machine.log_in()
+    async with machine.open() as app:
+        (warning,) = [text for text in (await app.status()).warnings if text.startswith("documents_parked")]
+        assert str(app.profile.parked_folder) in warning
+    (parked,) = machine.parked
+    assert line in parked
+    assert "客人说的" in machine.settings.memory_file.read_text("utf-8")
+
+
+@pytest.mark.parametrize("sharing", ["device", "user"])
+async def test_one_whose_events_say_all_of_it_is_not(machine: GuestMachine, sharing: Literal["device", "user"]) -> None:
+    machine.settings = msgspec.structs.replace(machine.settings, document=DocumentSettings(sharing=sharing))
+    machine.type_below("### 工作习惯", "- 客人打的一行")
+    machine.type_below("---", "\n## 客人的标题\n\n- 标题下的一行")
+    await machine.log_in()
+    async with machine.open() as app:
+        assert not [text for text in (await app.status()).warnings if text.startswith("documents_parked")]
+    text = machine.settings.memory_file.read_text("utf-8")
+    assert all(line in text for line in ("- 客人打的一行\n", "## 客人的标题\n", "- 标题下的一行\n", "客人说的"))
+    assert machine.parked == []
+
+
+async def test_a_document_that_was_parked_for_the_guest_is_his_still(machine: GuestMachine) -> None:
+    async with machine.open() as app:
+        park_copy(app.profile.parked_folder, "- 早先替客人收好的\n".encode())
+    await machine.log_in()
+    async with machine.open():
+        assert machine.parked == ["- 早先替客人收好的\n"]
+
+
+async def test_what_is_forgotten_later_leaves_the_document_that_was_parked(machine: GuestMachine) -> None:
+    machine.type_below("### 工作习惯", "- 我的手机 13812345678")
+    await machine.log_in()
+    async with machine.open() as app:
+        said = (await app.log.read(Query(types=("exchange_recorded",)))).events[-1]
+        await erasure.request(app.log, app.draft_builder, [said.event_id])
+        await app.reconcile_memory_file()
+    (parked,) = machine.parked
+    assert "客人说的" not in parked
+    assert "13812345678" in parked
+
+
+async def test_what_was_archived_of_him_is_his_still_and_leaves_with_a_wish_to_forget(machine: GuestMachine) -> None:
+    told = await machine.archive("去年的斑马")
+    await machine.log_in()
+    async with machine.open() as app:
+        (path,) = machine.archives
+        assert path.parent == app.profile.archives_folder
+        assert [folder.name for folder in path.parent.parent.iterdir()] == [app.profile.name]
+        waiting = await app.log.database.read(lambda connection: cloud_store.pending_batch(connection, 100))
+        assert told not in [event.event_id for event in waiting.events], "no blank row of it is sent"
+
+        room = app.retention()
+        assert [event.event_id for event in await room.find_archived(ErasureSelection("斑马"))] == [told]
+        assert await erasure.request(app.log, app.draft_builder, [told]) == [told]
+        await app.reconcile_memory_file()
+        assert await room.apply_retractions() == 1
+        assert list(read_archived_events(path, {})) == []
+
+
+async def test_what_was_archived_of_him_is_taken_in_from_there_with_its_words(machine: GuestMachine) -> None:
+    told = await machine.archive("去年的斑马")
+    await machine.log_in()
+    async with machine.open() as app:
+        (path,) = machine.archives
+        taken = await app.archive().import_path(
+            path, passphrase=None, dry_run=False, on_progress=lambda _done, _total: None
+        )
+        waiting = await app.log.database.read(lambda connection: cloud_store.pending_batch(connection, 100))
+        sent = {event.event_id: event.payload for event in waiting.events}
+    assert (taken.recorded, sent[told]) == (1, {"content": "去年的斑马"})
+
+
+async def test_what_was_forgotten_before_he_came_leaves_what_was_archived_of_him(machine: GuestMachine) -> None:
+    told = await machine.archive("去年的斑马")
+    before = machine.archives[0].read_bytes()
+    await machine.log_in()
+    async with machine.open() as app:
+        await erasure.request(app.log, app.draft_builder, [told])
+        await app.reconcile_memory_file()
+        assert await app.retention().apply_retractions() == 1
+    await machine.leave()
+    async with machine.open() as guest:  # another one, who has a copy of it
+        guest.profile.archives_folder.mkdir(parents=True)
+        (guest.profile.archives_folder / "copy.xbm").write_bytes(before)
+    await machine.log_in()
+    async with machine.open() as app:
+        assert await app.retention().find_archived(ErasureSelection("斑马")) == []
+        assert await app.retention().apply_retractions() == 1
+
+
+async def test_killed_before_his_archives_have_moved_the_next_start_moves_them(machine: GuestMachine) -> None:
+    await machine.archive("去年的斑马")
+    (path,) = machine.archives
+    async with machine.open() as app:
+        (heir,) = app.profile.other_profiles()
+    heir.archives_folder.write_text("in the way")  # his events are carried over, then nothing goes on
+    await machine.log_in()
+    with pytest.raises(StorageError):
+        await machine.start()
+    assert path.is_file()
+    heir.archives_folder.unlink()
+
+    async with machine.open() as app:
+        assert app.profile == heir
+        assert [found.parent for found in machine.archives] == [heir.archives_folder]
+        assert len((await app.log.read(Query(types=("memory_fact",)))).events) == 1
+
+
+async def test_the_account_keeps_the_words_that_a_guest_said_too_and_had_archived(machine: GuestMachine) -> None:
+    await machine.log_in()
+    async with machine.open() as app:
+        await app.log.append([app.draft_builder.build({**LONG_AGO, "payload": {"content": "去年的斑马"}})])
+    await machine.leave()
+    told = await machine.archive("去年的斑马")
+    await machine.log_in()
+    async with machine.open() as app:
+        await app.reconcile_memory_file()
+        (found,) = (await app.log.read(Query(types=("memory_fact",)))).events
+        assert (found.event_id, found.payload) == (told, {"content": "去年的斑马"})

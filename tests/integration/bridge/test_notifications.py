@@ -1,0 +1,39 @@
+"""What a client is told unasked: each change of the memory once."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from bridge.notifications import send_change_notifications
+from sync.app import AppMode, open_app
+from sync.document.capture.exchange_events import ExchangeInput
+from sync.settings.sections import RecallSettings
+from sync.settings.settings import Settings
+
+
+async def test_an_event_is_announced_once_however_often_it_is_noticed(tmp_path: Path) -> None:
+    settings = Settings(
+        data_dir=tmp_path / "data",
+        memory_file=tmp_path / "memory.md",
+        device_id="device-a",
+        token_store="file",
+        recall=RecallSettings(embeddings="off"),
+    )
+    told: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+
+    def notify(method: str, params: object = None, /) -> None:
+        told.put_nowait((method, params))
+
+    async with open_app(settings, AppMode.SIDECAR) as app:
+        announcing = asyncio.create_task(send_change_notifications(app, notify, account_changed=False))
+        offsets = []
+        for number in range(2):
+            await app.memory_service.update(ExchangeInput(f"question {number}", "answer"))
+            method, params = await told.get()
+            assert method == "memory/changed"
+            offsets.append(params["nextOffset"])
+            app.log.changed.increment()  # as the look at other processes' writes does
+            app.account.changed.increment()  # told behind the memory
+            assert (await told.get())[0] == "auth/changed"
+        announcing.cancel()
+    assert offsets == sorted(set(offsets))

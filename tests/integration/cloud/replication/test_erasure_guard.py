@@ -1,0 +1,176 @@
+"""Erasure requests of other devices: small ones are carried out, large ones need a key that is known for a day."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from sync.cloud.fake.server import FakeServer
+from sync.cloud.replication.erasure_guard import SIGNATURE_FIELD, ErasureImpact, is_mass_erasure, signer_of
+from sync.db.engine import Database, Transaction
+from sync.document.surfaces import withheld_erasures
+from sync.log import erased_store
+from sync.log.model import (
+    ERASURE_STATE_FIELD,
+    PAYLOAD_FORGOTTEN,
+    EventDraft,
+    RemoteErasureState,
+    erased_by,
+    named_event_ids,
+    remote_erasure_state,
+)
+from sync.settings.sections import PrivacySettings
+from tests.support import REDACTOR, Device, FixedClock, event, new_server, open_device
+
+LIMITS = PrivacySettings(erasure_events=3)
+A_DAY = 86_400.0
+
+
+@asynccontextmanager
+async def two_devices(folder: Path, server: FakeServer) -> AsyncIterator[tuple[Device, Device]]:
+    """Both know each other since now; the second judges what the first asks."""
+    async with (
+        open_device(
+            folder / "a", server, device_id="device-a", with_device_key=True, erasure_settings=LIMITS
+        ) as asking,
+        open_device(
+            folder / "b",
+            server,
+            device_id="device-b",
+            with_device_key=True,
+            erasure_settings=LIMITS,
+            clock=FixedClock(seed=2),
+        ) as judging,
+    ):
+        for device in (asking, judging):
+            await device.log_in()
+            await device.replicator.sync_now()
+        yield asking, judging
+
+
+async def erase(device: Device, event_ids: Sequence[str]) -> None:
+    payload = REDACTOR.clean_payload_with_ids("event_ids", list(event_ids), {})
+    await device.log.append([EventDraft(PAYLOAD_FORGOTTEN, payload)])
+    await device.replicator.sync_now()
+
+
+async def level(device: Device) -> dict[str, RemoteErasureState | None]:
+    """What became of each erasure request there."""
+    await device.replicator.sync_now()
+    found = await device.database.read(
+        lambda connection: erased_store.requests_with_field(connection, ERASURE_STATE_FIELD)
+    )
+    return {request.event_id: remote_erasure_state(request) for request in found}
+
+
+async def noted(device: Device, server: FakeServer, count: int) -> list[str]:
+    ids = await device.record_notes(*(f"第 {number} 条" for number in range(count)))
+    await device.replicator.sync_now()
+    return ids
+
+
+async def test_a_large_request_of_a_key_that_is_new_here_waits_and_stops_nothing(tmp_path: Path) -> None:
+    server = new_server()
+    async with two_devices(tmp_path, server) as (asking, judging):
+        ids = await noted(judging, server, 10)
+        await asking.replicator.sync_now()
+        await erase(asking, ids)
+        later = await noted(asking, server, 1)
+        assert list((await level(judging)).values()) == [RemoteErasureState.WAITS]
+        found = {each.event_id: each for each in await judging.events()}
+        assert set(later) < set(found)
+        assert all(found[event_id].payload for event_id in ids)
+        (request,) = [each for each in found.values() if each.type == PAYLOAD_FORGOTTEN]
+        assert (erased_by(request), named_event_ids(request)) == ((), tuple(ids))
+
+
+async def test_a_large_request_of_a_key_that_is_known_for_a_day_is_carried_out_and_named(tmp_path: Path) -> None:
+    server = new_server()
+    async with two_devices(tmp_path, server) as (asking, judging):
+        ids = await noted(judging, server, 10)
+        await asking.replicator.sync_now()
+        judging.clock.advance(A_DAY)
+        await erase(asking, ids)
+        assert list((await level(judging)).values()) == [RemoteErasureState.APPLIED]
+        (request,) = [each for each in await judging.events() if each.type == PAYLOAD_FORGOTTEN]
+        assert erased_by(request) == tuple(ids)
+        sent = server.user_logs["user-1"].events[-1]
+        assert signer_of(sent) == server.user_logs["user-1"].devices["device-a"].public_key
+
+
+async def test_a_signature_of_another_request_or_key_is_none(tmp_path: Path) -> None:
+    server = new_server()
+    async with two_devices(tmp_path, server) as (asking, judging):
+        await erase(asking, ["evt_1"])
+        sent = server.user_logs["user-1"].events[-1]
+        signature = dict(sent.extra[SIGNATURE_FIELD])
+        forged = event(9, type=PAYLOAD_FORGOTTEN, payload={"event_ids": ["evt_2"]}, extra={SIGNATURE_FIELD: signature})
+        odd = [{}, "x", {"key": 1, "value": ""}, signature | {"key": "ed25519:x"}, signature | {"value": "?"}]
+        assert signer_of(forged) is None
+        assert [signer_of(event(9, type=PAYLOAD_FORGOTTEN, extra={SIGNATURE_FIELD: said})) for said in odd] == [
+            None
+        ] * 5
+        assert (await level(judging)) == {}
+
+
+async def test_many_small_requests_of_a_day_count_together_and_those_of_the_next_day_do_not(tmp_path: Path) -> None:
+    clock = FixedClock()
+    server = new_server(clock)
+    async with two_devices(tmp_path, server) as (asking, judging):
+        ids = await noted(judging, server, 8)
+        await asking.replicator.sync_now()
+        for event_id in ids[:5]:
+            await erase(asking, [event_id])
+        assert list((await level(judging)).values()) == [RemoteErasureState.WAITS] * 2
+        clock.advance(A_DAY * 1.1)
+        await erase(asking, ids[5:6])
+        assert list((await level(judging)).values()) == [RemoteErasureState.WAITS] * 2
+
+
+async def test_a_device_that_holds_none_of_the_words_is_asked_nothing(tmp_path: Path) -> None:
+    server = new_server()
+    async with two_devices(tmp_path, server) as (asking, judging):
+        await erase(asking, await noted(asking, server, 10))
+        assert await level(judging) == {}
+
+
+@pytest.mark.parametrize("accept", [True, False])
+async def test_the_persons_answer_is_kept_and_only_an_accepted_request_names_what_goes(
+    tmp_path: Path, *, accept: bool
+) -> None:
+    server = new_server()
+    async with two_devices(tmp_path, server) as (asking, judging):
+        ids = await noted(judging, server, 10)
+        await asking.replicator.sync_now()
+        await erase(asking, ids)
+        await level(judging)
+        assert await _answered(judging.database, accept=accept) == (ids if accept else [])
+        assert list((await level(judging)).values()) == [
+            RemoteErasureState.ACCEPTED if accept else RemoteErasureState.REFUSED
+        ]
+        assert await _answered(judging.database, accept=True) == []
+
+
+async def _answered(database: Database, *, accept: bool) -> list[str]:
+    def answer(connection: Transaction) -> list[str]:
+        return withheld_erasures.answer_requests(connection, accept=accept)
+
+    return await database.write(answer)
+
+
+@pytest.mark.parametrize(
+    ("events", "lines", "of", "earlier", "large"),
+    [
+        (20, 0, 0, 0, False),
+        (21, 0, 0, 0, True),
+        (1, 3, 4, 0, False),  # few lines may always go
+        (1, 4, 12, 0, True),
+        (1, 4, 16, 0, False),
+        (1, 1, 12, 4, True),
+        (1, 0, 12, 15, False),
+        (2, 0, 0, 19, True),
+    ],
+)
+def test_what_is_large(events: int, lines: int, of: int, earlier: int, *, large: bool) -> None:
+    assert is_mass_erasure(PrivacySettings(), events, ErasureImpact(lines, of), earlier=earlier) is large

@@ -1,0 +1,394 @@
+"""The loop that runs for ever, hours of it in virtual time: it survives every error and never becomes a storm.
+
+Calls are counted and their times are the loop's own; nothing here waits.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from sync.cloud.auth.account import REFRESH_MARGIN_SECONDS
+from sync.cloud.auth_port import AuthSession
+from sync.cloud.fake.auth import TOKEN_SECONDS
+from sync.cloud.fake.server import LIVE_SECONDS, FakeServer
+from sync.cloud.replication.replicator import (
+    CONFLICT_RETRY_INTERVAL,
+    MAX_RETRY_AFTER,
+    MAX_RETRY_WAIT,
+    REFUSED_RETRY_INTERVAL,
+    CloudState,
+)
+from sync.errors import (
+    CloudError,
+    CloudUnavailable,
+    DeviceConflict,
+    DeviceForked,
+    Forbidden,
+    RateLimited,
+    Rejected,
+    SchemaMismatch,
+    StorageError,
+)
+from sync.settings.sections import SyncSettings
+from tests.support import Device, LoopClock, background_task, intervals, new_server, open_device, run_in_virtual_time
+
+HOUR = 3600.0
+POLL = 30.0
+
+
+def run_with_script(
+    folder: Path, story: Callable[[Device, FakeServer], Awaitable[None]], *, log_in: bool = True
+) -> None:
+    """Let a device run beside a story, in virtual time."""
+
+    async def main() -> None:
+        async with open_running_device(folder, log_in=log_in) as (device, server):
+            await story(device, server)
+
+    run_in_virtual_time(main())
+
+
+@asynccontextmanager
+async def open_running_device(folder: Path, *, log_in: bool) -> AsyncIterator[tuple[Device, FakeServer]]:
+    clock = LoopClock()
+    server = new_server(clock)
+    options = SyncSettings(poll_seconds=POLL, timeout_seconds=10.0)
+    async with open_device(folder / "a", server, clock=clock, single_threaded=True, options=options) as device:
+        if log_in:
+            await device.log_in()
+        with background_task(device.replicator.run()) as task:
+            yield device, server
+            assert not task.done(), "the loop goes on"
+
+
+def state(device: Device) -> CloudState:
+    return device.replicator.state
+
+
+def test_an_idle_loop_polls_with_a_little_jitter(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(0.9 * HOUR)
+        pauses = intervals(device.cloud.times)
+        assert 95 <= device.cloud.count("sync") <= 125
+        assert device.cloud.count("register_device") == 1
+        steady = pauses[5:]
+        assert all(0.9 * POLL <= pause <= 1.1 * POLL for pause in steady)
+        assert len(set(steady)) > 10, "devices must not poll in step"
+
+    run_with_script(tmp_path, story)
+
+
+def test_what_is_recorded_goes_out_at_once(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(10 * POLL + 1)
+        before = asyncio.get_running_loop().time()
+        seen = device.replicator.state_changed.count
+        await device.record_notes("一")
+        await device.replicator.state_changed.wait_for_change(seen)
+        assert asyncio.get_running_loop().time() == before
+        assert len(server.user_logs["user-1"].events) == 1
+
+    run_with_script(tmp_path, story)
+
+
+def test_where_something_came_it_goes_again_at_once(tmp_path: Path) -> None:
+    """The document changes with what came: what was forgotten elsewhere leaves the server's copy of it so."""
+
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(10 * POLL + 1)
+        async with open_device(
+            tmp_path / "b", server, device_id="device-b", clock=device.clock, single_threaded=True
+        ) as other:
+            await other.log_in()
+            await other.record_notes("一")
+            await other.replicator.sync_now()
+        device.cloud.times.clear()
+        await asyncio.sleep(1.1 * POLL)
+        assert intervals(device.cloud.times)[0] == 0
+
+    run_with_script(tmp_path, story)
+
+
+def test_an_outage_of_hours_costs_few_calls_and_is_over_when_it_is_over(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(POLL)
+        await device.record_notes("一")
+        device.cloud.permanent_failure = CloudUnavailable("no network")
+        device.cloud.times.clear()
+        await device.record_notes("二")
+        await asyncio.sleep(6 * HOUR)
+        calls = len(device.cloud.times)
+        assert 6 * HOUR / MAX_RETRY_WAIT / 2 <= calls <= 400
+        assert max(intervals(device.cloud.times)) <= MAX_RETRY_WAIT + 1
+        first_hour = [at for at in device.cloud.times if at < device.cloud.times[0] + HOUR]
+        assert len(first_hour) <= 120
+        assert state(device) is CloudState.OFFLINE
+        device.cloud.permanent_failure = None
+        await asyncio.sleep(MAX_RETRY_WAIT + 1)
+        assert (await device.log.outbox()).pending == 0
+        assert state(device) is CloudState.SYNCED
+
+    run_with_script(tmp_path, story)
+
+
+@pytest.mark.parametrize("seconds", [25.0, 300.0])
+def test_after_a_cut_it_is_level_within_five_seconds_at_the_cost_of_one_refresh(tmp_path: Path, seconds: float) -> None:
+    """The token ends while the network is away; what was said meanwhile is on the server when it is back."""
+
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(TOKEN_SECONDS - REFRESH_MARGIN_SECONDS - seconds / 2)
+        sessions, calls = len(device.tokens.saved), len(device.cloud.calls)
+        server.down = True
+        for number in range(5):
+            await device.record_notes(f"{number}")
+            await asyncio.sleep(seconds / 5)
+        assert state(device) is CloudState.OFFLINE
+        assert len(device.cloud.calls) - calls < 40
+        server.down = False
+        await asyncio.sleep(5.0)
+        assert state(device) is CloudState.SYNCED
+        assert (await device.log.outbox()).pending == 0
+        assert len(server.user_logs["user-1"].events) == 5
+        assert len(device.tokens.saved) - sessions == 1
+
+    run_with_script(tmp_path, story)
+
+
+def test_a_server_that_answers_badly_is_not_probed(tmp_path: Path) -> None:
+    """It is reachable all the while: only the back-off counts, or everybody's return would be its next outage."""
+
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(POLL)
+        device.cloud.permanent_failure = CloudUnavailable("the server answered 503")
+        before = len(device.cloud.calls)
+        await asyncio.sleep(HOUR)
+        assert len(device.cloud.calls) - before <= 120
+
+    run_with_script(tmp_path, story)
+
+
+def test_recording_during_an_outage_does_not_make_it_a_storm(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(POLL)
+        device.cloud.permanent_failure = CloudUnavailable("no network")
+        before = len(device.cloud.calls)
+        for number in range(300):
+            await device.record_notes(f"{number}")
+            await asyncio.sleep(1.0)
+        assert len(device.cloud.calls) - before <= 100
+        assert (await device.log.outbox()).pending == 300
+
+    run_with_script(tmp_path, story)
+
+
+def test_a_login_ends_the_wait_of_an_outage(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        device.cloud.permanent_failure = CloudUnavailable("no network")
+        await asyncio.sleep(HOUR)
+        device.cloud.permanent_failure = None
+        at = asyncio.get_running_loop().time()
+        seen = device.replicator.state_changed.count
+        device.replicator.wake()
+        await device.replicator.state_changed.wait_for_change(seen)
+        assert asyncio.get_running_loop().time() == at
+        assert state(device) is CloudState.SYNCED
+
+    run_with_script(tmp_path, story)
+
+
+@pytest.mark.parametrize(("asked", "waited"), [(120.0, 120.0), (1000.0, 1000.0), (10**9, MAX_RETRY_AFTER)])
+def test_the_time_that_the_server_asks_for_is_kept_within_reason(tmp_path: Path, asked: float, waited: float) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(2 * POLL + 5)
+        device.cloud.fail_next("sync", RateLimited("slow down", retry_after=asked))
+        before = len(device.cloud.times)
+        await asyncio.sleep(2 * MAX_RETRY_AFTER)
+        refused, following = device.cloud.times[before : before + 2]
+        assert waited - 0.01 <= following - refused <= max(waited, MAX_RETRY_WAIT) + 1
+
+    run_with_script(tmp_path, story)
+
+
+def test_a_device_that_another_replica_speaks_for_takes_over_soon_after_that_one_is_silent(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        device.cloud.permanent_failure = DeviceConflict("another one")
+        await asyncio.sleep(LIVE_SECONDS)
+        assert state(device) is CloudState.REFUSED
+        assert len(device.cloud.calls) <= 2 * LIVE_SECONDS / CONFLICT_RETRY_INTERVAL + 10
+        device.cloud.permanent_failure = None
+        await asyncio.sleep(1.2 * CONFLICT_RETRY_INTERVAL)
+        assert state(device) is CloudState.SYNCED
+
+    run_with_script(tmp_path, story)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        Forbidden("revoked"),
+        SchemaMismatch("no function"),
+        DeviceForked("a clone"),
+        Rejected("no", code="PGRST100"),
+    ],
+    ids=lambda error: error.kind,
+)
+def test_a_no_is_looked_at_again_now_and_then(tmp_path: Path, error: CloudError) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        device.cloud.permanent_failure = error
+        await asyncio.sleep(4 * HOUR)
+        assert (
+            4 * HOUR / REFUSED_RETRY_INTERVAL / 2
+            <= len(device.cloud.calls)
+            <= 2 * 4 * HOUR / REFUSED_RETRY_INTERVAL + 10
+        )
+        assert state(device) is CloudState.REFUSED
+        device.cloud.permanent_failure = None
+        await asyncio.sleep(1.2 * REFUSED_RETRY_INTERVAL)
+        assert state(device) is CloudState.SYNCED
+
+    run_with_script(tmp_path, story)
+
+
+def test_a_no_is_not_asked_again_for_every_event_that_is_recorded(tmp_path: Path) -> None:
+    """No storm from a revoked device, however busy its user is."""
+
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(POLL)
+        device.cloud.permanent_failure = Forbidden("revoked")
+        before = len(device.cloud.calls)
+        for number in range(300):
+            await device.record_notes(f"{number}")
+            await asyncio.sleep(1.0)
+        assert len(device.cloud.calls) - before <= 20
+
+    run_with_script(tmp_path, story)
+
+
+def test_without_a_login_nobody_is_asked(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        await device.record_notes("一")
+        await asyncio.sleep(HOUR)
+        assert device.cloud.calls == []
+        assert state(device) is CloudState.SIGNED_OUT
+        await device.log_in()
+        device.replicator.wake()
+        await asyncio.sleep(1)
+        assert (await device.log.outbox()).pending == 0
+
+    run_with_script(tmp_path, story, log_in=False)
+
+
+def test_three_hours_of_tokens_are_one_refresh_an_hour(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(3 * HOUR)
+        assert 2 <= device.cloud.count("refresh") <= 4
+        assert state(device) is CloudState.SYNCED
+
+    run_with_script(tmp_path, story)
+
+
+def test_a_revoked_session_is_asked_about_once(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(POLL)
+        server.accounts.revoke_sessions()
+        before = len(device.cloud.calls)
+        await asyncio.sleep(12 * HOUR)
+        assert len(device.cloud.calls) - before <= 3
+        assert state(device) is CloudState.SIGNED_OUT
+
+    run_with_script(tmp_path, story)
+
+
+def test_a_server_that_accepts_no_token_does_not_make_refreshes_a_storm(tmp_path: Path) -> None:
+    """Refreshing works, and every fresh token is refused: a project whose secret was changed half-way."""
+
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(POLL)
+        renew = server.accounts.refresh_session
+
+        def stillborn(session: AuthSession) -> AuthSession:
+            fresh = renew(session)
+            server.accounts.expire_tokens()
+            return fresh
+
+        server.accounts.refresh_session = stillborn  # type: ignore[method-assign]
+        server.accounts.expire_tokens()
+        before = device.cloud.count("refresh")
+        await asyncio.sleep(4 * HOUR)
+        assert device.cloud.count("refresh") - before <= 4 * HOUR / REFUSED_RETRY_INTERVAL + 10
+
+    run_with_script(tmp_path, story)
+
+
+def test_a_server_that_never_answers_costs_one_deadline_at_a_time(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(POLL)
+        device.cloud.pause_calls()
+        before = len(device.cloud.calls)
+        await asyncio.sleep(HOUR)
+        assert state(device) is CloudState.OFFLINE
+        assert 3 <= len(device.cloud.calls) - before <= 120
+        device.cloud.gate.set()
+        await asyncio.sleep(MAX_RETRY_WAIT + 1)
+        assert state(device) is CloudState.SYNCED
+
+    run_with_script(tmp_path, story)
+
+
+def test_a_keychain_that_stays_locked_does_not_end_the_loop(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(POLL)
+        load = device.tokens.load
+        asked = 0
+
+        def locked() -> None:
+            nonlocal asked
+            asked += 1
+            raise StorageError("the keychain is locked")
+
+        device.tokens.load = locked  # type: ignore[method-assign]
+        await asyncio.sleep(HOUR)
+        assert asked <= HOUR / POLL * 1.2 + 5
+        status = await device.replicator.status()
+        assert status.last_error is not None
+        assert status.last_error.kind == "storage_error"
+        device.tokens.load = load  # type: ignore[method-assign]
+        await asyncio.sleep(2 * POLL)
+        assert state(device) is CloudState.SYNCED
+
+    run_with_script(tmp_path, story)
+
+
+def test_a_server_that_says_yes_and_no_in_turn_is_not_asked_without_a_pause(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(POLL)
+        device.cloud.fail_next("sync", *([Forbidden("no")] * 1000))
+        inner, turns = device.cloud.failures["sync"], iter(range(10**6))
+        real = inner.popleft
+
+        class EveryOther:
+            def __bool__(self) -> bool:
+                return next(turns) % 2 == 0
+
+            def popleft(self) -> Exception:
+                return real()
+
+        device.cloud.failures["sync"] = EveryOther()  # type: ignore[assignment]
+        before = len(device.cloud.calls)
+        await asyncio.sleep(HOUR)
+        assert len(device.cloud.calls) - before <= 2 * HOUR / POLL
+
+    run_with_script(tmp_path, story)
+
+
+def test_many_who_ask_at_once_make_few_calls(tmp_path: Path) -> None:
+    async def story(device: Device, server: FakeServer) -> None:
+        await asyncio.sleep(POLL)
+        before = device.cloud.count("sync")
+        await asyncio.gather(*(device.replicator.sync_now() for _ in range(100)))
+        assert device.cloud.count("sync") - before <= 2
+
+    run_with_script(tmp_path, story)

@@ -1,0 +1,247 @@
+"""Old days fold into a line each: exchanges that nobody changed, imported ones too; their events stay."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from sync.document.capture.day_compaction import MAX_DAYS
+from sync.document.capture.exchange_events import EXCHANGE_RECORDED
+from sync.document.erasure.erasure import request
+from sync.log import outbox_store
+from sync.log import store as log_store
+from sync.log.ingest import DraftBuilder
+from sync.log.model import Query
+from tests.integration.document.harness import DocumentHarness, open_document_harness
+
+HEADING = "### 更早的对话"
+
+
+@pytest.fixture
+async def harness(tmp_path: Path) -> AsyncIterator[DocumentHarness]:
+    async with open_document_harness(tmp_path / "a") as harness:
+        yield harness
+
+
+async def later(harness: DocumentHarness, days: int) -> None:
+    harness.clock.advance(days=days)
+    await harness.memory.reconcile()
+
+
+async def test_a_day_folds_into_a_line_when_it_is_old_and_its_events_stay(harness: DocumentHarness) -> None:
+    await harness.record_and_reconcile("怎么优化启动速度", "我的设备ID是多少")
+    await later(harness, 29)
+    await harness.record_and_reconcile("今天的话")
+    assert "### 2026/1/8\n" in harness.text
+
+    await later(harness, 2)
+
+    assert f"{HEADING}\n- 2026/1/8：怎么优化启动速度；我的设备ID是多少（2 次对话）\n" in harness.text
+    assert "### 2026/1/8\n" not in harness.text
+    assert "- 用户问：今天的话\n" in harness.text
+    assert harness.text.index("### 2026/2/6") < harness.text.index(HEADING) < harness.text.index("## 常用操作")
+    said = (await harness.log.read(Query(types=(EXCHANGE_RECORDED,)))).events
+    assert [event.payload["question"] for event in said] == ["怎么优化启动速度", "我的设备ID是多少", "今天的话"]
+    before = harness.text
+    await later(harness, 1)
+    assert harness.text == before
+
+
+async def test_what_hands_wrote_or_changed_stays_under_its_day(harness: DocumentHarness) -> None:
+    await harness.record_and_reconcile("第一件事", "第二件事")
+    harness.replace("- 用户问：第一件事", "- 用户问：第一件要紧的事")
+    harness.add_line_under("### 2026/1/8", "- 手写的一行")
+    await harness.memory.reconcile()
+
+    await later(harness, 40)
+
+    assert "### 2026/1/8\n- 手写的一行\n" in harness.text
+    assert "- 用户问：第一件要紧的事\n- AI 答：好的\n" in harness.text
+    assert "- 2026/1/8：第二件事（1 次对话）\n" in harness.text
+
+
+ORIGINAL = """# AI 对话记忆
+
+## 重要对话记录
+
+### 2025/1/9
+- 用户问：咖啡
+- AI 答：美式
+
+### 2025/1/8
+- 用户问：茶，我的电话是 13812345678
+- AI 答：绿茶
+- 随手记的一行
+
+- 用户问：水
+- AI 答：温水
+
+---
+
+**最后更新**：2025/1/9 15:49:12
+"""
+
+
+async def test_old_days_of_a_file_of_the_original_app_fold_and_can_be_restored(harness: DocumentHarness) -> None:
+    harness.text = ORIGINAL
+    await harness.memory.reconcile()
+    await harness.memory.reconcile()
+
+    assert f"{HEADING}\n- 2025/1/9：咖啡（1 次对话）\n- 2025/1/8：" in harness.text
+    assert "；水（2 次对话）\n" in harness.text
+    assert "### 2025/1/9" not in harness.text
+    assert "### 2025/1/8\n- 随手记的一行\n" in harness.text
+    texts = [event.payload.get("text") for event in await harness.manual_edit_events()]
+    assert {"- 用户问：咖啡", "- AI 答：美式", "- AI 答：绿茶", "- 用户问：水", "- AI 答：温水"} <= set(texts)
+    steps = await harness.memory.versions.history(20)
+    assert "folded" in {step.cause for step in steps}
+    before = next(step for step in steps if step.cause == "hand")
+
+    await harness.memory.restore(before.sha256)
+    await later(harness, 1)
+
+    assert "### 2025/1/9\n- 用户问：咖啡\n- AI 答：美式\n" in harness.text
+    assert "- 用户问：茶，我的电话是 13812345678\n- AI 答：绿茶\n- 随手记的一行\n" in harness.text
+    assert HEADING not in harness.text
+
+
+async def test_what_a_hand_changed_or_added_after_the_import_stays(tmp_path: Path) -> None:
+    async with open_document_harness(tmp_path / "a", keep_days=4_000) as harness:
+        harness.text = ORIGINAL
+        await harness.memory.reconcile()
+        harness.replace("- AI 答：温水", "- AI 答：凉水")
+        harness.add_line_under("### 2025/1/9", "- 用户问：我写的\n- AI 答：我也写了")
+        await harness.memory.reconcile()
+        await later(harness, 4_400)
+    assert "- 用户问：水\n- AI 答：凉水\n" in harness.text
+    assert "### 2025/1/9\n- 用户问：我写的\n- AI 答：我也写了\n" in harness.text
+    assert "- AI 答：美式" not in harness.text
+    assert "- AI 答：绿茶" not in harness.text
+
+
+async def test_a_stale_buffer_brings_no_folded_line_back_and_keeps_its_own_words(harness: DocumentHarness) -> None:
+    await harness.record_and_reconcile("第一件事")
+    stale = harness.text
+    await later(harness, 40)
+    harness.text = stale.replace("### 工作习惯\n", "### 工作习惯\n- 早起\n")
+    await harness.memory.reconcile()
+
+    assert "- 早起\n" in harness.text
+    assert "- 2026/1/8：第一件事（1 次对话）\n" in harness.text
+    assert "- 用户问：第一件事" not in harness.text
+
+
+@pytest.mark.parametrize("keep_days", [-1, 1_000_000])
+async def test_the_setting_keeps_every_day(tmp_path: Path, keep_days: int) -> None:
+    async with open_document_harness(tmp_path / "a", keep_days=keep_days) as harness:
+        await harness.record_and_reconcile("第一件事")
+        await later(harness, 4_000)
+        assert "- 用户问：第一件事\n" in harness.text
+
+
+async def test_years_fold_a_month_at_a_time(harness: DocumentHarness) -> None:
+    for _ in range(MAX_DAYS + 3):
+        await harness.record_exchange("每天都问的事", str(harness.clock.time))
+        harness.clock.advance(days=1)
+    harness.clock.advance(days=60)
+    for _ in range(3):
+        await harness.memory.reconcile()
+
+    assert harness.text.count("每天都问的事（1 次对话）") == MAX_DAYS + 3
+    assert harness.text.index("- 2026/2/1：") < harness.text.index("- 2026/1/31：")
+
+
+async def test_forgetting_reaches_the_line_of_a_folded_day(harness: DocumentHarness) -> None:
+    event_id = await harness.record_exchange("我的秘密是蓝色的猫")
+    await harness.memory.reconcile()
+    await later(harness, 40)
+    assert "蓝色的猫" in harness.text
+
+    await request(harness.log, DraftBuilder(harness.redactor), [event_id])
+    await harness.memory.reconcile()
+
+    assert "蓝色的猫" not in harness.text
+    assert "蓝色的猫" not in str((await harness.log.read(Query())).events)
+
+
+async def taken_by_the_server(*harnesses: DocumentHarness, server_ts: str) -> None:
+    """Every event is on the server, which had this time, and every device knows it."""
+    known = {
+        event.event_id: event for harness in harnesses for event in (await harness.log.read(Query(limit=1_000))).events
+    }
+    stored = [replace(event, server_seq=seq, server_ts=server_ts) for seq, event in enumerate(known.values(), start=1)]
+    for harness in harnesses:
+        await harness.pull_from(*harnesses)
+        await harness.database.write(lambda connection: outbox_store.set_server_numbers(connection, stored))
+        await harness.database.write(partial(log_store.bump_order_version, clock=harness.clock))
+        await harness.memory.reconcile()
+
+
+async def test_a_clock_years_ahead_folds_no_day_of_today_for_anybody(tmp_path: Path) -> None:
+    async with (
+        open_document_harness(tmp_path / "a", sharing="user") as here,
+        open_document_harness(tmp_path / "b", sharing="user", device="device-b") as there,
+    ):
+        await here.record_and_reconcile("今天的话")
+        await taken_by_the_server(here, there, server_ts="2026-01-08T01:00:00.000Z")
+        await later(there, 20 * 365)
+        await here.pull_from(there)
+        assert "- 用户问：今天的话\n" in there.text
+        assert "- 用户问：今天的话\n" in here.text
+
+
+async def test_a_day_that_such_a_clock_has_folded_before_any_answer_of_the_server_comes_back(tmp_path: Path) -> None:
+    async with (
+        open_document_harness(tmp_path / "a", sharing="user") as here,
+        open_document_harness(tmp_path / "b", sharing="user", device="device-b") as there,
+    ):
+        await here.record_and_reconcile("今天的话")
+        await there.pull_from(here)
+        await later(there, 20 * 365)
+        await here.pull_from(there)
+        assert "- 用户问：今天的话\n" not in here.text
+        there.clock.advance(days=-20 * 365)
+        await taken_by_the_server(here, there, server_ts="2026-01-08T01:00:00.000Z")
+        assert "- 用户问：今天的话\n" in here.text
+        assert HEADING not in here.text
+        assert here.text == there.text
+        for harness in (here, there):
+            await later(harness, 40)
+            await harness.record_exchange("后来的")
+        await taken_by_the_server(here, there, server_ts="2026-02-17T01:00:00.000Z")
+        for harness in (here, there):
+            await later(harness, 1)
+            assert "- 2026/1/8：今天的话（1 次对话）\n" in harness.text
+
+
+async def test_devices_that_share_fold_alike_and_take_in_what_comes_late(tmp_path: Path) -> None:
+    async with AsyncExitStack() as stack:
+        harnesses = [
+            await stack.enter_async_context(
+                open_document_harness(tmp_path / name, device=f"device-{name}", sharing="user")
+            )
+            for name in "abc"
+        ]
+        one, two, late = harnesses
+        await one.record_exchange("第一件事")
+        await two.record_exchange("第二件事")
+        await late.record_exchange("迟到的事")
+        for harness in (one, two):
+            await harness.pull_from(one, two)
+        for harness in (one, two):
+            await later(harness, 40)
+        late.clock.advance(days=40)
+        for _ in range(2):
+            for harness in harnesses:
+                harness.clock.advance(days=1)
+                await harness.pull_from(*harnesses)
+        for harness in harnesses:
+            await harness.pull_from(*harnesses)
+
+        assert one.text == two.text == late.text
+        assert "次对话）" in one.text
+        assert "- 用户问：" not in one.text
+        assert one.text.count("- 2026/1/8：") == 1

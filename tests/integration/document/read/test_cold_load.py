@@ -1,0 +1,80 @@
+"""The first answer of a starting sidecar is the one that the opened program gives."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from bridge.sidecar import _cold_loader
+from sync.app import AppMode, open_app
+from sync.document.capture.exchange_events import ExchangeInput
+from sync.document.read.results import LoadResult
+from sync.settings.sections import HttpAddress, RecallSettings
+from sync.settings.settings import Secret, Settings
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(
+        data_dir=tmp_path / "data",
+        memory_file=tmp_path / "memory.md",
+        device_id="device-a",
+        token_store="file",
+        recall=RecallSettings(embeddings="off"),
+    )
+
+
+def cold_load_result(settings: Settings) -> LoadResult | None:
+    glimpse = _cold_loader(settings)
+    return None if glimpse is None else glimpse.load(scope="user", max_chars=None)
+
+
+async def opened_load_result(
+    settings: Settings, role: AppMode = AppMode.SIDECAR, *, says: str | None = None
+) -> LoadResult:
+    async with open_app(settings, role) as app:
+        if says is not None:
+            await app.memory_service.update(ExchangeInput(says, "好的。"))
+        return await app.memory_service.load(wait_ms=0)
+
+
+def without_footer(loaded: LoadResult | None) -> LoadResult:
+    """A template's last line is the minute in which it was made."""
+    assert loaded is not None
+    text = loaded.document.rpartition("**最后更新**")[0]
+    return replace(loaded, document=text, document_sha256="", content=loaded.content.rpartition("**最后更新**")[0])
+
+
+async def test_before_anything_was_ever_recorded_it_is_the_template(settings: Settings) -> None:
+    first = cold_load_result(settings)
+    assert not settings.data_dir.exists(), "looking makes nothing"
+    full = await opened_load_result(settings)
+    again = cold_load_result(settings)
+    assert full.source == "template"
+    assert without_footer(first) == without_footer(full) == without_footer(again)
+
+
+async def test_without_the_memory_file_it_is_what_was_in_it(settings: Settings) -> None:
+    await opened_load_result(settings, says="我喜欢爬山")
+    await opened_load_result(settings)  # which writes the file
+    settings.memory_file.unlink()
+    first = cold_load_result(settings)
+    assert first is not None
+    assert "我喜欢爬山" in first.document
+    assert first == await opened_load_result(settings)
+
+
+async def test_what_might_hold_a_first_document_is_opened_before_the_answer(settings: Settings) -> None:
+    cloud = {"supabase_url": HttpAddress("http://127.0.0.1:9"), "supabase_key": Secret("sb_publishable_x")}
+    cached = msgspec.structs.replace(settings, app_db=settings.data_dir.parent / "app.db")
+    assert cold_load_result(cached) is None
+    settings.memory_file.write_text("# 我的\n\n- 一行\n", "utf-8")
+    assert cold_load_result(settings) is None
+    settings.memory_file.unlink()
+    await opened_load_result(settings, AppMode.GUEST)
+    assert cold_load_result(settings) is not None
+    assert cold_load_result(cached) is None
+    assert cold_load_result(msgspec.structs.replace(settings, **cloud)) is None
+    await opened_load_result(settings, AppMode.GUEST, says="还没有写进文件")
+    assert cold_load_result(settings) is None

@@ -1,0 +1,397 @@
+"""The JSONL tree: what the log says, whole lines only, the same bytes whether it followed or was built anew."""
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from filelock import FileLock
+
+from sync.errors import StorageBusy, StorageError
+from sync.jsonl import event_file
+from sync.jsonl.model import INDEX_BLOCK, SAFE_NAME, FileKey, encode_line, file_key_of, safe_file_name
+from sync.jsonl.projection import JsonlProjection
+from sync.log import store as log_store
+from sync.log.model import Query
+from tests.support import Device, new_server, open_device
+
+HOSTILE = (
+    "..",
+    ".",
+    "../../etc",
+    "a/b",
+    "a\\b",
+    "C:",
+    "con",
+    "nul.x",
+    "A",
+    "a.",
+    "字",
+    "x" * 256,
+    "a~b",
+    "-a",
+    " a",
+    "a:b",
+)
+
+
+@pytest.fixture
+async def device(tmp_path: Path) -> AsyncIterator[Device]:
+    async with open_device(tmp_path / "device", new_server(), single_threaded=True) as opened:
+        yield opened
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "tree"
+
+
+def message_event(
+    kind: str, number: int = 0, *, project: str = "proj_a", month: str = "02", **payload: Any
+) -> dict[str, Any]:
+    return {
+        "type": kind,
+        "project_id": project,
+        "project_path": f"/家/{project}",
+        "session_id": f"sess_{number % 3}",
+        "ts": f"2026-{month}-0{number % 9 + 1}T10:00:00.000Z",
+        "payload": payload,
+    }
+
+
+async def record(device: Device, *given: dict[str, Any]) -> list[str]:
+    recorded = await device.log.append(device.intake.build_batch(list(given)))
+    return [item.event.event_id for item in recorded]
+
+
+def sample_events(count: int) -> list[dict[str, Any]]:
+    """Events of two projects in two months, with tags, starts and ends."""
+    kinds: tuple[tuple[str, dict[str, Any]], ...] = (
+        ("session_started", {}),
+        ("memory_fact", {"content": "用 \u2028 FastAPI", "tags": ["api", "字"]}),
+    )
+    found = []
+    for number in range(count):
+        kind, payload = kinds[number % 2]
+        found.append(
+            message_event(kind, number, project=f"proj_{number % 2}", month=f"0{2 + number % 4 // 2}", **payload)
+        )
+    return found
+
+
+def everything(root: Path) -> dict[str, bytes]:
+    kept = {path for path in root.rglob("*") if path.is_file() and path.suffix != ".lock"}
+    return {str(path.relative_to(root)): path.read_bytes() for path in sorted(kept)}
+
+
+async def from_the_log(device: Device) -> dict[str, bytes]:
+    """What the files of events must hold."""
+    found: defaultdict[str, bytes] = defaultdict(bytes)
+    for event in (await device.log.read(Query(limit=100_000))).events:
+        key = file_key_of(event)
+        found[f"events/{key.month}/{key.stem}.jsonl"] += encode_line(event)
+    return dict(found)
+
+
+def lines_of(root: Path) -> dict[str, bytes]:
+    return {name: data for name, data in everything(root).items() if name.endswith(".jsonl")}
+
+
+async def reset_watermark(device: Device, position: int) -> None:
+    """As a process killed between its files and its watermark leaves it."""
+    await device.database.write(lambda connection: log_store.set_watermark(connection, "jsonl", position, device.clock))
+
+
+class TestFollowing:
+    async def test_it_stands_where_the_seed_says_and_holds_what_the_log_says(self, device: Device, root: Path) -> None:
+        tree = JsonlProjection(root, device.log, clock=device.clock)
+        first = message_event("session_started", 0, project="proj_abcd1234")
+        (event_id,) = await record(device, first)
+        await record(device, message_event("memory_fact", 1, project="proj_abcd1234", month="03", tags=["api"]))
+        assert await tree.catch_up() == 2
+        (text,) = (root / "events/2026-02/project_proj_abcd1234_events.jsonl").read_text("utf-8").splitlines()
+        kept = json.loads(text)
+        assert {name: kept[name] for name in first} == first
+        assert kept["event_id"] == event_id
+        assert list(kept)[:8] == [
+            *("schema_version", "event_id", "project_id", "project_path", "session_id", "ts", "type", "payload")
+        ]
+        assert (root / "events/2026-03/project_proj_abcd1234_events.idx").exists()
+        assert json.loads((root / "sessions/2026-02/sess_0.meta.json").read_text("utf-8"))["started_at"] == first["ts"]
+        index = {path.stem: json.loads(path.read_text("utf-8")) for path in (root / "index").iterdir()}
+        assert index["projects"] == {"proj_abcd1234": {"path": "/家/proj_abcd1234", "name": "proj_abcd1234"}}
+        assert index["sessions_by_project"] == {"proj_abcd1234": ["sess_0", "sess_1"]}
+        assert list(index["tags"]) == ["api"]
+
+    async def test_followed_event_by_event_or_built_anew_it_is_the_same_bytes(
+        self, device: Device, root: Path, tmp_path: Path
+    ) -> None:
+        tree = JsonlProjection(root, device.log, clock=device.clock)
+        for given in sample_events(12):
+            await record(device, given)
+            await JsonlProjection(root, device.log, clock=device.clock).catch_up()  # each another process
+        await record(device, *sample_events(40), message_event("session_finalized", 1, reason="done"))
+        await tree.catch_up()
+        followed = everything(root)
+        assert lines_of(root) == await from_the_log(device)
+        again = await tree.rebuild()
+        assert (again.written, again.removed, again.files) == (0, 0, 5)
+        assert everything(root) == followed
+        await JsonlProjection(tmp_path / "other", device.log, clock=device.clock).rebuild()
+        assert everything(tmp_path / "other") == followed
+
+    async def test_a_command_makes_them_whole_in_a_folder_that_was_named_since(
+        self, device: Device, root: Path, tmp_path: Path
+    ) -> None:
+        await record(device, *sample_events(12))
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await record(device, message_event("x", 1))
+        elsewhere = JsonlProjection(tmp_path / "other", device.log, clock=device.clock)
+        assert await elsewhere.catch_up(batches=1) == 13
+        assert lines_of(tmp_path / "other") == await from_the_log(device)
+        assert await elsewhere.catch_up(batches=1) == 0
+
+    async def test_a_reader_outside_goes_on_reading_the_same_file(self, device: Device, root: Path) -> None:
+        tree = JsonlProjection(root, device.log, clock=device.clock)
+        await record(device, message_event("x"))
+        await tree.catch_up()
+        with (root / "events/2026-02/project_proj_a_events.jsonl").open("rb") as reader:
+            assert reader.read().count(b"\n") == 1
+            await record(device, message_event("x", 1), message_event("x", 2))
+            await tree.catch_up()
+            await tree.rebuild()
+            assert [json.loads(text)["position"] for text in reader.readlines()] == [2, 3]
+
+    async def test_the_index_names_a_line_in_every_block(self, device: Device, root: Path) -> None:
+        for number in range(30):
+            await record(device, message_event("x", number, text="字" * 5_000))
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        path = root / "events/2026-02/project_proj_a_events.jsonl"
+        marks = [json.loads(text) for text in path.with_suffix(".idx").read_text("utf-8").splitlines()]
+        data = path.read_bytes()
+        begins = [at + 1 for at, byte in enumerate(b"\n" + data[:-1], -1) if byte == 0x0A]
+        assert [mark["offset"] // INDEX_BLOCK for mark in marks] == sorted({at // INDEX_BLOCK for at in begins})
+        for mark in marks:
+            kept = json.loads(data[mark["offset"] :].split(b"\n")[0])
+            assert {name: kept[name] for name in ("position", "ts", "event_id")} == {
+                name: mark[name] for name in ("position", "ts", "event_id")
+            }
+
+
+class TestAfterAKill:
+    async def test_wherever_the_last_write_was_cut_nothing_is_lost_or_doubled(self, device: Device, root: Path) -> None:
+        await record(device, *sample_events(6))
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        before = {path: path.stat().st_size for path in root.glob("events/*/*")}
+        await record(
+            device, message_event("x", project="proj_0", text="一"), message_event("x", project="proj_0", text="二")
+        )
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        whole = everything(root)
+        grown = next(path for path, size in before.items() if path.suffix == ".jsonl" and path.stat().st_size > size)
+        first, end = before[grown], len(whole[str(grown.relative_to(root))])
+        ends = [first, *(at + 1 for at, byte in enumerate(grown.read_bytes()) if byte == 0x0A and at >= first)]
+        near = {cut for at in ends for cut in range(at - 2, at + 3) if first <= cut <= end}
+        for cut in sorted(near | set(range(first, end, 11))):
+            os.truncate(grown, cut)
+            await reset_watermark(device, 6)
+            tree = JsonlProjection(root, device.log, clock=device.clock)
+            await tree.repair_files()
+            assert grown.read_bytes().endswith(b"\n"), "a reader never meets half a line after a start"
+            await tree.catch_up()
+            assert everything(root) == whole
+
+    @pytest.mark.parametrize("lost", [1, 10, 10_000])
+    async def test_what_a_power_failure_took_is_written_again(self, device: Device, root: Path, lost: int) -> None:
+        await record(device, *sample_events(8))
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        whole = everything(root)
+        for path in root.glob("events/*/*"):
+            if path.suffix in {".jsonl", ".idx"}:
+                os.truncate(path, max(0, path.stat().st_size - lost))
+        tree = JsonlProjection(root, device.log, clock=device.clock)
+        assert await tree.repair_files() == 4
+        assert everything(root) == whole
+        assert await tree.repair_files() == 0
+
+    async def test_what_a_killed_writer_left_half_made_goes(self, device: Device, root: Path) -> None:
+        """It may hold what was forgotten since. What other programs have put there stays."""
+        await record(device, *sample_events(8))
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        (meta, *_), (events, *_) = root.glob("sessions/*/*.json"), root.glob("events/*/*.jsonl")
+        (root / "index" / "notes.tmp").write_text("somebody's own")
+        whole = everything(root)
+        for path in (root / "index" / "tags.json", meta):
+            path.with_name(f".{path.name}.0123abcd.tmp").write_text("忘掉的话")
+        events.with_name(f"{events.name}.new").write_text("忘掉的话")
+        events.with_suffix(".idx.new").write_text("")
+        await JsonlProjection(root, device.log, clock=device.clock).repair_files()
+        assert everything(root) == whole
+
+    @pytest.mark.parametrize("garbage", [b"\0\0garbage\n", b'{"position": 3, "event_id": "\xff"}\n'])
+    async def test_an_end_that_is_not_the_log_s_is_not_built_upon(
+        self, device: Device, root: Path, garbage: bytes
+    ) -> None:
+        await record(device, *sample_events(8))
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        foreign = json.dumps({"position": 3, "event_id": "evt_of_another_time"}).encode() + b"\n"
+        for path in root.glob("events/*/*.jsonl"):
+            path.write_bytes(path.read_bytes() + (foreign if path.stat().st_size % 2 else garbage))
+        await record(device, *sample_events(8))
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        assert lines_of(root) == await from_the_log(device)
+
+    async def test_an_index_left_behind_is_made_anew(self, device: Device, root: Path) -> None:
+        for number in range(30):
+            await record(device, message_event("x", number, text="字" * 5_000))
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        (index,) = root.glob("events/*/*.idx")
+        os.truncate(index, 100)
+        await record(device, message_event("x", text="一"))
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        kept = everything(root)
+        await JsonlProjection(root, device.log, clock=device.clock).rebuild()
+        assert everything(root) == kept
+
+    async def test_a_full_disk_leaves_no_half_line(self, tmp_path: Path) -> None:
+        path = tmp_path / "file"
+        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o600)  # every write fails
+        with pytest.raises(OSError, match=r"."):
+            event_file._write_at(descriptor, 0, b"line\n")
+        os.close(descriptor)
+        assert path.read_bytes() == b""
+
+
+class TestForgetting:
+    async def test_what_is_forgotten_leaves_every_file_and_the_rest_stays(self, device: Device, root: Path) -> None:
+        tree = JsonlProjection(root, device.log, clock=device.clock)
+        secret, kept = await record(
+            device,
+            message_event("memory_fact", 0, content="忘掉这句", tags=["忘掉标签"], more="忘掉"),
+            message_event("memory_fact", 1, content="留下", tags=["留下标签"]),
+        )
+        (meta,) = await record(device, message_event("session_meta", 0, title="忘掉题目"))
+        await tree.catch_up()
+        assert "忘掉题目".encode() in everything(root)["sessions/2026-02/sess_0.meta.json"]
+        await device.log.append([device.intake.build_erasure([secret, meta])])
+        await tree.catch_up()  # the payload still stands in the log: its room carries the wish out later
+        left = everything(root)
+        assert not [name for name, data in left.items() if "忘掉".encode() in data]
+        assert "留下标签".encode() in left["index/tags.json"]
+        assert kept.encode() in left["events/2026-02/project_proj_a_events.jsonl"]
+        await device.database.write(lambda connection: log_store.erase_payloads(connection, [secret, meta]))
+        await tree.rebuild()
+        assert everything(root) == left
+
+    async def test_what_is_corrected_says_so_before_and_after_the_log_does(self, device: Device, root: Path) -> None:
+        tree = JsonlProjection(root, device.log, clock=device.clock)
+        (secret,) = await record(device, message_event("memory_fact", 0, content="忘掉这句", tags=["旧"], more=1))
+        await tree.catch_up()
+        corrected = {"content": "[自定义]", "tags": ["新"]}
+        await record(device, message_event("payload_redacted", event_id=secret, payload=corrected))
+        await device.log.append([device.intake.build_erasure([secret])])
+        await tree.catch_up()
+        left = everything(root)
+        assert not [name for name, data in left.items() if "忘掉".encode() in data]
+        assert list(json.loads(left["index/tags.json"])) == ["新"]
+        await device.database.write(lambda connection: log_store.replace_payload(connection, secret, corrected))
+        await tree.rebuild()
+        assert everything(root) == left
+        assert lines_of(root) == await from_the_log(device)
+
+    async def test_a_wish_and_what_it_names_in_one_batch(self, device: Device, root: Path) -> None:
+        (secret,) = await record(device, message_event("memory_fact", 0, content="忘掉这句"))
+        await device.log.append([device.intake.build_erasure([secret])])
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        assert not [name for name, data in everything(root).items() if "忘掉".encode() in data]
+
+
+class TestPaths:
+    @pytest.mark.parametrize("name", HOSTILE)
+    async def test_no_id_leads_out_of_the_tree(self, device: Device, root: Path, name: str) -> None:
+        await record(device, {**message_event("session_started", project=name), "session_id": name})
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        (file,) = root.glob("events/*/*.jsonl")
+        (meta,) = root.glob("sessions/*/*.meta.json")
+        assert file.parent == root / "events" / "2026-02"
+        assert meta.parent == root / "sessions" / "2026-02"
+        assert json.loads(file.read_text("utf-8"))["project_id"] == name
+
+    def test_no_two_ids_meet_in_one_file_whatever_the_file_system_folds(self) -> None:
+        names = {safe_file_name(name).lower() for name in (*HOSTILE, "a", "con~", "a~", "proj_abcd1234")}
+        assert len(names) == len(HOSTILE) + 4
+        assert safe_file_name("proj_abcd1234") == "proj_abcd1234"
+        assert all(name.rpartition("~")[1] == "~" for name in map(safe_file_name, HOSTILE))
+        assert not SAFE_NAME.fullmatch("a~b")
+
+    async def test_a_month_s_folder_that_is_a_link_is_not_followed(
+        self, device: Device, root: Path, tmp_path: Path
+    ) -> None:
+        (tmp_path / "elsewhere").mkdir()
+        (root / "events").mkdir(parents=True)
+        (root / "events" / "2026-02").symlink_to(tmp_path / "elsewhere")
+        await record(device, message_event("x"))
+        with pytest.raises(StorageError, match="link"):
+            await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        assert not list((tmp_path / "elsewhere").iterdir())
+
+    async def test_files_are_nobody_else_s(self, device: Device, root: Path) -> None:
+        await record(device, *sample_events(4))
+        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        assert {path.stat().st_mode & 0o777 for path in root.rglob("*") if path.is_file()} == {0o600}
+        assert {path.stat().st_mode & 0o077 for path in root.rglob("*") if path.is_dir()} == {0}
+
+    async def test_a_project_s_lock_is_respected_under_the_name_of_the_seed(
+        self, device: Device, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(event_file, "LOCK_TIMEOUT", 0.0)
+        tree = JsonlProjection(root, device.log, clock=device.clock)
+        (root / "events/2026-02").mkdir(parents=True)
+        await record(device, message_event("x"))
+        with (
+            FileLock(root / "events/2026-02/project_proj_a_events.lock"),
+            pytest.raises(StorageBusy, match="project_proj_a_events"),
+        ):
+            await tree.catch_up()
+        await tree.catch_up()
+        assert lines_of(root) == await from_the_log(device)
+
+
+@pytest.mark.parametrize(
+    ("ts", "month"),
+    [
+        ("2026-02-01T00:00:00.000Z", "2026-02"),
+        ("2026-02-01T00:00:00.000+08:00", "2026-01"),
+        ("0001-01-01T00:00:00.000Z", "0001-01"),
+        ("1969-12-31T23:59:59.999Z", "1969-12"),
+        ("9999-12-31T23:59:59.999Z", "9999-12"),
+    ],
+)
+async def test_a_month_is_that_of_the_event_s_own_time_in_utc(device: Device, root: Path, ts: str, month: str) -> None:
+    await record(device, {**message_event("x"), "ts": ts})
+    tree = JsonlProjection(root, device.log, clock=device.clock)
+    await tree.catch_up()
+    name = f"events/{month}/{FileKey(month, 'proj_a').stem}.jsonl"
+    assert list(lines_of(root)) == [name]
+    assert (await tree.rebuild()).written == 0
+    assert list(lines_of(root)) == [name]
+
+
+@pytest.mark.parametrize(
+    ("ts", "month"), [("0001-01-01T00:00:00+08:00", "0001-01"), ("9999-12-31T23:59:59-08:00", "9999-12")]
+)
+async def test_what_is_out_of_the_calendar_already_stands_at_its_end(
+    device: Device, root: Path, ts: str, month: str
+) -> None:
+    await device.log.append([replace(device.intake.build(message_event("x")), ts=ts)])
+    tree = JsonlProjection(root, device.log, clock=device.clock)
+    await tree.catch_up()
+    name = f"events/{month}/{FileKey(month, 'proj_a').stem}.jsonl"
+    followed = lines_of(root)
+    assert (list(followed), followed[name].count(b"\n")) == ([name], 1)
+    assert (await tree.rebuild()).written == 0
+    assert lines_of(root) == followed

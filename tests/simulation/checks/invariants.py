@@ -1,0 +1,372 @@
+"""What must be true when the faults have stopped: the promises I1-I9, asked of databases, files and server as they lie.
+
+Everything is read with the standard library from what the programs left behind, so the oracle shares no code with what
+it judges but the questions of `events verify`.
+"""
+
+import json
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sync.log.envelope import to_wire
+from sync.log.integrity_store import _CHECKS
+from sync.log.model import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, erased_by
+from tests.simulation.checks.expected_state import TOKEN, ExpectedFact, words_of
+from tests.simulation.host.device import SimulatedDevice
+from tests.simulation.workload.editor import FOOTER
+
+if TYPE_CHECKING:
+    from tests.simulation.simulator import Simulator
+
+Views = Mapping[str, Mapping[str, tuple[Any, ...]]]
+COMPARED = ("type", "device_id", "hlc", "ts", "session_id", "origin", "local_date")
+NUMBERED = ("replica_id", "replica_seq")  # of two copies of one home each numbers anew what neither had sent
+_EVENTS = "select events.*, deliveries.state as delivery from events left join deliveries using (position)"
+SECRET = TOKEN.encode()
+QUESTIONS = {what: str(question) for what, question in _CHECKS.items()}
+
+
+@dataclass
+class ProfileState:
+    """One profile's database at rest."""
+
+    device: SimulatedDevice
+    path: Path
+    owner: str | None
+    events: dict[str, dict[str, Any]]
+    states: Counter[str]
+    cursor: int
+    documents: str
+    archived: dict[str, str]  # what retention took on this device: event id and line
+    problems: list[str]
+
+    @property
+    def name(self) -> str:
+        return f"{self.device.name}/{self.path.parent.name[:4]}"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it is that of the account that its device was left with."""
+        return self.device.installation().get("profile") == self.path.parent.name
+
+    def cloud(self) -> set[str]:
+        return {event_id for event_id, row in self.events.items() if row["reach"] == "cloud"}
+
+    def named(self, *types: str, besides: Container[str] = ()) -> set[str]:
+        """The events that wishes of these types name, but those of some wishes."""
+        return {
+            name
+            for event_id, row in self.events.items()
+            if row["type"] in types and event_id not in besides
+            for name in json.loads(row["payload"])["event_ids"]
+        }
+
+
+def read_profiles(world: "Simulator") -> list[ProfileState]:
+    """Every profile of every device."""
+    return [_read(device, path, owner) for device in world.devices for path, owner in device.profiles()]
+
+
+def find_defects(world: "Simulator", views: Views, held: list[ProfileState]) -> list[str]:
+    """Every promise that was broken, in words."""
+    _expect_erased_lines(world, held)
+    found: list[str] = []
+    for profile in held:
+        found += [f"{profile.name}: {problem}" for problem in profile.problems]
+    for user in world.users:
+        found += _check_numbering(world, user)
+        for profile in held:
+            if profile.owner == user and not revoked(world, user, profile.device):
+                found += _check_converged(world, user, profile)
+    found += _check_remembered(world, held)
+    found += _check_shown(world, held)
+    found += _check_resurrected(world)
+    found += _check_separated(world, held)
+    found += _check_secrets(world)
+    found += _check_identical(world, views, held)
+    if world.server.refreshed_at_once and not world.copied:
+        found.append("a session was refreshed by two requests at once")
+    return found
+
+
+def _read(device: SimulatedDevice, path: Path, owner: str | None) -> ProfileState:
+    cursor = device.connection(path).cursor()
+    cursor.row_factory = sqlite3.Row
+    events = {row["event_id"]: dict(row) for row in cursor.execute(_EVENTS)}
+    states = Counter(state for (state,) in device.query(path, "select state from deliveries"))
+    problems = [found for (found,) in device.query(path, "pragma integrity_check") if found != "ok"]
+    problems += [what for what, question in QUESTIONS.items() if device.query(path, question)]
+    stands = device.query(path, "select seq from cursors")
+    documents = device.newest_document(path)
+    archived = {event_id: line for lines in device.archived().values() for event_id, line in lines.items()}
+    seq = stands[0][0] if stands else 0
+    return ProfileState(device, path, owner, events, states, seq, documents, archived, problems)
+
+
+def _expect_erased_lines(world: "Simulator", held: list[ProfileState]) -> None:
+    """What the program took for an edit of a line that somebody forgets is not expected: it goes with the line.
+
+    A line taken away and another typed, both before the program looks, read as an edit. An edit that quotes the line is
+    blank by now, by a wish that no person has made.
+    """
+    edits = [(name, row) for profile in held for name, row in profile.events.items() if row["type"] == "entry_edited"]
+    told = [json.loads(row["payload"]) for _, row in edits]
+    world.ledger.taken |= _words(str(edit) for edit in told if edit.get("entry_id") in world.ledger.lines)
+    left = {row["device_id"] for name, row in edits if row["payload"] == "{}" and name not in world.ledger.forgotten}
+    kept = _words(row["payload"] for profile in held for row in profile.events.values())
+    for fact in world.ledger.expected():
+        if fact.event_id is None and f"device-{fact.device}" in left and kept.isdisjoint(fact.words):
+            fact.must = False
+
+
+def revoked(world: "Simulator", user: str, device: SimulatedDevice) -> bool:
+    """Whether the account has shut the device out, under its own id or by the key that a copied home has."""
+    known = world.server.user_logs[user].devices
+    ids = [f"device-{name}" for name in (device.name, device.copy_of) if name]
+    return any(known[device_id].revoked_at is not None for device_id in ids if device_id in known)
+
+
+def _check_numbering(world: "Simulator", user: str) -> Iterator[str]:
+    """The server's log: dense numbers, each event and each number of a replica once (I2)."""
+    stored = world.server.user_logs[user].events
+    if [event.server_seq for event in stored] != list(range(1, len(stored) + 1)):
+        yield f"{user}: the server's numbers are not dense"
+    exchanges = [event for event in stored if event.type == "exchange_recorded"]
+    for what, keys in (
+        ("event", [event.event_id for event in stored]),
+        ("number of a replica", [(event.replica_id, event.replica_seq) for event in stored]),
+        ("exchange", [json.dumps(said) for event in exchanges if (said := dict(event.payload))]),
+    ):
+        doubled = [key for key, count in Counter(keys).items() if count > 1]
+        if doubled:
+            yield f"{user}: the server holds one {what} twice: {doubled[0]}"
+
+
+def _check_converged(world: "Simulator", user: str, profile: ProfileState) -> Iterator[str]:
+    """A device of a user holds what the server holds, value for value, and nothing waits (I1-I3, I6)."""
+    memory = world.server.user_logs[user]
+    stored = {event.event_id: event for event in memory.events}
+    here = profile.cloud()
+    refused = here & world.server.refused_event_ids - stored.keys()
+    active = profile.device.last_owner == user  # another account's profile was level when it was left
+    if active and (lacking := stored.keys() - here):
+        yield f"{profile.name}: lacks {len(lacking)} events of {user}, among them {min(lacking)}"
+    if unsent := here - stored.keys() - refused:
+        yield f"{profile.name}: {len(unsent)} events never reached the server, among them {min(unsent)}"
+    if profile.states["pending"]:
+        yield f"{profile.name}: {profile.states['pending']} deliveries still wait"
+    own = [event_id for event_id in refused if profile.events[event_id]["delivery"]]  # others send what they have said
+    if profile.states["quarantined"] != len(own):
+        yield f"{profile.name}: {profile.states['quarantined']} events set aside, {len(own)} were refused"
+    if active and profile.cursor != memory.head:
+        yield f"{profile.name}: its cursor is at {profile.cursor}, the server's head at {memory.head}"
+    gone_here = profile.named(PAYLOAD_EXPIRED) | profile.named(PAYLOAD_FORGOTTEN, besides=stored)
+    if not active:  # whoever was away when it was wished has it still
+        unheard = [event for event in memory.events if event.event_id not in profile.events]
+        here -= {name for event in unheard for name in erased_by(event)}
+    for event_id in sorted(here & stored.keys()):
+        row, wire = profile.events[event_id], to_wire(stored[event_id])
+        left = not active and row["server_seq"] is None  # a restored server forgot it, and others sent it again since
+        if row["server_seq"] != stored[event_id].server_seq and not left:
+            yield f"{profile.name}: {event_id} has number {row['server_seq']}, not {stored[event_id].server_seq}"
+        compared = COMPARED if world.copied else (*COMPARED, *NUMBERED)
+        different = [name for name in compared if row[name] != wire[name]]
+        taken = event_id in world.unheard or (row["payload"] == "{}" and event_id in gone_here)
+        if different or (json.loads(row["payload"]) != wire["payload"] and not taken):
+            yield f"{profile.name}: {event_id} differs from the server's in {different or 'its payload'}"
+
+
+def _check_remembered(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
+    """What was acknowledged is in its device's log, and on the server of its owner if it may leave (I1)."""
+    stored = {user: _words(str(to_wire(event)) for event in memory.events) for user, memory in memories(world)}
+    ids = {user: {event.event_id for event in memory.events} for user, memory in memories(world)}
+    kept_out = _words(
+        row["payload"] for p in held for name, row in p.events.items() if name in world.server.refused_event_ids
+    )
+    for fact in world.ledger.expected():
+        homes = [p for p in held if p.device.name == fact.device and p.owner == fact.owner]
+        words = set(fact.words) - world.ledger.taken if fact.event_id is None else set(fact.words)
+        if fact.owner is None:
+            yield f"{fact.device}: {fact.words} belongs to nobody although everybody has logged in"
+            continue
+        back = not any(home.device.emptied and revoked(world, fact.owner, home.device) for home in homes)
+        if homes and back and not any(_holds(home, fact, words) for home in homes):
+            yield f"{fact.device}: {_describe(fact)} was acknowledged and is in no log of {fact.owner}"
+        if fact.stays_here:
+            if any(words & there for there in stored.values()):
+                yield f"{_describe(fact)} must stay on {fact.device} and is on the server"
+        elif fact.event_id in world.server.refused_event_ids or any(
+            revoked(world, fact.owner, home.device) for home in homes
+        ):
+            continue
+        elif fact.event_id is not None and fact.event_id not in ids[fact.owner]:
+            yield f"{fact.device}: {_describe(fact)} was acknowledged and never reached the server of {fact.owner}"
+        elif fact.event_id is None and not words - kept_out <= stored[fact.owner]:
+            yield f"{fact.device}: {_describe(fact)} was typed and never reached the server of {fact.owner}"
+
+
+def _holds(home: ProfileState, fact: ExpectedFact, words: set[str]) -> bool:
+    if fact.event_id is not None:
+        return fact.event_id in home.events
+    there = (*(row["payload"] for row in home.events.values()), *home.archived.values())
+    return words <= _words(there)
+
+
+def _check_shown(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
+    """The file on disk shows what was said and typed, unless somebody took it away (I8)."""
+    for device in world.devices:
+        path, owner = device.settings.memory_file, device.last_owner
+        text = path.read_text("utf-8", "replace") if path.exists() else ""
+        seen = set(words_of(text))
+        sharing = world.plan.sharing == "user"
+        if device.emptied and owner is not None and revoked(world, owner, device):
+            continue  # its own words of before cannot come back to it
+        for fact in world.ledger.expected():
+            mine = fact.device == device.name or (
+                sharing and owner is not None and can_have_arrived(world, owner, device, fact)
+            )
+            lost = set(fact.words) - world.ledger.taken - seen
+            if fact.owner == owner and fact.shown and mine and lost:
+                yield f"{device.name}: {sorted(lost)} of {_describe(fact)} is not in the document"
+    yield from _snapshots(world, held)
+
+
+def can_have_arrived(world: "Simulator", owner: str, viewer: SimulatedDevice, fact: ExpectedFact) -> bool:
+    """Whether another device's fact can have reached this one."""
+    of = next(device for device in world.devices if device.name == fact.device)
+    if fact.event_id in world.server.refused_event_ids or (fact.event_id is None and world.server.refused_event_ids):
+        return False
+    return not revoked(world, owner, of) and not revoked(world, owner, viewer)
+
+
+def _snapshots(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
+    """The server's copy of a device's document holds all that this device itself said (I1)."""
+    for profile in held:
+        device = profile.device
+        if profile.owner is None or profile.owner != device.last_owner or revoked(world, profile.owner, device):
+            continue
+        if device.began_anew:  # its own words of before come back without a new number of its own
+            continue
+        stored = world.server.user_logs[profile.owner].documents.get(str(device.settings.device_id))
+        if _body(stored.content if stored else "") != _body(profile.documents):
+            yield f"{device.name}: the server's document is not the one that this device has"
+        seen = set(words_of(stored.content)) if stored else set()
+        for fact in world.ledger.expected():
+            lost = set(fact.words) - world.ledger.taken - seen
+            if fact.device == device.name and fact.owner == profile.owner and fact.shown and lost:
+                yield f"{device.name}: {sorted(lost)} of {_describe(fact)} is not in the server's document"
+
+
+def _body(document: str) -> str:
+    """A document without its footer, which names a version: what leaves bears one of its own."""
+    return document.rpartition(FOOTER)[0]
+
+
+def _check_resurrected(world: "Simulator") -> Iterator[str]:
+    """A line that was taken away stays away, unless somebody changed it meanwhile."""
+    ledger = world.ledger
+    shut_out = {
+        device.name
+        for device in world.devices
+        if device.last_owner is not None and revoked(world, device.last_owner, device)
+    }
+    for device in world.devices:
+        path = device.settings.memory_file
+        seen = set(words_of(path.read_text("utf-8", "replace"))) if path.exists() else set()
+        for line, by in ledger.removed.items():
+            gone = line not in ledger.loose and line not in ledger.changed
+            told = world.plan.sharing == "user" and not world.server.refused_event_ids  # of it, perhaps
+            told = told and device.name not in shut_out and not shut_out.issuperset(by)
+            if gone and line in seen and (told or device.name in by):
+                yield f"{device.name}: the line {line} was taken away and is back"
+
+
+def _check_separated(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
+    """Nothing of one user is with another: server rows, databases, the memory file (I4)."""
+    owners = world.ledger.owners()
+    places: list[tuple[str, str | None, set[str]]] = []
+    for user, memory in memories(world):
+        rows = [str(to_wire(event)) for event in memory.events]
+        places.append((f"the server's memory of {user}", user, _words(rows)))
+        documents = [snapshot.content for snapshot in memory.documents.values()]
+        places.append((f"the server's documents of {user}", user, _words(documents)))
+    for profile in held:
+        texts = [profile.documents, *(row["payload"] for row in profile.events.values())]
+        places.append((f"the database {profile.name}", profile.owner, _words(texts)))
+    for device in world.devices:
+        path = device.settings.memory_file
+        if path.exists():
+            places.append(
+                (f"the file of {device.name}", device.last_owner, _words([path.read_text("utf-8", "replace")]))
+            )
+    for place, owner, words in places:
+        strange = sorted(word for word in words if owners.get(word) not in {None, owner})
+        if strange and owner is not None:
+            yield f"{place} holds {strange[0]} of {owners[strange[0]]}"
+
+
+def _check_secrets(world: "Simulator") -> Iterator[str]:
+    """No planted secret is found anywhere (I9)."""
+    if not world.ledger.secrets:
+        return
+    rows = [str(to_wire(event)) for _, memory in memories(world) for event in memory.events]
+    rows += [row.content for _, memory in memories(world) for row in memory.documents.values()]
+    rows += [line for device in world.devices for lines in device.archived().values() for line in lines.values()]
+    files = (path for device in world.devices for path in device.folder.rglob("*") if path.is_file())
+    secrets = [secret.encode() for secret in world.ledger.secrets]
+    read = (path.read_bytes() for path in files)
+    for data in ("\n".join(rows).encode(), *(data for data in read if SECRET in data)):  # most have none of them
+        for secret in secrets:
+            if secret in data:
+                yield f"the secret {secret.decode()} was kept"
+
+
+def unsendable_events(world: "Simulator", profile: ProfileState) -> set[str]:
+    """Events that the server will never take, or that it was to hear a wish about: what they say is here alone."""
+    stored = {event.event_id for _, memory in memories(world) for event in memory.events}
+    unheard = {
+        event_id for event_id in world.unheard & profile.events.keys() if profile.events[event_id]["payload"] != "{}"
+    }
+    return profile.cloud() & world.server.refused_event_ids - stored | unheard
+
+
+def _check_identical(world: "Simulator", views: Views, held: list[ProfileState]) -> Iterator[str]:
+    """One device looks the same wherever it is shown; a shared document is the same bytes everywhere (I3).
+
+    Of what retention took of others a device shows nothing any more.
+    """
+    apart = {profile.device.name for profile in held if unsendable_events(world, profile)}
+    without = apart | {profile.device.name for profile in held if profile.named(PAYLOAD_EXPIRED)}
+    shown: defaultdict[tuple[str | None, str], dict[str, tuple[Any, ...]]] = defaultdict(dict)
+    shared: defaultdict[str | None, dict[str, bytes]] = defaultdict(dict)
+    for device in world.devices:
+        owner = device.last_owner
+        if owner is None or revoked(world, owner, device):
+            continue
+        for other, lines in views[device.name].items() if device.name not in without else ():
+            shown[owner, other][device.name] = lines
+        path = device.settings.memory_file
+        if path.exists() and world.plan.sharing == "user" and device.name not in apart:
+            shared[owner][device.name] = path.read_bytes()
+    for (_, other), by in shown.items():
+        if len(set(by.values())) > 1:
+            yield f"{other} does not look the same on {sorted(by)}"
+    for documents in shared.values():
+        if len(set(documents.values())) > 1:
+            yield f"the shared document differs between {sorted(documents)}"
+
+
+def memories(world: "Simulator") -> list[tuple[str, Any]]:
+    return [(user, world.server.user_logs[user]) for user in world.users]
+
+
+def _words(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in words_of(text)}
+
+
+def _describe(fact: ExpectedFact) -> str:
+    return f"{' '.join(fact.words)} ({fact.event_id or 'by hand'}, step {fact.step})"

@@ -1,0 +1,464 @@
+"""Bugs planted on purpose, one line each where it lives: a simulator that finds none of them is broken.
+
+Each replaces one function or attribute in memory for the time of a block. `seed` is the first history, counted from 0,
+that shows it; `make sim-bugs` looks for all of them anew.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+from sqlalchemy import text
+
+import sync.accounts.switching
+import sync.archive.archive_file
+import sync.cloud.auth.account
+import sync.cloud.fake.documents
+import sync.cloud.fake.server
+import sync.cloud.replication.sync_round
+import sync.cloud.sync_decisions
+import sync.document.capture.exchange_events
+import sync.document.merge.three_way
+import sync.document.shared.entry_ops
+import sync.document.shared.entry_reducer
+import sync.document.surfaces.memory_file
+import sync.document.versions.file_history
+import sync.log.store
+import sync.recall.index.indexer
+import sync.retention.service
+import sync.system.files
+from sync.archive.archive_file import WrittenArchive
+from sync.clock import format_hlc, timestamp
+from sync.cloud import replication_store as cloud_store
+from sync.cloud.fake.documents import FakeDocument
+from sync.cloud.fake.server import FakeCloud
+from sync.cloud.port import SnapshotRow, SyncAnswer, SyncRequest
+from sync.cloud.replication.sync_round import SyncRunner
+from sync.cloud.sync_decisions import PageVerdict
+from sync.db.engine import Database, Transaction
+from sync.document.erased_lines_store import ErasedLines, StrippedDocument
+from sync.document.markdown.model import MemoryDocument
+from sync.document.read.memory_service import MemoryService
+from sync.document.read.results import LoadResult, UpdateResult
+from sync.document.shared.entry_ops import EntryOp
+from sync.document.shared.entry_reducer import EntryState
+from sync.document.surfaces.memory_file import MemoryFile
+from sync.document.surfaces.write_in_progress import WriteInProgress
+from sync.errors import StorageError
+from sync.log import outbox_store
+from sync.log import store as log_store
+from sync.log.log import BuildDrafts, EventLog, StoreWithEvents
+from sync.log.model import CLOUD, AppendResult, Event, EventScope, RefusedEvent
+from sync.redaction import Redactor
+from sync.redaction.redactor import _RedactingCleaner
+from sync.system.process_lock import ProcessLock
+from tests.simulation.host.network import SimulatedServer
+from tests.simulation.host.simulated_host import CURRENT
+from tests.simulation.workload.plan import ASKING, ERASED, PAUSING, TOGETHER, SimulationPlan, make_plan
+from tests.support import event
+
+Patch = tuple[Any, str, Any]  # where, which name, what instead
+
+
+@dataclass(frozen=True, slots=True)
+class PlantedBug:
+    """What is broken, how it is put in, and the first history that shows it; `besides`: of `BESIDES`, what it needs."""
+
+    name: str
+    patches: tuple[Patch, ...]
+    seed: int
+    extra_action_set: str | None = None
+
+    def plan(self, seed: int) -> SimulationPlan:
+        """The history of a seed as the bug is looked for in it; `make sim` lives it with all that is besides."""
+        return make_plan(seed).besides(*filter(None, [self.extra_action_set]))
+
+    @contextmanager
+    def apply_patches(self) -> Iterator[None]:
+        with ExitStack() as stack:
+            for place, name, value in self.patches:
+                before = place.__dict__[name] if isinstance(place, type) else getattr(place, name)
+                setattr(place, name, value)
+                stack.callback(setattr, place, name, before)
+            yield
+
+
+# --- capture ------------------------------------------------------------------------------------------------------
+
+_record_and_count = EventLog.append_and_count
+
+
+async def _acknowledged_early(
+    log: EventLog, drafted: BuildDrafts, beside: StoreWithEvents | None = None
+) -> tuple[list[AppendResult], int]:
+    """Answers first and commits a second later."""
+    drafts = await log.database.read(drafted)
+
+    async def later() -> None:
+        await asyncio.sleep(1.0)
+        await _record_and_count(log, lambda _: drafts, beside)
+
+    task = asyncio.get_running_loop().create_task(later())
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    answered = event(1, event_id=drafts[0].event_id or "evt_early", device=log.device_id, reach=EventScope.CLOUD)
+    return [AppendResult(answered, duplicate=False)], 0
+
+
+async def _update_refused(*_: Any) -> UpdateResult:
+    raise StorageError("nothing is recorded today")
+
+
+_look = MemoryService._compose_answer
+
+
+async def _emptied(conversation: MemoryService, **given: Any) -> LoadResult:
+    """The answer of a profile that nobody has said anything in."""
+    return replace(await _look(conversation, **given), content="", digest="")
+
+
+# --- files --------------------------------------------------------------------------------------------------------
+
+
+def _in_place(temporary: Path, path: Path) -> None:
+    """Writes into the file itself, as the original does."""
+    data = temporary.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    process = CURRENT.get()
+    if process is not None:
+        process.point("in the middle of a write in place")
+    path.write_bytes(data)
+    temporary.unlink()
+
+
+_take_in = MemoryFile._ingest
+_write = MemoryFile._write
+_BLIND: Final = 2.0  # seconds: what somebody saves so soon after us is taken for our own
+_last_write: dict[Path, float] = {}
+
+
+async def _write_noted(file: MemoryFile, *given: Any) -> None:
+    await _write(file, *given)
+    _last_write[file.path] = asyncio.get_running_loop().time()
+
+
+async def _blind_after_own_write(file: MemoryFile, disk: Any, current: Any) -> Any:
+    if asyncio.get_running_loop().time() - _last_write.get(file.path, -_BLIND) < _BLIND:
+        return sync.document.surfaces.memory_file._WritePermission.WRITE, None
+    return await _take_in(file, disk, current)
+
+
+# --- replication --------------------------------------------------------------------------------------------------
+
+_judge = sync.cloud.sync_decisions.check_page
+_apply = cloud_store.apply_answer
+_send = SyncRunner._send_request
+
+
+def _cursor_by_head(cursor: Any, answer: SyncAnswer) -> PageVerdict:
+    verdict = _judge(cursor, answer)
+    return (
+        verdict if verdict.reset else replace(verdict, cursor=replace(verdict.cursor, seq=answer.head), caught_up=True)
+    )
+
+
+async def _dropped(exchange: SyncRunner, event: Event, why: Any) -> None:
+    def drop(connection: Transaction) -> None:
+        outbox_store.quarantine_event(
+            connection, CLOUD, RefusedEvent(event.event_id, why.code, "dropped", "2026-02-02T10:00:00.000Z")
+        )
+        outbox_store.release_quarantined(connection, CLOUD, [event.event_id], "dropped")
+
+    await exchange._log.database.write(drop)
+
+
+async def _blocked(exchange: SyncRunner, session: Any, request: SyncRequest, cursor: Any, why: Exception) -> Any:
+    del exchange, session, request, cursor
+    raise why
+
+
+def _emptied_by_the_server(connection: Transaction, answer: SyncAnswer, verdict: PageVerdict, **given: Any) -> int:
+    if verdict.reset:
+        for table in ("quarantine", "deliveries", "events", "written"):
+            connection.execute(text(f"delete from {table}"))
+    return _apply(connection, answer, verdict, **given)
+
+
+async def _acknowledged_when_sent(exchange: SyncRunner, session: Any, request: SyncRequest) -> SyncAnswer:
+    pairs = [(event.event_id, 0) for event in request.events]
+    await exchange._log.database.write(lambda connection: outbox_store.acknowledge(connection, CLOUD, pairs))
+    return await _send(exchange, session, request)
+
+
+async def _cursor_first(exchange: SyncRunner, answer: SyncAnswer, verdict: PageVerdict) -> int:
+    """The cursor in a transaction of its own, before the events that it passes."""
+    database = exchange._log.database
+    await database.write(lambda connection: outbox_store.save_cursor(connection, CLOUD, verdict.cursor))
+    take_in = partial(_apply, answer=answer, verdict=verdict, clock=exchange._clock, device_id=exchange._log.device_id)
+    new = await database.write(take_in)
+    exchange._log.changed.increment()
+    return new
+
+
+def _unsent_dropped(connection: Transaction, clock: Any) -> str:
+    connection.execute(text("delete from deliveries where state = 'pending'"))
+    return log_store.renumber_as_new_replica(connection, [], clock)
+
+
+_taken = ProcessLock.hold
+
+
+@asynccontextmanager
+async def _not_alone(turns: ProcessLock) -> AsyncIterator[None]:
+    """At the stored session; whoever logs in still waits for the one before him."""
+    async with AsyncExitStack() as stack:
+        if turns._path.name != "session.lock":
+            await stack.enter_async_context(_taken(turns))
+        await asyncio.sleep(0)
+        yield
+
+
+# --- the server ---------------------------------------------------------------------------------------------------
+
+
+def _pushed_again(memory: Any, request: SyncRequest, server_ts: str) -> tuple[tuple[str, int], ...]:
+    """Neither ids nor numbers are looked up."""
+    for one in request.events:
+        memory.events.append(replace(one, server_seq=memory.head + 1, server_ts=server_ts, position=0))
+    return tuple((one.event_id, one.server_seq or 0) for one in memory.events[-len(request.events) :] if request.events)
+
+
+def _pushed_over(memory: Any, request: SyncRequest, server_ts: str) -> tuple[tuple[str, int], ...]:
+    """Ids are looked up, numbers of a replica are not: a copied home is never told."""
+    known = {one.event_id for one in memory.events}
+    for one in request.events:
+        if one.event_id not in known:
+            memory.events.append(replace(one, server_seq=memory.head + 1, server_ts=server_ts, position=0))
+    numbers = {one.event_id: one.server_seq or 0 for one in memory.events}
+    return tuple((one.event_id, numbers[one.event_id]) for one in request.events)
+
+
+async def _unlocked(server: SimulatedServer, inner: FakeCloud, session: Any, request: SyncRequest) -> SyncAnswer:
+    """Numbers are taken when a transaction begins, and nobody waits for its end."""
+    memory = server.log_of(session)
+    begun = memory.head
+    await asyncio.sleep(server._chance.uniform(0.0, server._work))
+    before = len(memory.events)
+    answer = await inner.sync(session, replace(request, limit=min(request.limit, server.page)))
+    memory.events[before:] = [
+        replace(one, server_seq=begun + number) for number, one in enumerate(memory.events[before:], start=1)
+    ]
+    return answer
+
+
+_refusal = sync.cloud.fake.documents._refusal
+
+
+def _kept_until_something_is_said(held: FakeDocument, sent: SnapshotRow, replica_id: str) -> str | None:
+    """As before the text that is replaced was named: what others say or forget does not reach this copy."""
+    same = held.replica_id == replica_id and held.through_replica_seq == sent.through_replica_seq
+    return "kept" if same else _refusal(held, sent, replica_id)
+
+
+# --- accounts -----------------------------------------------------------------------------------------------------
+
+
+async def _at_home_everywhere(*_: Any) -> None:
+    return None
+
+
+def _claimed_by_anybody(account: Any, connection: Transaction, session: Any, **_: Any) -> None:
+    cloud_store.claim_profile(connection, session.user_id, session.label, timestamp(account._clock.now()))
+
+
+# --- what people ask ----------------------------------------------------------------------------------------------
+
+_file = sync.archive.archive_file.write_archive
+
+
+async def _filed_later(*given: Any) -> WrittenArchive:
+    """Says that an archive is written and writes it a second later."""
+
+    async def later() -> None:
+        await asyncio.sleep(1.0)
+        await _file(*given)
+
+    task = asyncio.get_running_loop().create_task(later())
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())
+    return WrittenArchive(0, "")
+
+
+def _taken_away_whatever_it_says(line: EntryState, _: EntryOp) -> None:
+    line.live_ids.clear()
+
+
+async def _is_not(*_: Any, **__: Any) -> bool:
+    return False
+
+
+def _does_nothing(*_: Any, **__: Any) -> Any:
+    return None
+
+
+def _always(answer: Any) -> Callable[..., Any]:
+    return lambda *_, **__: answer
+
+
+def _without_sync(module: Any) -> SimpleNamespace:
+    """The module `os` with an fsync that does nothing."""
+    return SimpleNamespace(**{**vars(module), "fsync": _does_nothing})
+
+
+def _as_saved(_: ErasedLines, __: Transaction, document: MemoryDocument, *___: Any) -> StrippedDocument:
+    return StrippedDocument(document)
+
+
+_ANY_END: Final[Patch] = (sync.document.versions.file_history, "lacks_end", _always(answer=False))
+
+BUGS: Final = (
+    PlantedBug(
+        "an update is acknowledged before it is committed", ((EventLog, "append_and_count", _acknowledged_early),), 1
+    ),
+    PlantedBug("no update is recorded", ((MemoryService, "update", _update_refused),), 0),
+    PlantedBug("a load answers with nothing", ((MemoryService, "_compose_answer", _emptied),), 0),
+    PlantedBug("files are not synced before the rename", ((sync.system.files, "os", _without_sync(os)),), 7),
+    PlantedBug("files are written in place", ((sync.system.files, "_replace_with_retry", _in_place),), 8),
+    PlantedBug(
+        "what is saved soon after our own write is taken for it",
+        ((MemoryFile, "_write", _write_noted), (MemoryFile, "_ingest", _blind_after_own_write)),
+        15,
+    ),
+    PlantedBug(
+        "a file is written without comparing it again", ((sync.system.files, "_check_unchanged", _does_nothing),), 25
+    ),
+    PlantedBug(
+        "every buffer is compared with the newest version",
+        ((sync.document.versions.file_history, "choose_base", lambda _, ring: ring[-1] if ring else None),),
+        7,
+    ),
+    PlantedBug(
+        "a lost file is a mass delete",
+        ((sync.document.versions.file_history, "is_suspicious", _always(answer=False)), _ANY_END),
+        10,
+    ),
+    PlantedBug(
+        "a cut file is an edit", ((sync.document.merge.three_way, "is_truncated", _always(answer=False)), _ANY_END), 10
+    ),
+    PlantedBug(
+        "a file without its end is whole",
+        (_ANY_END, (WriteInProgress, "is_running", _always(answer=False))),
+        22,
+        extra_action_set=PAUSING,
+    ),
+    PlantedBug(
+        "a stale buffer types what was erased", ((ErasedLines, "strip", _as_saved),), 19, extra_action_set=ERASED
+    ),
+    PlantedBug(
+        "a clock that goes back takes the order along", ((sync.log.store, "next_hlc", lambda _, ms: format_hlc(ms)),), 0
+    ),
+    PlantedBug(
+        "the order that the server's time changes is not noted", ((log_store, "bump_order_version", _does_nothing),), 17
+    ),
+    PlantedBug(
+        "a key given again makes another event",
+        ((sync.document.capture.exchange_events, "keyed_event_id", _always(answer=None)),),
+        110,
+    ),
+    PlantedBug(
+        "text is kept as it came",
+        (
+            (Redactor, "_redact_cached", lambda _, text: text),
+            (_RedactingCleaner, "clean_value", lambda _, __, text: text),
+        ),
+        39,
+    ),
+    PlantedBug("events are recorded without a delivery", ((outbox_store, "enqueue", _does_nothing),), 0),
+    PlantedBug("what is sent counts as acknowledged", ((SyncRunner, "_send_request", _acknowledged_when_sent),), 0),
+    PlantedBug(
+        "the cursor moves to the server's head", ((sync.cloud.replication.sync_round, "judge", _cursor_by_head),), 0
+    ),
+    PlantedBug("the cursor moves before its events are stored", ((SyncRunner, "_apply_answer", _cursor_first),), 1),
+    PlantedBug("what was pulled before is not recognised", ((outbox_store, "replica_numbers", _always(answer={})),), 0),
+    PlantedBug("a refused event is dropped", ((SyncRunner, "_quarantine", _dropped),), 2),
+    PlantedBug("a refused event blocks the others", ((SyncRunner, "_retry_without_refused", _blocked),), 2),
+    PlantedBug("an emptied server empties the device", ((cloud_store, "apply_answer", _emptied_by_the_server),), 4),
+    PlantedBug(
+        "what a restored server forgot is not sent again",
+        ((outbox_store, "requeue_lost", _always(answer=0)),),
+        4,
+    ),
+    PlantedBug("numbers of before a restore stay", ((outbox_store, "clear_stale_numbers", _does_nothing),), 184),
+    PlantedBug("a copied home forgets what it has not sent", ((cloud_store, "fork_replica", _unsent_dropped),), 1),
+    PlantedBug("a session is refreshed by whoever comes", ((ProcessLock, "hold", _not_alone),), 7),
+    PlantedBug(
+        "the server doubles what is sent again", ((sync.cloud.fake.server, "_append_events", _pushed_again),), 1
+    ),
+    PlantedBug(
+        "copies of a home share their numbers",
+        ((sync.cloud.fake.server, "_append_events", _pushed_over), (cloud_store, "_is_forked", _always(answer=False))),
+        1,
+    ),
+    PlantedBug("the server numbers without a lock", ((SimulatedServer, "sync", _unlocked),), 13),
+    PlantedBug(
+        "the server does not notice that it was restored",
+        ((sync.cloud.fake.server, "_must_reset", _always(answer=False)),),
+        4,
+    ),
+    PlantedBug(
+        "the server keeps a document until its device says something",
+        ((sync.cloud.fake.documents, "_refusal", _kept_until_something_is_said),),
+        0,
+    ),
+    PlantedBug(
+        "whoever logs in takes the memory that is there",
+        (
+            (sync.accounts.switching, "find_profile_for", _at_home_everywhere),
+            (sync.cloud.auth.account.Account, "_claim", _claimed_by_anybody),
+        ),
+        4,
+    ),
+    PlantedBug(
+        "a wish to forget leaves the server's row",
+        ((sync.cloud.fake.server, "_erase_payloads", _does_nothing),),
+        14,
+        extra_action_set=ASKING,
+    ),
+    PlantedBug(
+        "what was forgotten stays in the write-ahead log", ((Database, "purge", _is_not),), 1, extra_action_set=ASKING
+    ),
+    PlantedBug(
+        "a search answers what was forgotten",
+        ((sync.recall.index.indexer, "_remove_erased", _does_nothing),),
+        13,
+        extra_action_set=ASKING,
+    ),
+    PlantedBug(
+        "an archive is written after the log let go",
+        ((sync.retention.service, "write", _filed_later),),
+        67,
+        extra_action_set=ASKING,
+    ),
+    PlantedBug(
+        "an archive's place is not synced",
+        ((sync.archive.archive_file, "sync_folder", _does_nothing),),
+        67,
+        extra_action_set=ASKING,
+    ),
+    PlantedBug(
+        "of two edits of a line the later takes the other's words",
+        ((sync.document.shared.entry_reducer, "_merge_safely", lambda _base, _ours, theirs: theirs),),
+        0,
+        extra_action_set=TOGETHER,
+    ),
+    PlantedBug(
+        "a removal takes an edit that it had not seen",
+        ((sync.document.shared.entry_reducer, "_remove", _taken_away_whatever_it_says),),
+        19,
+        extra_action_set=TOGETHER,
+    ),
+)

@@ -1,0 +1,315 @@
+"""One history: the plan's steps carried out on real devices, then the quiet tail, then the oracle.
+
+Steps run one after the other, but what they began may still be under way: an answer that travels, a save in two parts,
+a round that waits for the next one. The trace tells everything that anybody did, with its simulated time.
+"""
+
+import asyncio
+import hashlib
+import random
+import secrets
+import shutil
+import tempfile
+import traceback
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sync.errors import XiaobaiError
+from tests.simulation.checks import client_invariants, invariants
+from tests.simulation.checks.expected_errors import QuietTail, is_explained
+from tests.simulation.checks.expected_state import ExpectedState
+from tests.simulation.host.device import SimulatedDevice, SimulationContext
+from tests.simulation.host.network import NetworkLine, SimulatedServer
+from tests.simulation.host.simulated_host import DeviceClock, ProcessDied, SimulatedHost
+from tests.simulation.workload import actions, client_actions
+from tests.simulation.workload.editor import digest_of
+from tests.simulation.workload.plan import ASKED_FROM, ASKING, SLOW, PlanStep, SimulationPlan, make_plan
+from tests.support import VirtualTimeLoop
+
+ROUNDS: Final = 4  # after the last fault: within so many rounds every device of a user holds the same
+LIVE: Final = 700.0  # seconds after which a replica that fell silent has lost its device to another
+TURNS: Final = 3  # copies of one home, at most
+PATIENCE: Final = 900.0  # seconds of simulated time that one act of the tail may take
+IN_ORDER: Final = 4  # of so many histories in which nobody asks, at the end of one a program leaves in good order
+MEMORY: Final = Path("/dev/shm")
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationOutcome:
+    """What came of a history. `defects` is empty where every promise held."""
+
+    seed: int
+    defects: tuple[str, ...]
+    digest: str  # of the trace
+    trace: tuple[str, ...]
+    facts: int  # things that had to survive
+    events: int
+
+
+class Simulator:
+    """Devices, users, a server, and everything that is known about what happened."""
+
+    def __init__(self, plan: SimulationPlan, folder: Path) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.ledger = ExpectedState()
+        self.machine = SimulatedHost(plan.seed)
+        self.machine.overwriting = self._overwriting
+        self.trace: list[str] = []
+        self.defects: list[str] = []
+        self.server_clock = DeviceClock(f"server {plan.seed}")
+        chance = random.Random(f"server work {plan.seed}")
+        self.server = SimulatedServer(self.server_clock, chance, work=min(plan.rate("delay"), 0.5), page=plan.page)
+        self.users: list[str] = []
+        self.around = SimulationContext(
+            folder=folder,
+            host=self.machine,
+            server=self.server,
+            expected_state=self.ledger,
+            on_trace=self.trace_event,
+            defect=self.add_defect,
+            sharing=plan.sharing,
+            living=plan.living,
+            push_events=chance.choice([2, 20, 200]),
+        )
+        self.devices: list[SimulatedDevice] = []
+        self.is_asking = ASKING in plan.kinds
+        self.at = 0  # the number of the step that was begun last
+        self.calm = QuietTail.NOT_YET
+        self.copied = False  # whether two devices may have one session
+        self.unheard: set[str] = set()  # events that are to be forgotten, by a wish that the server refuses
+        self._stood: dict[str, list[object]] = {}  # how each device was left by its last round
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def trace_event(self, what: str) -> None:
+        self.trace.append(f"{asyncio.get_running_loop().time():.3f} {what}")
+
+    def add_defect(self, defect: str) -> None:
+        self.trace_event(f"DEFECT {defect}")
+        self.defects.append(defect)
+
+    def email(self, user: int) -> str:
+        return f"user{user}@example.com"
+
+    def add_device(self, name: str) -> SimulatedDevice:
+        plan, seed = self.plan, f"{self.plan.seed} {name}"
+        line = NetworkLine(
+            random.Random(f"line {seed}"),
+            loss=plan.rate("loss"),
+            duplicates=plan.rate("duplicates"),
+            delay=plan.rate("delay"),
+        )
+        device = SimulatedDevice(name, self.around, seed, line)
+        device.file_errors, device.database_errors = plan.rate("file"), plan.rate("database")
+        device.slowest = plan.rate(SLOW)
+        self.devices.append(device)
+        return device
+
+    # --- the history -----------------------------------------------------------------------------------------
+
+    async def run_plan(self) -> None:
+        asyncio.get_running_loop().set_exception_handler(self._unhandled)
+        for user in range(self.plan.users):
+            self.users.append(self.server.add_user(self.email(user), "a long password"))
+        chance = random.Random(f"beginning {self.plan.seed}")
+        for number in range(self.plan.devices):
+            device = self.add_device("abcde"[number])
+            if chance.random() < 0.75:
+                await self.run_action(device, actions.log_in(self, device, number % self.plan.users), PATIENCE)
+        for step in self.plan.steps:
+            await self._step(step)
+        await self._quiet_tail()
+
+    async def _step(self, step: PlanStep) -> None:
+        device = self.devices[step.device]
+        chance = random.Random(f"{self.plan.seed} step {step.number}")
+        if step.number < ASKED_FROM:  # those in between are of the step before them
+            self.at = step.number
+        self.trace_event(f"step {step.number} {step.action} on {device.name}")
+        if step.fuse is not None and device.life is not None:
+            device.life.process.fuse = step.fuse
+        patience = chance.choice([0.0, 1.0, 10.0, 30.0])
+        act = actions.ACTS.get(step.action) or client_actions.ACTS[step.action]
+        await self.run_action(device, act(self, device, step, chance), patience)
+        await asyncio.sleep(step.gap)
+
+    async def run_action(self, device: SimulatedDevice, act: Coroutine[Any, Any, object], patience: float) -> None:
+        """Begin an act and wait for it so long; it goes on where it takes longer."""
+        task = asyncio.get_running_loop().create_task(self._guarded(device, act))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        await asyncio.wait({task}, timeout=patience)
+
+    async def _guarded(self, device: SimulatedDevice, act: Coroutine[Any, Any, object]) -> None:
+        try:
+            await act
+        except Exception:  # noqa: BLE001 - whatever it is, the oracle shows it with its place
+            self.add_defect(f"{device.name}: an act of the simulation failed: {traceback.format_exc()}")
+
+    async def run_on_device(self, device: SimulatedDevice, what: str, work: Callable[[], Awaitable[object]]) -> bool:
+        """Have the device's program do something; whether it was done.
+
+        Errors of ours are outcomes where a fault explains them, all others are defects.
+        """
+        done = False
+
+        async def doing() -> None:
+            nonlocal done
+            try:
+                await work()
+            except XiaobaiError as error:
+                self.trace_event(f"{device.name} {what}: {error.kind}")
+                if life is not None and life.process.alive and not self._explains(device, what, error):
+                    self.add_defect(f"{device.name} {what} failed without a reason: {error.kind} ({error})")
+            except (ProcessDied, asyncio.CancelledError):
+                return
+            except Exception:  # noqa: BLE001 - a program that raises anything else has a defect
+                self.add_defect(f"{device.name} {what} raised: {traceback.format_exc()}")
+            else:
+                done = life is not None and life.process.alive
+                self.trace_event(f"{device.name} {what}")
+
+        life = device.life
+        task = device.spawn(doing())
+        await asyncio.wait({task})
+        if life is not None and not life.process.alive:
+            await device.wait_until_dead()
+        return done
+
+    def _explains(self, device: SimulatedDevice, what: str, error: XiaobaiError) -> bool:
+        return is_explained(what, error.kind, self.plan.kinds, calm=self.calm, is_guest=device.owner is None)
+
+    def pass_time(self, seconds: float) -> None:
+        """All clocks go on while every program sleeps, as when the lids are shut: cheaper than living through it."""
+        for clock in (self.server_clock, *(device.clock for device in self.devices)):
+            clock.skew += seconds
+
+    def round_state(self, device: SimulatedDevice) -> list[object]:
+        """What a round of a device can change, or was made of."""
+        heads: list[object] = [memory.head for memory in self.server.user_logs.values()]
+        return [*heads, *device.progress()]
+
+    # --- the quiet tail --------------------------------------------------------------------------------------
+
+    async def _quiet_tail(self) -> None:
+        """No faults any more: everybody logs in, sends again what got no answer, and syncs."""
+        self.trace_event("quiet")
+        self.server.down = False
+        for device in self.devices:
+            device.line.loss = device.line.duplicates = device.line.delay = 0.0
+            device.line.down = False
+            device.file_errors = device.database_errors = 0.0
+            if device.life is not None:
+                device.life.process.fuse = None
+                device.life.process.file_errors = device.life.process.database_errors = 0.0
+        while self._under_way:
+            await asyncio.wait(set(self._under_way))
+        await self.server.settled()
+        self.calm = QuietTail.BEGUN
+        for number in range(TURNS if self.copied else 1):  # in each profile
+            self.pass_time(LIVE)
+            for device in self._alternate_clones(number):
+                await self._finish_action(device, actions.restart_and_log_in(self, device))
+        self.calm = QuietTail.COMPLETE
+        for number in range(ROUNDS):
+            self.trace_event(f"round {number + 1}")
+            self.pass_time(LIVE if number == 0 or self.copied else 0.0)
+            if not await self._round(number):
+                break  # nothing moved any more, so nothing will
+        await self._check_invariants()
+
+    async def _round(self, number: int) -> bool:
+        """Whether something moved. After the first, whoever sent all he had and heard of nothing since is left alone.
+
+        But copies of a home wait for their turn.
+        """
+        moved = False
+        for device in self._alternate_clones(number):
+            before = self.round_state(device)
+            if number == 0 or self.copied or before != self._stood.get(device.name) or device.has_unsent():
+                await self._finish_action(device, actions.sync_round(self, device))
+                moved = moved or self._stood[device.name] != before
+        return moved
+
+    async def _finish_action(self, device: SimulatedDevice, act: Coroutine[Any, Any, object]) -> None:
+        await self.run_action(device, act, PATIENCE)
+        self._stood[device.name] = self.round_state(device)
+
+    async def _check_invariants(self) -> None:
+        """Ask every program what it shows, end them all, and look at what they leave behind."""
+        views = {device.name: await actions.views_of_others(self, device) for device in self.devices}
+        pages = {device.name: await client_actions.pages(self, device) for device in self.devices if self.is_asking}
+        for device in self.devices if self.is_asking else ():
+            await self.run_action(device, client_actions.final_searches(self, device), PATIENCE)
+        for device in self.devices:
+            if self.is_asking or (device is self.devices[0] and self.plan.seed % IN_ORDER == 0):
+                await device.shut_down()
+            else:  # it leaves as it does at each switch, and what is looked at now is there
+                device.kill("the history is over")
+                await device.wait_until_dead()
+        held = invariants.read_profiles(self)
+        for profile in held:
+            self.trace_event(f"{profile.name} shows {digest_of(profile.documents.encode())}")
+        self.defects += invariants.find_defects(self, views, held)
+        self.defects += client_invariants.find_client_defects(self, held, pages) if self.is_asking else []
+
+    def _alternate_clones(self, number: int) -> list[SimulatedDevice]:
+        """Copies of a home speak for one device in turn: another one begins each time. They are the last."""
+        first = self.devices[-(number % TURNS) if self.copied else 0]
+        return [first, *(device for device in self.devices if device is not first)]
+
+    def _overwriting(self, name: str, path: Path) -> None:
+        next(device for device in self.devices if device.name == name).on_overwrite(path)
+
+    def _unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if error is not None and not isinstance(error, ProcessDied):
+            shown = "".join(traceback.format_exception(error))
+            self.add_defect(f"nobody handled {context.get('message')}: {shown}")
+
+    def digest(self) -> str:
+        return hashlib.sha256("\n".join(self.trace).encode()).hexdigest()
+
+
+def run(plan: SimulationPlan) -> SimulationOutcome:
+    """Live one history in a folder of its own."""
+    with _folder() as folder:
+        world = Simulator(plan, folder)
+        with world.machine.running(), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+            try:
+                runner.run(_simulate(world))
+            except RuntimeError as error:  # the loop of virtual time has nothing left to wait for
+                world.defects.append(f"everything stands still: {error}")
+            finally:
+                for device in world.devices:
+                    device.close()
+        events = sum(memory.head for memory in world.server.user_logs.values())
+        facts = sum(1 for _ in world.ledger.expected())
+        return SimulationOutcome(plan.seed, tuple(world.defects), world.digest(), tuple(world.trace), facts, events)
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """One whose name is no word of the ledger's, as one of letters can be: it stands in what the program notes."""
+    place = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
+    folder = place / f"xiaobai-sim-{secrets.token_hex(8)}"
+    folder.mkdir(0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+async def _simulate(world: Simulator) -> None:
+    try:
+        await world.run_plan()
+    except Exception:  # noqa: BLE001 - a simulator that fails has found something too
+        world.add_defect(f"the simulation failed: {traceback.format_exc()}")
+
+
+def simulate_seed(seed: int) -> SimulationOutcome:
+    """The history of a seed."""
+    return run(make_plan(seed))

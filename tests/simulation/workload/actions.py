@@ -1,0 +1,629 @@
+"""What can happen on a device: one function for each action of a plan, and those of the quiet tail."""
+
+import asyncio
+import json
+import random
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from sync.app import App, AppMode, open_app
+from sync.cloud.contact import parse_contact
+from sync.cloud.replication.replicator import Replicator
+from sync.document.capture.exchange_events import EXCHANGE_RECORDED, ExchangeInput
+from sync.document.read.results import LoadResult
+from sync.document.surfaces.notices import Notice
+from sync.log.model import PAYLOAD_FORGOTTEN
+from tests.simulation.checks.expected_state import TOKEN, EditorSave, ExpectedFact, words_of
+from tests.simulation.host.device import SimulatedDevice
+from tests.simulation.host.simulated_host import CURRENT, SimulatedProcess
+from tests.simulation.workload import client_actions
+from tests.simulation.workload.editor import digest_of
+from tests.simulation.workload.plan import PlanStep
+
+if TYPE_CHECKING:
+    from tests.simulation.simulator import Simulator
+
+Act = Callable[["Simulator", SimulatedDevice, PlanStep, random.Random], Coroutine[Any, Any, None]]
+
+MOST_DEVICES: Final = 5
+CALLERS: Final = 3  # at once
+A_MOMENT: Final = 0.001  # seconds
+SKEWS: Final = (3_600.0, 86_400.0, 30 * 86_400.0, 3 * 365 * 86_400.0)  # seconds a clock jumps by, either way
+PASSWORD: Final = "a long password"
+FULL_PAGES: Final = 1  # `max_page_count` never goes below what is there already
+NO_LIMIT: Final = 1 << 30
+
+
+# --- the app ------------------------------------------------------------------------------------------------------
+
+
+async def update_memory(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
+    """The app has had a conversation and updates the memory."""
+    question = world.ledger.new_sentence(chance.randint(1, 3))
+    answer = world.ledger.new_sentence(chance.randint(1, 3))
+    if chance.random() < 0.1:
+        secret = f"{TOKEN}{''.join(chance.choices('abcdefghijkmnpqrstuvyz0123456789', k=36))}"
+        world.ledger.secrets.append(secret)
+        question += f" 我的令牌是 {secret}"
+    app = await device.started()
+    if app is None:
+        return
+    device.unanswered[f"key-{step.number}"] = (
+        device.owner,
+        ExchangeInput(question, answer, idempotency_key=f"key-{step.number}"),
+    )
+    await _resend_one(world, device, app, f"key-{step.number}", step.number)
+
+
+async def repeat_update(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
+    """The app sends again what got no answer."""
+    app = await device.started()
+    if app is not None and device.unanswered:
+        await _resend_one(world, device, app, chance.choice(sorted(device.unanswered)), step.number)
+
+
+async def _resend_one(world: "Simulator", device: SimulatedDevice, app: App, key: str, step: int) -> None:
+    said_by, exchange = device.unanswered[key]
+    world.ledger.restate(exchange.user_message + " " + exchange.ai_response)
+    words = tuple(words_of(exchange.user_message + " " + exchange.ai_response))
+    fact = next((fact for fact in world.ledger.facts if fact.words == words), None)
+    fact = fact or world.ledger.add(ExpectedFact(words, device.name, said_by or device.owner, step, must=False))
+
+    async def updating() -> None:
+        updated = await app.memory_service.update(exchange)
+        fact.event_id = updated.event_id
+
+    if await world.run_on_device(device, f"update {key}", updating):
+        fact.must, fact.step = True, world.at
+        device.unanswered.pop(key, None)
+
+
+async def append_event(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
+    """Another program hands an event in; lessons stay on the device."""
+    app = await device.started()
+    if app is None:
+        return
+    words, local = world.ledger.new_sentence(2), chance.random() < 0.4
+    fact = ExpectedFact(
+        tuple(words_of(words)), device.name, device.owner, step.number, stays_here=local, shown=False, must=False
+    )
+    world.ledger.add(fact)
+
+    async def noting() -> None:
+        kind = "lesson_learned" if local else "note_taken"
+        draft = app.draft_builder.build({"type": kind, "payload": {"text": words}})
+        recorded = await app.log.append([draft])
+        fact.event_id = recorded[0].event.event_id
+
+    fact.must = await world.run_on_device(device, "note", noting)
+    fact.step = world.at
+
+
+async def helper_event(world: "Simulator", device: SimulatedDevice, step: PlanStep, _: random.Random) -> None:
+    """A command in a process of its own records beside the running program."""
+    process = SimulatedProcess(device.name, device.chance, device.disk, world.trace_event, slowest=device.slowest)
+    words = world.ledger.new_sentence(2)
+    fact = ExpectedFact(tuple(words_of(words)), device.name, device.owner, step.number, must=False)
+    if device.app is None:
+        return
+    world.ledger.add(fact)
+
+    async def commanding() -> None:
+        CURRENT.set(process)
+        cloud = device.cloud_of(process)
+        async with open_app(device.settings, AppMode.GUEST, clock=device.clock, cloud=cloud) as app:
+            owner = await app.account.owner_id()
+            updated = await app.memory_service.update(ExchangeInput(words, "好的"))
+            fact.owner, fact.event_id = owner, updated.event_id
+
+    fact.must = await world.run_on_device(device, "helper", commanding)
+    fact.step = world.at
+
+
+async def load(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    app = await device.started()
+    if app is not None:
+        await _load_and_check(world, device, app, chance.choice([0, 0, 800]))
+
+
+async def _load_and_check(world: "Simulator", device: SimulatedDevice, app: App, wait: int) -> LoadResult | None:
+    """What an AI is told: all that this device itself has said, nothing of others' accounts, nothing forgotten."""
+    database = app.log.database.path
+    before, certain = device.events_of(database), _acknowledged_words(world, device, app)
+    found: LoadResult | None = None
+
+    async def loading() -> None:
+        nonlocal found
+        found = await app.memory_service.load(wait_ms=wait)
+
+    if not await world.run_on_device(device, f"load {wait}", loading) or found is None:
+        return None
+    told, owner = set(words_of(found.content)), client_actions.owner_of(device, app)
+    if lost := sorted(certain - world.ledger.taken - told):
+        world.add_defect(f"{device.name}: a load does not tell {lost[0]}")
+    others = {word for other in found.devices for line in other.lines for word in words_of(line.text)}
+    if lost := sorted(others - told):
+        world.add_defect(f"{device.name}: a load does not tell {lost[0]} of another device")
+    if forgotten := sorted(told & client_actions.erased_words(world, before)):
+        world.add_defect(f"{device.name}: a load tells {forgotten[0]}, which was forgotten")
+    owners = world.ledger.owners()
+    strange = sorted(word for word in told if owners.get(word) not in {None, owner})
+    if strange and owner is not None:
+        world.add_defect(f"{device.name}: a load of {owner} holds {strange[0]} of {owners[strange[0]]}")
+    return found
+
+
+def _acknowledged_words(world: "Simulator", device: SimulatedDevice, app: App) -> set[str]:
+    """The words of what was acknowledged here and stands in this log."""
+    rows, owner = device.events_of(app.log.database.path), client_actions.owner_of(device, app)
+    facts = (
+        fact
+        for fact in world.ledger.expected()
+        if fact.event_id in rows and fact.shown and fact.device == device.name and fact.owner == owner
+    )
+    return {word for fact in facts for word in fact.words}
+
+
+async def app_save(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
+    """The app's settings page saves the whole document."""
+    app = await device.started()
+    if app is None:
+        return
+    page, change = device.page, None
+    page.whose = device.owner
+
+    async def saving() -> None:
+        nonlocal change
+        loaded = await app.memory_service.load(wait_ms=0)
+        page.buffer = loaded.document
+        change = page.change(chance, step.number)
+        if change is not None:
+            world.ledger.taken |= change.taken
+            world.ledger.restate(page.buffer)
+            await app.document.save(page.buffer, loaded.document_sha256, confirmed=False)
+
+    done = await world.run_on_device(device, "app save", saving)
+    if change is not None:
+        settle = world.ledger.save_seen if done else world.ledger.save_unseen
+        settle(device.name, change)
+
+
+# --- the person ---------------------------------------------------------------------------------------------------
+
+
+async def edit(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
+    await _edit(world, device, step, chance, fresh=True, how=chance.choice(["in place", "atomic"]))
+
+
+async def stale_save(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
+    """A buffer that was loaded some while ago is changed and saved."""
+    await _edit(world, device, step, chance, fresh=False, how=chance.choice(["in place", "atomic"]))
+
+
+async def torn_save(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
+    await _edit(world, device, step, chance, fresh=chance.random() < 0.5, how="torn")
+
+
+async def save_in_pieces(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
+    """A program empties the file and writes it in pieces; in the pauses between them this one looks."""
+    if _has_editable_buffer(device, fresh=chance.random() < 0.5):
+        change = device.person.change(chance, step.number)
+        await _save(world, device, change, "paused", partial(refresh, world, device, step, chance))
+
+
+async def stale_after_forget(
+    world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random
+) -> None:
+    """Somebody forgets what the editor still shows; then the editor saves it, with a line of its own."""
+    app = await device.started()
+    if app is None or not _has_editable_buffer(device, fresh=True):
+        return
+    person, database = device.person, app.log.database.path
+    before, shown = device.events_of(database), set(words_of(device.person.buffer))
+    found = sorted(
+        name for name, row in before.items() if row.type == EXCHANGE_RECORDED and row.words and row.words <= shown
+    )
+    if not found or not await client_actions.request_erasure(world, device, app, event_id := chance.choice(found)):
+        return
+    if (
+        not await world.run_on_device(device, "settle", app.reconcile_memory_file)
+        or person.saving
+        or person.buffer.count("\n- ") < 1
+    ):
+        return
+    before = device.events_of(database)
+    words = before[event_id].words | client_actions.erased_words(world, before) if event_id in before else set()
+    await _save(world, device, person.add(chance, step.number), "in place")
+    if await world.run_on_device(device, "settle", app.reconcile_memory_file) and device.app is app:
+        after = device.events_of(database)
+        typed = {word for name in after.keys() - before.keys() for word in after[name].words}
+        if back := sorted(words & typed & shown):
+            world.add_defect(f"{device.name}: a stale buffer brings back {back[0]}, which was forgotten")
+
+
+async def same_line(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
+    """Two people who have heard of each other change the same line, and neither has heard of the other's change."""
+    others = [one for one in world.devices if one is not device and one.owner == device.owner is not None]
+    if not others:
+        return
+    both = device, chance.choice(others)
+    for one in (*both, device):
+        await sync(world, one, step, chance)
+        await refresh(world, one, step, chance)
+    lines = [set(one.person.lines) for one in both if _has_editable_buffer(one, fresh=True)]
+    if len(lines) == len(both) and (common := sorted(set.intersection(*lines))):
+        line = chance.choice(common)
+        for one in both:
+            change = one.person.change(chance, step.number, line)
+            await _save(world, one, change, chance.choice(["in place", "atomic"]))
+
+
+async def _edit(
+    world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random, *, fresh: bool, how: str
+) -> None:
+    if _has_editable_buffer(device, fresh=fresh):
+        await _save(world, device, device.person.change(chance, step.number), how)
+
+
+def _has_editable_buffer(device: SimulatedDevice, *, fresh: bool) -> bool:
+    """Whether the person has something in the editor that may be changed now."""
+    person = device.person
+    if "removing" in device.installation():
+        return False  # as of `log_out`: what is loaded now would be a buffer of a memory that is gone
+    return not person.saving and ((not fresh and bool(person.buffer)) or person.load(device.document_owner()))
+
+
+async def _save(
+    world: "Simulator",
+    device: SimulatedDevice,
+    change: EditorSave | None,
+    how: str,
+    look: Callable[[], Coroutine[Any, Any, None]] | None = None,
+) -> None:
+    person = device.person
+    if change is not None:
+        await person.save(change, device.versions, how, look)
+        world.trace_event(f"{device.name} saved {how} {change.digest[:12]}")
+
+
+async def _overwrite_file(world: "Simulator", device: SimulatedDevice, data: bytes | None) -> None:
+    path = device.settings.memory_file
+    if device.person.saving or not path.exists() or not device.has_version(digest_of(path.read_bytes())):
+        return  # a version that nobody has seen would be lost by whoever spoils it, not by us
+    device.person.check_saves_seen(device.versions)
+    if data is None:
+        path.unlink()
+    else:
+        path.write_bytes(data)
+    device.on_external_save(path)
+    world.trace_event(f"{device.name} spoiled the file")
+
+
+async def empty_file(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
+    await _overwrite_file(world, device, b"")
+
+
+async def delete_file(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
+    await _overwrite_file(world, device, None)
+
+
+async def truncate_file(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    path = device.settings.memory_file
+    if path.exists():
+        text = path.read_bytes().decode("utf-8", "replace")
+        await _overwrite_file(world, device, text[: chance.randrange(1, max(2, len(text) - 40))].encode())
+
+
+# --- the program --------------------------------------------------------------------------------------------------
+
+
+async def refresh(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
+    app = await device.started()
+    if app is not None:
+        await world.run_on_device(device, "settle", app.reconcile_memory_file)
+
+
+async def sync(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
+    app = await device.started()
+    if app is not None and app.replicator is not None:
+        await world.run_on_device(device, "sync", app.replicator.sync_now)
+
+
+async def wait(world: "Simulator", _: SimulatedDevice, __: PlanStep, chance: random.Random) -> None:
+    await asyncio.sleep(chance.choice([5.0, 30.0]))
+    world.pass_time(chance.choice([0.0, 120.0, 700.0, 3_700.0]))
+
+
+async def power_loss(_: "Simulator", device: SimulatedDevice, __: PlanStep, ___: random.Random) -> None:
+    device.lose_power()
+    await device.wait_until_dead()
+
+
+async def shift_clock(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    device.clock.skew += chance.choice(SKEWS) * chance.choice([1, -1])
+    world.trace_event(f"{device.name} is {device.clock.skew:.0f} s wrong")
+
+
+async def fill_disk(_: "Simulator", device: SimulatedDevice, __: PlanStep, chance: random.Random) -> None:
+    """The disk is full for a while, says SQLite itself."""
+    _limit_pages(device, FULL_PAGES)
+    await asyncio.sleep(chance.uniform(1.0, 20.0))
+    _limit_pages(device, NO_LIMIT)
+
+
+def _limit_pages(device: SimulatedDevice, pages: int) -> None:
+    if device.app is not None:
+        connection: Any = device.app.log.database._write_engine.raw_connection().driver_connection
+        connection.execute(f"pragma max_page_count = {pages}")
+
+
+# --- the cloud ----------------------------------------------------------------------------------------------------
+
+
+async def disconnect(_: "Simulator", device: SimulatedDevice, __: PlanStep, ___: random.Random) -> None:
+    device.line.down = True
+
+
+async def reconnect(_: "Simulator", device: SimulatedDevice, __: PlanStep, ___: random.Random) -> None:
+    device.line.down = False
+
+
+async def server_down(world: "Simulator", _: SimulatedDevice, __: PlanStep, ___: random.Random) -> None:
+    world.server.down = True
+
+
+async def server_up(world: "Simulator", _: SimulatedDevice, __: PlanStep, ___: random.Random) -> None:
+    world.server.down = False
+
+
+async def expire(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
+    """All access tokens end, and several callers notice it at once."""
+    world.server.accounts.expire_tokens()
+    app = device.app
+    if app is not None:
+        asked = (world.run_on_device(device, "devices", app.devices.list) for _ in range(CALLERS))
+        await asyncio.gather(*asked)
+
+
+async def end_sessions(world: "Simulator", _: SimulatedDevice, __: PlanStep, ___: random.Random) -> None:
+    world.server.accounts.revoke_sessions()
+
+
+async def restore(world: "Simulator", _: SimulatedDevice, __: PlanStep, chance: random.Random) -> None:
+    """The server goes back to a backup of itself."""
+    user = chance.choice(world.users)
+    world.server.restore(user, max(0, world.server.user_logs[user].head - chance.randint(1, 8)))
+
+
+async def reset_server(world: "Simulator", _: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
+    """The server's log begins anew, with part of what it had or with nothing."""
+    user = chance.choice(world.users)
+    keep = chance.choice([0, world.server.user_logs[user].head // 2])
+    world.server.restore(user, keep, epoch=f"epoch-{step.number}")
+
+
+async def reject_one_event(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    """The server will never take one of the events that wait."""
+    stored = {event.event_id for memory in world.server.user_logs.values() for event in memory.events}
+    question = (
+        "select event_id, type, payload from events join deliveries using (position) "
+        "where state = 'pending' order by position"
+    )
+    held = [row for database, _ in device.profiles() for row in device.query(database, question)]
+    waiting = [row for row in held if row[0] not in stored]
+    if waiting:
+        chosen, kind, payload = chance.choice(waiting)
+        world.server.refused_event_ids.add(chosen)
+        if kind == PAYLOAD_FORGOTTEN:  # then nobody else hears of that wish
+            world.unheard |= set(json.loads(payload)["event_ids"])
+        world.trace_event(f"the server refuses {chosen}")
+
+
+# --- accounts and installations -------------------------------------------------------------------------------------
+
+
+async def log_in(world: "Simulator", device: SimulatedDevice, user: int) -> None:
+    app = await device.started()
+    if app is None:
+        return
+    contact = parse_contact(email=world.email(user))
+    await world.run_on_device(device, f"log in {user}", lambda: app.login_flow.log_in(contact, PASSWORD))
+    await device.refresh_owner()  # also after an error: the profile may be his by then
+
+
+async def log_in_again(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
+    """Who finds himself logged out logs in again."""
+    app, owner = await device.started(), device.owner
+    if app is not None and owner is not None and not app.account.is_logged_in:
+        await log_in(world, device, world.users.index(owner))
+
+
+async def switch_account(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    await log_in(world, device, chance.randrange(len(world.users)))
+
+
+async def log_out(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    app = await device.started()
+    if app is not None:
+        remove = chance.random() < 0.3 and "restore" not in world.plan.kinds  # as `history.planned` tells
+        device.began_anew, device.emptied = device.began_anew or remove, device.emptied or remove
+        owner = device.owner
+        if (
+            await world.run_on_device(device, f"log out {remove}", lambda: app.login_flow.log_out(remove=remove))
+            and remove
+        ):
+            world.ledger.profile_removed(device.name, owner)
+            device.person.buffer = ""  # a buffer of a memory that is gone would be a document without a past
+
+
+async def revoke(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    """One device shuts another out, once in a history."""
+    app = await device.started()
+    others = [other for other in world.devices if other is not device and other.owner == device.owner]
+    revoked = [row for memory in world.server.user_logs.values() for row in memory.devices.values() if row.revoked_at]
+    if app is not None and others and not revoked:
+        other = chance.choice(others).settings.device_id
+        assert other is not None
+        await world.run_on_device(device, f"revoke {other}", lambda: app.devices.revoke(other))
+
+
+async def copy_data_folder(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
+    """The home folder is copied to another machine, which has another device id."""
+    if len(world.devices) >= MOST_DEVICES or not device.owner or device.person.saving:
+        return
+    if any(owner is None for _, owner in device.profiles()):
+        return
+    if (typed := device.unread_file()) is not None:  # each of the two will take it for what was typed there
+        world.ledger.loose |= set(words_of(typed))
+    copy = world.add_device("abcde"[len(world.devices)])
+    copy.copy_of, copy.began_anew = device.name, True
+    device.copied_to(copy.folder)
+    (copy.folder / "data" / "sidecar.lock").unlink(missing_ok=True)
+    copy.leave_pages_behind()
+    world.copied = True
+    world.trace_event(f"{device.name} was copied to {copy.name}")
+
+
+async def back_up(_: "Simulator", device: SimulatedDevice, step: PlanStep, __: random.Random) -> None:
+    """The whole home is copied away, while the program runs."""
+    if device.owner and not device.person.saving and all(owner for _, owner in device.profiles()):
+        folder = device.folder.with_name(f"{device.name}-backup-{step.number}")
+        device.copied_to(folder)
+        device.backup = (step.number, folder)
+
+
+async def roll_back(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
+    """The home is restored from its backup: what came later lives on only elsewhere."""
+    if device.backup is None or device.person.saving:
+        return
+    step, folder = device.backup
+    while True:
+        device.kill("restored from a backup")
+        await device.wait_until_dead()
+        await asyncio.sleep(A_MOMENT)  # whoever had his answer before notes that now
+        if device.life is None:  # else somebody has started it meanwhile, and nobody restores under a living program
+            break
+    device.person.check_saves_seen(device.versions)
+    held = {
+        word
+        for memory in world.server.user_logs.values()
+        for event in memory.events
+        for word in (event.event_id, *words_of(str(event)))
+    }
+    world.ledger.rolled_back(device.name, step, held)
+    world.copied = True
+    device.emptied = True
+    device.restored_from(folder)
+
+
+# --- the quiet tail -------------------------------------------------------------------------------------------------
+
+
+async def restart_and_log_in(world: "Simulator", device: SimulatedDevice) -> None:
+    """Start, send again what got no answer, and log in as everybody who has a profile here, the last one to stay."""
+    await device.wait_until_dead()
+    for _ in range(3):  # an application that closes just now is opened again
+        if await device.started() is not None:
+            break
+    app = device.app
+    if app is None:
+        world.add_defect(f"{device.name} does not start although nothing is wrong")
+        return
+    _limit_pages(device, NO_LIMIT)
+    for key in sorted(device.unanswered):
+        await _resend_one(world, device, app, key, len(world.plan.steps))
+    here = [user for _, user in device.profiles() if user]
+    default = world.users[world.devices.index(device) % len(world.users)]
+    stays = device.owner or default
+    for user in [*sorted(set(here) - {stays}), stays]:
+        await _as_user(world, device, user)
+    device.person.check_saves_seen(device.versions)
+
+
+async def _as_user(world: "Simulator", device: SimulatedDevice, user: str) -> None:
+    if device.owner != user or not await sync_round(world, device):  # somebody else is in, or his session has ended
+        await log_in(world, device, world.users.index(user))
+        await sync_round(world, device)
+    if device.has_unsent():  # what came has had its answer: a wish to forget takes lines away
+        await sync_round(world, device)
+
+
+async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
+    """Look at the file, answer what a person is asked, and sync; whether that worked.
+
+    Where something came it goes again, as the program's own loop does: the document has changed with it.
+    """
+    came = 1
+
+    async def syncing(replicator: Replicator) -> None:
+        nonlocal came
+        came = (await replicator.sync_now()).pulled
+
+    app = await device.started()
+    if app is None:
+        world.add_defect(f"{device.name} does not start although nothing is wrong")
+        return False
+    await world.run_on_device(device, "settle", app.reconcile_memory_file)
+    if world.is_asking:
+        await client_actions.wait_for_background_work(world, device, app)
+    if app.document.notices & {Notice.MASS_DELETE, Notice.MISSING}:
+        await world.run_on_device(device, "resolve", lambda: app.document.resolve("restore"))
+    while came:
+        if app.replicator is None or not await world.run_on_device(device, "sync", partial(syncing, app.replicator)):
+            return False
+        await world.run_on_device(device, "settle", app.reconcile_memory_file)
+        if world.is_asking:
+            await client_actions.wait_for_background_work(world, device, app)
+    return True
+
+
+async def views_of_others(world: "Simulator", device: SimulatedDevice) -> dict[str, tuple[Any, ...]]:
+    """What this device shows of every other one."""
+    app = device.app
+    if app is None or (loaded := await _load_and_check(world, device, app, 0)) is None:
+        return {}
+    return {
+        shown.device_id: (shown.name, *((line.date, line.text) for line in shown.lines)) for shown in loaded.devices
+    }
+
+
+ACTS: Final[Mapping[str, Act]] = {
+    "say": update_memory,
+    "again": repeat_update,
+    "note": append_event,
+    "helper": helper_event,
+    "load": load,
+    "app save": app_save,
+    "edit": edit,
+    "stale": stale_save,
+    "torn": torn_save,
+    "pause": save_in_pieces,
+    "stale after forget": stale_after_forget,
+    "same line": same_line,
+    "empty": empty_file,
+    "delete": delete_file,
+    "cut off": truncate_file,
+    "look": refresh,
+    "sync": sync,
+    "wait": wait,
+    "power loss": power_loss,
+    "clock": shift_clock,
+    "full": fill_disk,
+    "cut": disconnect,
+    "mend": reconnect,
+    "server down": server_down,
+    "server up": server_up,
+    "expire": expire,
+    "end sessions": end_sessions,
+    "restore": restore,
+    "replace": reset_server,
+    "poison": reject_one_event,
+    "come back": log_in_again,
+    "switch": switch_account,
+    "log out": log_out,
+    "revoke": revoke,
+    "clone": copy_data_folder,
+    "back up": back_up,
+    "roll back": roll_back,
+}

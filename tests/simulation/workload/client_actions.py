@@ -1,0 +1,382 @@
+"""What people do besides talking and typing, through the doors of a client: search, daily records, forget, archive.
+
+What a search answers, and what retention takes, is held against the database as it lies at that moment; the rest is
+`promises.py`'s. A word that somebody wished to forget may be said anew by whoever still sees it, in a buffer, on a page
+or in a request that is sent again: such words are noted (`Ledger.restate`) and nothing is expected of them.
+"""
+
+import json
+import random
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bridge.api.app_provider import AppProvider, OpenAppProvider
+from bridge.api.method_table import Context
+from bridge.methods.log import events, retention
+from bridge.methods.log import forget as forgetting
+from bridge.methods.memory import daily, recall
+from sync.app import App
+from sync.daily.model import RECORDED
+from sync.log.model import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN
+from sync.published.daily import DailyRecordJson
+from sync.published.recall import SearchJson
+from tests.simulation.checks.expected_state import ExpectedFact, words_of
+from tests.simulation.host.device import SimulatedDevice
+from tests.simulation.host.device_files import StoredEvent
+from tests.simulation.workload.plan import PlanStep
+
+if TYPE_CHECKING:
+    from tests.simulation.simulator import Simulator
+
+Act = Callable[["Simulator", SimulatedDevice, PlanStep, random.Random], Coroutine[Any, Any, None]]
+
+READER: Final = "reader"  # a program of somebody else that follows the log
+TWO_DAYS: Final = 2 * 86_400.0
+FACTS: Final = "### 关键信息"  # of a page: above a session's bullets
+SESSION: Final = "## Session"
+LAST_QUESTIONS: Final = 2  # of each sort, on each device
+SAYS: Final = frozenset(
+    {"exchange_recorded", "note_taken", "lesson_learned", "entry_added", "entry_edited"}
+    | {"session_recorded", "session_edited"}
+)
+
+
+def _method_context(app: App) -> Context[AppProvider]:
+    return Context(OpenAppProvider(app))
+
+
+def owner_of(device: SimulatedDevice, app: App) -> str | None:
+    """Of the profile that is open."""
+    return dict(device.profiles()).get(app.log.database.path)
+
+
+# --- search -------------------------------------------------------------------------------------------------------
+
+
+async def search(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    app = await device.started()
+    if app is None:
+        return
+    words = sorted(_findable_words(world, device.events_of(app.log.database.path)))
+    if words:
+        await _search_and_check(world, device, app, chance.choice(words))
+
+
+async def final_searches(world: "Simulator", device: SimulatedDevice) -> None:
+    """When everybody is level: what is kept is found, what was forgotten is not."""
+    app = device.app
+    if app is None or not (device.has_index(app.log.database.path) or device is world.devices[0]):
+        return
+    chance = random.Random(f"{world.plan.seed} last questions {device.name}")
+    words = sorted(_findable_words(world, device.events_of(app.log.database.path)))
+    gone = sorted(set().union(*world.ledger.forgotten.values()))
+    for asked in (words, gone):
+        for word in chance.sample(asked, min(LAST_QUESTIONS, len(asked))):
+            await _search_and_check(world, device, app, word)
+
+
+async def _search_and_check(world: "Simulator", device: SimulatedDevice, app: App, word: str) -> None:
+    database = app.log.database.path
+    before = device.events_of(database)
+    found: SearchJson | None = None
+
+    async def searching() -> None:
+        nonlocal found
+        found = await recall.search(_method_context(app), recall.Search(query=word))
+
+    if not await world.run_on_device(device, f"search {word}", searching) or found is None:
+        return
+    event_id = _findable_words(world, before).get(word)
+    told = set(words_of("\n".join(text for hit in found["hits"] for text in (hit["text"], *hit["around"]))))
+    told_of = {name for hit in found["hits"] for name in (hit["eventId"], *hit["also"])}
+    kept = event_id is not None and _findable_words(world, device.events_of(database)).get(word) == event_id
+    if kept and word not in told and event_id not in told_of:
+        world.add_defect(f"{device.name}: a search for {word} does not find {event_id}")
+    if forgotten := sorted(told & erased_words(world, before)):
+        world.add_defect(f"{device.name}: a search for {word} finds {forgotten[0]}, which was forgotten")
+    owners, owner = world.ledger.owners(), owner_of(device, app)
+    strange = sorted(word for word in told if owners.get(word) not in {None, owner})
+    if strange and owner is not None:
+        world.add_defect(f"{device.name}: a search of {owner} holds {strange[0]} of {owners[strange[0]]}")
+
+
+def _findable_words(world: "Simulator", rows: Mapping[str, StoredEvent]) -> dict[str, str]:
+    """The words that a search must find here, and the event that says each."""
+    spoken = ("entry_edited", "entry_removed")  # an exchange's lines have ids that begin with its own
+    touched = {str(row.names.get("entry_id")).rpartition(".")[0] for row in rows.values() if row.type in spoken}
+    touched |= _requested_event_ids(rows, PAYLOAD_FORGOTTEN) | _requested_event_ids(
+        rows, PAYLOAD_EXPIRED
+    )  # a wish counts before it is carried out
+    found: dict[str, str] = {}
+    for fact in world.ledger.facts:
+        row = rows.get(fact.event_id or "")
+        if row is None or fact.event_id is None or fact.event_id in touched:
+            continue
+        if row.type.startswith("session_") and fact.record is None:
+            continue  # changed since, perhaps by several at once
+        found |= dict.fromkeys(row.words.intersection(fact.words), fact.event_id)
+    return found
+
+
+def erased_words(world: "Simulator", rows: Mapping[str, StoredEvent]) -> set[str]:
+    """The words that must be nowhere where these events are."""
+    return world.ledger.erased_words(_requested_event_ids(rows, PAYLOAD_FORGOTTEN))
+
+
+# --- daily records ------------------------------------------------------------------------------------------------
+
+
+async def record_daily(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
+    """Somebody has the program note a conversation."""
+    app = await device.started()
+    if app is None:
+        return
+    topic, said = world.ledger.new_sentence(2), world.ledger.new_sentence(2)
+    words = tuple(words_of(f"{topic} {said}"))
+    fact = world.ledger.add(ExpectedFact(words, device.name, owner_of(device, app), world.at, shown=False, must=False))
+
+    async def adding() -> None:
+        done = await daily.add(_method_context(app), daily.Adding(summary=daily.Summary(topic=topic, facts=(said,))))
+        fact.event_id = done["eventId"]
+        fact.record = world.ledger.record_of_event(done["record"]["id"] if done["record"] else None, done["eventId"])
+
+    fact.must = await world.run_on_device(device, "remember", adding)
+    fact.step = world.at
+
+
+async def edit_page(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    """Somebody opens a day's page in an editor, writes a line into a session or takes one away."""
+    app = await device.started()
+    if app is None or device.page_marker().get("profile") != app.profile.name or not (files := device.page_files()):
+        return
+    path = chance.choice(files)
+    lines = path.read_text("utf-8").split("\n")
+    places = [at for at, line in enumerate(lines) if line == FACTS]
+    if not places:
+        return
+    at = chance.choice(places)
+    begins = max(number for number, line in enumerate(lines[:at]) if line.startswith(SESSION))
+    ends = next((number for number in range(at, len(lines)) if lines[number].startswith(SESSION)), len(lines))
+    record = _record_of(world, "\n".join(lines[begins:ends]))
+    here = record or _unacknowledged_record(
+        world, device.events_of(app.log.database.path), "\n".join(lines[begins:ends])
+    )
+    if chance.random() < 0.25:
+        if here is not None:
+            world.ledger.changes(here, whole=True)
+        await _write_page(world, device, app, path, lines[:begins] + lines[ends:])
+        return
+    if here is not None:
+        world.ledger.changes(here)
+    words = world.ledger.new_sentence(2)
+    fact = ExpectedFact(tuple(words_of(words)), device.name, owner_of(device, app), world.at, shown=False, must=False)
+    world.ledger.add(fact)
+    await _write_page(world, device, app, path, [*lines[: at + 1], f"- {words}", *lines[at + 1 :]])
+    rows = device.events_of(app.log.database.path)
+    fact.event_id = next((name for name, row in rows.items() if row.words.issuperset(fact.words)), None)
+    fact.must, fact.step = fact.event_id is not None, world.at  # else it was not seen yet
+    device.page_text = "" if fact.must else device.page_text
+    fact.record = None if fact.event_id is None else world.ledger.record_of_event(record, fact.event_id)
+
+
+async def _write_page(world: "Simulator", device: SimulatedDevice, app: App, path: Path, lines: list[str]) -> None:
+    device.page_text = "\n".join(lines)
+    path.write_text(device.page_text, "utf-8")
+    device.on_external_save(path)
+    await world.run_on_device(device, "pages", app.daily().reconcile)
+
+
+def _record_of(world: "Simulator", text: str) -> str | None:
+    words = set(words_of(text))
+    return next((fact.record for fact in world.ledger.facts if fact.record and words & set(fact.words)), None)
+
+
+def _unacknowledged_record(world: "Simulator", rows: Mapping[str, StoredEvent], text: str) -> str | None:
+    """The daily record that this shows, where whoever wrote it has had no answer yet."""
+    waiting = {word for fact in world.ledger.facts if fact.event_id is None for word in fact.words}
+    words = waiting.intersection(words_of(text))
+    told = (str(row.names["record_id"]) for row in rows.values() if row.type == RECORDED and words & row.words)
+    return next(told, None)
+
+
+async def mark_record(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    async def marking(app: App, record: str) -> object:
+        world.ledger.changes(record)
+        return await daily.mark(_method_context(app), daily.Marking(id=record, mark="important"))
+
+    await _with_record(world, device, chance, "mark", marking)
+
+
+async def remove_record(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    async def removing(app: App, record: str) -> object:
+        world.ledger.changes(record, whole=True)
+        return await daily.remove(_method_context(app), daily.One(id=record))
+
+    await _with_record(world, device, chance, "put away", removing)
+
+
+async def _with_record(
+    world: "Simulator",
+    device: SimulatedDevice,
+    chance: random.Random,
+    what: str,
+    work: Callable[[App, str], Awaitable[object]],
+) -> None:
+    app = await device.started()
+    if app is None:
+        return
+    found = await _list_records(world, device, app)
+    if found and device.app is app:
+        chosen = chance.choice(found)
+        world.ledger.restate(str(chosen))
+        await world.run_on_device(device, what, lambda: work(app, chosen["id"]))
+
+
+async def _list_records(world: "Simulator", device: SimulatedDevice, app: App) -> list[DailyRecordJson]:
+    found: list[DailyRecordJson] = []
+
+    async def listing() -> None:
+        found.extend((await daily.list_records(_method_context(app), daily.Listing()))["records"])
+
+    await world.run_on_device(device, "list", listing)
+    return found
+
+
+async def pages(world: "Simulator", device: SimulatedDevice) -> dict[str, str]:
+    """What each day shows here."""
+    app, found = device.app, dict[str, str]()
+    if app is None:
+        return found
+    for day in sorted({record["date"] for record in await _list_records(world, device, app)}):
+        found[day] = (await daily.show(_method_context(app), daily.Showing(date=day)))["text"]
+    return found
+
+
+# --- forget and archive ---------------------------------------------------------------------------------------------
+
+
+async def forget(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    """One event by its id, or whatever has a certain word."""
+    app = await device.started()
+    if app is None:
+        return
+    before = device.events_of(app.log.database.path)
+    says = sorted(name for name, row in before.items() if row.type in SAYS and row.words)
+    if not says:
+        return
+    event_id = chance.choice(says)
+    word = chance.choice(sorted(before[event_id].words)) if chance.random() < 0.6 else None
+    await request_erasure(world, device, app, event_id, word)
+
+
+async def request_erasure(
+    world: "Simulator", device: SimulatedDevice, app: App, event_id: str, word: str | None = None
+) -> bool:
+    """Forget an event, or whatever has a word of it; whether that was answered."""
+    before = device.events_of(app.log.database.path)
+    before |= {name: row for name, row in _archived_events(device, app).items() if name in before}
+    named = {name for name, row in before.items() if word in row.words} if word else {event_id}
+    _expect_erasures(world, before, named)
+    held: list[str] = []
+
+    async def forgetting_it() -> None:
+        if word is None:
+            held.extend((await events.forget(_method_context(app), events.Forget(event_ids=[event_id])))["forgotten"])
+        else:
+            asked = forgetting.ForgetMatching(query=word, dry_run=False)
+            held.extend((await forgetting.forget_matching(_method_context(app), asked))["forgotten"])
+
+    owner = owner_of(device, app)
+    done = await world.run_on_device(device, f"forget {word or event_id}", forgetting_it)
+    _expect_erasures(world, before, held)
+    after = device.events_of(app.log.database.path)
+    for name in sorted(after.keys() - before.keys()):
+        if done and after[name].type == PAYLOAD_FORGOTTEN and set(after[name].names["event_ids"]) & named:
+            world.ledger.add(ExpectedFact((), device.name, owner, world.at, event_id=name, shown=False))
+    return done
+
+
+def _archived_events(device: SimulatedDevice, app: App) -> dict[str, StoredEvent]:
+    """What retention took from the log of the active profile, as the archives have it."""
+    lines = device.archived().get(app.profile.name, {})
+    told = {name: json.loads(line) for name, line in lines.items()}
+    return {
+        name: StoredEvent(event["type"], json.dumps(event["payload"], ensure_ascii=False))
+        for name, event in told.items()
+    }
+
+
+def _expect_erasures(world: "Simulator", rows: Mapping[str, StoredEvent], named: "set[str] | list[str]") -> None:
+    """Note what goes with these events, and what of it is said elsewhere as well, or is about to be."""
+    said = {name: rows[name].words for name in named if name in rows}
+    world.ledger.expect_erased(said)
+    world.ledger.lines |= {str(rows[name].names.get("entry_id")) for name in said}
+    world.ledger.lines |= {f"{name}.{end}" for name in said for end in "qa"}
+    for device in world.devices:
+        for database, _ in device.profiles():
+            for name, row in device.events_of(database).items():
+                if name not in said:
+                    world.ledger.restate(" ".join(row.words))
+                if row.names.get("entry_id") in world.ledger.lines:
+                    world.ledger.taken |= row.words
+        world.ledger.restate(f"{device.unread_file()}\n{device.page.buffer}\n{device.page_text}")
+        world.ledger.restate(device.person.buffer if device.person.saving else "")
+    for memory in world.server.user_logs.values():
+        for event in memory.events:
+            world.ledger.restate("" if event.event_id in said else " ".join(words_of(str(event))))
+
+
+async def archive(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
+    """What is old goes into an archive; never what a program of somebody else has not read yet."""
+    app = await device.started()
+    if app is None:
+        return
+    database = app.log.database.path
+    if chance.random() < 0.5:
+        world.pass_time(TWO_DAYS)
+        bounds = retention.BoundsParams(days=1)
+    else:
+        bounds = retention.BoundsParams(megabytes=0)
+    newest = device.query(database, "select coalesce(max(position), 0) from events")[0][0]
+    stands = device.query(database, "select coalesce(max(position), 0) from watermarks where name = ?", READER)[0][0]
+    # of two who archive at once the later one reads on, and what the earlier one lets go may lie up to there
+    place = chance.randint(min(max(stands, device.read_to.get(database, 0)), newest), newest)
+    device.read_to[database] = place
+    if (
+        not await world.run_on_device(device, "read", lambda: app.log.set_watermark(READER, place))
+        or device.app is not app
+    ):
+        return  # also where the program has read, and died of something else it did meanwhile
+    expired = _requested_event_ids(device.events_of(database), PAYLOAD_EXPIRED)
+    await world.run_on_device(device, "archive", lambda: retention.apply(_method_context(app), bounds))
+    after = device.events_of(database)
+    unread = list(after)[device.read_to.get(database, 0) :]
+    if early := sorted((_requested_event_ids(after, PAYLOAD_EXPIRED) - expired).intersection(unread)):
+        world.add_defect(f"{device.name}: {early[0]} was archived before a follower had read it")
+
+
+def _requested_event_ids(rows: Mapping[str, StoredEvent], kind: str) -> set[str]:
+    """The events that wishes of this kind name."""
+    return {name for row in rows.values() if row.type == kind for name in row.names.get("event_ids", ())}
+
+
+async def wait_for_background_work(world: "Simulator", device: SimulatedDevice, app: App) -> None:
+    """What a running program does besides: index, pages and archives follow, where there are some."""
+    if device.has_index(app.log.database.path):
+        await world.run_on_device(device, "index", app.recall().catch_up)
+    if device.pages.is_dir():
+        await world.run_on_device(device, "pages", app.daily().reconcile)
+    if app.profile.archives_folder.is_dir():
+        await world.run_on_device(device, "archives", app.retention().apply_retractions)
+
+
+ACTS: Final[Mapping[str, Act]] = {
+    "search": search,
+    "remember": record_daily,
+    "edit page": edit_page,
+    "mark": mark_record,
+    "put away": remove_record,
+    "forget": forget,
+    "archive": archive,
+}

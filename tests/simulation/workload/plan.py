@@ -1,0 +1,245 @@
+"""A history before it happens: which devices and users, which faults at which rates, who does what, in what order.
+
+A seed makes a plan, a plan makes a run. Each step draws its details from a chance of its own, named by seed and number,
+so that steps can be taken out (shrinking) without changing the others.
+
+In a share of histories people do more than talk and type, each for himself: they search, keep daily records, forget and
+archive; or two of them change the same line before either has heard of the other; or who was logged out logs in again;
+or commits take their time, so that others begin, and share them, meanwhile; or a program writes the memory file in
+pieces; or an editor saves what was forgotten since it was loaded. That is no fault, so it is none of `KIND_LABELS`.
+It is drawn apart, and its steps are numbered apart: without them a plan is what it was.
+"""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+# kind of fault: the most it is switched to (probability, or seconds for `delay`), as `docs/faults.md` promises
+RATES: Final[Mapping[str, float]] = {
+    "loss": 0.3,
+    "duplicates": 0.5,
+    "delay": 3.0,
+    "file": 0.1,
+    "database": 0.05,
+    "crash": 0.05,
+}
+# kinds of fault that are actions of their own: action and how often it comes among the others
+ACTS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
+    "partition": (("cut", 2), ("mend", 2)),
+    "outage": (("server down", 1), ("server up", 2)),
+    "power": (("power loss", 2),),
+    "clock": (("clock", 2),),
+    "expire": (("expire", 1), ("end sessions", 1)),
+    "switch": (("switch", 3),),
+    "logout": (("log out", 1),),
+    "revoke": (("revoke", 1),),
+    "clone": (("clone", 1),),
+    "rollback": (("back up", 2), ("roll back", 1)),
+    "restore": (("restore", 1), ("replace", 1)),
+    "poison": (("poison", 1),),
+    "trouble": (("empty", 1), ("delete", 1), ("cut off", 2)),
+    "stale": (("stale", 4),),
+    "torn": (("torn", 3),),
+    "helper": (("helper", 1),),
+    "full": (("full", 1),),
+}
+KINDS: Final = (*RATES, *ACTS)
+ASKING: Final = "asking"
+ASKED: Final[tuple[tuple[str, int], ...]] = (
+    ("search", 5),
+    ("remember", 5),
+    ("edit page", 3),
+    ("mark", 1),
+    ("put away", 1),
+    ("forget", 4),
+    ("archive", 3),
+)
+TOGETHER: Final = "together"
+RETURNING: Final = "returning"
+SLOW: Final = "slow"
+PAUSING: Final = "pausing"
+ERASED: Final = "erased"
+BESIDES: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
+    ASKING: ASKED,
+    TOGETHER: (("same line", 1),),
+    RETURNING: (("come back", 1),),
+    SLOW: (),
+    PAUSING: (("pause", 1),),
+    ERASED: (("stale after forget", 1),),
+}
+ORDINARY: Final[tuple[tuple[str, int], ...]] = (
+    ("say", 11),
+    ("edit", 6),
+    ("load", 2),
+    ("look", 4),
+    ("sync", 7),
+    ("wait", 2),
+    ("note", 1),
+    ("again", 1),
+    ("app save", 1),
+)
+ON: Final = 0.35  # how likely a kind of fault is switched on; five or six kinds at once tell more than all of them
+FEWEST, MOST = 50, 200
+ASKS: Final = 0.25  # how likely people ask in a history
+FEW_ASKED, MOST_ASKED = 5, 10  # steps
+ASKED_FROM: Final = 1_000  # the number of the first of them
+MEETS: Final = 0.4  # how likely people change the same line in a history in which they share their document
+FEW_MET, MOST_MET = 2, 6  # steps
+MET_FROM: Final = 2_000
+LOGGED_OUT: Final = frozenset({"expire", "logout"})  # kinds after which somebody has to log in again
+RETURNS: Final = 0.5  # how likely people do so, before the tail, in a history with one of these
+FEW_RETURNS, MOST_RETURNS = 2, 6
+RETURNED_FROM: Final = 3_000
+IS_SLOW: Final = 0.2  # how likely commits take their time
+SLOWEST: Final = 0.5  # seconds, at most
+PAUSES: Final = 0.15  # how likely a program writes the memory file in pieces, with pauses
+FEW_PAUSES, MOST_PAUSES = 1, 3
+PAUSED_FROM: Final = 4_000
+ERASES: Final = 0.15  # how likely an editor saves what was forgotten since it was loaded
+FEW_ERASED, MOST_ERASED = 1, 3
+ERASED_FROM: Final = 5_000
+ASKED_DIES: Final = 3.0  # so much likelier than another step it dies, where programs die at all: there are few of them
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One thing that happens on one device; `fuse`: its program dies so many points later; `power`: with a loss."""
+
+    number: int
+    action: str
+    device: int
+    gap: float  # seconds until the next step
+    fuse: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationPlan:
+    seed: int
+    rates: Mapping[str, float]
+    kinds: frozenset[str]
+    devices: int
+    users: int
+    sharing: Literal["device", "user"]
+    living: bool  # whether the program's own loops run, or only what the steps ask for
+    page: int
+    steps: tuple[PlanStep, ...]
+
+    def rate(self, kind: str) -> float:
+        return self.rates.get(kind, 0.0)
+
+    def without(self, kinds: Iterable[str]) -> "SimulationPlan":
+        """The same history with some kinds of fault switched off."""
+        gone = frozenset(kinds)
+        acts = {action for kind in gone for action, _ in BESIDES.get(kind, ACTS.get(kind, ()))}
+        steps = tuple(
+            replace(step, fuse=None) if "crash" in gone else step for step in self.steps if step.action not in acts
+        )
+        rates = {kind: rate for kind, rate in self.rates.items() if kind not in gone}
+        return replace(self, rates=rates, kinds=self.kinds - gone, steps=steps)
+
+    def besides(self, *kinds: str) -> "SimulationPlan":
+        """The same history, with what these of `BESIDES` add to it alone."""
+        return self.without(BESIDES.keys() - set(kinds))
+
+    def only(self, numbers: Iterable[int]) -> "SimulationPlan":
+        """The same history with these steps alone."""
+        kept = frozenset(numbers)
+        return replace(self, steps=tuple(step for step in self.steps if step.number in kept))
+
+
+def make_plan(seed: int) -> SimulationPlan:
+    chance = random.Random(f"plan {seed}")
+    kinds = frozenset(kind for kind in KINDS if chance.random() < ON)
+    if "restore" in kinds:  # what only a lost machine had sent, nobody can send again (see `network.py`)
+        kinds -= {"rollback", "revoke"}
+    rates = {kind: chance.uniform(0.0, most) for kind, most in RATES.items() if kind in kinds}
+    devices = chance.choice([3, 3, 3, 4, 5])
+    count = FEWEST + int((MOST - FEWEST) * chance.random() ** 6)  # mostly short: more seeds find more than longer ones
+    weighted = [*ORDINARY, *(act for kind, acts in ACTS.items() if kind in kinds for act in acts)]
+    actions = chance.choices([name for name, _ in weighted], [weight for _, weight in weighted], k=count)
+    steps = tuple(
+        PlanStep(
+            number,
+            action,
+            chance.randrange(devices),
+            chance.choice([0.0, 0.1, chance.uniform(0.0, 3.0)]),
+            chance.choice([1, 2, 3, 5, 8, 13, 21]) if chance.random() < rates.get("crash", 0.0) else None,
+        )
+        for number, action in enumerate(actions)
+    )
+    plan = SimulationPlan(
+        seed=seed,
+        rates=rates,
+        kinds=kinds,
+        devices=devices,
+        users=2 if "switch" in kinds else chance.choice([1, 1, 2]),
+        sharing=chance.choice(["device", "user"]),
+        living=chance.random() < 0.2,
+        page=chance.choice([3, 10, 1_000]),
+        steps=steps,
+    )
+    return _with_erasures(_with_pauses(_with_slow_commits(_with_returns(_with_meetings(_with_client_actions(plan))))))
+
+
+def _with_client_actions(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"asking {plan.seed}")
+    if chance.random() >= ASKS:
+        return plan
+    # of what retention took here a server that was restored can only get back that it was there
+    acts = [(name, weight) for name, weight in ASKED if name != "archive" or "restore" not in plan.kinds]
+    count = chance.randint(FEW_ASKED, MOST_ASKED)
+    actions = chance.choices([name for name, _ in acts], [weight for _, weight in acts], k=count)
+    return _with_steps(plan, ASKING, actions, ASKED_FROM, chance)
+
+
+def _with_meetings(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"together {plan.seed}")
+    if plan.sharing == "device" or chance.random() >= MEETS:
+        return plan
+    actions = chance.choices([name for name, _ in BESIDES[TOGETHER]], k=chance.randint(FEW_MET, MOST_MET))
+    return _with_steps(plan, TOGETHER, actions, MET_FROM, chance)
+
+
+def _with_returns(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"returning {plan.seed}")
+    if plan.kinds.isdisjoint(LOGGED_OUT) or chance.random() >= RETURNS:
+        return plan
+    actions = chance.choices([name for name, _ in BESIDES[RETURNING]], k=chance.randint(FEW_RETURNS, MOST_RETURNS))
+    return _with_steps(plan, RETURNING, actions, RETURNED_FROM, chance)
+
+
+def _with_slow_commits(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"slow {plan.seed}")
+    if chance.random() >= IS_SLOW:
+        return plan
+    return replace(plan, kinds=plan.kinds | {SLOW}, rates={**plan.rates, SLOW: chance.uniform(0.0, SLOWEST)})
+
+
+def _with_pauses(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"pausing {plan.seed}")
+    if chance.random() >= PAUSES:
+        return plan
+    actions = chance.choices([name for name, _ in BESIDES[PAUSING]], k=chance.randint(FEW_PAUSES, MOST_PAUSES))
+    return _with_steps(plan, PAUSING, actions, PAUSED_FROM, chance)
+
+
+def _with_erasures(plan: SimulationPlan) -> SimulationPlan:
+    chance = random.Random(f"erased {plan.seed}")
+    if chance.random() >= ERASES:
+        return plan
+    actions = chance.choices([name for name, _ in BESIDES[ERASED]], k=chance.randint(FEW_ERASED, MOST_ERASED))
+    return _with_steps(plan, ERASED, actions, ERASED_FROM, chance)
+
+
+def _with_steps(
+    plan: SimulationPlan, kind: str, actions: Sequence[str], first: int, chance: random.Random
+) -> SimulationPlan:
+    """With these steps put in after its first quarter, when there is something to do them with."""
+    steps = list(plan.steps)
+    for number, action in enumerate(actions, first):
+        dies = chance.random() < ASKED_DIES * plan.rate("crash")
+        fuse = chance.choice([1, 2, 3, 5, 8, 13]) if dies else None
+        step = PlanStep(number, action, chance.randrange(plan.devices), chance.choice([0.0, 0.1, 1.0]), fuse)
+        steps.insert(chance.randint(len(plan.steps) // 4, len(steps)), step)
+    return replace(plan, kinds=plan.kinds | {kind}, steps=tuple(steps))

@@ -1,0 +1,266 @@
+"""What a data directory is, who serves it, and that nothing read from a file becomes a path unchecked."""
+
+import json
+import multiprocessing
+import sqlite3
+import stat
+import subprocess
+import sys
+import threading
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from sync.accounts.profiles import (
+    Installation,
+    acquire_sidecar_lock,
+    change_installation,
+    create_profile_folder,
+    open_installation,
+    remove_profile,
+    with_active_profile,
+    with_device_id,
+)
+from sync.encryption.database_encryption import DatabaseEncryption
+from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt
+from sync.system.hardware_id import derive_device_id, read_hardware_id
+
+HOLDER = """
+import sys
+from pathlib import Path
+from sync.accounts.profiles import take_sidecar_role
+lock = take_sidecar_role(Path(sys.argv[1]), patience=0)
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def opened_by_a_process(folder: str) -> tuple[str, str]:
+    installation = open_installation(Path(folder), lambda: None)
+    return installation.profile, installation.device_id
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_first_start_decides_once_and_every_later_one_reads_it(tmp_path: Path) -> None:
+    first = open_installation(tmp_path / "data", lambda: "4C4C4544-0042")
+    second = open_installation(tmp_path / "data", lambda: "another machine")
+    assert first == second
+    assert first.device_id == derive_device_id("4C4C4544-0042")
+
+
+def test_a_machine_without_an_id_gets_one_that_stays(tmp_path: Path) -> None:
+    first = open_installation(tmp_path / "one", lambda: None)
+    assert open_installation(tmp_path / "one", lambda: None) == first
+    assert open_installation(tmp_path / "two", lambda: None).device_id != first.device_id
+
+
+def test_the_device_id_is_stable_and_not_the_hardware_id() -> None:
+    assert derive_device_id(" ABC-123\n") == derive_device_id("abc-123")
+    assert derive_device_id("abc-124") != derive_device_id("abc-123")
+    assert "abc" not in derive_device_id("abc-123")
+    assert read_hardware_id() == read_hardware_id()
+
+
+def test_processes_that_start_at_once_agree(tmp_path: Path) -> None:
+    with multiprocessing.get_context("spawn").Pool(4) as pool:
+        assert len(set(pool.map(opened_by_a_process, [str(tmp_path / "data")] * 8, chunksize=1))) == 1
+
+
+def test_threads_that_start_at_once_agree(tmp_path: Path) -> None:
+    found: list[Installation] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(open_installation(tmp_path / "data", lambda: None)))
+        for _ in range(20)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 20
+    assert len(set(found)) == 1
+
+
+def test_folders_and_files_are_private(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    profile = create_profile_folder(data, open_installation(data, lambda: None))
+    acquire_sidecar_lock(data, timeout=0).release()
+    assert {mode(folder) for folder in (data, data / "profiles", profile.folder)} == {0o700}
+    assert {mode(path) for path in data.rglob("*") if path.is_file()} == {0o600}
+    assert profile.database.parent == profile.session_file.parent == profile.folder
+
+
+def test_another_device_id_is_remembered(tmp_path: Path) -> None:
+    installation = open_installation(tmp_path, lambda: None)
+    change_installation(tmp_path, lambda now: replace(now, device_id="named-by-the-app"))
+    assert open_installation(tmp_path, lambda: None) == Installation(installation.profile, "named-by-the-app")
+
+
+def test_what_a_device_was_called_before_stays_its_own(tmp_path: Path) -> None:
+    first = open_installation(tmp_path, lambda: "4C4C4544-0042")
+    for name in ("electron-1", "electron-2", "electron-1"):
+        change_installation(tmp_path, lambda now, name=name: with_device_id(now, name, "4C4C4544-0042"))  # type: ignore[misc]
+    found = open_installation(tmp_path, lambda: None)
+    assert found.device_identity(None) == ("electron-1", (first.device_id, "electron-2"))
+    assert found.device_identity("by-a-setting") == ("by-a-setting", ())
+
+
+def test_what_came_with_a_copied_home_stays_the_other_machines() -> None:
+    original = with_device_id(Installation("a" * 16, derive_device_id("machine A")), "electron-a", "machine A")
+    assert original.earlier_ids == (derive_device_id("machine A"),)
+    assert with_device_id(original, "electron-b", "machine B").earlier_ids == ()
+    assert with_device_id(original, "electron-b", None).earlier_ids == (derive_device_id("machine A"), "electron-a")
+
+
+@pytest.mark.parametrize("earlier", [["has a space"], [None], [["x"]]])
+def test_an_impossible_earlier_id_is_refused(tmp_path: Path, earlier: object) -> None:
+    said = {"profile": "0123456789abcdef", "device_id": "device-a", "earlier_ids": earlier}
+    (tmp_path / "installation.json").write_text(json.dumps(said))
+    with pytest.raises(StorageCorrupt):
+        open_installation(tmp_path, lambda: None)
+
+
+@pytest.mark.parametrize(
+    "said", [b"", b'{"profile": "0123', b"[" * 200_000, b'{"profile": "\\ud800", "device_id": "a"}']
+)
+def test_an_installation_file_that_cannot_be_read_is_an_error_with_a_hint(tmp_path: Path, said: bytes) -> None:
+    (tmp_path / "installation.json").write_bytes(said)
+    with pytest.raises(StorageCorrupt) as refused:
+        open_installation(tmp_path, lambda: None)
+    assert refused.value.hint
+
+
+def test_the_active_profile_is_never_one_to_remove(tmp_path: Path) -> None:
+    said = {"profile": "0123456789abcdef", "device_id": "device-a", "removing": "0123456789abcdef"}
+    (tmp_path / "installation.json").write_text(json.dumps(said))
+    with pytest.raises(StorageCorrupt, match="to remove"):
+        open_installation(tmp_path, lambda: None)
+
+
+def test_where_the_installation_file_is_gone_its_only_memory_is_taken_up_again(tmp_path: Path) -> None:
+    """As the hint for a damaged one says: move it aside."""
+    before = open_installation(tmp_path, lambda: "4C4C4544-0042")
+    create_profile_folder(tmp_path, before)
+    (tmp_path / "installation.json").unlink()
+    assert open_installation(tmp_path, lambda: "4C4C4544-0042") == before
+
+
+def test_where_it_is_gone_beside_several_memories_somebody_has_to_say_whose_turn_it_is(tmp_path: Path) -> None:
+    first = create_profile_folder(tmp_path, open_installation(tmp_path, lambda: None))
+    create_profile_folder(tmp_path, Installation("b" * 16, "device-a"))
+    (tmp_path / "installation.json").unlink()
+    with pytest.raises(StorageCorrupt, match="several memories") as refused:
+        open_installation(tmp_path, lambda: None)
+    assert first.name in (refused.value.hint or "")
+    assert not (tmp_path / "installation.json").exists()
+
+
+def test_whose_document_the_file_holds_is_remembered_over_any_number_of_switches(tmp_path: Path) -> None:
+    ann = open_installation(tmp_path, lambda: None)
+    ben, guest = "b" * 16, "c" * 16
+    change_installation(tmp_path, lambda now: with_active_profile(now, ben, removing=ann.profile))
+    change_installation(tmp_path, lambda now: with_active_profile(now, guest))
+    found = open_installation(tmp_path, lambda: None)
+    assert (found.profile, found.document_of, found.removing) == (guest, ann.profile, ann.profile)
+    change_installation(tmp_path, lambda now: with_active_profile(now, ann.profile))
+    assert open_installation(tmp_path, lambda: None) == ann  # whoever comes back is not removed
+
+
+def test_the_owner_of_a_profile_is_read_without_opening_it(tmp_path: Path) -> None:
+    profile = create_profile_folder(tmp_path, open_installation(tmp_path, lambda: None))
+    assert profile.read_owner(DatabaseEncryption()) is None
+    profile.database.write_bytes(b"this is no database, and longer than a header" * 10)
+    assert profile.read_owner(DatabaseEncryption()) is None
+    profile.database.unlink()
+    with closing(sqlite3.connect(profile.database)) as connection, connection:
+        connection.execute("create table accounts (user_id text)")
+        assert profile.read_owner(DatabaseEncryption()) is None
+        connection.execute("insert into accounts values ('user-a')")
+    assert profile.read_owner(DatabaseEncryption()) == "user-a"
+
+
+def test_a_profile_that_cannot_be_asked_just_now_is_not_called_nobody_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sync.accounts.profiles.OWNER_READ_TIMEOUT", 0.05)
+    profile = create_profile_folder(tmp_path, open_installation(tmp_path, lambda: None))
+    with closing(sqlite3.connect(profile.database, isolation_level=None)) as connection:
+        connection.execute("create table accounts (user_id text)")
+        connection.execute("begin exclusive")
+        with pytest.raises(StorageBusy, match=profile.name):
+            profile.read_owner(DatabaseEncryption())
+        assert profile.read_replica_id(DatabaseEncryption()) is None
+
+
+def test_a_profile_is_removed_with_all_that_is_in_it_and_never_anything_else(tmp_path: Path) -> None:
+    profile = create_profile_folder(tmp_path, open_installation(tmp_path, lambda: None))
+    profile.session_file.write_bytes(b"{}")
+    remove_profile(tmp_path, profile.name)
+    remove_profile(tmp_path, profile.name)
+    assert not profile.folder.exists()
+    for bad in ("..", "", "../../etc", "A" * 16):
+        with pytest.raises(StorageCorrupt):
+            remove_profile(tmp_path, bad)
+    assert (tmp_path / "profiles").exists()
+
+
+@pytest.mark.parametrize(
+    "profile",
+    [
+        "../../../etc",
+        "",
+        ".",
+        "0123456789abcde",
+        "0123456789abcdef0",
+        "0123456789ABCDEF",
+        "0123456789abcdef\n",
+        "CON",
+        "0123456789abcde/",
+        "0123456789abcde\\",
+        "٠123456789abcdef",
+        None,
+        5,
+        ["0123456789abcdef"],
+        {"a": 1},
+    ],
+)
+def test_an_impossible_profile_never_becomes_a_path(tmp_path: Path, profile: object) -> None:
+    (tmp_path / "installation.json").write_text(json.dumps({"profile": profile, "device_id": "device-a"}))
+    with pytest.raises(StorageCorrupt):
+        open_installation(tmp_path, lambda: None)
+    assert not (tmp_path / "profiles").exists()
+
+
+@pytest.mark.parametrize("device_id", ["", None, 7, "has a space", "x" * 129, "device\n", "../device"])
+def test_an_impossible_device_id_is_refused(tmp_path: Path, device_id: object) -> None:
+    (tmp_path / "installation.json").write_text(json.dumps({"profile": "0123456789abcdef", "device_id": device_id}))
+    with pytest.raises(StorageCorrupt):
+        open_installation(tmp_path, lambda: None)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"7", b"{}", b"\xff\xfe", b'{"profile": "a"}'])
+def test_a_damaged_file_is_named_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "installation.json"
+    path.write_bytes(content)
+    with pytest.raises(StorageCorrupt, match=r"installation\.json"):
+        open_installation(tmp_path, lambda: None)
+    assert path.read_bytes() == content
+
+
+def test_only_one_takes_the_sidecar_role_and_a_killed_one_frees_it(tmp_path: Path) -> None:
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(AlreadyRunning):
+            acquire_sidecar_lock(tmp_path, timeout=0)
+    finally:
+        holder.kill()
+        holder.communicate(timeout=10)
+    acquire_sidecar_lock(tmp_path, timeout=0).release()

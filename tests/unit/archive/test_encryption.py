@@ -1,0 +1,22 @@
+"""The sealed stream itself: what is cut off at the end of a chunk is noticed, whatever lies within."""
+
+import io
+import os
+
+import pytest
+
+from sync.archive.encryption import CHUNK_BYTES, MAGIC, SALT_BYTES, TAG_BYTES, DecryptingReader, EncryptingWriter
+from sync.errors import InvalidInput
+
+
+def test_a_stream_cut_off_where_a_chunk_ends_is_not_taken_for_a_whole_one() -> None:
+    said, file = os.urandom(2 * CHUNK_BYTES), io.BytesIO()
+    with EncryptingWriter(file, "a long passphrase", os.urandom) as sealing:
+        sealing.write(said)
+    whole = file.getvalue()
+
+    assert DecryptingReader(io.BytesIO(whole), "a long passphrase").read() == said
+    for chunks in (1, 2):
+        cut = whole[: len(MAGIC) + SALT_BYTES + chunks * (CHUNK_BYTES + TAG_BYTES)]
+        with pytest.raises(InvalidInput, match="damaged"):
+            DecryptingReader(io.BytesIO(cut), "a long passphrase").read()

@@ -1,0 +1,82 @@
+"""The methods table and its parameters."""
+
+from typing import Annotated, Literal
+
+import msgspec
+import pytest
+
+from bridge.api.method_table import Context, Method, MethodTable, NoParams, Params
+from sync.errors import InvalidInput
+
+
+class LoadParams(Params, frozen=True):
+    wait_ms: Annotated[int, msgspec.Meta(ge=0)] = 150
+    scope: Literal["user", "device"] = "user"
+    weights: dict[str, float] = msgspec.field(default_factory=dict)
+
+
+class UpdateParams(Params, frozen=True):
+    user_message: str
+
+
+async def load(context: Context[str], params: LoadParams) -> str:
+    context.report_progress("t", 1)
+    return f"{context.app} {params.wait_ms}"
+
+
+async def nothing(_context: Context[str], _params: Params) -> None: ...
+
+
+LOAD = Method("memory/load", LoadParams, load, "Loads.")
+UPDATE = Method("memory/update", UpdateParams, nothing, "Updates.")
+PING = Method("ping", NoParams, nothing, "Answers.")
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "field"),
+    [
+        (LOAD, {"waitMs": "150"}, "waitMs"),
+        (LOAD, {"waitMs": -1}, "waitMs"),
+        (LOAD, {"waitMs": 1.5}, "waitMs"),
+        (LOAD, {"wait_ms": 1}, "wait_ms"),
+        (LOAD, {"scope": "all"}, "scope"),
+        (LOAD, {"unknown": 1}, "unknown"),
+        (LOAD, {"weights": {"a": "b"}}, "weights[...]"),
+        (UPDATE, {}, "userMessage"),
+        (UPDATE, None, "userMessage"),
+        (UPDATE, {"userMessage": None}, "userMessage"),
+        (PING, {"x": 1}, "x"),
+    ],
+)
+def test_a_bad_parameter_is_named_as_the_caller_wrote_it(
+    method: Method[str, Params], params: object, field: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        method.decode_params(params)
+    assert caught.value.field == field
+    assert field.split("[", maxsplit=1)[0] in caught.value.message
+
+
+def test_positional_parameters_are_refused_but_an_empty_list_is_none() -> None:
+    with pytest.raises(InvalidInput):
+        LOAD.decode_params([150])
+    assert LOAD.decode_params([]) == LoadParams()
+
+
+def test_a_long_value_is_not_repeated_in_the_error() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        LOAD.decode_params({"scope": "x" * 10_000})
+    assert len(caught.value.message) < 400
+
+
+async def test_the_command_line_calls_through_the_same_table() -> None:
+    told: list[tuple[str, object]] = []
+    context = Context("app", lambda method, params=None: told.append((method, params)))
+    assert await MethodTable([LOAD]).call("memory/load", context, {"waitMs": 5}) == "app 5"
+    assert told == [("$/progress", {"token": "t", "value": 1})]
+    assert context.remaining() is None
+
+
+def test_a_name_that_stands_twice_is_a_defect() -> None:
+    with pytest.raises(ValueError, match="ping"):
+        MethodTable([PING, PING])

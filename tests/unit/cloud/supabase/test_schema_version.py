@@ -1,0 +1,44 @@
+"""What an older project is told to run."""
+
+import re
+
+import pytest
+
+from sync.cloud.supabase import schema_version
+from sync.errors import SchemaMismatch
+from tests.sidecar import REPOSITORY
+
+
+def test_every_migration_is_named_once_and_in_order() -> None:
+    named = [file for _, files in sorted(schema_version.MIGRATIONS.items()) for file in files]
+    assert named == sorted(path.name for path in (REPOSITORY / "sql" / "migrations").glob("*.sql"))
+
+
+def test_the_newest_migration_answers_the_version_that_is_needed() -> None:
+    sql = "".join(path.read_text("utf-8") for path in sorted((REPOSITORY / "sql" / "migrations").glob("*.sql")))
+    definition = sql.rpartition("function public.ai_memory_schema_version()")[2]
+    assert f"select {schema_version.REQUIRED_VERSION}" in definition.partition("$$;")[0]
+
+
+def test_the_guide_has_a_row_for_every_migration_and_every_argument_of_a_sync() -> None:
+    guide = (REPOSITORY / "sql" / "README.md").read_text("utf-8")
+    paths = sorted((REPOSITORY / "sql" / "migrations").glob("*.sql"))
+    for path in paths:
+        assert path.name[8:] in guide.replace("…", "000"), path.name  # the first day's are named without it
+    sql = "".join(path.read_text("utf-8") for path in paths)
+    *_, newest = re.finditer(r"create (?:or replace )?function public\.ai_memory_sync\(([^)]*)\)", sql)
+    arguments = re.findall(r"\bp_\w+", newest[1])
+    assert "p_after_event" in arguments
+    for argument in arguments:
+        assert f"| `{argument}` |" in guide, argument
+
+
+@pytest.mark.parametrize("version", [None, 0, "one"])
+def test_an_older_project_is_told_what_to_run(version: object) -> None:
+    with pytest.raises(SchemaMismatch) as told:
+        schema_version.check_version(version)
+    assert schema_version.MIGRATIONS[schema_version.REQUIRED_VERSION][0] in told.value.hint
+
+
+def test_a_newer_project_is_accepted() -> None:
+    schema_version.check_version(schema_version.REQUIRED_VERSION + 1)

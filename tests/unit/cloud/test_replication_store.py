@@ -1,0 +1,129 @@
+"""What a page of the server's events does to the database."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import event as sqlalchemy_event
+
+from sync.cloud import replication_store
+from sync.cloud.port import SyncAnswer
+from sync.cloud.sync_decisions import check_page
+from sync.db.engine import Database
+from sync.errors import DeviceForked
+from sync.log import outbox_store
+from sync.log import store as log_store
+from sync.log.model import CLOUD, Event, Query, RemoteCursor
+from tests.support import START, FixedClock, event
+
+NOW = START.isoformat()
+
+
+@pytest.fixture
+async def database(tmp_path: Path) -> AsyncIterator[Database]:
+    opened = await Database.open(tmp_path / "memory.db")
+    await opened.write(lambda connection: log_store.ensure_replica_id(connection, FixedClock()))
+    yield opened
+    await opened.close()
+
+
+def numbered(seq: int, *, under: int | None = None, **changes: Any) -> Event:
+    """An event with the server's number `seq`; `under`: its replica's own number, where that is another."""
+    given = {"event_id": f"evt_{seq}", "server_seq": seq, "server_ts": NOW, **changes}
+    return event(seq if under is None else under, **given)
+
+
+async def take_in(database: Database, *events: Event, after: int = 0) -> int:
+    answer = SyncAnswer("epoch", after + len(events), 0, False, events, (), NOW)
+    verdict = check_page(RemoteCursor("epoch", after), answer)
+    return await database.write(
+        lambda connection: replication_store.apply_answer(connection, answer, verdict, FixedClock())
+    )
+
+
+async def stored(database: Database) -> list[Event]:
+    return list((await database.read(lambda connection: log_store.read_page(connection, Query()))).events)
+
+
+async def test_a_page_costs_the_same_statements_whatever_its_size(database: Database) -> None:
+    statements: list[str] = []
+    sqlalchemy_event.listen(database._write_engine, "before_cursor_execute", lambda *said: statements.append(said[2]))
+    await take_in(database, numbered(1))  # a log read for the first time: whether the server lacks any of ours
+    statements.clear()
+    await take_in(database, numbered(2), after=1)
+    for_one = len(statements)
+    statements.clear()
+    assert await take_in(database, *map(numbered, range(3, 203)), after=2) == 200
+    assert len(statements) == for_one
+
+
+async def test_what_we_hold_is_numbered_and_only_the_rest_is_new(database: Database) -> None:
+    await database.write(lambda connection: log_store.insert_event(connection, event(1, event_id="evt_1")))
+    assert await take_in(database, numbered(1), numbered(2)) == 1
+    assert [(item.event_id, item.server_seq, item.server_ts) for item in await stored(database)] == [
+        ("evt_1", 1, NOW),
+        ("evt_2", 2, NOW),
+    ]
+
+
+async def test_one_event_under_two_numbers_is_there_once(database: Database) -> None:
+    assert await take_in(database, numbered(1), numbered(2, event_id="evt_1", under=1)) == 1
+    assert [item.server_seq for item in await stored(database)] == [2]
+
+
+async def test_a_number_of_ours_under_another_id_is_a_fork_and_nothing_is_taken_in(database: Database) -> None:
+    own = await database.read(log_store.existing_replica_id)
+    await database.write(
+        lambda connection: log_store.insert_event(connection, event(1, event_id="evt_ours", replica=own))
+    )
+    with pytest.raises(DeviceForked):
+        await take_in(database, numbered(1, replica="rep_b"), numbered(2, under=1, replica=own))
+    assert [item.event_id for item in await stored(database)] == ["evt_ours"]
+
+
+async def test_what_stands_under_another_event_s_number_waits_for_its_own(database: Database) -> None:
+    """As a former replica's, that sent it under another one before it was restored; which page tells that is open."""
+    await database.write(lambda connection: log_store.insert_event(connection, event(1, event_id="evt_ours")))
+    before = await database.read(log_store.order_version)
+    assert await take_in(database, numbered(1)) == 1
+    assert await take_in(database, numbered(2, event_id="evt_ours", under=7, replica="rep_b"), after=1) == 0
+    assert {item.event_id: item.replica_key for item in await stored(database)} == {
+        "evt_1": ("rep_a", 1),
+        "evt_ours": ("rep_b", 7),
+    }
+    assert await database.read(log_store.order_version) == before, "no place in the order depends on numbers"
+
+
+async def test_two_events_may_have_changed_numbers(database: Database) -> None:
+    for number, event_id in ((1, "evt_2"), (2, "evt_1")):
+        held = event(number, event_id=event_id)
+        await database.write(partial(log_store.insert_event, event=held))
+    assert await take_in(database, numbered(1), numbered(2)) == 0
+    assert {item.event_id: item.replica_seq for item in await stored(database)} == {"evt_1": 1, "evt_2": 2}
+
+
+async def test_two_events_of_one_answer_under_one_number_are_a_fork(database: Database) -> None:
+    with pytest.raises(DeviceForked):
+        await take_in(database, numbered(1), numbered(2, under=1))
+
+
+async def test_a_number_is_its_own_replica_s(database: Database) -> None:
+    assert await take_in(database, numbered(1, under=1), numbered(2, under=2, replica="rep_b")) == 2
+    assert await take_in(database, numbered(3, under=2), numbered(4, under=1, replica="rep_b"), after=2) == 2
+
+
+async def test_a_new_replica_s_events_may_have_another_place_in_the_order(database: Database) -> None:
+    """Of events with equal HLC the replica's id decides, and theirs is another now."""
+    renew = partial(replication_store.fork_replica, clock=FixedClock(seed=2))
+    before = await database.read(log_store.order_version)
+    await database.write(renew)
+    assert await database.read(log_store.order_version) == before, "nothing was sent under the old id, nothing waited"
+    own = await database.read(log_store.existing_replica_id)
+    await database.write(
+        lambda connection: log_store.insert_event(connection, event(1, event_id="evt_ours", replica=own))
+    )
+    await database.write(lambda connection: outbox_store.enqueue(connection, CLOUD, [1]))
+    await database.write(renew)
+    assert await database.read(log_store.order_version) != before

@@ -1,0 +1,137 @@
+"""What the parser takes for structure, and what it refuses."""
+
+import pytest
+
+from sync.document.markdown.model import BlockKind
+from sync.document.markdown.parse import MAX_BYTES, parse
+from sync.document.markdown.template import empty_document
+from sync.document.markdown.version_labels import day_label, next_label, parse_day, parse_time_label, time_label
+from sync.document.render import render
+from sync.errors import DocumentUntouchable
+from tests.unit.document.examples import FULL, NOW, SHORT
+
+
+def kinds(text: str) -> list[BlockKind]:
+    return [block.kind for block in parse(text.encode()).blocks]
+
+
+def test_the_full_and_the_short_format_are_read() -> None:
+    full, short = parse(FULL.encode()), parse(SHORT.encode())
+    assert full.label == "2026/1/8 15:49:12"
+    assert [(entry.text[:6], entry.section[-1]) for entry in full.entries][:3] == [
+        ("- 用户问：", "2026/1/8"),
+        ("- AI 答", "2026/1/8"),
+        ("- 用户问：", "2026/1/8"),
+    ]
+    assert short.entries == ()
+    assert short.label is None
+    assert render(full).decode() == FULL
+
+
+def test_the_title_is_no_section_and_headings_nest() -> None:
+    text = "# 标题\n一\n## 二\n### 三\n- 甲\n#### 四\n- 乙\n## 五\n- 丙\n# 另一个\n- 丁\n"
+    sections = [entry.section for entry in parse(text.encode()).entries]
+    assert sections == [(), ("二", "三"), ("二", "三", "四"), ("五",), ("另一个",)]
+
+
+def test_a_fenced_block_is_one_entry_and_opens_no_section() -> None:
+    document = parse("## 命令\n```sh\n# 注释\n---\n## 不是标题\n```\n- 后\n".encode())
+    assert [entry.text for entry in document.entries] == ["```sh\n# 注释\n---\n## 不是标题\n```", "- 后"]
+    assert document.entries[1].section == ("命令",)
+
+
+def test_an_unclosed_fence_swallows_nothing() -> None:
+    document = parse("```sh\n## 标题\n- 甲\n\n**最后更新**：x\n".encode())
+    assert [entry.text for entry in document.entries] == ["```sh", "- 甲"]
+    assert document.label == "x"
+
+
+def test_a_fence_in_a_list_is_one_entry() -> None:
+    assert [entry.text for entry in parse(b"- ```py\n  # x\n  ```\n- y\n").entries] == ["- ```py\n  # x\n  ```", "- y"]
+
+
+@pytest.mark.parametrize("line", ["- （待补充）", "-（待补充）", "  - ( 待补充 )", "* （待补充)  "])
+def test_placeholders_are_recognised_however_they_are_typed(line: str) -> None:
+    assert kinds(line) == [BlockKind.PLACEHOLDER]
+
+
+@pytest.mark.parametrize("line", ["- 用户问：（待补充）", "#标签", "a\u2028b", "|---|---|", "-", "**粗**", "1. 一"])
+def test_other_lines_are_one_entry_each(line: str) -> None:
+    assert kinds(line) == [BlockKind.ENTRY]
+
+
+def test_separators_front_matter_and_the_last_footer() -> None:
+    assert kinds("---\ntitle: x\n---\n***\n- - -\n") == [
+        BlockKind.FRONT_MATTER,
+        BlockKind.SEPARATOR,
+        BlockKind.SEPARATOR,
+    ]
+    assert kinds("---\n## 节\n- x\n---\n") == [
+        BlockKind.SEPARATOR,
+        BlockKind.HEADING,
+        BlockKind.ENTRY,
+        BlockKind.SEPARATOR,
+    ]
+    assert kinds("**最后更新**：a\n**最后更新：** b") == [BlockKind.ENTRY, BlockKind.FOOTER]
+
+
+def test_line_endings_and_trailing_spaces_are_no_part_of_the_text() -> None:
+    one, other = parse(b"- a  \r\n```\r\nx \r\n```\r\n"), parse(b"- a\n```\nx\n```")
+    assert [entry.text for entry in one.entries] == [entry.text for entry in other.entries]
+    assert one.newline == "\r\n"
+
+
+def test_gb18030_is_read_flagged_and_kept() -> None:
+    data = FULL.encode("gb18030")
+    document = parse(data)
+    assert document.encoding == "gb18030"
+    assert document.label == "2026/1/8 15:49:12"
+    assert render(document) == data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"- a\0b",
+        b"x" * (MAX_BYTES + 1),
+        "记忆".encode("utf-16"),
+        b"\xff\xfe\xff",
+        FULL.encode()[:60] + FULL.encode()[61:],
+    ],
+    ids=["NUL", "too large", "UTF-16", "noise", "one byte of UTF-8 missing"],
+)
+def test_what_is_not_understood_is_refused(data: bytes) -> None:
+    with pytest.raises(DocumentUntouchable):
+        parse(data)
+
+
+def test_damaged_utf8_is_refused_even_where_it_would_pass_for_gb18030() -> None:
+    damaged = ("记忆" * 10).encode()[:-1] + b"a"
+    assert damaged.decode("gb18030")
+    with pytest.raises(DocumentUntouchable):
+        parse(damaged)
+
+
+def test_the_template_reads_back_with_its_label_and_no_entries() -> None:
+    document = parse(empty_document("2026/1/8 15:49:12"))
+    assert document.label == "2026/1/8 15:49:12"
+    assert document.entries == ()
+    assert sum(block.kind is BlockKind.PLACEHOLDER for block in document.blocks) == 6
+    assert render(document) == empty_document("2026/1/8 15:49:12")
+
+
+def test_labels_are_written_without_zero_padding_of_the_date() -> None:
+    assert day_label(NOW.date()) == "2026/1/8"
+    assert time_label(NOW) == "2026/1/8 15:49:12"
+    assert time_label(NOW.replace(hour=3, minute=4, second=5)) == "2026/1/8 03:04:05"
+    assert parse_time_label("2026/1/8 15:49:12") == NOW.replace(tzinfo=None)
+    assert parse_day("2026-01-08") == parse_day("2026年1月8日") == NOW.date()
+    assert parse_day("2026/2/30") is parse_time_label("昨天") is None
+
+
+def test_every_label_is_later_than_the_one_before() -> None:
+    assert next_label(None, NOW) == "2026/1/8 15:49:12"
+    assert next_label("2026/1/8 15:49:11", NOW) == "2026/1/8 15:49:12"
+    assert next_label("2026/1/8 15:49:12", NOW) == "2026/1/8 15:49:13"
+    assert next_label("2099/12/31 23:59:59", NOW) == "2100/1/1 00:00:00"
+    assert next_label("9999/12/31 23:59:59", NOW) == next_label("1/8/2026, 3:49:12 PM", NOW) == "2026/1/8 15:49:12"

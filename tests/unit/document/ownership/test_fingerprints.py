@@ -1,0 +1,80 @@
+"""Whose document it is that lies in the memory file."""
+
+import pytest
+
+from sync.document.markdown.model import sha256_of
+from sync.document.markdown.parse import parse
+from sync.document.ownership.fingerprints import OwnershipMarks, is_other_by_lines, is_other_by_marks, label_is_in_both
+
+NOBODY = OwnershipMarks(frozenset(), frozenset())
+
+
+def document(*lines: str, label: str | None = "2026/1/8 09:00:00") -> str:
+    body = "".join(f"- {line}\n" for line in lines)
+    footer = f"\n---\n\n**最后更新**：{label}\n" if label else ""
+    return f"# AI 对话记忆\n\n## 用户偏好\n\n### 工作习惯\n\n{body}{footer}"
+
+
+def marks(*texts: str) -> OwnershipMarks:
+    documents = [parse(text.encode()) for text in texts]
+    return OwnershipMarks(
+        frozenset(found.label for found in documents if found.label), frozenset(sha256_of(found) for found in documents)
+    )
+
+
+ANN = document("安喜欢茶", "安用键盘", label="2026/1/8 09:00:00")
+BEN = document("本喜欢咖啡", "本用鼠标", label="2026/1/8 10:00:00")
+
+
+@pytest.mark.parametrize(
+    ("text", "strange"),
+    [
+        pytest.param(ANN, True, id="the other's very bytes"),
+        pytest.param(BEN, False, id="our very bytes"),
+        pytest.param(ANN.replace("安用键盘", "刚打的一行"), True, id="edited: the label names the other's version"),
+        pytest.param(BEN.replace("本喜欢咖啡", "安喜欢茶"), False, id="our version into which somebody copied a line"),
+        pytest.param(document("谁都没写过", label="2026/1/8 11:00:00"), None, id="a label nobody knows"),
+        pytest.param(document("安喜欢茶", label=None), None, id="no label"),
+    ],
+)
+def test_marks_decide_where_they_are_one_profile_s_only(text: str, strange: bool | None) -> None:
+    assert is_other_by_marks(parse(text.encode()), marks(BEN), marks(ANN)) is strange
+
+
+def test_a_label_of_both_decides_nothing() -> None:
+    same = document("同一秒", label="2026/1/8 09:00:00")
+    assert is_other_by_marks(parse(document("改过").encode()), marks(same), marks(ANN)) is None
+
+
+def test_a_profile_that_has_written_nothing_owns_nothing() -> None:
+    assert is_other_by_marks(parse(ANN.encode()), NOBODY, NOBODY) is None
+    assert is_other_by_marks(parse(ANN.encode()), NOBODY, marks(ANN)) is True
+
+
+@pytest.mark.parametrize(
+    ("lines", "strange"),
+    [
+        pytest.param(["- 安喜欢茶", "- 安用键盘"], True, id="all the other's"),
+        pytest.param(["- 安喜欢茶", "- 新的一行"], True, id="half the other's, the rest new"),
+        pytest.param(["- 安喜欢茶", "- 新的一行", "- 又一行"], False, id="a third the other's"),
+        pytest.param(["- 安喜欢茶", "- 本喜欢咖啡"], False, id="as much of ours"),
+        pytest.param(["- 两人都说", "- 两人都说过"], False, id="what both have says nothing"),
+        pytest.param(["- 新的一行"], False, id="all new"),
+    ],
+)
+def test_without_marks_most_lines_decide(lines: list[str], strange: bool) -> None:
+    ours = frozenset({"- 本喜欢咖啡", "- 本用鼠标", "- 两人都说", "- 两人都说过"})
+    theirs = frozenset({"- 安喜欢茶", "- 安用键盘", "- 两人都说", "- 两人都说过"})
+    found = parse(("# 记\n\n" + "\n".join(lines) + "\n").encode())
+    assert {entry.text for entry in found.entries} == set(lines)
+    assert is_other_by_lines(found, ours, theirs, is_one_of_both=False) is strange
+
+
+def test_of_one_that_both_may_have_written_in_the_same_second_the_only_line_that_tells_decides() -> None:
+    ours = document("本喜欢咖啡", "好的")
+    found = parse(document("安喜欢茶", "好的", "新的一行").encode())
+    assert label_is_in_both(found, marks(ours), marks(ANN))
+    lines = frozenset({"- 本喜欢咖啡", "- 好的"}), frozenset({"- 安喜欢茶", "- 好的"})
+    assert is_other_by_lines(found, *lines, is_one_of_both=True)
+    assert not is_other_by_lines(parse(document("好的", "新的一行").encode()), *lines, is_one_of_both=True)
+    assert not label_is_in_both(parse(document("安喜欢茶", label=None).encode()), marks(ours), marks(ANN))

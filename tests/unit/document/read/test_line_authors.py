@@ -1,0 +1,57 @@
+"""Which lines under 用户偏好 are marked with the device or the program that wrote them."""
+
+from dataclasses import replace
+
+from sync.document.capture.preferences import StatedPreference
+from sync.document.markdown.model import Snapshot
+from sync.document.markdown.parse import parse
+from sync.document.markdown.template import WORK_HABITS
+from sync.document.read.line_authors import LineAuthors, with_author_labels
+from sync.log.model import Event, Origin
+from tests.unit.document.read.test_other_devices import event
+
+TEXT = "# 记忆\n\n## 用户偏好\n\n### 工作习惯\n- 一\n  * 二\n\n## 约定\n- 三\n"
+SNAPSHOT = Snapshot(parse(TEXT.encode()), ("one", "two", "three"))
+
+
+def line(
+    entry_id: str, text: str, device: str, origin: str = "user-typed", kind: str = "entry_added", n: int = 1
+) -> Event:
+    return replace(event(kind, {"entry_id": entry_id, "text": text}, number=n), device_id=device, origin=origin)
+
+
+def marks(*events: Event) -> dict[str, str]:
+    sources = LineAuthors({"here"})
+    sources.add(events)
+    return sources.author_labels(SNAPSHOT, {"there": "书房【2】"}.get)
+
+
+def test_a_line_of_another_device_is_marked_with_its_name_and_one_typed_here_is_not() -> None:
+    assert marks(line("one", "- 一", "there"), line("two", "* 二", "here")) == {"one": "书房[2]"}
+    assert marks(line("one", "- 一", "elsewhere")) == {"one": "elsewher"}
+    assert marks(line("three", "- 三", "there")) == {}  # no preference
+
+
+def test_a_line_that_a_program_appended_is_marked_as_a_tool_s() -> None:
+    assert marks(line("one", "- 一", "here", "tool")) == {"one": "工具"}
+    assert marks(line("one", "- 一", "here", "imported")) == {}
+
+
+def test_the_newest_event_decides_and_the_same_words_typed_here_make_it_the_users_own() -> None:
+    typed, edited = line("one", "- 零", "here"), line("one", "- 一", "there", kind="entry_edited", n=2)
+    assert marks(edited, typed) == {"one": "书房[2]"}
+    assert marks(line("one", "- 一", "there"), line("copy", "* 一。", "here")) == {}
+
+
+def test_a_claimed_preference_counts_as_one_of_its_device() -> None:
+    stated = StatedPreference("一", WORK_HABITS)
+    item = {"entry_id": "one", "section": list(WORK_HABITS), "text": stated.text, "origin": str(Origin.USER)}
+    claimed = replace(event("exchange_recorded", {"question": "q", "preferences": [item]}), device_id="there")
+
+    assert marks(claimed) == {"one": "书房[2]"}
+
+
+def test_a_mark_stands_behind_the_bullet_and_nothing_else_changes() -> None:
+    assert with_author_labels(SNAPSHOT, {}) == TEXT
+    shown = with_author_labels(SNAPSHOT, {"one": "书房", "two": "工具"})
+    assert shown == TEXT.replace("- 一", "- 【来自 书房】一").replace("* 二", "* 【来自 工具】二")

@@ -1,0 +1,196 @@
+"""The shared document's fold, case by case; what any history comes to is in
+`property/document/shared/test_reducer.py`."""
+
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+from sync.clock import format_hlc
+from sync.document.capture.exchange_events import MAX_ENTRY_BYTES
+from sync.document.markdown.model import Snapshot
+from sync.document.markdown.parse import parse
+from sync.document.markdown.template import WORK_HABITS
+from sync.document.shared.entry_ops import SECTION_ADDED, SECTION_REMOVED, conflict_copy_id, text_hash
+from sync.document.shared.local_overlay import LocalOverlay, build_overlay, restore_local_text
+from sync.document.shared.reducer import SharedReducer
+from sync.document.shared.render import render_shared
+from sync.log.model import Event
+from tests.support import REDACTOR, event
+
+HERE = list(WORK_HABITS)
+
+
+def make_event(number: int, kind: str, *, device: str = "a", **payload: Any) -> Event:
+    """The event at that place of the order."""
+    return event(
+        number,
+        replica=f"rep_{device}",
+        device=f"device-{device}",
+        type=kind,
+        hlc=format_hlc(1_700_000_000_000, number),
+        payload={"section": HERE, "shared": True, **payload},
+    )
+
+
+def reduce_events(*events: Event) -> SharedReducer:
+    fold = SharedReducer()
+    for one in events:
+        fold.add(one)
+    return fold
+
+
+def shown_lines(*events: Event) -> list[str]:
+    return [line.text for line in reduce_events(*events).entries_in(WORK_HABITS)]
+
+
+def shown_with_overlay(local: Snapshot | None, fold: SharedReducer) -> Snapshot:
+    """What a device with this version shows."""
+    return render_shared(fold, build_overlay(local, fold, REDACTOR.clean))
+
+
+class TestFold:
+    def test_a_removal_that_comes_before_what_it_removes_is_remembered(self) -> None:
+        added = make_event(2, "entry_added", entry_id="e", text="- 一")
+        assert shown_lines(make_event(1, "entry_removed", entry_id="e"), added) == []
+
+    def test_an_edit_of_an_entry_that_nobody_added_is_an_entry(self) -> None:
+        assert shown_lines(make_event(1, "entry_edited", entry_id="e", base="- 一", text="- 二")) == ["- 二"]
+
+    def test_the_same_addition_twice_is_one(self) -> None:
+        twice = [make_event(number, "entry_added", entry_id="e", text="- 一") for number in (1, 2)]
+        assert shown_lines(*twice) == ["- 一"]
+
+    def test_what_follows_from_one_side_of_a_conflict_goes_on_there(self) -> None:
+        events = [
+            make_event(1, "entry_added", entry_id="e", text="- 喝红茶"),
+            make_event(2, "entry_edited", device="b", entry_id="e", base="- 喝红茶", text="- 喝白茶"),
+            make_event(3, "entry_edited", entry_id="e", base="- 喝红茶", text="- 喝绿茶"),
+            make_event(4, "entry_edited", entry_id="e", base="- 喝绿茶", text="- 喝龙井"),
+            make_event(5, "entry_removed", device="b", entry_id="e", base_hash=text_hash("- 喝白茶")),
+        ]
+        assert shown_lines(*events[:4]) == ["- 喝白茶", "- 喝龙井"]
+        assert shown_lines(*events) == ["- 喝龙井"]
+
+    def test_a_line_beside_another_stays_there_however_late_the_edits_come_that_made_and_changed_it(self) -> None:
+        """Looked at after each event, in every order in which they can come (seed 58)."""
+        left = make_event(3, "entry_edited", entry_id="e", base="- 喝红茶", text="- 喝绿茶")
+        beside = conflict_copy_id("e", left.event_id)
+        events = [
+            make_event(1, "entry_added", entry_id="e", text="- 喝红茶"),
+            make_event(2, "entry_edited", device="b", entry_id="e", base="- 喝红茶", text="- 喝白茶"),
+            left,
+            make_event(4, "entry_added", entry_id="end", text="- 末", after="e"),
+            make_event(5, "entry_edited", device="b", entry_id=beside, base="- 喝绿茶", text="- 喝绿茶好"),
+            make_event(6, "entry_edited", device="b", entry_id=beside, base="- 喝绿茶好", text="- 喝绿茶很好"),
+        ]
+        expected = shown_lines(*events)
+        assert expected == ["- 喝白茶", "- 末", "- 喝绿茶很好"]
+        for order in permutations(events):
+            fold = SharedReducer()
+            for one in order:
+                fold.add(one)
+                fold.entries_in(WORK_HABITS)
+            assert [line.text for line in fold.entries_in(WORK_HABITS)] == expected
+
+    def test_a_line_whose_neighbour_is_gone_or_moved_stays_where_it_was_put(self) -> None:
+        events = [
+            make_event(1, "entry_added", entry_id="one", text="- 一"),
+            make_event(2, "entry_added", entry_id="two", text="- 二", after="one"),
+            make_event(3, "entry_added", entry_id="three", text="- 三", after="two"),
+            make_event(4, "entry_removed", device="b", entry_id="one", base_hash=text_hash("- 一")),
+            make_event(5, "entry_added", entry_id="half", text="- 半", after="one"),
+            make_event(6, "entry_moved", device="b", entry_id="two", after="three"),
+        ]
+        assert shown_lines(*events) == ["- 半", "- 三", "- 二"]
+        assert (
+            shown_lines(*events, make_event(7, "entry_added", entry_id="end", text="- 末", after="nobody"))[-1]
+            == "- 末"
+        )
+
+    def test_of_a_clock_far_ahead_events_stay_in_their_order_under_whatever_number_a_device_holds_them(self) -> None:
+        """A home that was restored holds what its former life has sent under numbers of its own (seed 10195)."""
+        first, second = (
+            make_event(number, "entry_added", entry_id=f"e{number}", text=f"- {number}") for number in (1, 2)
+        )
+        then = "2023-11-14T22:13:20Z"  # when the server took them: years before what the clock says
+        ahead = [
+            replace(first, hlc=format_hlc(10**13), server_ts=then),
+            replace(second, hlc=format_hlc(10**14), server_ts=then),
+        ]
+        restored = [replace(ahead[0], replica_id="rep_z", replica_seq=9), ahead[1]]
+        assert shown_lines(*restored) == shown_lines(*ahead)
+
+    def test_what_another_program_wrote_in_its_own_way_stops_nothing(self) -> None:
+        odd: list[dict[str, Any]] = [
+            {"entry_id": 7, "text": "- 一"},
+            {"entry_id": "x", "text": None},
+            {"entry_id": "x", "text": "- 一", "section": "none"},
+            {"text": "- 一"},
+        ]
+        events = [make_event(number, "entry_added", **payload) for number, payload in enumerate(odd, start=1)]
+        assert shown_lines(*events, make_event(9, "entry_added", entry_id="e", text="## 不是标题")) == ["\\## 不是标题"]
+
+    def test_fences_that_two_devices_opened_are_one_entry_to_whoever_reads_the_file_and_nothing_grows(self) -> None:
+        fold = SharedReducer()
+        for number, text in enumerate(["```", "- 一", "```"], start=1):
+            fold.add(make_event(number, "entry_added", entry_id=f"e{number}", text=text, after=f"e{number - 1}"))
+        first = render_shared(fold, LocalOverlay())
+        assert [(entry.entry_id, entry.text) for entry in first.entries] == [("e1", "```\n- 一\n```")]
+        assert parse(first.document.text.encode()) == first.document
+        assert render_shared(fold, build_overlay(first, fold, REDACTOR.clean)) == first
+
+    def test_headings_come_and_go_and_one_with_lines_stays(self) -> None:
+        fold = SharedReducer()
+        plans = ["计划"]
+        fold.add(make_event(1, SECTION_ADDED, section=plans))
+        assert "## 计划\n" in render_shared(fold, LocalOverlay()).document.text
+        fold.add(make_event(2, SECTION_REMOVED, section=plans))
+        assert "计划" not in render_shared(fold, LocalOverlay()).document.text
+        fold.add(make_event(3, "entry_added", device="b", entry_id="e", section=plans, text="- 一"))
+        assert "## 计划\n\n- 一\n" in render_shared(fold, LocalOverlay()).document.text
+
+
+class TestOverlay:
+    """What a device's own version adds to what the fold shows."""
+
+    added = make_event(1, "entry_added", entry_id="e", text="- 喝红茶")
+    between = make_event(2, "entry_edited", entry_id="e", base="- 喝红茶", text="- 喝绿茶")
+    later = make_event(3, "entry_edited", device="b", entry_id="e", base="- 喝绿茶", text="- 喝龙井")
+
+    def test_a_line_that_a_conflict_left_goes_when_what_settles_it_comes(self) -> None:
+        """A server that went back may give the later edit first; whoever looked in between shows what all show."""
+        fold = reduce_events(self.added, self.later)
+        seen = shown_with_overlay(None, fold)
+        assert [entry.text for entry in seen.entries] == ["- 喝红茶", "- 喝龙井"]
+        fold.add(self.between)
+        assert shown_with_overlay(seen, fold).document == shown_with_overlay(None, fold).document
+        again = reduce_events(self.added, self.between, self.later)  # after a start, which never saw the two meet
+        assert shown_with_overlay(seen, again).document == shown_with_overlay(None, fold).document
+
+    def test_the_device_s_own_line_below_it_stays_where_it_stood(self) -> None:
+        end = make_event(2, "entry_added", device="b", entry_id="end", text="- 末", after="e")
+        fold = reduce_events(self.added, end, self.later)
+        seen = shown_with_overlay(None, fold)
+        at = seen.document.text.index("- 末")
+        text = seen.document.text[:at] + "- 太长\n" + seen.document.text[at:]
+        entries = [entry.entry_id for entry in seen.entries]
+        seen = Snapshot(parse(text.encode()), (*entries[:2], "large", *entries[2:]))
+        fold.add(self.between)
+        assert [entry.text for entry in shown_with_overlay(seen, fold).entries] == ["- 喝龙井", "- 太长", "- 末"]
+
+
+class TestAsTyped:
+    @staticmethod
+    def clean(text: str) -> str:
+        return text.replace("密码 abc", "密码 [密钥]").replace("138", "[手机号]")
+
+    def test_what_was_typed_goes_back_into_its_place_in_an_edited_line(self) -> None:
+        assert restore_local_text("- 电话 138", "- 我的 [手机号]。", self.clean) == "- 我的 138。"
+
+    def test_not_where_nothing_would_redact_it_any_more(self) -> None:
+        """The document also leaves the device, redacted once more: then the secret would go with it."""
+        assert restore_local_text("- 密码 abc", "- 暗号 [密钥]", self.clean) == "- 暗号 [密钥]"
+
+    def test_a_line_too_large_for_an_event_is_the_device_s_alone(self) -> None:
+        large = "- " + "a" * MAX_ENTRY_BYTES
+        assert restore_local_text(large, "- 短", self.clean) == large

