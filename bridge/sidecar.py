@@ -136,9 +136,9 @@ class PendingAppProvider:
         while not shutdown.is_set():
             async with app_module.open_app(
                 settings,
-                app_module.Role.SIDECAR,
-                held=sidecar_lock,
-                handed=before.login_flow.app_session if before else None,
+                app_module.AppMode.SIDECAR,
+                sidecar_lock=sidecar_lock,
+                app_session=before.login_flow.app_session if before else None,
             ) as app:
                 await self._provide_app(app, shutdown, account_changed=before is not None)
                 before = app
