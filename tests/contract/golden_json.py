@@ -88,6 +88,7 @@ def samples() -> dict[str, list[Any]]:
     """What each function answers, by its name: with everything set, and with nothing."""
     return {
         **_kept_and_gone(),
+        **_daily_samples(),
         "account_to_json": [
             contract.account_to_json(_ACCOUNT),
             contract.account_to_json(AccountState("guest", None, None)),
@@ -98,31 +99,6 @@ def samples() -> dict[str, list[Any]]:
             contract.cloud_status_to_json(CloudStatus(CloudState.OFF, None, None, RemoteCursor())),
         ],
         "code_sent_to_json": [contract.code_sent_to_json(parse_contact(phone="13800138000"))],
-        "daily.config_to_json": [
-            daily.config_to_json(EffectiveOptions(DailyConfig(), {}, Path("/家/config.json"), "no JSON"))
-        ],
-        "daily.merge_to_json": [
-            daily.merge_to_json([RecordMerge(_RECORD, _RECORD.content, (_BY_HAND,))], dry_run=True)
-        ],
-        "daily.change_result_to_json": [
-            daily.change_result_to_json(ChangeResult(_RECORD, None, "evt_1")),
-            daily.change_result_to_json(ChangeResult(None, "too_short")),
-        ],
-        "daily.record_to_json": [daily.record_to_json(_RECORD), daily.record_to_json(_BY_HAND)],
-        "daily.command_reply_to_json": [
-            daily.command_reply_to_json(
-                CommandReply(SpokenCommand(CommandKind.SHOW), True, "在这里", (_RECORD,), None, "## 1", None),
-                recall=False,
-            ),
-            daily.command_reply_to_json(
-                CommandReply(SpokenCommand(CommandKind.SKIP, is_chinese=False), True, "not kept", event_id="evt_1"),
-                recall=True,
-            ),
-        ],
-        "daily.review_to_json": [
-            daily.review_to_json(Review((ReviewQuestion(_RECORD, "old"),), is_due=True), chinese=True),
-            daily.review_to_json(Review((), is_due=False), chinese=False),
-        ],
         "device_digest_to_json": [contract.device_digest_to_json(_DEVICE)],
         "devices_to_json": [contract.devices_to_json(_devices())],
         "edit_to_json": [contract.edit_to_json(_edited())],
@@ -156,6 +132,36 @@ def samples() -> dict[str, list[Any]]:
         "verification_to_json": [
             contract.verification_to_json([Problem("a row points nowhere", 2, ("1", "2"))], 9),
             contract.verification_to_json([], 9),
+        ],
+    }
+
+
+def _daily_samples() -> dict[str, list[Any]]:
+    return {
+        "daily.config_to_json": [
+            daily.config_to_json(EffectiveOptions(DailyConfig(), {}, Path("/家/config.json"), "no JSON"))
+        ],
+        "daily.merge_to_json": [
+            daily.merge_to_json([RecordMerge(_RECORD, _RECORD.content, (_BY_HAND,))], dry_run=True)
+        ],
+        "daily.change_result_to_json": [
+            daily.change_result_to_json(ChangeResult(_RECORD, None, "evt_1")),
+            daily.change_result_to_json(ChangeResult(None, "too_short")),
+        ],
+        "daily.record_to_json": [daily.record_to_json(_RECORD), daily.record_to_json(_BY_HAND)],
+        "daily.command_reply_to_json": [
+            daily.command_reply_to_json(
+                CommandReply(SpokenCommand(CommandKind.SHOW), True, "在这里", (_RECORD,), None, "## 1", None),
+                recall=False,
+            ),
+            daily.command_reply_to_json(
+                CommandReply(SpokenCommand(CommandKind.SKIP, is_chinese=False), True, "not kept", event_id="evt_1"),
+                recall=True,
+            ),
+        ],
+        "daily.review_to_json": [
+            daily.review_to_json(Review((ReviewQuestion(_RECORD, "old"),), is_due=True), chinese=True),
+            daily.review_to_json(Review((), is_due=False), chinese=False),
         ],
     }
 

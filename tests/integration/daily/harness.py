@@ -1,9 +1,13 @@
 """The room of the daily records on a real database and real folders."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+import errno
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from sync.daily.commands.command_handler import CommandContext, CommandHandler, CommandReply, CommandSearch
 from sync.daily.commands.erasure_replies import ErasurePort, ErasureStatus
@@ -11,6 +15,7 @@ from sync.daily.config import Provider
 from sync.daily.conversation.command_parser import parse_command
 from sync.daily.conversation.extractive_summary import SummaryTurn
 from sync.daily.model import normalised_content
+from sync.daily.pages import page_files as daily_files
 from sync.daily.pages.embeddings_export import VectorSource
 from sync.daily.pages.page_files import PageFiles
 from sync.daily.pages.page_folders import PAGES_PATH, PageFolders
@@ -21,6 +26,7 @@ from sync.daily.worker import DailyWorker
 from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.log.model import Event
+from sync.system import files
 from tests.support import REDACTOR, Device, FixedClock, new_server, open_device
 
 IDLE_MINUTES = 30.0
@@ -123,3 +129,15 @@ async def open_daily_harness(
 ) -> AsyncIterator[DailyHarness]:
     async with open_device(folder, new_server(), clock=clock, single_threaded=True) as device:
         yield DailyHarness(device, **more)
+
+
+@contextmanager
+def refusing_pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A disk on which no page comes to its place."""
+
+    def refuses(source: Path, target: Path, *, new: bool) -> bool:
+        raise OSError(errno.EIO, "Input/output error", str(target))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(daily_files, "compare_and_swap", partial(files.compare_and_swap, rename=refuses))
+        yield

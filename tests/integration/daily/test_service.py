@@ -1,13 +1,9 @@
 """Daily records on disk: where they lie, what a hand changes, what is undone, what every option does."""
 
-import errno
 import json
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, timezone
-from functools import partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -17,7 +13,6 @@ import pytest
 from sync.clock import in_zone
 from sync.daily.conversation.extractive_summary import SummaryTurn
 from sync.daily.model import Code, normalised_content
-from sync.daily.pages import page_files as daily_files
 from sync.daily.pages.page_folders import PAGES_PATH
 from sync.daily.pages.page_format import parse
 from sync.daily.record_service import RecordRequest
@@ -25,21 +20,8 @@ from sync.document.versions.rescan import rescan
 from sync.errors import InvalidInput
 from sync.log.model import EventScope
 from sync.redaction import Redactor
-from sync.system import files
-from tests.integration.daily.harness import SAMPLE_TURNS, DailyHarness, open_daily_harness
+from tests.integration.daily.harness import SAMPLE_TURNS, DailyHarness, open_daily_harness, refusing_pages
 from tests.support import START, FixedClock
-
-
-@contextmanager
-def refusing_pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A disk on which no page comes to its place."""
-
-    def refuses(source: Path, target: Path, *, new: bool) -> bool:
-        raise OSError(errno.EIO, "Input/output error", str(target))
-
-    with monkeypatch.context() as disk:
-        disk.setattr(daily_files, "compare_and_swap", partial(files.compare_and_swap, rename=refuses))
-        yield
 
 
 class InBerlin(FixedClock):
