@@ -343,7 +343,7 @@ BUGS: Final = (
     ),
     PlantedBug(
         "a lost file is a mass delete",
-        ((sync.document.versions.file_history, "is_suspicious", _always(answer=False)), _ANY_END),
+        ((sync.document.versions.file_history, "looks_like_data_loss", _always(answer=False)), _ANY_END),
         10,
     ),
     PlantedBug(
@@ -380,7 +380,9 @@ BUGS: Final = (
     PlantedBug("events are recorded without a delivery", ((outbox_store, "enqueue", _does_nothing),), 0),
     PlantedBug("what is sent counts as acknowledged", ((SyncRunner, "_send_request", _acknowledged_when_sent),), 0),
     PlantedBug(
-        "the cursor moves to the server's head", ((sync.cloud.replication.sync_round, "judge", _cursor_by_head),), 0
+        "the cursor moves to the server's head",
+        ((sync.cloud.replication.sync_round, "check_page", _cursor_by_head),),
+        0,
     ),
     PlantedBug("the cursor moves before its events are stored", ((SyncRunner, "_apply_answer", _cursor_first),), 1),
     PlantedBug("what was pulled before is not recognised", ((outbox_store, "replica_numbers", _always(answer={})),), 0),
@@ -418,7 +420,7 @@ BUGS: Final = (
         "whoever logs in takes the memory that is there",
         (
             (sync.accounts.switching, "find_profile_for", _at_home_everywhere),
-            (sync.cloud.auth.account.Account, "_claim", _claimed_by_anybody),
+            (sync.cloud.auth.account.Account, "_claim_profile", _claimed_by_anybody),
         ),
         4,
     ),
@@ -439,7 +441,7 @@ BUGS: Final = (
     ),
     PlantedBug(
         "an archive is written after the log let go",
-        ((sync.retention.service, "write", _filed_later),),
+        ((sync.retention.service, "write_archive", _filed_later),),
         67,
         extra_action_set=ASKING,
     ),

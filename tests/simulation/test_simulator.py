@@ -246,7 +246,9 @@ def test_whoever_writes_while_a_commit_waits_for_the_disk_shares_it(
 
 def test_the_same_seed_tells_the_same_story_in_another_process_too() -> None:
     """Ids, times, order of arrival and faults come from the seed; not from the machine, nor from Python's hashes."""
-    code = "from tests.simulation.simulator import lived; print(lived(3).digest, lived(7).digest)"
+    code = (
+        "from tests.simulation.simulator import simulate_seed; print(simulate_seed(3).digest, simulate_seed(7).digest)"
+    )
     told = {
         subprocess.run(
             [sys.executable, "-c", code],

@@ -77,7 +77,7 @@ class ApiEmbedder:
                 )  # with httpx
                 key = await asyncio.to_thread(self._read_key)
                 self._headers = {"Authorization": f"Bearer {key}"} if key else {}
-                self._client = http.Wire(self._url, self._timeout)
+                self._client = http.HttpClient(self._url, self._timeout)
             assert self._client is not None
             return self._client
 

@@ -153,7 +153,7 @@ class SemanticIndex:
         for start in range(0, len(texts), embedder.batch):
             vectors += await embedder.embed(texts[start : start + embedder.batch], query=False)
         return [
-            vector_store.VectorRow(item_id, is_dense(text), matrix.packed(vector))
+            vector_store.VectorRow(item_id, is_dense(text), matrix.quantize(vector))
             for (item_id, text), vector in zip(items, vectors, strict=True)
         ]
 

@@ -45,6 +45,6 @@ class VectorReader:
 
 
 def _dequantize(vector: bytes) -> list[float]:
-    """A vector as it is stored (`matrix.packed`) → its numbers."""
+    """A vector as it is stored (`quantize`) → its numbers."""
     (scale,) = unpack_from("<f", vector)
     return [round(code * scale, DIGITS) for code in array("b", vector[SCALE_BYTES:])]

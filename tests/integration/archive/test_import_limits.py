@@ -128,18 +128,18 @@ def test_a_file_that_unpacks_to_gigabytes_is_refused_in_half_a_gigabyte(tmp_path
     code = """
         import resource, sys
         from pathlib import Path
-        from sync.archive import sources
-        from sync.archive.container import Reading, is_archive
-        from sync.archive.chat_exports import talks
+        from sync.archive import source_files
+        from sync.archive.container import ArchiveReader, is_archive
+        from sync.archive.chat_exports import read_chats
         from sync.errors import InvalidInput
 
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 512 * 1024 * 1024,) * 2)
         path = Path(sys.argv[1])
         try:
-            if is_archive(sources.beginning(path)):
-                Reading.read_through(path, None)
-            elif not list(talks(sources.conversations(path, lambda: None))):
+            if is_archive(source_files.read_signature(path)):
+                ArchiveReader.open_verified(path, None)
+            elif not list(read_chats(source_files.read_conversations(path, lambda: None))):
                 print("nothing in it")
         except InvalidInput as error:
             print(error.message)

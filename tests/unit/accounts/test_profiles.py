@@ -30,8 +30,8 @@ from sync.system.hardware_id import derive_device_id, read_hardware_id
 HOLDER = """
 import sys
 from pathlib import Path
-from sync.accounts.profiles import take_sidecar_role
-lock = take_sidecar_role(Path(sys.argv[1]), patience=0)
+from sync.accounts.profiles import acquire_sidecar_lock
+lock = acquire_sidecar_lock(Path(sys.argv[1]), timeout=0)
 print("held", flush=True)
 sys.stdin.read()
 """

@@ -11,8 +11,8 @@ from sync.archive.partial_files import partial_file, remove_partial_files
 WRITER = """
 import sys
 from pathlib import Path
-from sync.archive.partial_files import unfinished
-with unfinished(Path(sys.argv[1])) as (_, file):
+from sync.archive.partial_files import partial_file
+with partial_file(Path(sys.argv[1])) as (_, file):
     file.write(b"words")
     file.flush()
     print("written", flush=True)

@@ -349,13 +349,13 @@ def test_without_permission_the_kind_says_so() -> None:
 def test_a_data_directory_without_permission_is_told_as_such() -> None:
     said = run_unprivileged(
         """
-        from sync.accounts.profiles import open_installation, take_sidecar_role
+        from sync.accounts.profiles import open_installation, acquire_sidecar_lock
         from sync.errors import StorageReadOnly
         async def main(folder):
             for call in (
                 lambda: open_installation(folder, lambda: None),
                 lambda: open_installation(folder / "below", lambda: None),
-                lambda: take_sidecar_role(folder, patience=0),
+                lambda: acquire_sidecar_lock(folder, timeout=0),
             ):
                 try:
                     call()

@@ -9,24 +9,24 @@ AT_THE_WIRE = "import bridge.sidecar"
 ASK = """
 import asyncio, tempfile
 from pathlib import Path
-from tests.integration.recall.harness import open_desk
+from tests.integration.recall.harness import open_recall_harness
 async def main():
     with tempfile.TemporaryDirectory() as folder:
-        async with open_desk(Path(folder)) as harness:
-            await harness.keep("去黄山爬山")
-            assert (await harness.ask("爬山")).semantic == "off"
+        async with open_recall_harness(Path(folder)) as harness:
+            await harness.record_texts("去黄山爬山")
+            assert (await harness.search("爬山")).semantic == "off"
 asyncio.run(main())
 """
 OPEN = """
 import asyncio, os, tempfile
 folder = tempfile.mkdtemp()
 os.environ |= {"XIAOBAI_DATA_DIR": folder + "/data", "XIAOBAI_MEMORY_FILE": folder + "/memory.md"}
-from sync.app import Role, open_app
+from sync.app import AppMode, open_app
 from sync.settings.settings import Settings
 async def main():
-    async with open_app(Settings.gather(), Role.SIDECAR) as app:
+    async with open_app(Settings.from_sources(), AppMode.SIDECAR) as app:
         await app.status()
-        await app.conversation.load(wait_ms=0, scope="user", max_chars=None)
+        await app.memory_service.load(wait_ms=0, scope="user", max_chars=None)
 asyncio.run(main())
 import shutil
 shutil.rmtree(folder)

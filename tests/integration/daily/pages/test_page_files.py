@@ -48,7 +48,7 @@ def once_before_pages_are_written(
             acts.pop()()
         return write(book)
 
-    process.setattr(harness.pages, "write", acting)
+    process.setattr(harness.pages, "write_pages", acting)
 
 
 def topics_on(page: Path) -> list[str]:
@@ -143,7 +143,7 @@ class TestSavedMeanwhile:
                     write_below(harness.page(), 9, "手写的")
                 return written
 
-            monkeypatch.setattr(harness.pages, "write", then_saved)
+            monkeypatch.setattr(harness.pages, "write_pages", then_saved)
             await harness.record("二")
             assert "手写的" in harness.page().read_text("utf-8"), "it was saved"
             assert sorted(await harness.topics()) == sorted(["一", "二", "手写的"])
@@ -174,7 +174,7 @@ class TestSavedMeanwhile:
         async with open_daily_harness(tmp_path) as harness:
             await harness.record("一")
             await harness.service.reconcile()
-            monkeypatch.setattr(harness.pages, "edits", die)
+            monkeypatch.setattr(harness.pages, "read_edits", die)
             await harness.service.reconcile()
 
 
@@ -186,7 +186,7 @@ class TestKilled:
             await harness.record("一")
             write_below(harness.page(), 9, "手写的")
             with monkeypatch.context() as process:
-                process.setattr(harness.pages, "write", die)
+                process.setattr(harness.pages, "write_pages", die)
                 with pytest.raises(Killed):
                     await harness.service.reconcile()
             again = DailyHarness(harness.device)
@@ -238,7 +238,7 @@ class TestKilled:
             else:
                 change(harness.page(), "一", "手写的")
             with monkeypatch.context() as disk:
-                disk.setattr(harness.pages, "took", die)
+                disk.setattr(harness.pages, "finish_import", die)
                 with pytest.raises(Killed):
                     await harness.service.reconcile()
             (record_id,) = [
@@ -354,7 +354,7 @@ class TestKilled:
             await first.record("一")
             change(first.page(), "一", "手写的")
             with monkeypatch.context() as process:
-                process.setattr(first.pages, "took", die)
+                process.setattr(first.pages, "finish_import", die)
                 with pytest.raises(Killed):
                     await first.service.reconcile()
             other.places.home = first.home

@@ -94,9 +94,9 @@ class TestPathsThatAreNoFolder:
         (closed / "项目").mkdir(parents=True)
         closed.chmod(0)
         code = f"""
-            from sync.daily.pages.page_folders import Places
+            from sync.daily.pages.page_folders import PageFolders
             async def main(home):
-                print(Places(home).of({str(closed / "项目")!r}) == Places(home).of(None))
+                print(PageFolders(home).folder_of({str(closed / "项目")!r}) == PageFolders(home).folder_of(None))
             """
         try:
             assert run_unprivileged(code) == "True\n"

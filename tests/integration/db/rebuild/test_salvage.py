@@ -658,7 +658,7 @@ async def test_a_lock_held_by_another_is_no_damage(
     await home.fill()
     if damage:
         damage(home.database)
-    for module in ("engine", "salvage"):
+    for module in ("engine", "rebuild.salvage"):
         monkeypatch.setattr(f"sync.db.{module}.BUSY_TIMEOUT_MS", 50)
     with closing(sqlite3.connect(home.database, isolation_level=None)) as other:
         other.execute("begin immediate")
