@@ -24,18 +24,10 @@ from sync.cloud.auth.account import Account
 from sync.cloud.auth.token_retry import with_fresh_token
 from sync.cloud.auth_port import AuthSession
 from sync.cloud.port import DeviceRow, EndedSessions
-from sync.document.read.other_devices import (
-    DEVICE_EVENTS,
-    HIDDEN,
-    MAX_EVENTS,
-    REGISTERED,
-    RENAMED,
-    REVOKED,
-    DeviceInfo,
-    device_infos,
-)
+from sync.document.read.other_devices import MAX_EVENTS, DeviceInfo, device_infos
 from sync.errors import CloudError, DeviceRevoked, DeviceUnknown, InvalidInput
 from sync.log.envelope import DECODE_ERRORS
+from sync.log.event_types import DEVICE_EVENT_TYPES, DEVICE_HIDDEN, DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED
 from sync.log.log import EventLog
 from sync.log.model import EventDraft, Origin
 from sync.redaction import Redactor
@@ -133,7 +125,7 @@ class DeviceService:
             await self._account.cloud.rename_device(session, device_id, clean)
 
         await with_fresh_token(self._account, rename, timeout=self._timeout)
-        await self._record_event(RENAMED, {"device_id": device_id, "name": clean})
+        await self._record_event(DEVICE_RENAMED, {"device_id": device_id, "name": clean})
         return await self.list()
 
     async def revoke(self, device_id: str) -> DeviceList:
@@ -144,7 +136,7 @@ class DeviceService:
 
         ended = await with_fresh_token(self._account, revoke, timeout=self._timeout)
         if device_id != self._log.device_id:  # an event of a revoked device would wait for ever
-            await self._record_event(REVOKED, {"device_id": device_id})
+            await self._record_event(DEVICE_REVOKED, {"device_id": device_id})
         logins: RevokedLogins = "open" if ended.refused else "ended" if ended.known else "unknown"
         return replace(await self.list(), logins=logins)
 
@@ -155,7 +147,7 @@ class DeviceService:
         before = await self._local_list()
         if all(device.device_id != device_id for device in before.devices):
             raise DeviceUnknown("no device of this id is known here")
-        await self._record_event(HIDDEN, {"device_id": device_id, "hidden": hidden})
+        await self._record_event(DEVICE_HIDDEN, {"device_id": device_id, "hidden": hidden})
         return await self._local_list()
 
     async def record_own_name(self) -> None:
@@ -170,7 +162,9 @@ class DeviceService:
         name = self._redactor.clean(self._own_name)
         if known.own_name == name:
             return
-        await self._record_event(REGISTERED, {"name": name, "platform": platform.system(), "app_version": __version__})
+        await self._record_event(
+            DEVICE_REGISTERED, {"name": name, "platform": platform.system(), "app_version": __version__}
+        )
 
     async def _fetch_rows(self, session: AuthSession) -> tuple[DeviceRow, ...]:
         return await self._account.cloud.list_devices(session)
@@ -183,7 +177,7 @@ class DeviceService:
         )
 
     async def _device_facts(self) -> dict[str, DeviceInfo]:
-        return device_infos(await self._log.newest(DEVICE_EVENTS, MAX_EVENTS))
+        return device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS))
 
     async def _record_event(self, event_type: str, facts: Mapping[str, object]) -> None:
         await self._log.append(

@@ -44,8 +44,9 @@ from sync.encryption.database_encryption import DatabaseEncryption
 from sync.errors import KeyLost, SettingsError, StorageError, XiaobaiError
 from sync.log import erased_store
 from sync.log import store as log_store
+from sync.log.event_types import PAYLOAD_EXPIRED
 from sync.log.log import EventLog
-from sync.log.model import PAYLOAD_EXPIRED, Event, EventDraft, EventScope, Origin, Query, erased_by
+from sync.log.model import Event, EventDraft, EventScope, Origin, Query, erased_by
 from sync.log.retractions import redacted_payload
 from sync.redaction import Redactor
 from sync.system.files import make_private_folder

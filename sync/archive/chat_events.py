@@ -16,17 +16,14 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from sync.archive.chat_exports import ChatTurn, ImportedChat
 from sync.clock import Clock, local_day_and_offset, timestamp
 from sync.document.capture.exchange_events import ExchangeInput, draft_exchange_events, keyed_event_id
+from sync.log.event_types import SESSION_ENDED, SESSION_STARTED
 from sync.log.ingest import DraftBuilder
 from sync.log.model import Event, EventDraft, Origin
-from sync.log.payload_schemas import SESSION_STARTED
-
-SESSION_ENDED: Final = "session_ended"
-
 
 FindEvent = Callable[[str], Event | None]  # what the log holds under an id
 

@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Final
 
 from sync.clock import Clock, timestamp, utc_offset_minutes
-from sync.daily.model import RECORDED, Record, record_payload
+from sync.daily.model import Record, record_payload
 from sync.daily.pages.page_format import DayPage, PageSession, parse
 from sync.errors import InvalidInput, RedactionFailed
+from sync.log.event_types import SESSION_RECORDED
 from sync.log.ingest import DraftBuilder
 from sync.log.model import EventDraft, Origin, project_id_for
 from sync.system.files import translate_os_errors
@@ -87,7 +88,7 @@ def _draft_record_event(
     )
     moment = clock.local(datetime.fromisoformat(f"{page.day}T{note.time}"))
     return EventDraft(
-        type=RECORDED,
+        type=SESSION_RECORDED,
         payload=intake.redactor.clean_payload(record_payload(record)),
         project_id=project_id,
         project_path=None if path is None else intake.redactor.clean(path),

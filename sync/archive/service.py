@@ -47,19 +47,11 @@ from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed
 from sync.jsonl.store import FORMAT_WATERMARK as TREE_RULES
 from sync.log import erased_store, outbox_store, store
 from sync.log.envelope import DECODE_ERRORS, from_wire
+from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
-from sync.log.model import (
-    CLOUD,
-    ERASING_TYPES,
-    PAYLOAD_FORGOTTEN,
-    Event,
-    EventDraft,
-    Origin,
-    Query,
-    is_excluded_from_import,
-)
-from sync.log.retractions import PAYLOAD_REDACTED, RETRACTING_TYPES, Retractions, redacted_payload
+from sync.log.model import CLOUD, Event, EventDraft, Origin, Query, is_excluded_from_import
+from sync.log.retractions import Retractions, redacted_payload
 from sync.recall.index.indexer import RecallIndexer
 from sync.redaction import Redactor
 from sync.runtime.supervision import run_cancellable

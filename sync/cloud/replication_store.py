@@ -15,8 +15,9 @@ from sync.errors import DeviceForked
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.envelope import bounded_hlc
-from sync.log.model import CLOUD, ERASING_TYPES, PAYLOAD_FORGOTTEN, Event, RefusedEvent, RemoteCursor
-from sync.log.retractions import PAYLOAD_REDACTED, Retractions
+from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
+from sync.log.model import CLOUD, Event, RefusedEvent, RemoteCursor
+from sync.log.retractions import Retractions
 
 _OWNER: Final = select(accounts.c.user_id, accounts.c.label)
 _CLAIM: Final = insert(accounts).prefix_with("or replace")

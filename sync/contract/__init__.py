@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from sync.cloud.auth_port import RESEND_SECONDS
 from sync.document.markdown.model import EntryAdded, EntryEdited, EntryRemoved
 from sync.log.envelope import to_json
-from sync.log.payload_schemas import MESSAGE, is_known_type
+from sync.log.event_types import MESSAGE
+from sync.log.payload_schemas import is_known_type
 from sync.published import (
     AccountJson,
     AppendedJson,

@@ -9,19 +9,9 @@ from typing import Any, Final, Literal, TypeVar
 import msgspec
 
 from sync.errors import InvalidInput, TooLarge
-from sync.log.payload_schemas import SESSION_SKIPPED
 
 T = TypeVar("T")
 
-RECORDED: Final = "session_recorded"
-EDITED: Final = "session_edited"
-REMOVED: Final = "session_removed"
-MARKED: Final = "session_marked"
-UNDONE: Final = "daily_undone"
-UNREDACTED_ORIGINAL: Final = (
-    "session_original"  # the words before redaction; stays on this device (`sanitize_sensitive` false)
-)
-RECORD_CHANGE_TYPES: Final = (RECORDED, EDITED, REMOVED, MARKED, SESSION_SKIPPED, UNDONE)
 
 Author = Literal["extractive", "caller", "hand"]
 Mark = Literal["important", "outdated", "reviewed", "expired"]

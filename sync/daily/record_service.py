@@ -21,20 +21,8 @@ from sync.daily.conversation import current_conversation, store
 from sync.daily.conversation.command_parser import CommandKind, decide_saving, last_save_request
 from sync.daily.conversation.current_conversation import ConversationEvents
 from sync.daily.conversation.extractive_summary import SummaryTurn, quality, summarise
-from sync.daily.conversation.transcript import CONVERSATION_TYPES, turns_of
-from sync.daily.model import (
-    EDITED,
-    RECORDED,
-    UNDONE,
-    UNREDACTED_ORIGINAL,
-    Author,
-    Content,
-    Mark,
-    Record,
-    content_of,
-    content_payload,
-    marks_of,
-)
+from sync.daily.conversation.transcript import turns_of
+from sync.daily.model import Author, Content, Mark, Record, content_of, content_payload, marks_of
 from sync.daily.pages.numbering import next_number
 from sync.daily.pages.page_folders import PageFolders
 from sync.daily.records.changes import (
@@ -49,10 +37,17 @@ from sync.daily.records.changes import (
 from sync.daily.records.records_cache import RecordsCache
 from sync.daily.records.reducer import DailyRecords
 from sync.errors import InvalidInput
+from sync.log.event_types import (
+    CONVERSATION_TYPES,
+    DAILY_UNDONE,
+    SESSION_EDITED,
+    SESSION_ORIGINAL,
+    SESSION_RECORDED,
+    SESSION_SKIPPED,
+)
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import Event, EventDraft, Origin, project_id_for
-from sync.log.payload_schemas import SESSION_SKIPPED
 from sync.log.sessions.pauses import draft_pause
 from sync.redaction import Redactor
 
@@ -271,7 +266,7 @@ class RecordService:
         known = then.by_id.get(record_id) if isinstance(record_id, str) else None
         payload: dict[str, Any] = {"undoes": deed.event_id, "record_id": record_id}
         payload |= payload_after(known) if known is not None else {"gone": True}
-        (done,) = await self._log.append([EventDraft(type=UNDONE, payload=self._redactor.clean_payload(payload))])
+        (done,) = await self._log.append([EventDraft(type=DAILY_UNDONE, payload=self._redactor.clean_payload(payload))])
         return ChangeResult(known, None, done.event.event_id)
 
     async def _erase(self, event_ids: list[str]) -> list[str]:
@@ -286,7 +281,7 @@ class RecordService:
         if until_event_id is not None and until_event_id == record.until_event_id and by == "extractive":
             return ChangeResult(record, "already_recorded")
         edited = any(
-            event.type == EDITED
+            event.type == SESSION_EDITED
             and event.payload.get("record_id") == record.record_id
             and event.payload.get("by") == "hand"
             for event in records.changes
@@ -341,14 +336,14 @@ class RecordService:
             project_id=record.project_id,
             project_path=path,
             event_id=event_id,
-            origin=Origin.MODEL if record.author != "hand" and change.event_type == RECORDED else Origin.USER,
+            origin=Origin.MODEL if record.author != "hand" and change.event_type == SESSION_RECORDED else Origin.USER,
         )
         options = self._page_folders.options(record.project_path).value
-        if change.event_type in {RECORDED, EDITED} and not options.recording.sanitize_sensitive:
+        if change.event_type in {SESSION_RECORDED, SESSION_EDITED} and not options.recording.sanitize_sensitive:
             said = content_payload(record.content)
             if content_payload(content_of(clean.value)) != said:
                 yield EventDraft(
-                    type=UNREDACTED_ORIGINAL, payload=self._no_redaction.clean_payload({"of": event_id, **said})
+                    type=SESSION_ORIGINAL, payload=self._no_redaction.clean_payload({"of": event_id, **said})
                 )
 
 

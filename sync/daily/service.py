@@ -8,7 +8,6 @@ from typing import Any
 
 from sync.clock import Clock
 from sync.daily.conversation import store
-from sync.daily.conversation.transcript import CONVERSATION_TYPES
 from sync.daily.model import Record
 from sync.daily.pages.numbering import page_numbers, page_of
 from sync.daily.pages.page_folders import EffectiveOptions, PageFolders
@@ -27,6 +26,7 @@ from sync.daily.records.records_cache import RecordsCache
 from sync.daily.records.reducer import DailyRecords
 from sync.daily.worker import DailyWorker
 from sync.errors import InvalidInput
+from sync.log.event_types import CONVERSATION_TYPES
 from sync.log.log import EventLog
 
 

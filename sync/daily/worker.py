@@ -19,7 +19,7 @@ from typing import Final
 
 from sync.clock import Clock, new_event_id, to_unix_ms
 from sync.daily.conversation import store
-from sync.daily.conversation.transcript import CONVERSATION_TYPES, is_imported
+from sync.daily.conversation.transcript import is_imported
 from sync.daily.pages.embeddings_export import EmbeddingsExport, VectorSource
 from sync.daily.pages.page_diff import PageChange
 from sync.daily.pages.page_files import PageEdit, PageFiles
@@ -29,9 +29,9 @@ from sync.daily.records.reducer import DailyRecords
 from sync.errors import InvalidInput, StorageError, XiaobaiError, location_of
 from sync.log import store as log_store
 from sync.log.envelope import event_ms
+from sync.log.event_types import CONVERSATION_TYPES, SESSION_END_TYPES
 from sync.log.log import EventLog
 from sync.log.model import Event, Query
-from sync.log.payload_schemas import SESSION_END_TYPES
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce
 

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
+from sync.log.event_types import RETRACTING_TYPES
 from sync.log.log import EventLog
-from sync.log.retractions import RETRACTING_TYPES
 from sync.system.files import FileStamp, read_once, remove_private, stat_stamp
 
 CACHE_FILE: Final = "insights.json"  # in the profile's folder

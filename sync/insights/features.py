@@ -9,10 +9,9 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from sync.log.event_types import EXCHANGE_RECORDED, MEMORY_FACT, MESSAGE, TOOL_CALL, USER_FEEDBACK
 from sync.log.model import Event
-from sync.log.payload_schemas import MEMORY_FACT, MESSAGE, TOOL_CALL, USER_FEEDBACK
 
-EXCHANGE: Final = "exchange_recorded"
 MAX_STAGE_CHARS: Final = 32
 MAX_ACTION_CHARS: Final = 60  # characters of a command that are kept: what it is, not what it was given
 
@@ -116,7 +115,7 @@ def outcome_of(event: Event) -> bool | None:
 
 def question_of(event: Event) -> str | None:
     """What a user asked, where the event holds it."""
-    if event.type == EXCHANGE:
+    if event.type == EXCHANGE_RECORDED:
         return text_of(event, "question") or None
     if event.type == MESSAGE and event.payload.get("role") == "user":
         return text_of(event, "content") or None

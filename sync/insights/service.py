@@ -21,9 +21,10 @@ from sync.insights import queries, report, state
 from sync.insights.queries import ActivityProfile, NextSteps, ScoredInstinct
 from sync.insights.report import Report
 from sync.insights.state import InsightsState
+from sync.log.event_types import RETRACTING_TYPES
 from sync.log.log import EventLog
 from sync.log.model import Event, Query
-from sync.log.retractions import RETRACTING_TYPES, Retractions
+from sync.log.retractions import Retractions
 from sync.system.files import read_once, write_private
 
 PAGE_SIZE: Final = 500  # events between two breaths

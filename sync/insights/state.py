@@ -25,8 +25,8 @@ from sync.insights.features import (
     topic_text_of,
 )
 from sync.log.envelope import event_ms
+from sync.log.event_types import MEMORY_FACT, SESSION_META, TOOL_CALL, TYPES_WITH_TAGS, USER_FEEDBACK
 from sync.log.model import GLOBAL_PROJECT, Event
-from sync.log.payload_schemas import MEMORY_FACT, SESSION_META, TOOL_CALL, TYPES_WITH_TAGS, USER_FEEDBACK
 
 FORMAT: Final = 1  # raised, it has the cache built anew
 ALL_PROJECTS: Final = ""  # the transitions of all projects together

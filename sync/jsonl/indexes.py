@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from sync.log.event_types import TYPES_WITH_TAGS
 from sync.log.model import Event
-from sync.log.payload_schemas import TYPES_WITH_TAGS
 
 FILES: Final = ("projects", "sessions_by_project", "tags")
 

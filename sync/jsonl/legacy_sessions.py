@@ -14,7 +14,7 @@ from typing import Any, Final
 from sync.clock import timestamp
 from sync.errors import InvalidInput
 from sync.log.envelope import parse_timestamp
-from sync.log.payload_schemas import SESSION_END_TYPES, SESSION_STARTED
+from sync.log.event_types import SESSION_END_TYPES, SESSION_STARTED
 
 _ID: Final = ("session_id", "sessionId", "id")
 _STARTED: Final = ("started_at", "start_time", "startedAt", "created_at", "start", "timestamp", "ts")

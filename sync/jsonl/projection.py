@@ -36,11 +36,12 @@ from sync.jsonl.indexes import JsonlIndexes
 from sync.jsonl.model import FileKey, encode_line, file_key_of, is_month, month_of, safe_file_name
 from sync.jsonl.store import CONSUMER, FORMAT_WATERMARK, LinePosition
 from sync.log import store as log_store
+from sync.log.event_types import SESSION_EVENT_TYPES
 from sync.log.log import EventLog
 from sync.log.model import Event, Query, erased_by
 from sync.log.retractions import Retractions
 from sync.log.sessions import session_store
-from sync.log.sessions.model import SESSION_EVENT_TYPES, Session, to_json
+from sync.log.sessions.model import Session, to_json
 from sync.runtime.supervision import finish_despite_cancel
 
 T = TypeVar("T")

@@ -11,10 +11,8 @@ from sync.db.schema import events
 from sync.jsonl.model import FileKey, month_of
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
+from sync.log.event_types import RETRACTING_TYPES, SESSION_EVENT_TYPES, TYPES_WITH_TAGS
 from sync.log.model import Event
-from sync.log.payload_schemas import TYPES_WITH_TAGS
-from sync.log.retractions import RETRACTING_TYPES
-from sync.log.sessions.model import SESSION_EVENT_TYPES
 
 CONSUMER: Final = "jsonl"
 FORMAT_WATERMARK: Final = "jsonl.rules"

@@ -10,7 +10,8 @@ from sync.db.engine import Transaction
 from sync.db.schema import events
 from sync.log import store
 from sync.log.envelope import event_of_row
-from sync.log.model import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, Event, erased_by
+from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN
+from sync.log.model import Event, erased_by
 
 _BLANK_AMONG: Final = select(events).where(
     events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.payload == "{}"

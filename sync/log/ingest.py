@@ -12,13 +12,21 @@ import msgspec
 from sync.clock import UTC_CLOCK, Clock, local_day_and_offset
 from sync.errors import InvalidInput, TooLarge
 from sync.log.envelope import check_name, parse_timestamp, parse_timestamp_ms, postgres_json_size
+from sync.log.event_types import (
+    ENTRY_ADDED,
+    ENTRY_EDITED,
+    ENTRY_MOVED,
+    ENTRY_REMOVED,
+    EXCHANGE_RECORDED,
+    MESSAGE,
+    PAYLOAD_EXPIRED,
+    PAYLOAD_FORGOTTEN,
+)
 from sync.log.model import (
     MAX_EVENT_BYTES,
     MAX_EVENT_ID_LENGTH,
     MAX_NAME_LENGTH,
     MAX_PAGE_EVENTS,
-    PAYLOAD_EXPIRED,
-    PAYLOAD_FORGOTTEN,
     SCHEMA_VERSION,
     EventDraft,
     EventScope,
@@ -27,7 +35,7 @@ from sync.log.model import (
     project_id_for,
     scope_of,
 )
-from sync.log.payload_schemas import MESSAGE, check_payload
+from sync.log.payload_schemas import check_payload
 from sync.redaction import Redactor
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -51,7 +59,7 @@ RESERVED_FIELDS: Final = frozenset(
 
 
 # Types whose events write lines of the document, and the origins that would make those the user's own words.
-_DOCUMENT_TYPES: Final = frozenset({"exchange_recorded", "entry_added", "entry_edited", "entry_moved", "entry_removed"})
+_DOCUMENT_TYPES: Final = frozenset({EXCHANGE_RECORDED, ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED})
 _USER_ORIGINS: Final = frozenset({Origin.USER, Origin.IMPORTED})
 
 # Ids that others choose, and how a digest in the place of one begins.

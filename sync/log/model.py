@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
+from sync.log.event_types import DEVICE_LOCAL_TYPES, ERASING_TYPES, PAYLOAD_EXPIRED
 from sync.redaction import Clean, CleanPayload
 
 SCHEMA_VERSION: Final = 1
@@ -14,9 +15,6 @@ MAX_EVENT_ID_LENGTH: Final = 128
 MAX_NAME_LENGTH: Final = 256  # project ids, session ids and types: names, not texts
 MAX_PAGE_EVENTS: Final = 1_000  # events in one answer unless the caller asks for less
 GLOBAL_PROJECT: Final = "proj_global"
-PAYLOAD_FORGOTTEN: Final = "payload_forgotten"  # takes the payloads of the events it names away, here and everywhere
-PAYLOAD_EXPIRED: Final = "payload_expired"  # likewise on this device alone: what retention archived (`sync.retention`)
-ERASING_TYPES: Final = (PAYLOAD_FORGOTTEN, PAYLOAD_EXPIRED)
 ERASURE_STATE_FIELD: Final = "held"  # a mark of this device in `extra` of a large erasure request; it is never sent
 CLOUD: Final = "cloud"  # the destination of deliveries to the user's Supabase
 
@@ -52,9 +50,6 @@ class EventScope(StrEnum):
 
 # What may leave the device is decided here and nowhere else: lessons stay (seed 003), so do what a
 # person hides on this device alone, the words of a daily record before redaction, and what retention takes away.
-DEVICE_LOCAL_TYPES: Final = frozenset(
-    {"lesson_learned", "lesson_removed", "lesson_counted", "device_hidden", "session_original", PAYLOAD_EXPIRED}
-)
 
 
 def scope_of(event_type: str) -> EventScope:

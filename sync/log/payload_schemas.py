@@ -13,17 +13,16 @@ from typing import Any, Final, Literal
 import msgspec
 
 from sync.errors import InvalidInput
-
-SESSION_STARTED: Final = "session_started"
-SESSION_END_TYPES: Final = ("session_finalized", "session_ended")
-SESSION_META: Final = "session_meta"
-MESSAGE: Final = "message"
-TOOL_CALL: Final = "tool_call"
-MEMORY_FACT: Final = "memory_fact"
-USER_FEEDBACK: Final = "user_feedback"
-SESSION_SKIPPED: Final = "session_skipped"  # a conversation is not to be saved, or may be again
-
-TYPES_WITH_TAGS: Final = (MEMORY_FACT, SESSION_STARTED, *SESSION_END_TYPES, SESSION_META)  # whose payloads have tags
+from sync.log.event_types import (
+    EVENT_TYPES,
+    MEMORY_FACT,
+    MESSAGE,
+    SESSION_END_TYPES,
+    SESSION_META,
+    SESSION_STARTED,
+    TOOL_CALL,
+    USER_FEEDBACK,
+)
 
 
 class _MessagePayload(msgspec.Struct):
@@ -73,20 +72,10 @@ PAYLOAD_SCHEMAS: Final[Mapping[str, type[msgspec.Struct]]] = {
     USER_FEEDBACK: _FeedbackPayload,
 }
 
-# What this program writes itself besides. Events of any other type are kept too, and their answer says so.
-OWN_TYPES: Final = frozenset(
-    {"exchange_recorded", "entry_added", "entry_edited", "entry_removed", "entry_moved"}
-    | {"section_added", "section_removed", "document_restored", "day_folded"}
-    | {"payload_forgotten", "payload_expired", "payload_redacted"}
-    | {"session_recorded", "session_edited", "session_removed", "session_marked", "session_skipped"}
-    | {"session_original", "daily_undone", "lesson_learned", "lesson_removed", "lesson_counted"}
-    | {"device_registered", "device_renamed", "device_revoked", "device_hidden"}
-)
-
 
 def is_known_type(event_type: str) -> bool:
     """Whether this program gives events of a type a meaning of their own."""
-    return event_type in PAYLOAD_SCHEMAS or event_type in OWN_TYPES
+    return event_type in EVENT_TYPES
 
 
 def check_payload(event_type: str, payload: Mapping[str, Any]) -> None:

@@ -5,15 +5,11 @@ A view that reads an event before its room has carried the wish out, and one tha
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any
 
-from sync.log.model import ERASING_TYPES, Event, erased_by, named_event_ids
+from sync.log.event_types import ERASING_TYPES, PAYLOAD_REDACTED
+from sync.log.model import Event, erased_by, named_event_ids
 from sync.redaction import CleanPayload, Redactor
-
-PAYLOAD_REDACTED: Final = (
-    "payload_redacted"  # holds the payload that an event has from now on; a wish to forget follows it
-)
-RETRACTING_TYPES: Final = (*ERASING_TYPES, PAYLOAD_REDACTED)
 
 
 def correction_of(event: Event) -> tuple[str, Mapping[str, Any]] | None:

@@ -24,9 +24,9 @@ from sync.db.schema import REPLICA_ID_PREFIX, events, replica, watermarks
 from sync.errors import InvalidInput
 from sync.log import outbox_store, replica_store
 from sync.log.envelope import event_ms, event_of_row
+from sync.log.event_types import ERASING_TYPES
 from sync.log.model import (
     CLOUD,
-    ERASING_TYPES,
     SCHEMA_VERSION,
     AppendResult,
     Event,

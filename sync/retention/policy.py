@@ -18,23 +18,27 @@ from enum import StrEnum
 from typing import Final
 
 from sync.clock import parse_hlc
-from sync.daily.conversation.transcript import CONVERSATION_TYPES
-from sync.daily.model import RECORD_CHANGE_TYPES, UNREDACTED_ORIGINAL
-from sync.document.capture.exchange_events import (
+from sync.document.capture.exchange_events import is_in_document, preference_entries_of
+from sync.document.erasure.erasure import entry_ids_of
+from sync.log.envelope import event_ms
+from sync.log.event_types import (
+    CONVERSATION_TYPES,
+    DOCUMENT_EVENT_TYPES,
     DOCUMENT_RESTORED,
     ENTRY_ADDED,
     ENTRY_EDITED,
+    ENTRY_MOVED,
     ENTRY_REMOVED,
+    ERASING_TYPES,
     EXCHANGE_RECORDED,
-    is_in_document,
-    preference_entries_of,
+    PAYLOAD_REDACTED,
+    RECORD_CHANGE_TYPES,
+    SECTION_ADDED,
+    SECTION_REMOVED,
+    SESSION_END_TYPES,
+    SESSION_ORIGINAL,
 )
-from sync.document.erasure.erasure import entry_ids_of
-from sync.document.shared.entry_ops import DOCUMENT_EVENT_TYPES, ENTRY_MOVED, SECTION_ADDED, SECTION_REMOVED
-from sync.log.envelope import event_ms
-from sync.log.model import ERASING_TYPES, Event, Origin
-from sync.log.payload_schemas import SESSION_END_TYPES
-from sync.log.retractions import PAYLOAD_REDACTED
+from sync.log.model import Event, Origin
 
 MEGABYTE: Final = 1024 * 1024
 
@@ -48,7 +52,7 @@ NEVER_EXPIRED_TYPES: Final = frozenset(
         SECTION_REMOVED,
         DOCUMENT_RESTORED,
         *RECORD_CHANGE_TYPES,
-        UNREDACTED_ORIGINAL,
+        SESSION_ORIGINAL,
     }
 )
 NON_OFFSET_WATERMARKS: Final = frozenset(  # marks that are no position, or that only wishes move

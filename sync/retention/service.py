@@ -35,9 +35,10 @@ from sync.document.erasure.erasure import ERASURE_OFFSET, IDS_PER_REQUEST, last_
 from sync.document.erasure.selection import ErasureSelection
 from sync.errors import InvalidInput, StorageError
 from sync.log import store as log_store
+from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
-from sync.log.model import PAYLOAD_FORGOTTEN, Event
+from sync.log.model import Event
 from sync.log.retractions import Retractions, correction_of
 from sync.retention import store
 from sync.retention.archives import (

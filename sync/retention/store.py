@@ -9,8 +9,9 @@ from sync.db.engine import Transaction
 from sync.db.schema import deliveries, events, watermarks
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
-from sync.log.model import CLOUD, PAYLOAD_FORGOTTEN
-from sync.log.retractions import PAYLOAD_REDACTED, Retractions, correction_of
+from sync.log.event_types import PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
+from sync.log.model import CLOUD
+from sync.log.retractions import Retractions, correction_of
 from sync.retention.policy import NEVER_EXPIRED_TYPES, ConsumerOffset, RetentionCandidate, is_log_position
 
 _UNDELIVERED: Final = (

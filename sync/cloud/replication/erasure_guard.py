@@ -18,8 +18,9 @@ from sync.db.engine import Transaction
 from sync.errors import InvalidInput
 from sync.log import store as log_store
 from sync.log.envelope import parse_timestamp_ms
+from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.log import EventLog
-from sync.log.model import ERASURE_STATE_FIELD, PAYLOAD_FORGOTTEN, Event, RemoteErasureState, named_event_ids
+from sync.log.model import ERASURE_STATE_FIELD, Event, RemoteErasureState, named_event_ids
 from sync.settings.sections import PrivacySettings
 
 SIGNATURE_FIELD: Final = "signature"  # a field of the envelope: {"key": "ed25519:…", "value": base64}

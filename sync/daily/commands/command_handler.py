@@ -28,12 +28,13 @@ from sync.daily.conversation import current_conversation
 from sync.daily.conversation.command_parser import CommandKind, SpokenCommand, is_confirmation, split_confirmation
 from sync.daily.conversation.current_conversation import ConversationEvents
 from sync.daily.conversation.extractive_summary import SummaryTurn
-from sync.daily.model import MARKED, REMOVED, Record, normalised_content
+from sync.daily.model import Record, normalised_content
 from sync.daily.pages.page_folders import EffectiveOptions
 from sync.daily.record_service import ChangeResult, RecordRequest
 from sync.daily.records.maintenance import match_records, names_records
 from sync.daily.service import DailyService
 from sync.errors import InvalidInput
+from sync.log.event_types import SESSION_MARKED, SESSION_REMOVED
 from sync.log.model import Event
 from sync.log.sessions import session_store
 
@@ -270,7 +271,7 @@ class CommandHandler:
             for event in (await self._daily.current_records()).changes
             if event.device_id == self._daily.events.device_id
         ]
-        last = next((event for event in reversed(own) if event.type in {REMOVED, MARKED}), None)
+        last = next((event for event in reversed(own) if event.type in {SESSION_REMOVED, SESSION_MARKED}), None)
         if last is None:
             told = "没有可以撤销的删除；永久清除的内容不能恢复", "No deletion to undo; what was erased cannot come back"
             return CommandReply(command, False, _in_language(command, *told))

@@ -5,17 +5,22 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from sync.daily.conversation.current_conversation import ConversationEvents
-from sync.daily.conversation.transcript import EXCHANGE
-from sync.daily.model import RECORD_CHANGE_TYPES, UNREDACTED_ORIGINAL
+from sync.log.event_types import (
+    EXCHANGE_RECORDED,
+    MEMORY_FACT,
+    MESSAGE,
+    RECORD_CHANGE_TYPES,
+    SESSION_ORIGINAL,
+    USER_FEEDBACK,
+)
 from sync.log.model import Event
-from sync.log.payload_schemas import MEMORY_FACT, MESSAGE, USER_FEEDBACK
 
 MAX_TITLES: Final = 3
 MAX_UNCONFIRMED_EVENTS: Final = (
     3  # events: of more, another device that does not know this one's key for a day asks the person first
 )
 MAX_TITLE_CHARS: Final = 24  # characters
-RECORD_EVENT_TYPES: Final = (*RECORD_CHANGE_TYPES, UNREDACTED_ORIGINAL)
+RECORD_EVENT_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL)
 _TEXT_FIELDS: Final = (
     "question",
     "topic",
@@ -27,7 +32,7 @@ _TEXT_FIELDS: Final = (
 )  # where an event has its words
 _EVENT_LABELS: Final[dict[str, tuple[str, str]]] = {
     **dict.fromkeys(RECORD_EVENT_TYPES, ("每日记忆", "daily records")),
-    EXCHANGE: ("对话", "exchanges"),
+    EXCHANGE_RECORDED: ("对话", "exchanges"),
     MESSAGE: ("消息", "messages"),
     MEMORY_FACT: ("事实", "facts"),
     USER_FEEDBACK: ("反馈", "feedback"),

@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 
 from sync.clock import is_process_session, parse_hlc
 from sync.daily.conversation import store
-from sync.daily.conversation.transcript import CONVERSATION_TYPES, EXCHANGE, conversation_event_ids, is_imported
+from sync.daily.conversation.transcript import conversation_event_ids, is_imported
 from sync.db.engine import Transaction
+from sync.log.event_types import CONVERSATION_TYPES, EXCHANGE_RECORDED
 from sync.log.model import Event
 
 
@@ -81,7 +82,7 @@ def _conversation_of(session_id: str | None, events: Sequence[Event]) -> Convers
 def _message_count(events: Iterable[Event]) -> int:
     """How often something was said: exchanges, and messages that are not the originals of one."""
     kinds = [event.type for event in events if event.type in CONVERSATION_TYPES]
-    return kinds.count(EXCHANGE) or len(kinds)
+    return kinds.count(EXCHANGE_RECORDED) or len(kinds)
 
 
 def _recorded_ms(event: Event) -> int:

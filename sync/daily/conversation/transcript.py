@@ -5,16 +5,18 @@ from typing import Any, Final
 
 from sync.clock import is_process_session
 from sync.daily.conversation.extractive_summary import SummaryTurn
-from sync.daily.model import RECORD_CHANGE_TYPES, UNREDACTED_ORIGINAL
+from sync.log.event_types import (
+    CONVERSATION_TYPES,
+    EXCHANGE_RECORDED,
+    MESSAGE,
+    RECORD_CHANGE_TYPES,
+    RETRACTING_TYPES,
+    SESSION_ORIGINAL,
+)
 from sync.log.model import Event, Origin
-from sync.log.payload_schemas import MESSAGE
-from sync.log.retractions import RETRACTING_TYPES
-
-EXCHANGE: Final = "exchange_recorded"
-CONVERSATION_TYPES: Final = (MESSAGE, EXCHANGE)
 
 # What this program notes by itself has the session of its process: lines typed by hand, deeds, devices, wishes.
-_BOOKKEEPING_TYPES: Final = (*RECORD_CHANGE_TYPES, UNREDACTED_ORIGINAL, *RETRACTING_TYPES)
+_BOOKKEEPING_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL, *RETRACTING_TYPES)
 _BOOKKEEPING_PREFIXES: Final = ("entry_", "section_", "document_", "day_", "device_")
 
 
@@ -49,7 +51,7 @@ def turns_of(events: Sequence[Event]) -> list[SummaryTurn]:
     messages = [event for event in said if event.type == MESSAGE]
     if messages:
         return [turn for event in messages for turn in _message_turns(event.payload)]
-    return [turn for event in said if event.type == EXCHANGE for turn in _exchange_turns(event.payload)]
+    return [turn for event in said if event.type == EXCHANGE_RECORDED for turn in _exchange_turns(event.payload)]
 
 
 def _message_turns(payload: Mapping[str, Any]) -> list[SummaryTurn]:

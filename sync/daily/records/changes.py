@@ -4,21 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from sync.daily.model import (
-    EDITED,
-    MARKED,
-    RECORDED,
-    REMOVED,
-    Author,
-    Content,
-    Mark,
-    Record,
-    content_payload,
-    marks_of,
-    record_payload,
-)
+from sync.daily.model import Author, Content, Mark, Record, content_payload, marks_of, record_payload
 from sync.daily.records.maintenance import RecordMerge
 from sync.daily.records.reducer import DailyRecords
+from sync.log.event_types import SESSION_EDITED, SESSION_MARKED, SESSION_RECORDED, SESSION_REMOVED
 
 IMPORTANT_WEIGHT: Final = 0.9  # the importance of what a person has marked so
 DEFAULT_WEIGHT: Final = 0.5
@@ -39,7 +28,9 @@ PlannedChange = Callable[[DailyRecords], Sequence[RecordChange]]
 
 
 def create_record(record: Record, event_id: str | None = None) -> RecordChange:
-    return RecordChange(RECORDED, record, {**record_payload(record), "importance": _importance(record.marks)}, event_id)
+    return RecordChange(
+        SESSION_RECORDED, record, {**record_payload(record), "importance": _importance(record.marks)}, event_id
+    )
 
 
 def edit_record(
@@ -54,7 +45,7 @@ def edit_record(
     """Some parts of a record become what `said` has for them."""
     then = replace(record, content=replace(record.content, **{part: getattr(content, part) for part in parts}))
     return RecordChange(
-        EDITED,
+        SESSION_EDITED,
         then,
         {"changed": list(parts), "by": by, "until_event_id": until_event_id, **payload_after(then)},
         event_id,
@@ -63,7 +54,7 @@ def edit_record(
 
 def remove_record(record: Record, *, reason: str, merged_into: str | None = None) -> RecordChange:
     return RecordChange(
-        REMOVED, record, {"record_id": record.record_id, "gone": True, "reason": reason, "into": merged_into}
+        SESSION_REMOVED, record, {"record_id": record.record_id, "gone": True, "reason": reason, "into": merged_into}
     )
 
 
@@ -73,7 +64,7 @@ def mark_record(record: Record, mark: Mark, *, on: bool) -> RecordChange | None:
         return None
     marks = {*record.marks, mark} if on else {*record.marks} - {mark}
     return RecordChange(
-        MARKED, record, {"mark": mark, "on": on, **payload_after(replace(record, marks=marks_of(marks)))}
+        SESSION_MARKED, record, {"mark": mark, "on": on, **payload_after(replace(record, marks=marks_of(marks)))}
     )
 
 

@@ -6,13 +6,13 @@ Where that cannot be (`Story.extend`), or much is new at once, it is told from t
 import asyncio
 from typing import Final
 
-from sync.daily.model import RECORD_CHANGE_TYPES, UNREDACTED_ORIGINAL
 from sync.daily.records.reducer import DailyRecords, RecordsReducer, reduce_events
+from sync.log.event_types import PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RECORD_CHANGE_TYPES, SESSION_ORIGINAL
 from sync.log.log import EventLog
-from sync.log.model import PAYLOAD_FORGOTTEN, Event, Query
-from sync.log.retractions import PAYLOAD_REDACTED, correction_of
+from sync.log.model import Event, Query
+from sync.log.retractions import correction_of
 
-EVENT_TYPES: Final = (*RECORD_CHANGE_TYPES, UNREDACTED_ORIGINAL, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED)
+EVENT_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED)
 MAX_INCREMENTAL_EVENTS: Final = 200  # events that the loop tells in a few milliseconds
 
 

@@ -16,24 +16,21 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from sync.daily.model import (
-    EDITED,
-    MARKED,
-    MARKS,
-    RECORD_CHANGE_TYPES,
-    RECORDED,
-    REMOVED,
-    UNDONE,
-    UNREDACTED_ORIGINAL,
-    Record,
-    content_of,
-    record_from_payload,
-    set_mark,
-)
+from sync.daily.model import MARKS, Record, content_of, record_from_payload, set_mark
 from sync.errors import InvalidInput
+from sync.log.event_types import (
+    DAILY_UNDONE,
+    RECORD_CHANGE_TYPES,
+    RETRACTING_TYPES,
+    SESSION_EDITED,
+    SESSION_MARKED,
+    SESSION_ORIGINAL,
+    SESSION_RECORDED,
+    SESSION_REMOVED,
+    SESSION_SKIPPED,
+)
 from sync.log.model import Event, erased_by
-from sync.log.payload_schemas import SESSION_SKIPPED
-from sync.log.retractions import RETRACTING_TYPES, Retractions
+from sync.log.retractions import Retractions
 
 CONTENT_PARTS: Final = ("topic", "facts", "code", "tags")
 
@@ -79,7 +76,7 @@ class DailyRecords:
     def last_undoable_change(self, device_id: str) -> Event | None:
         """The newest deed of a device that may be undone. What was not saved cannot come back: a skip is none."""
         own = (event for event in reversed(self.changes) if event.device_id == device_id)
-        return next((event for event in own if event.type not in {UNDONE, SESSION_SKIPPED}), None)
+        return next((event for event in own if event.type not in {DAILY_UNDONE, SESSION_SKIPPED}), None)
 
 
 def reduce_events(events: Iterable[Event]) -> DailyRecords:
@@ -132,7 +129,7 @@ class RecordsReducer:
     def _affects_earlier_events(self, event: Event) -> bool:
         if (of := _original_of(event)) is not None:
             return of in self._all_change_ids
-        return event.type == UNDONE or event.type in RETRACTING_TYPES
+        return event.type == DAILY_UNDONE or event.type in RETRACTING_TYPES
 
     def _apply(self, ordered: Sequence[Event]) -> None:
         """Tell what comes next, in its order."""
@@ -158,13 +155,13 @@ def _log_order(event: Event) -> tuple[str, str]:
 
 def _original_of(event: Event) -> str | None:
     """The deed whose words before redaction an event holds; None for any other event."""
-    of = event.payload.get("of") if event.type == UNREDACTED_ORIGINAL else None
+    of = event.payload.get("of") if event.type == SESSION_ORIGINAL else None
     return of if isinstance(of, str) else None
 
 
 def _undone_ids(events: Sequence[Event]) -> set[str]:
     """The deeds that are taken back: an undo that is itself undone takes nothing back, wherever it stands."""
-    undoes = (event for event in events if event.type == UNDONE)
+    undoes = (event for event in events if event.type == DAILY_UNDONE)
     targets = {event.event_id: of for event in undoes if isinstance(of := event.payload.get("undoes"), str)}
     undecided = Counter(targets.values())  # by a deed, the undos of it of which it is not known yet whether they hold
     decided = [undo for undo in targets if not undecided[undo]]
@@ -192,18 +189,18 @@ class _ReducedRecords:
 
     def apply(self, event: Event, original: Event | None) -> None:
         payload = event.payload
-        if event.type == RECORDED:
+        if event.type == SESSION_RECORDED:
             self._add_record(event, original)
         elif event.type == SESSION_SKIPPED:
             self._set_skipped(payload.get("session_id"), on=payload.get("on") is not False)
         elif (known := self.by_id.get(record_id := str(payload.get("record_id")))) is None:
             if record_id not in self.removed:
                 self._pending_changes.setdefault(record_id, []).append((event, original))
-        elif event.type == EDITED:
+        elif event.type == SESSION_EDITED:
             self.by_id[known.record_id] = _apply_edit(known, event, original)
-        elif event.type == REMOVED:
+        elif event.type == SESSION_REMOVED:
             self.removed[known.record_id] = self.by_id.pop(known.record_id)
-        elif event.type == MARKED and (mark := payload.get("mark")) in MARKS:
+        elif event.type == SESSION_MARKED and (mark := payload.get("mark")) in MARKS:
             on = payload.get("on") is not False
             self.by_id[known.record_id] = set_mark(known, mark, on=on, day=event.local_date)
 

@@ -17,13 +17,7 @@ from typing import Any, Final
 
 from sync.db.engine import Transaction
 from sync.document import store
-from sync.document.capture.exchange_events import (
-    EXCHANGE_RECORDED,
-    ExchangeInput,
-    RedactedExchange,
-    keyed_event_id,
-    repeated_exchange_id,
-)
+from sync.document.capture.exchange_events import ExchangeInput, RedactedExchange, keyed_event_id, repeated_exchange_id
 from sync.document.capture.importance import estimate_importance
 from sync.document.capture.preferences import StatedPreference, find_preferences
 from sync.document.markdown.model import Block, MemoryDocument, Snapshot, common_prefix_length, common_suffix_length
@@ -39,6 +33,7 @@ from sync.document.merge.text_equality import (
     split_repeat_count,
 )
 from sync.log import store as log_store
+from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.log import EventLog
 from sync.log.model import Event, Origin
 from sync.settings.sections import RecordSettings

@@ -27,7 +27,6 @@ from sync.document.markdown.version_labels import day_label, parse_day
 from sync.document.merge.text_equality import split_repeat_count
 from sync.log.model import Event, Origin
 
-DAY_FOLDED: Final = "day_folded"
 EARLIER_SECTION: Final[Section] = (RECORDS, "更早的对话")  # below the days, the newest first
 MAX_DAYS: Final = 31  # folded at a time: the first time may find years, and the writer serves `update` too
 MAX_EXCHANGES_PER_DAY: Final = 200  # of one day folded at a time, so that the event stays far below its bound

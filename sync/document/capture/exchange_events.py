@@ -16,14 +16,9 @@ from sync.document.markdown.template import ANSWER_PREFIX, PREFERENCE_SECTIONS, 
 from sync.document.markdown.version_labels import day_label
 from sync.document.merge.text_equality import increment_repeat_count
 from sync.errors import InvalidInput
+from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, EXCHANGE_RECORDED, MESSAGE
 from sync.log.model import MAX_EVENT_BYTES, Event, EventDraft, Origin, project_id_for
 from sync.redaction import Redactor
-
-EXCHANGE_RECORDED: Final = "exchange_recorded"
-ENTRY_ADDED: Final = "entry_added"
-ENTRY_EDITED: Final = "entry_edited"
-ENTRY_REMOVED: Final = "entry_removed"
-DOCUMENT_RESTORED: Final = "document_restored"
 
 # A summary shows 100 characters at most; a secret that begins among them is recognised well before this.
 SUMMARY_WINDOW: Final = 8_000
@@ -132,7 +127,7 @@ def _draft_message_events(
         for number, part in enumerate(parts, start=1):
             payload = redactor.clean_payload({"role": role, "content": part, "part": number, "parts": len(parts)})
             part_id = None if exchange_draft.event_id is None else f"{exchange_draft.event_id}.{role}.{number}"
-            yield replace(exchange_draft, type="message", payload=payload, origin=origin, event_id=part_id)
+            yield replace(exchange_draft, type=MESSAGE, payload=payload, origin=origin, event_id=part_id)
 
 
 def _without_nul(name: str | None) -> str | None:

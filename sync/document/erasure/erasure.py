@@ -31,12 +31,8 @@ from typing import Any, Final
 from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.document import store
-from sync.document.capture.day_compaction import DAY_FOLDED, compacted_entry_hashes
+from sync.document.capture.day_compaction import compacted_entry_hashes
 from sync.document.capture.exchange_events import (
-    ENTRY_ADDED,
-    ENTRY_EDITED,
-    ENTRY_REMOVED,
-    EXCHANGE_RECORDED,
     exchange_ids,
     exchange_lines,
     preference_entries_of,
@@ -50,32 +46,38 @@ from sync.document.markdown.template import ANSWER_PREFIX
 from sync.document.shared.entry_ops import conflict_copy_id
 from sync.log import erased_store, outbox_store
 from sync.log import store as log_store
-from sync.log.ingest import DraftBuilder
-from sync.log.log import EventLog
-from sync.log.model import (
-    CLOUD,
+from sync.log.event_types import (
+    DAILY_UNDONE,
+    DAY_FOLDED,
+    ENTRY_ADDED,
+    ENTRY_EDITED,
+    ENTRY_REMOVED,
     ERASING_TYPES,
+    EXCHANGE_RECORDED,
+    MESSAGE,
     PAYLOAD_EXPIRED,
     PAYLOAD_FORGOTTEN,
-    Event,
-    EventDraft,
-    Origin,
-    Query,
-    erased_by,
+    PAYLOAD_REDACTED,
+    RETRACTING_TYPES,
+    SESSION_EDITED,
+    SESSION_MARKED,
+    SESSION_ORIGINAL,
+    SESSION_RECORDED,
 )
-from sync.log.payload_schemas import MESSAGE
-from sync.log.retractions import PAYLOAD_REDACTED, RETRACTING_TYPES, Retractions, correction_of
+from sync.log.ingest import DraftBuilder
+from sync.log.log import EventLog
+from sync.log.model import CLOUD, Event, EventDraft, Origin, Query, erased_by
+from sync.log.retractions import Retractions, correction_of
 from sync.redaction import Redactor
 
 QUOTING_TYPES: Final = (ENTRY_EDITED, ENTRY_REMOVED, DAY_FOLDED)
 MANUAL_TYPES: Final = frozenset({ENTRY_ADDED, ENTRY_EDITED})  # what was typed here stays in the file as it was typed
 ERASURE_OFFSET: Final = "document.forgotten"  # how far the log's wishes are carried out
-RECORD_ORIGINAL: Final = "session_original"  # a daily record's words before redaction, `of` its event
 RECORD_TYPES: Final = (
-    "session_recorded",
-    "session_edited",
-    "session_marked",
-    "daily_undone",
+    SESSION_RECORDED,
+    SESSION_EDITED,
+    SESSION_MARKED,
+    DAILY_UNDONE,
 )  # hold all that it says then
 RECORD_FIELDS: Final = ("record_id", "topic", "facts", "code", "tags")
 REQUESTS_PER_TRANSACTION: Final = (
@@ -320,7 +322,7 @@ def _repeating_events(connection: Transaction, event_ids: frozenset[str]) -> lis
         (event.event_id, correction_of(event))
         for event in log_store.read_by_types(connection, [PAYLOAD_REDACTED], after=0)
     ]
-    spoken = log_store.read_by_types(connection, [RECORD_ORIGINAL], after=0)
+    spoken = log_store.read_by_types(connection, [SESSION_ORIGINAL], after=0)
     again += [event.event_id for event in spoken if event.payload.get("of") in event_ids]
     again += [message for event_id in event_ids for message in _stored_messages_of(connection, event_id)]
     deeds = [

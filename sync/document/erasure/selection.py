@@ -18,16 +18,24 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, Final
 
-from sync.document.capture.exchange_events import DOCUMENT_RESTORED, ENTRY_REMOVED
-from sync.document.shared.entry_ops import ENTRY_MOVED, SECTION_ADDED, SECTION_REMOVED
 from sync.log.envelope import event_ms
-from sync.log.model import ERASING_TYPES, Event
-from sync.log.retractions import PAYLOAD_REDACTED
+from sync.log.event_types import (
+    DOCUMENT_RESTORED,
+    ENTRY_MOVED,
+    ENTRY_REMOVED,
+    ERASING_TYPES,
+    PAYLOAD_REDACTED,
+    SECTION_ADDED,
+    SECTION_REMOVED,
+    SESSION_MARKED,
+    SESSION_REMOVED,
+    SESSION_SKIPPED,
+)
+from sync.log.model import Event
 
 PREVIEW_CHARS: Final = 120  # characters of an event that a dry run shows
 _ID_SUFFIXES: Final = ("_id", "_ids", "hash")  # the ends of the names of fields that hold no words
-_RECORD_MARKED: Final = "session_marked"
-_RECORD_CHANGES: Final = ("session_removed", _RECORD_MARKED, "session_skipped")  # of the daily records
+_RECORD_CHANGES: Final = (SESSION_REMOVED, SESSION_MARKED, SESSION_SKIPPED)  # of the daily records
 _NEVER_SELECTED: Final = frozenset(
     {
         *ERASING_TYPES,
@@ -63,7 +71,7 @@ class ErasureSelection:
     def selects(self, event: Event, expired: Collection[str] = ()) -> bool:
         """Whether an event of the right time is meant; `expired`: those that only this device has forgotten."""
         if event.type in _NEVER_SELECTED or event.type.startswith("device_"):
-            return event.type == _RECORD_MARKED and bool(self.words) and self._matches(event)
+            return event.type == SESSION_MARKED and bool(self.words) and self._matches(event)
         if not event.payload and (event.event_id not in expired or self.words):
             return False
         return self._matches(event)

@@ -14,7 +14,7 @@ from sqlite3 import Connection, Row
 from typing import Any, Final
 
 from sync.clock import Clock
-from sync.document.capture.exchange_events import EXCHANGE_RECORDED, apply_exchanges
+from sync.document.capture.exchange_events import apply_exchanges
 from sync.document.markdown.model import Snapshot, encode
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
@@ -22,7 +22,6 @@ from sync.document.markdown.version_labels import time_label
 from sync.document.read.device_digest import DeviceDigest, render_digest
 from sync.document.read.line_authors import LineAuthors, with_author_labels
 from sync.document.read.other_devices import (
-    DEVICE_EVENTS,
     EDIT_EVENTS,
     EXCHANGE_EVENTS,
     MAX_EVENTS,
@@ -35,7 +34,8 @@ from sync.document.read.results import LoadResult, LoadScope
 from sync.document.version_delta import VersionDelta, decode_whole
 from sync.encryption.database_encryption import DatabaseEncryption
 from sync.log.envelope import event_of_row
-from sync.log.model import ERASING_TYPES, Event
+from sync.log.event_types import DEVICE_EVENT_TYPES, ERASING_TYPES, EXCHANGE_RECORDED
+from sync.log.model import Event
 from sync.log.newest_query import NEWEST_QUERY, newest_parameters
 from sync.system.digests import sha256
 from sync.system.files import read_once
@@ -159,7 +159,7 @@ class ColdLoad:
         return sources.author_labels(snapshot, lambda _device_id: None)
 
     def _other_digests(self, connection: Connection) -> tuple[DeviceDigest, ...]:
-        about = device_infos(_latest_events(connection, DEVICE_EVENTS, ()))
+        about = device_infos(_latest_events(connection, DEVICE_EVENT_TYPES, ()))
         besides = (self.device_id, *self.earlier_ids, *hidden_devices(about))
         return device_digests(
             _latest_events(connection, EXCHANGE_EVENTS, besides),

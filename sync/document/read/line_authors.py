@@ -13,13 +13,14 @@ from typing import Any, Final
 
 import msgspec
 
-from sync.document.capture.exchange_events import EXCHANGE_RECORDED, preference_entries_of
+from sync.document.capture.exchange_events import preference_entries_of
 from sync.document.markdown.model import BlockKind, Snapshot
 from sync.document.markdown.one_line import summarize
 from sync.document.markdown.template import PREFERENCES
 from sync.document.merge.text_equality import core_words
 from sync.document.read.device_digest import ID_LENGTH, NAME_LENGTH
 from sync.document.shared.entry_ops import conflict_copy_id, event_order
+from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.model import Event, Origin
 
 TOOL_LABEL: Final = "工具"

@@ -16,7 +16,6 @@ from sync.db.engine import Transaction
 from sync.document import store
 from sync.document.capture.capture_policy import CapturePolicy
 from sync.document.capture.exchange_events import (
-    EXCHANGE_RECORDED,
     ExchangeInput,
     RedactedExchange,
     draft_exchange_events,
@@ -27,7 +26,6 @@ from sync.document.markdown.model import Snapshot
 from sync.document.read.device_digest import DeviceDigest, render_digest
 from sync.document.read.line_authors import LineAuthors, with_author_labels
 from sync.document.read.other_devices import (
-    DEVICE_EVENTS,
     EDIT_EVENTS,
     EXCHANGE_EVENTS,
     MAX_EVENTS,
@@ -41,6 +39,7 @@ from sync.document.read.results import LoadResult, LoadScope, LoadSource, Update
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.errors import CloudError, StorageError
 from sync.log import store as log_store
+from sync.log.event_types import DEVICE_EVENT_TYPES, EXCHANGE_RECORDED
 from sync.log.log import EventLog, StoreWithEvents, user_visible_outbox
 from sync.log.model import AppendResult, EventDraft
 from sync.log.sessions.pauses import SavePauses
@@ -208,11 +207,11 @@ class MemoryService:
             self._line_authors.refresh(ask, log_store.newest_position(connection), shared=self._shared)
 
         await self._log.database.read(refresh)
-        about = device_infos(await self._log.newest(DEVICE_EVENTS, MAX_EVENTS)) if self._shared else {}
+        about = device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS)) if self._shared else {}
         return self._line_authors.author_labels(snapshot, lambda device_id: about.get(device_id, DeviceInfo()).name)
 
     async def _other_digests(self) -> tuple[DeviceDigest, ...]:
-        about = device_infos(await self._log.newest(DEVICE_EVENTS, MAX_EVENTS))
+        about = device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS))
         besides = {self._log.device_id, *self._log.former_device_ids, *hidden_devices(about)}
         said = await self._log.newest(EXCHANGE_EVENTS, MAX_EVENTS, excluded_devices=besides)
         by_hand = await self._log.newest(EDIT_EVENTS, MAX_EVENTS, excluded_devices=besides)

@@ -10,10 +10,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sync.document.capture.exchange_events import (
-    ENTRY_ADDED,
-    ENTRY_EDITED,
-    ENTRY_REMOVED,
-    EXCHANGE_RECORDED,
     exchange_ids,
     is_in_document,
     local_day_of,
@@ -30,13 +26,17 @@ from sync.document.read.device_digest import (
     active_devices,
     select_lines,
 )
+from sync.log.event_types import (
+    DEVICE_REGISTERED,
+    DEVICE_RENAMED,
+    DEVICE_REVOKED,
+    ENTRY_ADDED,
+    ENTRY_EDITED,
+    ENTRY_REMOVED,
+    EXCHANGE_RECORDED,
+)
 from sync.log.model import Event, Origin
 
-REGISTERED: Final = "device_registered"
-RENAMED: Final = "device_renamed"
-REVOKED: Final = "device_revoked"
-HIDDEN: Final = "device_hidden"
-DEVICE_EVENTS: Final = (REGISTERED, RENAMED, REVOKED, HIDDEN)
 EDIT_EVENTS: Final = (
     ENTRY_ADDED,
     ENTRY_EDITED,
@@ -66,10 +66,10 @@ class DeviceInfo:
 
 
 def device_infos(events: Sequence[Event]) -> dict[str, DeviceInfo]:
-    """What events of `DEVICE_EVENTS`, newest first, say about each device."""
+    """What events of `DEVICE_EVENT_TYPES`, newest first, say about each device."""
     found: dict[str, DeviceInfo] = {}
     for event in reversed(events):
-        device_id = event.device_id if event.type == REGISTERED else _text(event, "device_id")
+        device_id = event.device_id if event.type == DEVICE_REGISTERED else _text(event, "device_id")
         if device_id is not None:
             found[device_id] = _with_event(found.get(device_id, DeviceInfo()), event)
     return found
@@ -106,16 +106,16 @@ def device_digests(
 
 
 def _with_event(info: DeviceInfo, event: Event) -> DeviceInfo:
-    if event.type == REGISTERED:
+    if event.type == DEVICE_REGISTERED:
         return replace(
             info,
             own_name=_text(event, "name"),
             platform=_text(event, "platform"),
             app_version=_text(event, "app_version"),
         )
-    if event.type == RENAMED:
+    if event.type == DEVICE_RENAMED:
         return replace(info, given_name=_text(event, "name"))
-    if event.type == REVOKED:
+    if event.type == DEVICE_REVOKED:
         return replace(info, revoked=True)
     return replace(info, hidden=event.payload.get("hidden") is True)
 

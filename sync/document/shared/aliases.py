@@ -3,9 +3,9 @@
 from bisect import insort
 from collections import defaultdict
 
-from sync.document.capture.exchange_events import EXCHANGE_RECORDED
 from sync.document.markdown.model import Section
 from sync.document.shared.entry_ops import EntryOp
+from sync.log.event_types import EXCHANGE_RECORDED
 
 
 class EntryAliases:

@@ -11,12 +11,8 @@ from typing import Final
 
 import msgspec
 
-from sync.document.capture.day_compaction import DAY_FOLDED, EARLIER_SECTION, compacted_entry_hashes
+from sync.document.capture.day_compaction import EARLIER_SECTION, compacted_entry_hashes
 from sync.document.capture.exchange_events import (
-    ENTRY_ADDED,
-    ENTRY_EDITED,
-    ENTRY_REMOVED,
-    EXCHANGE_RECORDED,
     exchange_ids,
     is_in_document,
     local_day_of,
@@ -32,23 +28,11 @@ from sync.document.markdown.reparse import derived_entry_id
 from sync.document.markdown.template import ANSWER_PREFIX, QUESTION_PREFIX, RECORDS
 from sync.document.markdown.version_labels import day_label, parse_day
 from sync.log.envelope import bounded_hlc, is_clock_ahead
+from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED, EXCHANGE_RECORDED
 from sync.log.model import Event
 
-ENTRY_MOVED: Final = "entry_moved"  # another place among the lines of its section; the text is as it was
 COUNT_REPEAT: Final = "counted"  # said once more: of a deed, not of an event
 ADD_ONCE: Final = "noted"  # likewise: stands there from the first time on, and is not brought back by the next
-SECTION_ADDED: Final = "section_added"
-SECTION_REMOVED: Final = "section_removed"
-DOCUMENT_EVENT_TYPES: Final = (
-    EXCHANGE_RECORDED,
-    ENTRY_ADDED,
-    ENTRY_EDITED,
-    ENTRY_REMOVED,
-    ENTRY_MOVED,
-    SECTION_ADDED,
-    SECTION_REMOVED,
-    DAY_FOLDED,
-)
 
 EventOrder = tuple[str, str, str]
 

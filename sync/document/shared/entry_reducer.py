@@ -7,20 +7,12 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sync.document.capture.exchange_events import ENTRY_EDITED, ENTRY_REMOVED
 from sync.document.markdown.edits import as_single_entry
 from sync.document.markdown.model import Section
 from sync.document.merge.text_equality import increment_repeat_count
 from sync.document.merge.word_merge import merge_words
-from sync.document.shared.entry_ops import (
-    ADD_ONCE,
-    COUNT_REPEAT,
-    ENTRY_MOVED,
-    EntryOp,
-    EntryPosition,
-    conflict_copy_id,
-    text_hash,
-)
+from sync.document.shared.entry_ops import ADD_ONCE, COUNT_REPEAT, EntryOp, EntryPosition, conflict_copy_id, text_hash
+from sync.log.event_types import ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from sync.document.capture.exchange_events import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, is_too_large_for_event
+from sync.document.capture.exchange_events import is_too_large_for_event
 from sync.document.markdown.model import (
     BlockKind,
     EntryAdded,
@@ -24,10 +24,11 @@ from sync.document.markdown.model import (
 )
 from sync.document.markdown.template import QUESTION_PREFIX, RECORDS
 from sync.document.markdown.version_labels import parse_day
-from sync.document.shared.entry_ops import ENTRY_MOVED, SECTION_ADDED, SECTION_REMOVED, normalised_section, text_hash
+from sync.document.shared.entry_ops import normalised_section, text_hash
 from sync.document.shared.entry_reducer import EntryState
 from sync.document.shared.reducer import SharedReducer
 from sync.document.shared.render import TEMPLATE_SECTIONS
+from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED, SECTION_ADDED, SECTION_REMOVED
 from sync.log.model import MAX_EVENT_BYTES, EventDraft, Origin
 from sync.redaction import Redactor
 

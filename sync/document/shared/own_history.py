@@ -12,9 +12,9 @@ from typing import Final
 
 from sync.clock import Clock
 from sync.db.engine import Transaction
-from sync.document.shared.entry_ops import DOCUMENT_EVENT_TYPES
 from sync.document.shared.reducer import SharedReducer
 from sync.log import store as log_store
+from sync.log.event_types import DOCUMENT_EVENT_TYPES
 from sync.log.log import EventLog
 
 IDLE_SECONDS: Final = 60.0  # seconds; between two pages of a pull there may be a minute's wait

@@ -15,13 +15,13 @@ from sync.db.engine import Transaction
 from sync.db.schema import RECOVERY_STARTED
 from sync.document.markdown.model import MergePlan, Operation, Snapshot, Version
 from sync.document.markdown.version_labels import is_shared_label
-from sync.document.shared.entry_ops import DOCUMENT_EVENT_TYPES
 from sync.document.shared.local_edits import draft_edit_events
 from sync.document.shared.local_overlay import build_overlay
 from sync.document.shared.reducer import SharedReducer
 from sync.document.shared.render import render_shared
 from sync.document.shared.unlogged_entries import adopt_logged_ids, unlogged_additions
 from sync.log import store as log_store
+from sync.log.event_types import DOCUMENT_EVENT_TYPES
 from sync.log.log import EventLog
 from sync.log.model import EventDraft, Origin
 from sync.redaction import Redactor

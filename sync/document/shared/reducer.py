@@ -45,15 +45,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sync.clock import EPOCH, parse_hlc
-from sync.document.capture.day_compaction import DAY_FOLDED
-from sync.document.capture.exchange_events import EXCHANGE_RECORDED
 from sync.document.markdown.model import Section
 from sync.document.markdown.version_labels import shared_label
 from sync.document.shared.aliases import EntryAliases
 from sync.document.shared.entry_ops import (
-    DOCUMENT_EVENT_TYPES,
-    SECTION_ADDED,
-    SECTION_REMOVED,
     EntryOp,
     EventOrder,
     conflict_copy_id,
@@ -65,6 +60,7 @@ from sync.document.shared.entry_ops import (
     parse_entry_payload,
 )
 from sync.document.shared.entry_reducer import EntryReducer, EntryState, order_entries
+from sync.log.event_types import DAY_FOLDED, DOCUMENT_EVENT_TYPES, EXCHANGE_RECORDED, SECTION_ADDED, SECTION_REMOVED
 from sync.log.model import Event
 
 

@@ -10,14 +10,15 @@ typed where the log says the same, redacted.
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from sync.document.capture.day_compaction import DAY_FOLDED, compacted_entry_hashes
+from sync.document.capture.day_compaction import compacted_entry_hashes
 from sync.document.markdown.block_editor import BlockEditor
 from sync.document.markdown.edits import as_single_entry, place_entry
 from sync.document.markdown.model import Entry, Section, Snapshot
-from sync.document.shared.entry_ops import ENTRY_MOVED, normalised_section, parse_entry_payload
+from sync.document.shared.entry_ops import normalised_section, parse_entry_payload
 from sync.document.shared.entry_reducer import EntryState
 from sync.document.shared.local_overlay import RedactText, restore_local_text
 from sync.document.shared.reducer import SharedReducer
+from sync.log.event_types import DAY_FOLDED, ENTRY_MOVED
 from sync.log.model import Event
 
 

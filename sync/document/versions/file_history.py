@@ -16,7 +16,6 @@ from typing import Final
 from sync.db.engine import Transaction
 from sync.db.schema import RECOVERY_STARTED, VERSION_ON_DISK
 from sync.document import store
-from sync.document.capture.exchange_events import DOCUMENT_RESTORED
 from sync.document.erasure import erasure
 from sync.document.markdown.model import EntryRemoved, MemoryDocument, Version, encode
 from sync.document.markdown.parse import with_style_of
@@ -34,6 +33,7 @@ from sync.document.versions.writer import (
 )
 from sync.errors import InvalidInput
 from sync.log import store as log_store
+from sync.log.event_types import DOCUMENT_RESTORED
 from sync.log.model import EventDraft, Origin
 from sync.system.digests import sha256
 

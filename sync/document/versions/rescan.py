@@ -30,18 +30,10 @@ from sync.document.erasure.corrections import changed_hashes, replace_hashes
 from sync.document.erasure.erasure import last_erasure_types
 from sync.document.versions.writer import SCANNED_RULES
 from sync.log import store as log_store
+from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
 from sync.log.log import EventLog
-from sync.log.model import (
-    ERASING_TYPES,
-    MAX_EVENT_BYTES,
-    PAYLOAD_FORGOTTEN,
-    Event,
-    EventDraft,
-    EventScope,
-    Origin,
-    Query,
-)
-from sync.log.retractions import PAYLOAD_REDACTED, correction_of, redacted_payload
+from sync.log.model import MAX_EVENT_BYTES, Event, EventDraft, EventScope, Origin, Query
+from sync.log.retractions import correction_of, redacted_payload
 from sync.redaction import KINDS, Redactor, placeholder
 
 PAGE_SIZE: Final = 500  # events read at a time

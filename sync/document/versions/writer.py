@@ -15,11 +15,8 @@ from sync.clock import Clock, timestamp, to_unix_ms, uuid7
 from sync.db.engine import Transaction
 from sync.db.schema import DOCUMENT_LOG_OFFSET, RECOVERY_STARTED
 from sync.document import store
-from sync.document.capture.day_compaction import DAY_FOLDED, compact_days, find_compactable_days, imported_text_lookup
+from sync.document.capture.day_compaction import compact_days, find_compactable_days, imported_text_lookup
 from sync.document.capture.exchange_events import (
-    ENTRY_ADDED,
-    ENTRY_REMOVED,
-    EXCHANGE_RECORDED,
     apply_exchanges,
     draft_operation_events,
     exchange_lines,
@@ -46,7 +43,6 @@ from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
 from sync.document.markdown.version_labels import later_label, next_label, time_label
 from sync.document.merge.three_way import choose_base, plan_merge
-from sync.document.shared.entry_ops import DOCUMENT_EVENT_TYPES
 from sync.document.shared.own_history import OwnHistory
 from sync.document.shared.projection import SharedChange, SharedProjection
 from sync.document.shared.restore_own_edits import restore_own_edits
@@ -54,6 +50,7 @@ from sync.document.shared.unlogged_entries import adopt_logged_ids
 from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.envelope import bounded_time, event_ms
+from sync.log.event_types import DAY_FOLDED, DOCUMENT_EVENT_TYPES, ENTRY_ADDED, ENTRY_REMOVED, EXCHANGE_RECORDED
 from sync.log.log import EventLog
 from sync.log.model import Event, EventDraft, Origin
 from sync.redaction import Redactor

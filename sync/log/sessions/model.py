@@ -13,15 +13,10 @@ from typing import Any, Final
 
 from sync.clock import from_unix_ms, timestamp
 from sync.log.envelope import event_ms
+from sync.log.event_types import SESSION_END_TYPES, SESSION_STARTED
 from sync.log.model import Event, EventDraft, Origin
-from sync.log.payload_schemas import SESSION_END_TYPES, SESSION_META, SESSION_STARTED
 from sync.redaction import Redactor
 
-SESSION_EVENT_TYPES: Final = (
-    SESSION_STARTED,
-    *SESSION_END_TYPES,
-    SESSION_META,
-)  # the events that say something of a session as a whole
 ENDED_BY_CUT_OFF: Final = "cut_off"  # the sidecar it ran in is gone
 ENDED_BY_IDLE_TIME: Final = "idle"
 

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from sync.clock import Clock, to_unix_ms
 from sync.db.engine import Transaction
+from sync.log.event_types import SESSION_SKIPPED
 from sync.log.log import EventLog
 from sync.log.model import AppendResult, EventDraft, Origin
-from sync.log.payload_schemas import SESSION_SKIPPED
 from sync.log.sessions import session_store
 from sync.redaction import Redactor
 

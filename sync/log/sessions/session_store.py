@@ -11,9 +11,16 @@ from sync.clock import parse_hlc
 from sync.db.engine import Transaction
 from sync.db.schema import events
 from sync.log.envelope import event_of_row
-from sync.log.model import ERASING_TYPES, GLOBAL_PROJECT, Event
-from sync.log.payload_schemas import SESSION_END_TYPES, SESSION_META, SESSION_SKIPPED, SESSION_STARTED
-from sync.log.sessions.model import SESSION_EVENT_TYPES, Session, SessionSpan, session_of
+from sync.log.event_types import (
+    ERASING_TYPES,
+    SESSION_END_TYPES,
+    SESSION_EVENT_TYPES,
+    SESSION_META,
+    SESSION_SKIPPED,
+    SESSION_STARTED,
+)
+from sync.log.model import GLOBAL_PROJECT, Event
+from sync.log.sessions.model import Session, SessionSpan, session_of
 
 _IDS: Final[Any] = bindparam("ids", expanding=True)
 _IS_CONVERSATION: Final = events.c.type.not_in(

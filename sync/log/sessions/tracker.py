@@ -21,10 +21,10 @@ from sync.clock import Clock, to_unix_ms
 from sync.db.engine import Transaction
 from sync.errors import InvalidInput, StorageError
 from sync.log.envelope import check_name
+from sync.log.event_types import SESSION_END_TYPES, SESSION_META, SESSION_STARTED
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import AppendResult, EventDraft
-from sync.log.payload_schemas import SESSION_END_TYPES, SESSION_META, SESSION_STARTED
 from sync.log.sessions import session_store
 from sync.log.sessions.model import (
     ENDED_BY_CUT_OFF,

@@ -12,6 +12,30 @@ from typing import Any, Final
 
 from sync.clock import to_unix_ms
 from sync.log.envelope import event_ms
+from sync.log.event_types import (
+    DAILY_UNDONE,
+    DEVICE_HIDDEN,
+    DOCUMENT_RESTORED,
+    ENTRY_ADDED,
+    ENTRY_EDITED,
+    ENTRY_MOVED,
+    ENTRY_REMOVED,
+    EXCHANGE_RECORDED,
+    MEMORY_FACT,
+    MESSAGE,
+    PAYLOAD_EXPIRED,
+    PAYLOAD_FORGOTTEN,
+    PAYLOAD_REDACTED,
+    SECTION_ADDED,
+    SECTION_REMOVED,
+    SESSION_EDITED,
+    SESSION_MARKED,
+    SESSION_ORIGINAL,
+    SESSION_RECORDED,
+    SESSION_REMOVED,
+    SESSION_SKIPPED,
+    USER_FEEDBACK,
+)
 from sync.log.model import Event, Origin
 from sync.recall.text.echo_filter import strip_recalled_context
 
@@ -25,10 +49,6 @@ _LINE_PREFIX: Final = re.compile(r"^(?:[ \t]*[-*+>]+[ \t]+)*(?:用户问[:：][ 
 _SPEAKER_PREFIX: Final = re.compile(r"^[^\W\d_][\w .'·-]{0,23}[:：]\s*\S")
 TURN_KINDS: Final = frozenset({"exchange", "message"})
 DAILY_RECORD: Final = "daily"
-RECORDED: Final = "session_recorded"  # the first deed of a daily record, and the only one that says when it was
-EDITED: Final = "session_edited"
-MARKED: Final = "session_marked"
-UNDONE: Final = "daily_undone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,29 +167,29 @@ def _no_items(event: Event) -> Iterable[IndexChange]:
 
 
 EXTRACTORS: Final[Mapping[str, Callable[[Event], Iterable[IndexChange]]]] = {
-    "exchange_recorded": _exchange,
-    "entry_added": _document_entry,
-    "entry_edited": _document_entry,
-    "entry_removed": _removed_entry,
-    "memory_fact": _content_of("fact"),
-    "message": _content_of("message"),
-    "user_feedback": _content_of("feedback"),
-    RECORDED: _daily_record,
-    EDITED: _daily_record,
-    "session_removed": _daily_record,
-    MARKED: _daily_record,
-    UNDONE: _daily_record,
+    EXCHANGE_RECORDED: _exchange,
+    ENTRY_ADDED: _document_entry,
+    ENTRY_EDITED: _document_entry,
+    ENTRY_REMOVED: _removed_entry,
+    MEMORY_FACT: _content_of("fact"),
+    MESSAGE: _content_of("message"),
+    USER_FEEDBACK: _content_of("feedback"),
+    SESSION_RECORDED: _daily_record,
+    SESSION_EDITED: _daily_record,
+    SESSION_REMOVED: _daily_record,
+    SESSION_MARKED: _daily_record,
+    DAILY_UNDONE: _daily_record,
     # They move or frame what other events have said.
-    "entry_moved": _no_items,
-    "section_added": _no_items,
-    "section_removed": _no_items,
-    "document_restored": _no_items,
-    "payload_forgotten": _no_items,
-    "payload_expired": _no_items,
-    "payload_redacted": _no_items,
-    "device_hidden": _no_items,
-    "session_skipped": _no_items,
-    "session_original": _no_items,
+    ENTRY_MOVED: _no_items,
+    SECTION_ADDED: _no_items,
+    SECTION_REMOVED: _no_items,
+    DOCUMENT_RESTORED: _no_items,
+    PAYLOAD_FORGOTTEN: _no_items,
+    PAYLOAD_EXPIRED: _no_items,
+    PAYLOAD_REDACTED: _no_items,
+    DEVICE_HIDDEN: _no_items,
+    SESSION_SKIPPED: _no_items,
+    SESSION_ORIGINAL: _no_items,
 }
 
 

@@ -14,19 +14,24 @@ from typing import Final
 from sync.db.engine import Transaction
 from sync.log import store as log_store
 from sync.log.envelope import event_ms
-from sync.log.model import PAYLOAD_EXPIRED, Event, erased_by
-from sync.log.retractions import PAYLOAD_REDACTED, RETRACTING_TYPES, Retractions, correction_of
+from sync.log.event_types import (
+    DAILY_UNDONE,
+    PAYLOAD_EXPIRED,
+    PAYLOAD_REDACTED,
+    RETRACTING_TYPES,
+    SESSION_EDITED,
+    SESSION_MARKED,
+    SESSION_RECORDED,
+)
+from sync.log.model import Event, erased_by
+from sync.log.retractions import Retractions, correction_of
 from sync.recall.index import store
 from sync.recall.index.extraction import (
     ANSWER,
     DAILY_RECORD,
-    EDITED,
     ITEMS_PER_EVENT,
-    MARKED,
     MINUTE_MS,
     QUESTION,
-    RECORDED,
-    UNDONE,
     Item,
     RemovedItem,
     index_changes,
@@ -106,9 +111,13 @@ def _record_times(
     """The id under which a daily record came in, that of its present words, and when it was."""
     first = _first_record_event(connection, event, item, former_rows)
     born, new_id = item_id(first.position, item.slot), item_id(event.position, item.slot)
-    if former_rows and (event.type == MARKED or (event.type == UNDONE and former_rows[0].text == item.text)):
+    if former_rows and (
+        event.type == SESSION_MARKED or (event.type == DAILY_UNDONE and former_rows[0].text == item.text)
+    ):
         return born, former_rows[0].text_id, former_rows[0].ts_ms
-    speaker = _last_author_event(connection, event, item, first) if event.type in {MARKED, UNDONE} else event
+    speaker = (
+        _last_author_event(connection, event, item, first) if event.type in {SESSION_MARKED, DAILY_UNDONE} else event
+    )
     said = new_id if speaker is event else item_id(speaker.position, item.slot)
     return born, said, record_time_ms(first) - speaker.utc_offset * MINUTE_MS
 
@@ -116,7 +125,7 @@ def _record_times(
 def _last_author_event(connection: Transaction, event: Event, item: Item, first_event: Event) -> Event:
     """The event that said last, before this one, what a record says again; the one that began it where none did."""
     found = first_event
-    for one in log_store.read_by_types(connection, (RECORDED, EDITED), after=first_event.position):
+    for one in log_store.read_by_types(connection, (SESSION_RECORDED, SESSION_EDITED), after=first_event.position):
         if one.position < event.position and any(_has_same_text(change, item) for change in index_changes(one)):
             found = one
     return found
@@ -128,11 +137,13 @@ def _has_same_text(change: Item | RemovedItem, item: Item) -> bool:
 
 def _first_record_event(connection: Transaction, event: Event, item: Item, former_rows: Sequence[ItemRow]) -> Event:
     """The event that began a daily record; this one where no other is known."""
-    if event.type == RECORDED:
+    if event.type == SESSION_RECORDED:
         return event
     if former_rows:
         return next(iter(log_store.read_at_positions(connection, [former_rows[0].first_id // ITEMS_PER_EVENT])), event)
-    recorded = log_store.read_by_types(connection, (RECORDED,), after=0)  # all of them: only after a removal was undone
+    recorded = log_store.read_by_types(
+        connection, (SESSION_RECORDED,), after=0
+    )  # all of them: only after a removal was undone
     return next((one for one in recorded if one.payload.get("record_id") == item.entry_id), event)
 
 

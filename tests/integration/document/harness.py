@@ -12,11 +12,12 @@ from typing import Any, Literal
 from sync.clock import in_zone
 from sync.db.engine import Database, Transaction
 from sync.document import store as document_store
-from sync.document.capture.exchange_events import EXCHANGE_RECORDED, ExchangeInput, draft_exchange_events
+from sync.document.capture.exchange_events import ExchangeInput, draft_exchange_events
 from sync.document.markdown.model import Version
 from sync.document.ownership.other_profiles import OtherProfiles
 from sync.document.surfaces.memory_file import MemoryFile, MemoryFileDeps
 from sync.log import store as log_store
+from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.log import EventLog
 from sync.log.model import Event, EventPage, Query
 from sync.redaction import Redactor

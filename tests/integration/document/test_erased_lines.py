@@ -11,11 +11,10 @@ from sqlalchemy import select
 
 from sync.db.engine import Transaction
 from sync.db.schema import erased_lines, events, written
-from sync.document.capture.exchange_events import ENTRY_ADDED
 from sync.document.erasure import erasure
+from sync.log.event_types import ENTRY_ADDED, PAYLOAD_REDACTED
 from sync.log.ingest import DraftBuilder
 from sync.log.model import EventDraft, Origin, Query
-from sync.log.retractions import PAYLOAD_REDACTED
 from tests.integration.document.harness import DocumentHarness, FakeAppCache, open_document_harness
 
 HABITS = "### 工作习惯"

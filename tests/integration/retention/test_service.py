@@ -30,8 +30,9 @@ from sync.document.versions import rescan
 from sync.errors import StorageError
 from sync.log import outbox_store
 from sync.log import store as log_store
+from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN
 from sync.log.ingest import DraftBuilder
-from sync.log.model import CLOUD, PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, Event, Origin, Query
+from sync.log.model import CLOUD, Event, Origin, Query
 from sync.recall.model import SearchRequest
 from sync.recall.search import RecallService
 from sync.redaction import Redactor

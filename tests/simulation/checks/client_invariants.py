@@ -12,8 +12,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-from sync.daily.model import RECORDED
-from sync.log.model import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, erased_by
+from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, SESSION_RECORDED
+from sync.log.model import erased_by
 from tests.simulation.checks.expected_state import ExpectedFact, words_of
 from tests.simulation.checks.invariants import ProfileState, can_have_arrived, memories, revoked, unsendable_events
 
@@ -147,7 +147,7 @@ def _check_remembered(world: "Simulator", held: list[ProfileState], pages: Pages
         str(json.loads(profile.events[event_id]["payload"]).get("record_id"))
         for profile in held
         for event_id in unsendable_events(world, profile)
-        if profile.events[event_id]["type"] == RECORDED
+        if profile.events[event_id]["type"] == SESSION_RECORDED
     }
     for device in world.devices:
         owner = device.last_owner

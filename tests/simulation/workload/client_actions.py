@@ -17,8 +17,7 @@ from bridge.methods.log import events, retention
 from bridge.methods.log import forget as forgetting
 from bridge.methods.memory import daily, recall
 from sync.app import App
-from sync.daily.model import RECORDED
-from sync.log.model import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN
+from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, SESSION_RECORDED
 from sync.published.daily import DailyRecordJson
 from sync.published.recall import SearchJson
 from tests.simulation.checks.expected_state import ExpectedFact, words_of
@@ -196,7 +195,7 @@ def _unacknowledged_record(world: "Simulator", rows: Mapping[str, StoredEvent], 
     """The daily record that this shows, where whoever wrote it has had no answer yet."""
     waiting = {word for fact in world.ledger.facts if fact.event_id is None for word in fact.words}
     words = waiting.intersection(words_of(text))
-    told = (str(row.names["record_id"]) for row in rows.values() if row.type == RECORDED and words & row.words)
+    told = (str(row.names["record_id"]) for row in rows.values() if row.type == SESSION_RECORDED and words & row.words)
     return next(told, None)
 
 

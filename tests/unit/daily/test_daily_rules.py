@@ -19,7 +19,7 @@ from sync.daily.conversation.command_parser import (
 )
 from sync.daily.conversation.extractive_summary import SummaryTurn, count_rounds, quality, summarise
 from sync.daily.conversation.keywords import is_same_text, keywords, similarity
-from sync.daily.model import EDITED, MARKED, REMOVED, Code, Content, Record, normalised_content, parse_time
+from sync.daily.model import Code, Content, Record, normalised_content, parse_time
 from sync.daily.pages.indexes import DayFile, keywords_json, summary_md
 from sync.daily.pages.numbering import next_number, page_numbers
 from sync.daily.pages.page_diff import PageBase, diff_page
@@ -36,6 +36,7 @@ from sync.daily.records.maintenance import (
 )
 from sync.daily.records.reducer import DailyRecords
 from sync.errors import InvalidInput, TooLarge
+from sync.log.event_types import SESSION_EDITED, SESSION_MARKED, SESSION_REMOVED
 
 DAY = "2026-01-29"
 KNOWN = ("rec_1", "rec_2")
@@ -462,17 +463,21 @@ class TestTidying:
         )
         fold = RecordMerge(one, replace(one.content, facts=("选在西湖边", "开业在五月")), (two,))
         assert merge_records(fold, DailyRecords({two.record_id: two})) == []
-        assert [deed.event_type for deed in merge_records(fold, DailyRecords({one.record_id: one}))] == [EDITED]
+        assert [deed.event_type for deed in merge_records(fold, DailyRecords({one.record_id: one}))] == [SESSION_EDITED]
         both = merge_records(fold, DailyRecords({one.record_id: one, two.record_id: two}))
         assert [(deed.event_type, deed.record.record_id) for deed in both] == [
-            (EDITED, one.record_id),
-            (REMOVED, two.record_id),
+            (SESSION_EDITED, one.record_id),
+            (SESSION_REMOVED, two.record_id),
         ]
 
     def test_what_went_or_was_put_away_meanwhile_is_passed_over(self) -> None:
         one = record(1)
         (deed,) = expire_record(one.record_id, DailyRecords({one.record_id: one}))
-        assert (deed.event_type, deed.payload["mark"], deed.payload["marks"]) == (MARKED, "expired", ["expired"])
+        assert (deed.event_type, deed.payload["mark"], deed.payload["marks"]) == (
+            SESSION_MARKED,
+            "expired",
+            ["expired"],
+        )
         assert expire_record(one.record_id, DailyRecords(removed={one.record_id: one})) == []
         assert expire_record(one.record_id, DailyRecords({one.record_id: replace(one, marks=("expired",))})) == []
 

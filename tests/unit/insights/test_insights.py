@@ -11,8 +11,8 @@ from sync.insights import queries, render
 from sync.insights.features import action_of, normalise_text, outcome_of, stage_of, terms_of
 from sync.insights.report import build_report
 from sync.insights.state import DAY_MS, MAX_SESSIONS, InsightsState, decode, encode, instinct_id
+from sync.log.event_types import TYPES_WITH_TAGS, USER_FEEDBACK
 from sync.log.model import Event
-from sync.log.payload_schemas import TYPES_WITH_TAGS, USER_FEEDBACK
 from sync.log.retractions import Retractions
 from tests.support import START, event
 

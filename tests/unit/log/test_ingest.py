@@ -9,25 +9,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from sync.clock import UTC_CLOCK, Clock, SystemClock, utc_offset_minutes
-from sync.daily import model
-from sync.document.capture.exchange_events import DOCUMENT_RESTORED
-from sync.document.read.other_devices import DEVICE_EVENTS
-from sync.document.shared.entry_ops import DOCUMENT_EVENT_TYPES
 from sync.errors import InvalidInput, TooLarge
 from sync.log.envelope import to_wire
 from sync.log.ingest import MAX_BATCH_EVENTS, SUMMARY_LENGTH, DraftBuilder
-from sync.log.model import (
-    DEVICE_LOCAL_TYPES,
-    GLOBAL_PROJECT,
-    MAX_EVENT_BYTES,
-    PAYLOAD_EXPIRED,
-    PAYLOAD_FORGOTTEN,
-    EventDraft,
-    Origin,
-    project_id_for,
-)
-from sync.log.payload_schemas import SESSION_SKIPPED, is_known_type
-from sync.log.retractions import PAYLOAD_REDACTED, redacted_payload
+from sync.log.model import GLOBAL_PROJECT, MAX_EVENT_BYTES, EventDraft, Origin, project_id_for
+from sync.log.retractions import redacted_payload
 from tests.support import REDACTOR, START, FixedClock, event
 
 INTAKE = DraftBuilder(REDACTOR)
@@ -352,27 +338,3 @@ def test_secrets_in_unknown_fields_are_redacted_too() -> None:
     draft = INTAKE.build({"type": "x", "note": "我的手机号是13812345678"})
     assert draft.extra is not None
     assert "13812345678" not in json.dumps(draft.extra.value, ensure_ascii=False)
-
-
-def test_every_type_that_the_program_writes_itself_is_known() -> None:
-    own = [
-        *DOCUMENT_EVENT_TYPES,
-        DOCUMENT_RESTORED,
-        PAYLOAD_FORGOTTEN,
-        PAYLOAD_EXPIRED,
-        PAYLOAD_REDACTED,
-        *DEVICE_LOCAL_TYPES,
-        *DEVICE_EVENTS,
-    ]
-    own += [
-        model.RECORDED,
-        model.EDITED,
-        model.REMOVED,
-        model.MARKED,
-        SESSION_SKIPPED,
-        model.UNDONE,
-        model.UNREDACTED_ORIGINAL,
-    ]
-    assert [kind for kind in own if not is_known_type(kind)] == []
-    assert is_known_type("message")
-    assert not is_known_type("nonsense")

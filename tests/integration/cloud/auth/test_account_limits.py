@@ -14,7 +14,8 @@ from sync.cloud.port import Cloud, DeviceFacts, SyncAnswer, SyncRequest
 from sync.cloud.replication.sync_round import QUOTA_RETRY_AFTER
 from sync.cloud.sync_decisions import QUOTA_CODE
 from sync.errors import Forbidden, QuotaExceeded, Rejected
-from sync.log.model import PAYLOAD_FORGOTTEN, EventDraft
+from sync.log.event_types import PAYLOAD_FORGOTTEN
+from sync.log.model import EventDraft
 from tests.cloud.fixtures import Cloud as LocalCloud
 from tests.contract.cloud_backends import AccountHolder, supabase_cloud
 from tests.support import REDACTOR, event, new_server, open_device

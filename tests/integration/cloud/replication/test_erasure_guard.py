@@ -11,9 +11,9 @@ from sync.cloud.replication.erasure_guard import SIGNATURE_FIELD, ErasureImpact,
 from sync.db.engine import Database, Transaction
 from sync.document.surfaces import withheld_erasures
 from sync.log import erased_store
+from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.model import (
     ERASURE_STATE_FIELD,
-    PAYLOAD_FORGOTTEN,
     EventDraft,
     RemoteErasureState,
     erased_by,

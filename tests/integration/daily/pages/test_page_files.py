@@ -6,11 +6,12 @@ from typing import Any, NoReturn
 
 import pytest
 
-from sync.daily.model import RECORDED, normalised_content
+from sync.daily.model import normalised_content
 from sync.daily.pages import page_files as daily_files
 from sync.daily.pages.page_format import parse
 from sync.daily.record_service import RecordRequest
 from sync.errors import StorageFull
+from sync.log.event_types import SESSION_RECORDED
 from sync.system import files
 from tests.integration.daily.harness import DailyHarness, open_daily_harness
 
@@ -57,7 +58,7 @@ def topics_on(page: Path) -> list[str]:
 
 async def recorded(harness: DailyHarness) -> list[str]:
     """What was ever recorded, also by events that a later one hides."""
-    return [event.payload["topic"] for event in await harness.device.events() if event.type == RECORDED]
+    return [event.payload["topic"] for event in await harness.device.events() if event.type == SESSION_RECORDED]
 
 
 class TestSavedMeanwhile:
@@ -114,7 +115,7 @@ class TestSavedMeanwhile:
             page.write_text("# 2026-02-02 对话记忆\n\n## Session 7 - 09:00:00\n\n### 主题\n早先的\n", "utf-8")
             said = {"record_id": "rec_other", "date": "2026-02-02", "time": "09:30:00", "session": 1, "topic": "别处的"}
             drafts = harness.device.intake.build_batch(
-                [{"type": RECORDED, "project_path": str(harness.project), "payload": said}]
+                [{"type": SESSION_RECORDED, "project_path": str(harness.project), "payload": said}]
             )
             mark = harness.service.record_service.mark
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from sync.document.capture.day_compaction import MAX_DAYS
-from sync.document.capture.exchange_events import EXCHANGE_RECORDED
 from sync.document.erasure.erasure import request
 from sync.log import outbox_store
 from sync.log import store as log_store
+from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.ingest import DraftBuilder
 from sync.log.model import Query
 from tests.integration.document.harness import DocumentHarness, open_document_harness

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from sync.document import store
-from sync.document.capture.exchange_events import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED
 from sync.document.surfaces.notices import Notice
+from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED
 from sync.system.digests import sha256
 from tests.integration.document.harness import DocumentHarness, FakeAppCache, open_document_harness
 

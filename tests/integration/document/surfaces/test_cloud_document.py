@@ -8,10 +8,10 @@ from typing import TypeVar
 import pytest
 
 from sync.db.engine import Transaction
-from sync.document.capture.exchange_events import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED
 from sync.document.surfaces.cloud_document import CloudDocument
 from sync.document.surfaces.notices import Notice
 from sync.log import store as log_store
+from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED
 from tests.integration.document.harness import DocumentHarness, open_document_harness
 
 HABITS = "### 工作习惯"

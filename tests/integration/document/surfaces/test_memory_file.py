@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sync.document.capture.exchange_events import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED
 from sync.document.markdown.parse import MAX_BYTES
 from sync.document.surfaces.notices import Notice
+from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED
 from sync.system.digests import sha256
 from tests.integration.document.harness import DocumentHarness, open_document_harness
 

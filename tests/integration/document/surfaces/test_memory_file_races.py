@@ -12,12 +12,12 @@ from typing import NoReturn
 import pytest
 
 from sync.document import store
-from sync.document.capture.exchange_events import ENTRY_ADDED, ENTRY_EDITED
 from sync.document.surfaces import memory_file, notices
 from sync.document.surfaces.memory_file import MAX_ATTEMPTS
 from sync.document.surfaces.notices import Notice
 from sync.document.surfaces.write_in_progress import MAX_WRITE_DURATION, MAX_WRITE_PAUSE
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
+from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED
 from sync.system import files
 from tests.integration.document.harness import DocumentHarness, open_document_harness
 

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from sync.document.capture.exchange_events import DOCUMENT_RESTORED, ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED
 from sync.document.erasure import erasure
 from sync.document.markdown.model import EntryAdded
 from sync.document.surfaces.notices import Notice
 from sync.errors import InvalidInput
+from sync.log.event_types import DOCUMENT_RESTORED, ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED
 from sync.system.digests import sha256
 from tests.integration.document.harness import DocumentHarness, open_document_harness
 

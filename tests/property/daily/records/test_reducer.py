@@ -5,11 +5,21 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sync.daily.model import EDITED, MARKED, MARKS, RECORDED, REMOVED, UNDONE, UNREDACTED_ORIGINAL
+from sync.daily.model import MARKS
 from sync.daily.records.reducer import DailyRecords, RecordsReducer, reduce_events
-from sync.log.model import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, Event, EventScope
-from sync.log.payload_schemas import SESSION_SKIPPED
-from sync.log.retractions import PAYLOAD_REDACTED
+from sync.log.event_types import (
+    DAILY_UNDONE,
+    PAYLOAD_EXPIRED,
+    PAYLOAD_FORGOTTEN,
+    PAYLOAD_REDACTED,
+    SESSION_EDITED,
+    SESSION_MARKED,
+    SESSION_ORIGINAL,
+    SESSION_RECORDED,
+    SESSION_REMOVED,
+    SESSION_SKIPPED,
+)
+from sync.log.model import Event, EventScope
 
 MOST = 14
 NAMES = st.sampled_from(["rec_1", "rec_2", "rec_3"])
@@ -18,22 +28,21 @@ TOPICS = st.sampled_from(["火锅", "端口", "重构"])
 DAYS = st.sampled_from(["2026-01-29", "2026-01-30"])
 SAID = {"record_id": NAMES, "topic": TOPICS, "date": DAYS, "time": st.just("10:00:00"), "session": st.integers(0, 2)}
 PLAIN = st.one_of(
-    st.tuples(st.just(RECORDED), st.fixed_dictionaries(SAID)),
+    st.tuples(st.just(SESSION_RECORDED), st.fixed_dictionaries(SAID)),
     st.tuples(
-        st.just(EDITED), st.fixed_dictionaries({"record_id": NAMES, "topic": TOPICS, "changed": st.just(["topic"])})
+        st.just(SESSION_EDITED),
+        st.fixed_dictionaries({"record_id": NAMES, "topic": TOPICS, "changed": st.just(["topic"])}),
     ),
     st.tuples(
-        st.just(MARKED),
+        st.just(SESSION_MARKED),
         st.fixed_dictionaries({"record_id": NAMES, "mark": st.sampled_from(MARKS), "on": st.booleans()}),
     ),
-    st.tuples(st.just(REMOVED), st.fixed_dictionaries({"record_id": NAMES})),
+    st.tuples(st.just(SESSION_REMOVED), st.fixed_dictionaries({"record_id": NAMES})),
     st.tuples(st.just(SESSION_SKIPPED), st.fixed_dictionaries({"session_id": NAMES, "on": st.booleans()})),
 )
 TURNING: st.SearchStrategy[tuple[str, Any]] = st.one_of(
-    st.tuples(st.just(UNDONE), st.fixed_dictionaries({"undoes": IDS, "record_id": NAMES})),
-    st.tuples(
-        st.just(UNREDACTED_ORIGINAL), st.fixed_dictionaries({"of": IDS | st.none() | st.just([]), "topic": TOPICS})
-    ),
+    st.tuples(st.just(DAILY_UNDONE), st.fixed_dictionaries({"undoes": IDS, "record_id": NAMES})),
+    st.tuples(st.just(SESSION_ORIGINAL), st.fixed_dictionaries({"of": IDS | st.none() | st.just([]), "topic": TOPICS})),
     st.tuples(
         st.sampled_from([PAYLOAD_FORGOTTEN, PAYLOAD_EXPIRED]),
         st.fixed_dictionaries({"event_ids": st.lists(IDS, max_size=2)}),
@@ -103,7 +112,10 @@ def test_deeds_that_come_one_after_the_other_are_never_told_anew(told: list[tupl
 
 def test_words_before_redaction_count_also_where_they_come_later_than_their_deed() -> None:
     said = {"record_id": "rec_1", "topic": "<EMAIL>", "date": "2026-01-29", "time": "10:00:00", "session": 1}
-    deed, original = event(1, RECORDED, said, 1), event(2, UNREDACTED_ORIGINAL, {"of": "evt_01", "topic": "a@b.cn"}, 2)
+    deed, original = (
+        event(1, SESSION_RECORDED, said, 1),
+        event(2, SESSION_ORIGINAL, {"of": "evt_01", "topic": "a@b.cn"}, 2),
+    )
     story = RecordsReducer([deed])
     assert not story.extend([original])
     assert reduce_events([deed, original]).by_id["rec_1"].content.topic == "a@b.cn"
@@ -111,17 +123,17 @@ def test_words_before_redaction_count_also_where_they_come_later_than_their_deed
 
 def test_a_deed_holds_also_where_the_clock_of_whoever_made_the_record_is_weeks_ahead() -> None:
     said = {"record_id": "rec_1", "topic": "火锅", "date": "2026-01-29", "time": "10:00:00", "session": 1}
-    edited = event(1, EDITED, {"record_id": "rec_1", "topic": "端口", "changed": ["topic"]}, 2)
-    marked = event(2, MARKED, {"record_id": "rec_1", "mark": "important", "on": True}, 3)
-    record = event(9, RECORDED, said, 1)
+    edited = event(1, SESSION_EDITED, {"record_id": "rec_1", "topic": "端口", "changed": ["topic"]}, 2)
+    marked = event(2, SESSION_MARKED, {"record_id": "rec_1", "mark": "important", "on": True}, 3)
+    record = event(9, SESSION_RECORDED, said, 1)
     known = reduce_events([record, edited, marked]).by_id["rec_1"]
     assert (known.content.topic, known.marks) == ("端口", ("important",))
-    assert reduce_events([record, event(3, REMOVED, {"record_id": "rec_1"}, 2)]).by_id == {}
+    assert reduce_events([record, event(3, SESSION_REMOVED, {"record_id": "rec_1"}, 2)]).by_id == {}
 
 
 def test_an_undo_of_an_undo_holds_wherever_the_clocks_place_it() -> None:
     said = {"record_id": "rec_1", "topic": "火锅", "date": "2026-01-29", "time": "10:00:00", "session": 1}
-    record = event(1, RECORDED, said, 1)
-    undo, back = event(9, UNDONE, {"undoes": "evt_01"}, 2), event(5, UNDONE, {"undoes": "evt_09"}, 3)
+    record = event(1, SESSION_RECORDED, said, 1)
+    undo, back = event(9, DAILY_UNDONE, {"undoes": "evt_01"}, 2), event(5, DAILY_UNDONE, {"undoes": "evt_09"}, 3)
     assert reduce_events([record, undo]).by_id == {}
     assert list(reduce_events([record, undo, back]).by_id) == ["rec_1"]

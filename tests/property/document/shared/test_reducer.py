@@ -13,7 +13,6 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from sync.clock import format_hlc, parse_hlc
-from sync.document.capture.exchange_events import EXCHANGE_RECORDED
 from sync.document.markdown.model import Snapshot, Version, encode
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import WORK_HABITS
@@ -24,6 +23,7 @@ from sync.document.shared.local_edits import draft_edit_events
 from sync.document.shared.local_overlay import build_overlay
 from sync.document.shared.reducer import SharedReducer
 from sync.document.shared.render import render_shared
+from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.model import Event, EventDraft, Origin
 from tests.support import REDACTOR, event
 

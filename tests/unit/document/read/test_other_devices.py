@@ -8,15 +8,8 @@ import pytest
 
 from sync.document.markdown.template import PREFERENCES
 from sync.document.read.device_digest import CONVERSATION_LINES, DEFAULT_WEIGHT, DEVICES_LIMIT, LINES_LIMIT
-from sync.document.read.other_devices import (
-    HIDDEN,
-    REGISTERED,
-    RENAMED,
-    REVOKED,
-    device_digests,
-    device_infos,
-    hidden_devices,
-)
+from sync.document.read.other_devices import device_digests, device_infos, hidden_devices
+from sync.log.event_types import DEVICE_HIDDEN, DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED
 from sync.log.model import Event, EventScope
 
 
@@ -83,16 +76,16 @@ def test_half_of_an_exchange_can_be_removed() -> None:
 
 
 def test_the_newest_name_a_device_gives_itself_counts() -> None:
-    names = [event(REGISTERED, {"name": "新名"}, number=2), event(REGISTERED, {"name": "旧名"})]
+    names = [event(DEVICE_REGISTERED, {"name": "新名"}, number=2), event(DEVICE_REGISTERED, {"name": "旧名"})]
     assert device_infos(names)["device-b"].name == "新名"
 
 
 def test_a_name_given_by_a_person_outranks_what_a_device_calls_itself_later() -> None:
     known = device_infos(
         [
-            event(REGISTERED, {"name": "host.local", "platform": "Linux"}, number=3),
-            event(RENAMED, {"device_id": "device-b", "name": "书房"}, number=2),
-            event(RENAMED, {"device_id": "device-b", "name": "旧名"}, number=1),
+            event(DEVICE_REGISTERED, {"name": "host.local", "platform": "Linux"}, number=3),
+            event(DEVICE_RENAMED, {"device_id": "device-b", "name": "书房"}, number=2),
+            event(DEVICE_RENAMED, {"device_id": "device-b", "name": "旧名"}, number=1),
         ]
     )
     assert (known["device-b"].name, known["device-b"].platform) == ("书房", "Linux")
@@ -100,12 +93,14 @@ def test_a_name_given_by_a_person_outranks_what_a_device_calls_itself_later() ->
 
 def test_hiding_and_showing_again_the_last_word_counts() -> None:
     hide, show = ({"device_id": "device-b", "hidden": hidden} for hidden in (True, False))
-    assert hidden_devices(device_infos([event(HIDDEN, hide)])) == {"device-b"}
-    assert hidden_devices(device_infos([event(HIDDEN, show, number=2), event(HIDDEN, hide)])) == frozenset()
+    assert hidden_devices(device_infos([event(DEVICE_HIDDEN, hide)])) == {"device-b"}
+    assert (
+        hidden_devices(device_infos([event(DEVICE_HIDDEN, show, number=2), event(DEVICE_HIDDEN, hide)])) == frozenset()
+    )
 
 
 @pytest.mark.parametrize("payload", [{}, {"device_id": 5}, {"device_id": "device-b", "name": ["x"], "hidden": "yes"}])
-@pytest.mark.parametrize("kind", [REGISTERED, RENAMED, REVOKED, HIDDEN])
+@pytest.mark.parametrize("kind", [DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED, DEVICE_HIDDEN])
 def test_nothing_that_another_program_may_write_about_devices_breaks_a_load(kind: str, payload: dict[str, Any]) -> None:
     about = device_infos([event(kind, payload)])
     assert hidden_devices(about) == frozenset()

@@ -1,0 +1,345 @@
+"""The catalogue of event types: every name once, with its meaning, payload, emitters and readers.
+
+`docs/events.md` is generated from it (`python -m tests.event_catalogue`). Every event is also read by the JSONL
+export, by retention and by replication; `read_by` names the readers that treat a type in their own way.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+# Sessions and what other programs append.
+SESSION_STARTED: Final = "session_started"
+SESSION_FINALIZED: Final = "session_finalized"
+SESSION_ENDED: Final = "session_ended"
+SESSION_META: Final = "session_meta"
+SESSION_SKIPPED: Final = "session_skipped"
+MESSAGE: Final = "message"
+TOOL_CALL: Final = "tool_call"
+MEMORY_FACT: Final = "memory_fact"
+USER_FEEDBACK: Final = "user_feedback"
+
+# The document.
+EXCHANGE_RECORDED: Final = "exchange_recorded"
+ENTRY_ADDED: Final = "entry_added"
+ENTRY_EDITED: Final = "entry_edited"
+ENTRY_REMOVED: Final = "entry_removed"
+ENTRY_MOVED: Final = "entry_moved"
+SECTION_ADDED: Final = "section_added"
+SECTION_REMOVED: Final = "section_removed"
+DAY_FOLDED: Final = "day_folded"
+DOCUMENT_RESTORED: Final = "document_restored"
+
+# Daily records.
+SESSION_RECORDED: Final = "session_recorded"
+SESSION_EDITED: Final = "session_edited"
+SESSION_REMOVED: Final = "session_removed"
+SESSION_MARKED: Final = "session_marked"
+SESSION_ORIGINAL: Final = "session_original"
+DAILY_UNDONE: Final = "daily_undone"
+
+# Erasure and redaction.
+PAYLOAD_FORGOTTEN: Final = "payload_forgotten"
+PAYLOAD_EXPIRED: Final = "payload_expired"
+PAYLOAD_REDACTED: Final = "payload_redacted"
+
+# Devices.
+DEVICE_REGISTERED: Final = "device_registered"
+DEVICE_RENAMED: Final = "device_renamed"
+DEVICE_REVOKED: Final = "device_revoked"
+DEVICE_HIDDEN: Final = "device_hidden"
+
+# Lessons (reserved: nothing emits them yet).
+LESSON_LEARNED: Final = "lesson_learned"
+LESSON_REMOVED: Final = "lesson_removed"
+LESSON_COUNTED: Final = "lesson_counted"
+
+SESSION_END_TYPES: Final = (SESSION_FINALIZED, SESSION_ENDED)
+SESSION_EVENT_TYPES: Final = (SESSION_STARTED, *SESSION_END_TYPES, SESSION_META)  # about a session as a whole
+TYPES_WITH_TAGS: Final = (MEMORY_FACT, *SESSION_EVENT_TYPES)
+DOCUMENT_EVENT_TYPES: Final = (
+    EXCHANGE_RECORDED,
+    ENTRY_ADDED,
+    ENTRY_EDITED,
+    ENTRY_REMOVED,
+    ENTRY_MOVED,
+    SECTION_ADDED,
+    SECTION_REMOVED,
+    DAY_FOLDED,
+)
+CONVERSATION_TYPES: Final = (MESSAGE, EXCHANGE_RECORDED)
+RECORD_CHANGE_TYPES: Final = (
+    SESSION_RECORDED,
+    SESSION_EDITED,
+    SESSION_REMOVED,
+    SESSION_MARKED,
+    SESSION_SKIPPED,
+    DAILY_UNDONE,
+)
+ERASING_TYPES: Final = (PAYLOAD_FORGOTTEN, PAYLOAD_EXPIRED)
+RETRACTING_TYPES: Final = (*ERASING_TYPES, PAYLOAD_REDACTED)
+DEVICE_EVENT_TYPES: Final = (DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED, DEVICE_HIDDEN)
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """One type. A device-only event never leaves the device that recorded it. `?` marks an optional payload field.
+
+    `emitted_by` names modules of `sync`, or "other programs" for what `events append` and imports bring.
+    """
+
+    name: str
+    meaning: str
+    payload: tuple[str, ...]
+    emitted_by: tuple[str, ...]
+    read_by: tuple[str, ...] = ()
+    is_device_only: bool = False
+
+
+_OTHER_PROGRAMS: Final = "other programs"
+_RECORD_FIELDS: Final = ("record_id", "topic", "facts", "code", "tags", "marks", "importance")
+_EDITORS: Final = ("document.capture.exchange_events", "document.shared.local_edits")
+
+_SESSION_TYPES: Final = (
+    EventType(
+        SESSION_STARTED,
+        "A session begins.",
+        ("title?", "summary?", "tags?"),
+        ("archive.chat_events", _OTHER_PROGRAMS),
+        ("sessions", "insights"),
+    ),
+    EventType(
+        SESSION_FINALIZED,
+        "A session ends. A later event of the session reopens it.",
+        ("title?", "summary?", "reason?", "tags?"),
+        ("log.sessions.model", _OTHER_PROGRAMS),
+        ("sessions", "daily", "insights"),
+    ),
+    EventType(
+        SESSION_ENDED,
+        "The same as `session_finalized`, under the name that imported conversations use.",
+        ("title?", "summary?", "reason?", "tags?"),
+        ("archive.chat_events", _OTHER_PROGRAMS),
+        ("sessions", "daily", "insights"),
+    ),
+    EventType(
+        SESSION_META,
+        "Facts about a session as a whole. They do not reopen it.",
+        ("title?", "summary?", "tags?"),
+        (_OTHER_PROGRAMS,),
+        ("sessions", "insights"),
+    ),
+    EventType(
+        SESSION_SKIPPED,
+        "A conversation is not to be saved, or may be saved again.",
+        ("session_id?", "unnamed?", "on"),
+        ("log.sessions.pauses",),
+        ("sessions", "daily records"),
+    ),
+    EventType(
+        MESSAGE,
+        "One message of a conversation, whole or as a part.",
+        ("role?", "content?"),
+        ("document.capture.exchange_events", "archive.chat_events", _OTHER_PROGRAMS),
+        ("recall", "daily", "insights", "erasure"),
+    ),
+    EventType(
+        TOOL_CALL,
+        "A model called a tool.",
+        ("tool?", "details?", "stage?"),
+        (_OTHER_PROGRAMS,),
+        ("insights",),
+    ),
+    EventType(
+        MEMORY_FACT,
+        "A fact that another program wants remembered.",
+        ("fact_type?", "content?", "tags?"),
+        (_OTHER_PROGRAMS,),
+        ("recall", "insights"),
+    ),
+    EventType(
+        USER_FEEDBACK,
+        "The user's verdict on what a model did, or on an instinct.",
+        ("feedback_type?", "content?", "instinct_id?"),
+        (_OTHER_PROGRAMS,),
+        ("recall", "insights"),
+    ),
+)
+
+_DOCUMENT_TYPES: Final = (
+    EventType(
+        EXCHANGE_RECORDED,
+        "One turn of a conversation: summaries of the question and the answer.",
+        ("question", "answer", "question_length", "answer_length", "importance?", "policy fields of capture"),
+        ("document.capture.exchange_events",),
+        ("document", "recall", "daily", "insights", "erasure"),
+    ),
+    EventType(
+        ENTRY_ADDED,
+        "A line was added to the document by a manual edit or an import.",
+        ("entry_id", "section", "after", "text", "shared?"),
+        _EDITORS,
+        ("document", "recall", "erasure"),
+    ),
+    EventType(
+        ENTRY_EDITED,
+        "A line of the document has another text.",
+        ("entry_id", "section", "base_hash", "base?", "text", "placed?", "shared?"),
+        _EDITORS,
+        ("document", "recall", "erasure"),
+    ),
+    EventType(
+        ENTRY_REMOVED,
+        "A line of the document was removed.",
+        ("entry_id", "section", "base_hash?", "shared?"),
+        (*_EDITORS, "document.versions.writer"),
+        ("document", "recall", "erasure"),
+    ),
+    EventType(
+        ENTRY_MOVED,
+        "A line has another position in its section; its text is unchanged.",
+        ("entry_id", "section", "after", "shared"),
+        ("document.shared.local_edits",),
+        ("document",),
+    ),
+    EventType(
+        SECTION_ADDED, "A heading was added.", ("section", "shared"), ("document.shared.local_edits",), ("document",)
+    ),
+    EventType(
+        SECTION_REMOVED,
+        "A heading was removed.",
+        ("section", "shared"),
+        ("document.shared.local_edits",),
+        ("document",),
+    ),
+    EventType(
+        DAY_FOLDED,
+        "The lines of an old day became one line.",
+        ("day", "entry_id", "section", "text", "entries", "base?"),
+        ("document.versions.writer",),
+        ("document", "recall", "erasure"),
+    ),
+    EventType(
+        DOCUMENT_RESTORED,
+        "The user restored an earlier version; the events that follow hold its changes.",
+        ("sha256", "operations"),
+        ("document.versions.file_history",),
+    ),
+)
+
+_DAILY_TYPES: Final = (
+    EventType(
+        SESSION_RECORDED,
+        "A daily record of a session.",
+        (*_RECORD_FIELDS, "date", "time", "session", "source_session_id", "until_event_id", "author", "quality"),
+        ("daily.records.changes", "archive.daily_pages"),
+        ("daily records", "recall", "erasure"),
+    ),
+    EventType(
+        SESSION_EDITED,
+        "Parts of a daily record changed; the payload holds the record after the change.",
+        (*_RECORD_FIELDS, "changed", "by", "until_event_id"),
+        ("daily.records.changes",),
+        ("daily records", "recall", "erasure"),
+    ),
+    EventType(
+        SESSION_REMOVED,
+        "A daily record was removed, or merged into another.",
+        ("record_id", "gone", "reason", "into"),
+        ("daily.records.changes",),
+        ("daily records", "recall"),
+    ),
+    EventType(
+        SESSION_MARKED,
+        "A daily record got or lost a mark; the payload holds the record after the change.",
+        (*_RECORD_FIELDS, "mark", "on"),
+        ("daily.records.changes",),
+        ("daily records", "recall", "erasure"),
+    ),
+    EventType(
+        SESSION_ORIGINAL,
+        "The text of a daily record before redaction, if the user turned its redaction off.",
+        ("of", "topic", "facts", "code", "tags"),
+        ("daily.record_service",),
+        ("daily records", "erasure"),
+        is_device_only=True,
+    ),
+    EventType(
+        DAILY_UNDONE,
+        "A change of a daily record is undone; the payload holds the record without the change.",
+        (*_RECORD_FIELDS, "undoes", "gone?"),
+        ("daily.record_service",),
+        ("daily records", "recall", "erasure"),
+    ),
+)
+
+_RETRACTING: Final = (
+    EventType(
+        PAYLOAD_FORGOTTEN,
+        "An erasure request: the payloads of the named events go, on every device and on the server.",
+        ("event_ids",),
+        ("log.ingest", "document.erasure.erasure", "document.versions.rescan"),
+        ("erasure", "document", "recall", "daily records", "insights"),
+    ),
+    EventType(
+        PAYLOAD_EXPIRED,
+        "Retention archived the payloads of the named events; they go on this device.",
+        ("event_ids",),
+        ("log.ingest",),
+        ("erasure", "recall", "insights"),
+        is_device_only=True,
+    ),
+    EventType(
+        PAYLOAD_REDACTED,
+        "The payload that an event has from now on. An erasure request for the event follows.",
+        ("event_id", "payload"),
+        ("document.versions.rescan",),
+        ("erasure", "document", "recall", "daily records", "insights"),
+    ),
+)
+
+_DEVICE_TYPES: Final = (
+    EventType(
+        DEVICE_REGISTERED,
+        "A device of the account introduces itself, again if its facts change.",
+        ("name", "platform", "app_version"),
+        ("accounts.devices",),
+        ("device list",),
+    ),
+    EventType(
+        DEVICE_RENAMED, "The user gave a device a name.", ("device_id", "name"), ("accounts.devices",), ("device list",)
+    ),
+    EventType(
+        DEVICE_REVOKED,
+        "The user revoked a device: the server refuses it.",
+        ("device_id",),
+        ("accounts.devices",),
+        ("device list",),
+    ),
+    EventType(
+        DEVICE_HIDDEN,
+        "The user hides what a device contributes, on this device alone, or shows it again.",
+        ("device_id", "hidden"),
+        ("accounts.devices",),
+        ("device list",),
+        is_device_only=True,
+    ),
+)
+
+_LESSON_TYPES: Final = (
+    EventType(LESSON_LEARNED, "Reserved for lessons.", (), (), is_device_only=True),
+    EventType(LESSON_REMOVED, "Reserved for lessons.", (), (), is_device_only=True),
+    EventType(LESSON_COUNTED, "Reserved for lessons.", (), (), is_device_only=True),
+)
+
+CATALOGUE: Final[dict[str, tuple[EventType, ...]]] = {
+    "Sessions": _SESSION_TYPES,
+    "Document": _DOCUMENT_TYPES,
+    "Daily records": _DAILY_TYPES,
+    "Erasure and redaction": _RETRACTING,
+    "Devices": _DEVICE_TYPES,
+    "Lessons": _LESSON_TYPES,
+}
+EVENT_TYPES: Final = {event_type.name: event_type for group in CATALOGUE.values() for event_type in group}
+
+# No other module decides what may leave the device.
+DEVICE_LOCAL_TYPES: Final = frozenset(name for name, event_type in EVENT_TYPES.items() if event_type.is_device_only)

@@ -1,0 +1,47 @@
+"""Write docs/events.md from the event catalogue: `python -m tests.event_catalogue`."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from sync.log.event_types import CATALOGUE, EventType
+from tests.support import REPOSITORY
+
+DOCUMENT: Final = REPOSITORY / "docs" / "events.md"
+_HEADER: Final = """\
+# Event types
+
+Generated from `sync/log/event_types.py` by `python -m tests.event_catalogue`; do not edit.
+
+Everything that the product remembers is an event. An event of a type that is not listed here is kept, searched and
+replicated too: its readers may come later. The JSONL export, retention and replication read every event; the column
+"Read by" names the readers that treat a type in their own way. `?` marks a payload field that may be missing.
+An event whose reach is "this device" is never sent to the server.
+"""
+
+
+def render_document() -> str:
+    """Return the content of docs/events.md."""
+    return "\n".join([_HEADER, *(line for title, types in CATALOGUE.items() for line in _section(title, types))])
+
+
+def _section(title: str, types: tuple[EventType, ...]) -> Iterator[str]:
+    yield f"## {title}"
+    yield ""
+    yield "| Type | Meaning | Payload | Emitted by | Read by | Reach |"
+    yield "|---|---|---|---|---|---|"
+    for one in types:
+        emitted_by = ", ".join(name if " " in name else f"`{name}`" for name in one.emitted_by)
+        cells = (
+            f"`{one.name}`",
+            one.meaning,
+            ", ".join(f"`{field}`" if " " not in field else field for field in one.payload),
+            emitted_by or "nothing yet",
+            ", ".join(one.read_by),
+            "this device" if one.is_device_only else "all devices",
+        )
+        yield f"| {' | '.join(cells)} |"
+    yield ""
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(render_document(), encoding="utf-8")
