@@ -12,11 +12,12 @@ import os
 import re
 import time
 import uuid
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final, Protocol
+
+from sync.sequences import longest_increasing_subsequence
 
 MAX_HLC_COUNTER: Final = 0xFFFF  # four hex digits; a burst beyond it borrows the next millisecond
 HLC: Final = re.compile("[0-9a-f]{12}-[0-9a-f]{4}")  # as the server checks it: any other spelling would sort wrongly
@@ -156,29 +157,12 @@ def make_hlcs_increasing(hlcs: Sequence[str]) -> list[str]:
 
     What damage has moved far ahead or back takes the next place after its neighbour; sound ones stay as they are.
     """
-    kept = _longest_increasing_run(hlcs)
+    kept = set(longest_increasing_subsequence(hlcs))
     ordered: list[str] = []
     for place, hlc in enumerate(hlcs):
         before = ordered[-1] if ordered else ""
         ordered.append(hlc if place in kept and hlc > before else next_hlc(before or format_hlc(0), 0))
     return ordered
-
-
-def _longest_increasing_run(hlcs: Sequence[str]) -> set[int]:
-    """The places of a longest rising run (patience sorting)."""
-    ends: list[str] = []  # the lowest HLC in which a run of each length can end, and where that one is
-    at: list[int] = []
-    before: list[int | None] = []
-    for place, hlc in enumerate(hlcs):
-        slot = bisect_left(ends, hlc)
-        before.append(at[slot - 1] if slot else None)
-        ends[slot : slot + 1] = [hlc]
-        at[slot : slot + 1] = [place]
-    found, last = set[int](), at[-1] if at else None
-    while last is not None:
-        found.add(last)
-        last = before[last]
-    return found
 
 
 def uuid7(wall_ms: int, random_bytes: Callable[[int], bytes]) -> uuid.UUID:

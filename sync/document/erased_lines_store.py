@@ -19,7 +19,7 @@ from sync.db.engine import Transaction
 from sync.db.schema import erased_lines, erasure_key
 from sync.document.markdown.block_editor import BlockEditor
 from sync.document.markdown.model import MemoryDocument, Snapshot, Version
-from sync.document.merge.text_equality import split_repeat_count
+from sync.document.markdown.repeat_suffix import split_repeat_count
 
 KEY_BYTES: Final = 32
 HASH_DIGITS: Final = 32

@@ -11,10 +11,11 @@ from sqlalchemy import RowMapping, bindparam, delete, func, insert, select, text
 from sync.clock import Clock, timestamp
 from sync.db.engine import Transaction
 from sync.db.schema import accounts, captured, events, written
-from sync.document.markdown.model import Snapshot, Version, common_prefix_length, common_suffix_length, encode
+from sync.document.markdown.model import Snapshot, Version
 from sync.document.version_delta import VersionDelta, base_digest, decode_whole, encode_whole, same_encoding
 from sync.log.envelope import event_of_row
 from sync.log.model import AppendResult, Event
+from sync.sequences import common_prefix_length, common_suffix_length
 
 FILE: Final = "file"  # the memory file
 APP_CACHE: Final = "app_cache"  # row 1 of the Electron app's own database
@@ -120,7 +121,7 @@ def with_byte_prefix(connection: Transaction, surface: str, prefix: bytes, *, th
     """The newest version, from this number down, whose bytes begin with these."""
     kept = select(written).where(written.c.surface == surface, written.c.version <= through)
     for row in connection.execute(kept.order_by(written.c.version.desc())).mappings():
-        if encode(_snapshot(connection, row).document).startswith(prefix):
+        if _snapshot(connection, row).document.data.startswith(prefix):
             return _version(connection, row)
     return None
 

@@ -16,17 +16,9 @@ from typing import Final
 
 import msgspec
 
-from sync.document.markdown.model import (
-    KIND_LETTERS,
-    Block,
-    BlockKind,
-    MemoryDocument,
-    Snapshot,
-    common_prefix_length,
-    common_suffix_length,
-    encode,
-)
+from sync.document.markdown.model import KIND_LETTERS, Block, BlockKind, MemoryDocument, Snapshot
 from sync.document.markdown.parse import parse_stored, parse_text, reparse_range
+from sync.sequences import common_prefix_length, common_suffix_length
 
 MAX_DELTAS_PER_BASE: Final = 32  # differences from one base; then a version is stored whole again
 MAX_NEW_SHARE: Final = 0.25  # of a document that may be new in a difference; above it the version is stored whole
@@ -123,7 +115,7 @@ def base_digest(data: bytes) -> str:
 
 def encode_whole(snapshot: Snapshot) -> tuple[bytes, str]:
     """The two columns of a version that is stored whole."""
-    return zlib.compress(encode(snapshot.document), level=1), msgspec.json.encode(snapshot.ids).decode()
+    return zlib.compress(snapshot.document.data, level=1), msgspec.json.encode(snapshot.ids).decode()
 
 
 def decode_whole(data: bytes, entry_ids: str) -> Snapshot:

@@ -16,7 +16,6 @@ import pytest
 
 from sync.app import App, AppMode, open_app
 from sync.document.capture.exchange_events import ExchangeInput
-from sync.document.markdown.model import encode
 from sync.log.model import Query
 from sync.settings.settings import Settings
 from sync.system.files import DISPLACED_SUFFIX, PRIVATE_FILE
@@ -82,7 +81,7 @@ async def version_stored_and_not_written(settings: Settings, *, before: bool) ->
         await say(app, "刚才")
         version = await app.document.versions.catch_up()
     assert version is not None
-    return old, encode(version.snapshot.document)
+    return old, version.snapshot.document.data
 
 
 async def say(app: App, question: str) -> None:

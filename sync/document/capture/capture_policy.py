@@ -20,8 +20,9 @@ from sync.document import store
 from sync.document.capture.exchange_events import ExchangeInput, RedactedExchange, keyed_event_id, repeated_exchange_id
 from sync.document.capture.importance import estimate_importance
 from sync.document.capture.preferences import StatedPreference, find_preferences
-from sync.document.markdown.model import Block, MemoryDocument, Snapshot, common_prefix_length, common_suffix_length
+from sync.document.markdown.model import Block, MemoryDocument, Snapshot
 from sync.document.markdown.one_line import ELLIPSIS
+from sync.document.markdown.repeat_suffix import split_repeat_count
 from sync.document.markdown.template import PREFERENCES, QUESTION_PREFIX
 from sync.document.merge.text_equality import (
     LineIndex,
@@ -30,12 +31,12 @@ from sync.document.merge.text_equality import (
     have_same_words,
     is_recalled_answer,
     line_letters,
-    split_repeat_count,
 )
 from sync.log import store as log_store
 from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.log import EventLog
 from sync.log.model import Event, Origin
+from sync.sequences import common_prefix_length, common_suffix_length
 from sync.settings.sections import RecordSettings
 
 RECALLED_ANSWER_TEXT: Final = "（与已有记忆相同）"  # stands for an answer that gave memory back

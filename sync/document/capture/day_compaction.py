@@ -20,11 +20,12 @@ from typing import Any, Final
 
 from sync.document.markdown.block_editor import BlockEditor
 from sync.document.markdown.edits import edit_entry, insert_entry
+from sync.document.markdown.entry_ids import derived_entry_id
 from sync.document.markdown.model import Entry, Section, Snapshot
 from sync.document.markdown.one_line import summarize
+from sync.document.markdown.repeat_suffix import split_repeat_count
 from sync.document.markdown.template import QUESTION_PREFIX, RECORDS
 from sync.document.markdown.version_labels import day_label, parse_day
-from sync.document.merge.text_equality import split_repeat_count
 from sync.log.model import Event, Origin
 
 EARLIER_SECTION: Final[Section] = (RECORDS, "更早的对话")  # below the days, the newest first
@@ -33,7 +34,6 @@ MAX_EXCHANGES_PER_DAY: Final = 200  # of one day folded at a time, so that the e
 MAX_TOPICS: Final = 4  # questions that the line of a day names
 MAX_TOPIC_LENGTH: Final = 16
 
-_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 _ANSWER_PREFIXES: Final = ("- AI", "- ai")  # the original app's files have several spellings of our own mark
 _TOTAL: Final = re.compile(r"（(\d{1,6}) 次对话）\Z")
 
@@ -121,7 +121,7 @@ def compacted_entry_hashes(event: Event) -> dict[str, str]:
 
 def day_line_id(day: date) -> str:
     """The id of a day's line: the same on every device."""
-    return "ent_" + sha256(f"folded\n{day.isoformat()}".encode()).hexdigest()[:32].translate(_LETTERS)
+    return derived_entry_id("folded", day.isoformat())
 
 
 def _day_line_text(compacted: CompactableDay, base: str | None) -> str:

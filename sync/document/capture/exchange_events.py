@@ -12,9 +12,9 @@ from sync.clock import parse_hlc
 from sync.document.markdown.edits import NewExchange, edit_entry, insert_entry, insert_exchanges
 from sync.document.markdown.model import Entry, EntryAdded, EntryEdited, EntryRemoved, Operation, Snapshot
 from sync.document.markdown.one_line import answer_summary, one_line, question_summary
+from sync.document.markdown.repeat_suffix import increment_repeat_count
 from sync.document.markdown.template import ANSWER_PREFIX, PREFERENCE_SECTIONS, QUESTION_PREFIX
 from sync.document.markdown.version_labels import day_label
-from sync.document.merge.text_equality import increment_repeat_count
 from sync.errors import InvalidInput
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, EXCHANGE_RECORDED, MESSAGE
 from sync.log.model import MAX_EVENT_BYTES, Event, EventDraft, Origin, project_id_for

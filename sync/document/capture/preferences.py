@@ -13,10 +13,10 @@ Decisions
 import re
 import unicodedata
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Final
 
 from sync.document.capture.pasted_text import typed_line
+from sync.document.markdown.entry_ids import derived_entry_id
 from sync.document.markdown.model import Section
 from sync.document.markdown.one_line import escape_markdown, one_line
 from sync.document.markdown.template import COMMUNICATION_STYLE, TECHNICAL_PREFERENCES, WORK_HABITS
@@ -25,7 +25,6 @@ MAX_MESSAGE_LENGTH: Final = 600  # characters; what is longer was pasted, and it
 MIN_LETTERS: Final = 4  # letters; fewer say nothing
 MAX_PREFERENCE_LENGTH: Final = 160  # characters of one preference; the style of an essay is none
 MAX_PREFERENCES: Final = 3  # of one message
-_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 _CODE: Final = re.compile(r"`[^`\n]*`")
 _FIRST_MASK_CHARACTER: Final = 0xE000  # private characters, one for each piece of code in a message
@@ -130,7 +129,7 @@ class StatedPreference:
     @property
     def entry_id(self) -> str:
         """The same for the same words, however they are spaced and closed; letters only, as all ids of entries."""
-        return "ent_" + sha256(f"preference\n{_alphanumerics(self.text)}".encode()).hexdigest()[:32].translate(_LETTERS)
+        return derived_entry_id("preference", _alphanumerics(self.text))
 
 
 def find_preferences(message: str) -> tuple[StatedPreference, ...]:

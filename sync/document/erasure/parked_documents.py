@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from sync.document.markdown.model import MemoryDocument, Snapshot, Version, encode
+from sync.document.markdown.model import MemoryDocument, Snapshot, Version
 from sync.document.markdown.parse import parse
 from sync.document.merge.three_way import plan_merge
 from sync.errors import DocumentUntouchable
@@ -29,7 +29,7 @@ def erase_from_parked(
         except DocumentUntouchable:
             log.warning("a parked document is not understood and was left as it is: %s", path.name)
             continue
-        if (left := encode(document)) != found.data:
+        if (left := document.data) != found.data:
             write_private(path, left)
 
 

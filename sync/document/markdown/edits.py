@@ -45,11 +45,6 @@ def insert_exchanges(snapshot: Snapshot, exchanges: Iterable[NewExchange]) -> Sn
     return draft.to_snapshot()
 
 
-def insert_exchange(snapshot: Snapshot, *, ids: tuple[str, str], day: str, question: str, answer: str) -> Snapshot:
-    """As `insert_exchanges`, for one."""
-    return insert_exchanges(snapshot, [NewExchange(ids, day, question, answer)])
-
-
 def _insert_into_day(editor: BlockEditor, day: str, exchanges: Iterable[NewExchange]) -> None:
     records = find_section_by_title(editor.cells, RECORDS) or (RECORDS,)
     editor.remove_placeholder(editor.ensure_section(records))

@@ -17,11 +17,11 @@ And ids never enter the file: a person would see them, and a copied line would b
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from sync.system.digests import sha256 as digest_of
 
@@ -208,7 +208,7 @@ class Version:
     @classmethod
     def of(cls, number: int, snapshot: Snapshot) -> "Version":
         """The version a snapshot makes: hash and label are its own."""
-        return cls(number, snapshot.document.label, sha256_of(snapshot.document), snapshot)
+        return cls(number, snapshot.document.label, snapshot.document.sha256, snapshot)
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,10 +272,6 @@ class MergePlan:
         return self.merged.document != self.observed.document
 
 
-def encode(document: MemoryDocument) -> bytes:
-    return document.data
-
-
 def sha256_of(document: MemoryDocument) -> str:
     return document.sha256
 
@@ -289,30 +285,6 @@ def count_line_endings(text: str) -> tuple[int, int, int]:
 def preset_cached(value: object, **known: object) -> None:
     """Hand over values of cached properties that need not be computed."""
     vars(value).update(known)
-
-
-def common_prefix_length(one: Sequence[Any], other: Sequence[Any]) -> int:
-    """How many items two sequences of one type share at their beginning. Compares slices, which C code does."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
-
-
-def common_suffix_length(one: Sequence[Any], other: Sequence[Any], limit: int) -> int:
-    """How many items they share at their end, `most` at the most."""
-    low, high = 0, min(len(one), len(other), limit)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def normalised_text(raw: str) -> str:

@@ -24,7 +24,6 @@ from sync.document.markdown.model import (
     MemoryDocument,
     Section,
     count_line_endings,
-    encode,
     lines_of,
     preset_cached,
     shape_of,
@@ -52,7 +51,7 @@ def parse(data: bytes) -> MemoryDocument:
     text, encoding = _decode(data)
     bom = text.startswith(BOM)
     document = parse_text(text.removeprefix(BOM), encoding=encoding, bom=bom)
-    if encode(document) != data:  # some bytes of GB18030 decode to a character that encodes otherwise
+    if document.data != data:  # some bytes of GB18030 decode to a character that encodes otherwise
         raise DocumentUntouchable("the memory file would not survive being read and written")
     return document
 

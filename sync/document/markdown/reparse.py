@@ -7,13 +7,10 @@ could not be read any more. The lines are all still there; they go by one id fro
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from hashlib import sha256
-from typing import Final
 
+from sync.document.markdown.entry_ids import derived_entry_id
 from sync.document.markdown.model import KIND_LETTERS, Block, BlockKind, Cell, MemoryDocument, Snapshot, preset_cached
 from sync.document.markdown.parse import reparse_range
-
-_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 
 def reparse(parsed: MemoryDocument, intended: Sequence[Block], ids: Sequence[str]) -> Snapshot:
@@ -47,11 +44,6 @@ def reparse_changed_part(original: Snapshot, head: int, tail: int, changed: Sequ
         preset_cached(read, entries=before.entries[:first] + tuple(entries) + before.entries[last:])
         preset_cached(snapshot, cells=original.cells[:head] + tuple(cells) + original.cells[high:])
     return snapshot
-
-
-def derived_entry_id(*names: str) -> str:
-    """An id that follows from others, so that all who make it make the same; letters only, as all ids of entries."""
-    return "ent_" + sha256("\n".join(names).encode()).hexdigest()[:32].translate(_LETTERS)
 
 
 def _match_ids(parsed_texts: Sequence[str], intended_texts: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:

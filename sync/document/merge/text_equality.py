@@ -15,12 +15,13 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Final
 
+from sync.document.markdown.repeat_suffix import split_repeat_count
+
 RECALLED_SHARE: Final = 0.6  # of an answer that are lines of the memory
 MIN_RECALLED_LENGTH: Final = 24  # letters of an answer; below it every phrase is somebody's line
 MIN_LINE_LENGTH: Final = 8  # letters of a line that is looked for in an answer
 CACHED_LINES: Final = 16_384  # lines whose bare words are kept: a document has a few thousand
 
-_REPEAT_COUNT: Final = re.compile(r"（×([1-9][0-9]{0,5})）\Z")
 _COURTESY: Final = re.compile(
     r"请问|请|麻烦|帮我|给我|一下|你好|您好|吗|呢|吧|啊|呀|哦|嘛|哈|的|了|您|\b(?:please|can you|could you"
     r"|would you|the|a|an|hi|hello)\b"
@@ -81,22 +82,6 @@ def is_recalled_answer(answer: str, lines: Iterable[str]) -> bool:
         if at >= 0:
             covered[at : at + len(line)] = b"\1" * len(line)
     return sum(covered) >= RECALLED_SHARE * len(said)
-
-
-def split_repeat_count(text: str) -> tuple[str, int]:
-    """A line without its count, and the count; 1 where it has none."""
-    found = _REPEAT_COUNT.search(text)
-    return (text, 1) if found is None else (text[: found.start()], int(found[1]))
-
-
-def with_repeat_count(text: str, count: int) -> str:
-    """A line with a count behind it; a single one is not counted."""
-    return text if count < 2 else f"{text}（×{count}）"
-
-
-def increment_repeat_count(text: str) -> str:
-    core, count = split_repeat_count(text)
-    return with_repeat_count(core, count + 1)
 
 
 @lru_cache(maxsize=CACHED_LINES)

@@ -44,7 +44,6 @@ from sync.document.markdown.model import (
     Section,
     Snapshot,
     Version,
-    sha256_of,
 )
 from sync.document.markdown.version_labels import label_sort_key
 from sync.document.merge.apply import LineDecision, apply_changes, apply_heading_changes
@@ -62,7 +61,7 @@ def choose_base(disk: MemoryDocument, versions: Sequence[Version]) -> Version | 
     """The version the file on disk descends from; `ring` runs from oldest to newest. None only for an empty ring."""
     if not versions:
         return None
-    sha256, label = sha256_of(disk), disk.label
+    sha256, label = disk.sha256, disk.label
     for version in reversed(versions):
         if (version.sha256 == sha256) if label is None else (version.label == label):
             return version

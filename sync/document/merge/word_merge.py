@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
-from sync.document.merge.text_equality import split_repeat_count, with_repeat_count
+from sync.document.markdown.repeat_suffix import split_repeat_count, with_repeat_count
 
 MAX_WORDS: Final = 2_000  # words in one line; comparing costs their square, and no message is that long
 REWRITE_SHARE: Final = 0.5  # share of the base's words that a mere edit may take away

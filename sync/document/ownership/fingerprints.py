@@ -9,7 +9,7 @@ the lines decide: a document most of whose lines are only the other account's is
 from dataclasses import dataclass
 from typing import Final
 
-from sync.document.markdown.model import MemoryDocument, sha256_of
+from sync.document.markdown.model import MemoryDocument
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ NO_MARKS: Final = OwnershipMarks(frozenset(), frozenset())
 def is_other_by_marks(document: MemoryDocument, own: OwnershipMarks, other: OwnershipMarks) -> bool | None:
     """Whether the marks say that the document is the other profile's (True) or ours (False); None where they do not."""
     for mark, ours, theirs in (
-        (sha256_of(document), own.hashes, other.hashes),
+        (document.sha256, own.hashes, other.hashes),
         (document.label, own.labels, other.labels),
     ):
         if (mark in ours) != (mark in theirs):

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from sync.clock import Clock
 from sync.document.capture.exchange_events import apply_exchanges
-from sync.document.markdown.model import Snapshot, encode
+from sync.document.markdown.model import Snapshot
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
 from sync.document.markdown.version_labels import time_label
@@ -67,7 +67,7 @@ def empty_result(clock: Clock, max_chars: int | None) -> LoadResult:
     return LoadResult(
         content=content,
         document=document.text,
-        document_sha256=sha256(encode(document)),
+        document_sha256=sha256(document.data),
         digest="",
         source="template",
         stale=False,
@@ -137,7 +137,7 @@ class ColdLoad:
         return LoadResult(
             content=content,
             document=document.text,
-            document_sha256=sha256(encode(document)),
+            document_sha256=sha256(document.data),
             digest=digest,
             source="local",
             stale=self.has_cloud,

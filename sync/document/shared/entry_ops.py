@@ -20,11 +20,11 @@ from sync.document.capture.exchange_events import (
     repeated_exchange_id,
 )
 from sync.document.markdown.edits import as_single_entry
+from sync.document.markdown.entry_ids import derived_entry_id
 from sync.document.markdown.model import Section
 from sync.document.markdown.one_line import one_line
 from sync.document.markdown.parse import strip_closing_hashes
 from sync.document.markdown.positions import DEEPEST_HEADING_LEVEL
-from sync.document.markdown.reparse import derived_entry_id
 from sync.document.markdown.template import ANSWER_PREFIX, QUESTION_PREFIX, RECORDS
 from sync.document.markdown.version_labels import day_label, parse_day
 from sync.log.envelope import bounded_hlc, is_clock_ahead

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from sync.document.markdown.edits import as_single_entry
 from sync.document.markdown.model import Section
-from sync.document.merge.text_equality import increment_repeat_count
+from sync.document.markdown.repeat_suffix import increment_repeat_count
 from sync.document.merge.word_merge import merge_words
 from sync.document.shared.entry_ops import ADD_ONCE, COUNT_REPEAT, EntryOp, EntryPosition, conflict_copy_id, text_hash
 from sync.log.event_types import ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED

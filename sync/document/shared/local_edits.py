@@ -4,9 +4,8 @@ Beyond what a device's own events say, an edit carries its base and a removal th
 the log knows the entry; lines that changed places and headings are told too, or the next rendering would undo them.
 """
 
-from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -31,6 +30,7 @@ from sync.document.shared.render import TEMPLATE_SECTIONS
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED, SECTION_ADDED, SECTION_REMOVED
 from sync.log.model import MAX_EVENT_BYTES, EventDraft, Origin
 from sync.redaction import Redactor
+from sync.sequences import longest_increasing_subsequence
 
 
 def draft_edit_events(
@@ -122,7 +122,7 @@ def _move_events(base: Snapshot, observed: Snapshot) -> Iterator[tuple[str, dict
     for section, order in now.entry_order.items():
         places = {entry_id: number for number, entry_id in enumerate(before.entry_order.get(section, ()))}
         stayed = [entry_id for entry_id in order if entry_id in places]
-        kept = {stayed[at] for at in _longest_increasing_subsequence([places[entry_id] for entry_id in stayed])}
+        kept = {stayed[at] for at in longest_increasing_subsequence([places[entry_id] for entry_id in stayed])}
         for entry_id in stayed:
             apart = now.after[entry_id] is not None and (entry_id in now.blank_before) != (
                 entry_id in before.blank_before
@@ -157,21 +157,3 @@ def _heading_sections(snapshot: Snapshot) -> dict[Section, None]:
         block.section for block in snapshot.document.blocks if block.kind is BlockKind.HEADING and block.section
     )
     return dict.fromkeys(section for section in headings if section[:-1] != (RECORDS,) or not parse_day(section[-1]))
-
-
-def _longest_increasing_subsequence(numbers: Sequence[int]) -> list[int]:
-    """The places of a longest increasing run (not necessarily of neighbours): what need not have been moved."""
-    tails: list[int] = []
-    ends: list[int] = []
-    before: list[int] = []
-    for at, number in enumerate(numbers):
-        length = bisect_left(tails, number)
-        before.append(ends[length - 1] if length else -1)
-        tails[length : length + 1] = [number]
-        ends[length : length + 1] = [at]
-    rise: list[int] = []
-    at = ends[-1] if ends else -1
-    while at >= 0:
-        rise.append(at)
-        at = before[at]
-    return rise[::-1]

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
-from sync.document.markdown.model import BlockKind, MemoryDocument, Section, encode
+from sync.document.markdown.model import BlockKind, MemoryDocument, Section
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import empty_document
 from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths, park_copy
@@ -90,7 +90,7 @@ async def park_unrecorded(
     if last is not None:
         there = _text_of(parse(empty_document(""))) | (_text_of(current.snapshot.document) if current else frozenset())
         if not _text_of(last.snapshot.document) <= there:
-            kept = await asyncio.to_thread(park_copy, arriving_paths.parked_folder, encode(last.snapshot.document))
+            kept = await asyncio.to_thread(park_copy, arriving_paths.parked_folder, last.snapshot.document.data)
             log.info("a document was parked, since its events do not say all of it: %s", kept.name)
     for path in sorted(leaving_paths.parked_folder.glob("*.md")):
         if (found := await asyncio.to_thread(read_once, path)) is not None:
@@ -139,7 +139,7 @@ async def _replace(disk: FileProbe | None, arriving: MemoryFile, keep: Callable[
         await keep(disk)
     if current is not None:
         expected = None if disk is None else disk.sha256
-        await asyncio.to_thread(compare_and_swap, arriving.path, expected, encode(current.snapshot.document))
+        await asyncio.to_thread(compare_and_swap, arriving.path, expected, current.snapshot.document.data)
         await arriving.versions.mark_on_disk(current)
     elif disk is not None:
         await asyncio.to_thread(remove_unchanged, arriving.path, disk.sha256)

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from sync.clock import Clock
-from sync.document.markdown.model import MemoryDocument, Version, encode
+from sync.document.markdown.model import MemoryDocument, Version
 from sync.document.markdown.parse import parse
 from sync.document.ownership.fingerprints import NO_MARKS, OwnershipMarks
 from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths, park_copy
@@ -339,7 +339,7 @@ class MemoryFile:
 
     async def _write(self, disk: FileProbe | None, current: Version) -> None:
         """Compare-and-swap, then note that the file has it. Raises DocumentChanged, StorageError."""
-        data, expected = encode(current.snapshot.document), disk.sha256 if disk else None
+        data, expected = current.snapshot.document.data, disk.sha256 if disk else None
         self._read_stamp = await self.swap_recovery.recover_on_error(
             asyncio.to_thread(compare_and_swap, self.path, expected, data)
         )

@@ -9,7 +9,7 @@ from sync.db.engine import Transaction
 from sync.document import store
 from sync.document.erasure.erasure import ERASURE_OFFSET
 from sync.document.markdown.edits import set_footer
-from sync.document.markdown.model import MemoryDocument, Snapshot, Version, sha256_of
+from sync.document.markdown.model import MemoryDocument, Snapshot, Version
 from sync.document.markdown.parse import parse
 from sync.document.markdown.version_labels import is_shared_label, next_label, parse_time_label
 from sync.document.merge.three_way import infer_base, looks_like_data_loss, plan_merge
@@ -61,7 +61,7 @@ class CloudHistory(VersionWriter):
         def noting(connection: Transaction) -> None:
             sent = store.newest(connection, store.CLOUD)
             if _erased_through(connection) == erased_through and (
-                sent is None or sent.sha256 != sha256_of(snapshot.document)
+                sent is None or sent.sha256 != snapshot.document.sha256
             ):
                 self._append_cloud_version(connection, snapshot, "log")
 
@@ -120,7 +120,7 @@ class CloudHistory(VersionWriter):
         self._erased_lines.mark_still_shown(
             connection, stripped, self._append_cloud_version(connection, planned.observed, "hand")
         )
-        return EditResult(planned.operations, sha256_of(document))
+        return EditResult(planned.operations, document.sha256)
 
     async def _unredacted(self, text: str) -> MemoryDocument:
         """The cloud's text with our values in the place of our placeholders: those last sent, then those of today."""
@@ -141,7 +141,7 @@ class CloudHistory(VersionWriter):
         """
         sent = store.newest(connection, store.CLOUD)
         label = snapshot.document.label
-        if sent is None or sent.sha256 == sha256_of(snapshot.document) or label is None or is_shared_label(label):
+        if sent is None or sent.sha256 == snapshot.document.sha256 or label is None or is_shared_label(label):
             return snapshot  # the first, the same again, or one that its events name
         if not _label_is_used(label, sent):
             return snapshot

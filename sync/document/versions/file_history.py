@@ -17,7 +17,7 @@ from sync.db.engine import Transaction
 from sync.db.schema import RECOVERY_STARTED, VERSION_ON_DISK
 from sync.document import store
 from sync.document.erasure import erasure
-from sync.document.markdown.model import EntryRemoved, MemoryDocument, Version, encode
+from sync.document.markdown.model import EntryRemoved, MemoryDocument, Version
 from sync.document.markdown.parse import with_style_of
 from sync.document.markdown.version_labels import label_sort_key
 from sync.document.merge.three_way import choose_base, is_truncated, lacks_end, looks_like_data_loss, plan_merge
@@ -123,7 +123,7 @@ class FileHistory(RecoveringWriter):
             unknown = not ring or _is_older_than_all(document, ring)
             return not unknown and _looks_lost(current, document, choose_base(document, ring), written)
 
-        document_sha256 = "" if document is None else sha256(encode(document))
+        document_sha256 = "" if document is None else sha256(document.data)
         return await self._log.database.read(looking)
 
     async def mark_on_disk(self, version: Version) -> None:
@@ -338,7 +338,7 @@ def _possible_bases(connection: Transaction, digest: str, document: MemoryDocume
     if document.label is not None or any(version.sha256 == digest for version in found):
         return found
     on_disk = log_store.watermark(connection, VERSION_ON_DISK)
-    begun = store.with_byte_prefix(connection, store.FILE, encode(document), through=on_disk)
+    begun = store.with_byte_prefix(connection, store.FILE, document.data, through=on_disk)
     return found if begun is None or begun.number >= found[0].number else [begun, *found]
 
 

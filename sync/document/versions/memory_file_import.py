@@ -16,6 +16,7 @@ from datetime import date
 from hashlib import sha256
 from typing import Final
 
+from sync.document.markdown.entry_ids import entry_id_from_hex
 from sync.document.markdown.model import EntryAdded, MemoryDocument, Section
 from sync.document.markdown.template import ANSWER_PREFIX, QUESTION_PREFIX, RECORDS, SECTIONS
 from sync.document.markdown.version_labels import day_label, parse_day
@@ -25,7 +26,6 @@ SOURCE: Final = "memory_file"
 AT_END: Final = ""  # behind nobody: at the end of the section
 _QUESTION: Final = re.compile(r"\s*[-*+]\s*用户问\s*[：:]\s*(.*)", re.DOTALL)
 _ANSWER: Final = re.compile(r"\s*[-*+]\s*AI\s*答\s*[：:]\s*(.*)", re.DOTALL)
-_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class ImportedLine:
 
     @property
     def added(self) -> EntryAdded:
-        return EntryAdded("ent_" + self.digest.translate(_LETTERS), AT_END, self.section, self.text)
+        return EntryAdded(entry_id_from_hex(self.digest), AT_END, self.section, self.text)
 
 
 ImportedEntry = ImportedExchange | ImportedLine

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
+from sync.document.markdown.edits import NewExchange, insert_exchanges
 from sync.document.markdown.model import Snapshot, Version
 from sync.document.markdown.parse import parse
-from sync.document.render import render
 
 NOW = datetime(2026, 1, 8, 15, 49, 12, tzinfo=UTC)
 
@@ -62,8 +62,14 @@ def snapshot_of(text: str) -> Snapshot:
     return Snapshot(document, tuple(f"e{at}" for at in range(len(document.entries))))
 
 
+def with_exchange(
+    snapshot: Snapshot, day: str, question: str, answer: str, ids: tuple[str, str] = ("q", "a")
+) -> Snapshot:
+    return insert_exchanges(snapshot, [NewExchange(ids, day, question, answer)])
+
+
 def text_of(snapshot: Snapshot) -> str:
-    return render(snapshot.document).decode()
+    return snapshot.document.data.decode()
 
 
 def version(number: int, snapshot: Snapshot) -> Version:

@@ -10,7 +10,6 @@ from sync.document.markdown.edits import (
     as_single_entry,
     edit_entry,
     insert_entry,
-    insert_exchange,
     place_entry,
     remove_entry,
     set_footer,
@@ -22,9 +21,8 @@ from sync.document.markdown.reparse import reparse
 from sync.document.merge.three_way import choose_base, plan_merge
 from sync.document.merge.word_merge import merge_words
 from sync.document.read.prompt import compose
-from sync.document.render import render
 from sync.redaction.prompt_fence import neutralise
-from tests.unit.document.examples import numbered
+from tests.unit.document.examples import numbered, with_exchange
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"))
 LINES = st.sampled_from(
@@ -65,7 +63,7 @@ def texts(snapshot: Snapshot) -> list[str]:
 
 @given(documents())
 def test_every_accepted_file_comes_out_byte_for_byte(data: bytes) -> None:
-    assert render(parse(data)) == data
+    assert parse(data).data == data
 
 
 @given(documents())
@@ -77,17 +75,17 @@ def test_every_block_but_blank_ones_says_something(data: bytes) -> None:
 @given(documents())
 def test_text_in_gb18030_comes_out_byte_for_byte(data: bytes) -> None:
     encoded = ("记忆是我的" * 20 + data.decode()).encode("gb18030")
-    assert render(parse(encoded)) == encoded
+    assert parse(encoded).data == encoded
 
 
 @given(snapshots(), TEXT, TEXT, st.sampled_from(["2026/1/8", "2026/1/7", "2025/12/31"]))
 def test_an_exchange_is_added_and_nothing_else_changes(
     snapshot: Snapshot, question: str, answer: str, day: str
 ) -> None:
-    result = insert_exchange(snapshot, ids=("q", "a"), day=day, question=question, answer=answer)
+    result = with_exchange(snapshot, day, question, answer)
     before = [entry.text for entry in snapshot.entries]
     assert [entry.text for entry in result.entries if entry.entry_id not in {"q", "a"}] == before
-    assert parse(render(result.document)) == result.document
+    assert parse(result.document.data) == result.document
     assert result.ids.index("a") == result.ids.index("q") + 1
 
 
@@ -154,7 +152,7 @@ def change(draft: BlockEditor, entry_id: str, data: st.DataObject) -> None:
 def test_with_the_base_current_the_disk_stays_as_it_is(snapshot: Snapshot, data: bytes) -> None:
     current, disk = Version.of(0, snapshot), parse(data)
     made = plan_merge(current, current, disk, numbered())
-    assert render(made.merged.document) == data
+    assert made.merged.document.data == data
     assert not made.must_write
     assert folded(snapshot, made) == {entry.entry_id: entry for entry in made.merged.entries}
 
@@ -163,7 +161,7 @@ def test_with_the_base_current_the_disk_stays_as_it_is(snapshot: Snapshot, data:
 @settings(max_examples=200)
 def test_two_sides_fold_without_loss_and_settle(snapshot: Snapshot, data: bytes, draw: st.DataObject) -> None:
     base = Version.of(0, snapshot)
-    ours = set_footer(insert_exchange(snapshot, ids=("q", "a"), day="2026/1/8", question="新问", answer="新答"), "后")
+    ours = set_footer(with_exchange(snapshot, "2026/1/8", "新问", "新答"), "后")
     for entry_id in draw.draw(st.sets(st.sampled_from([*snapshot.ids, "nobody"]), max_size=4)):
         ours = draw.draw(st.sampled_from([remove_entry(ours, entry_id), edit_entry(ours, entry_id, "- 改过的")]))
     current, disk = Version.of(1, ours), parse(data)
@@ -172,9 +170,9 @@ def test_two_sides_fold_without_loss_and_settle(snapshot: Snapshot, data: bytes,
     said = {entry.text for entry in made.merged.entries}
     assert {"- 用户问：新问", "- AI 答：新答"} <= said
     settled = Version.of(2, made.merged)
-    again = parse(render(made.merged.document))
+    again = parse(made.merged.document.data)
     twice = plan_merge(choose_base(again, [base, current, settled]), settled, again, numbered("m"))
-    assert render(twice.merged.document) == render(made.merged.document)
+    assert twice.merged.document.data == made.merged.document.data
 
 
 def folded(known: Snapshot, made: MergePlan) -> dict[str, Entry]:

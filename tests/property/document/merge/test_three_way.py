@@ -12,13 +12,13 @@ from datetime import datetime
 
 import pytest
 
-from sync.document.markdown.edits import edit_entry, insert_entry, insert_exchange, remove_entry, set_footer
+from sync.document.markdown.edits import edit_entry, insert_entry, remove_entry, set_footer
 from sync.document.markdown.model import Entry, MergePlan, Snapshot, Version, normalised_text
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import TECHNICAL_PREFERENCES, empty_document
 from sync.document.markdown.version_labels import day_label, next_label
 from sync.document.merge.three_way import choose_base, looks_like_data_loss, plan_merge
-from sync.document.render import render
+from tests.unit.document.examples import with_exchange
 
 CASES = 300  # histories a profile; with four profiles and two saves each, 2,400 merges
 NOW = datetime(2026, 1, 8, 15, 49, 12)  # noqa: DTZ001
@@ -69,9 +69,7 @@ class EditorModel:
                 self.commit(insert_entry(snapshot, entry, after=None))
             else:
                 pair = (next(ids), next(ids))
-                exchange = insert_exchange(
-                    snapshot, ids=pair, day=day, question=self.sentence(), answer=self.sentence()
-                )
+                exchange = with_exchange(snapshot, day, self.sentence(), self.sentence(), pair)
                 self.commit(exchange)
         elif snapshot.entries:
             entry = self.chance.choice(snapshot.entries)
@@ -155,16 +153,16 @@ def history(seed: int, profile: dict[str, int], *, stale: bool) -> Iterator[tupl
 
     for _ in range(world.chance.randint(2, 6)):
         world.ours("add")
-    buffer = render(world.current.snapshot.document)
+    buffer = world.current.snapshot.document.data
     for _ in range(2):
         base = buffer
         for action in actions(6) if stale else []:
             world.ours(action)
-        ours = render(world.current.snapshot.document)
+        ours = world.current.snapshot.document.data
         for action in actions(4):
             buffer = world.typed(buffer, action)
         made = world.save(buffer)
-        merged = render(world.current.snapshot.document)
+        merged = world.current.snapshot.document.data
         yield check(base, ours, buffer, merged, bool(made.conflicting_ids))
         again = plan_merge(choose_base(parse(merged), world.ring), world.current, parse(merged), lambda: "new")
         assert again.operations == ()

@@ -3,36 +3,32 @@
 import pytest
 
 from sync.document.markdown.edits import (
+    NewExchange,
     as_single_entry,
     edit_entry,
     insert_entry,
-    insert_exchange,
+    insert_exchanges,
     remove_entry,
     set_footer,
 )
 from sync.document.markdown.model import Entry, Snapshot
 from sync.document.markdown.parse import parse
 from sync.document.markdown.template import DAILY_TASKS, RECORDS, WORK_HABITS, empty_document
-from sync.document.render import render
-from tests.unit.document.examples import FULL, SHORT, snapshot_of, text_of
-
-
-def exchanged(snapshot: Snapshot, day: str, question: str, answer: str, ids: tuple[str, str] = ("q", "a")) -> Snapshot:
-    return insert_exchange(snapshot, ids=ids, day=day, question=question, answer=answer)
+from tests.unit.document.examples import FULL, SHORT, snapshot_of, text_of, with_exchange
 
 
 def test_three_exchanges_put_into_the_template_give_the_documents_own_format() -> None:
     snapshot = snapshot_of(empty_document("2026/1/7 09:00:00").decode())
-    snapshot = exchanged(snapshot, "2026/1/7", "启动太慢怎么办", "可以缩短启动画面的时间...", ("q1", "a1"))
-    snapshot = exchanged(snapshot, "2026/1/8", "上次说到哪里了", "我先看看之前的记录...", ("q2", "a2"))
-    snapshot = exchanged(snapshot, "2026/1/8", "这台机器的编号是什么", "编号来自硬件，不会变...", ("q3", "a3"))
+    snapshot = with_exchange(snapshot, "2026/1/7", "启动太慢怎么办", "可以缩短启动画面的时间...", ("q1", "a1"))
+    snapshot = with_exchange(snapshot, "2026/1/8", "上次说到哪里了", "我先看看之前的记录...", ("q2", "a2"))
+    snapshot = with_exchange(snapshot, "2026/1/8", "这台机器的编号是什么", "编号来自硬件，不会变...", ("q3", "a3"))
     snapshot = set_footer(snapshot, "2026/1/8 15:49:12")
     assert text_of(snapshot) == FULL
     assert snapshot.ids == ("q2", "a2", "q3", "a3", "q1", "a1")
 
 
 def test_the_short_template_takes_an_exchange_and_keeps_its_other_lines() -> None:
-    text = text_of(exchanged(snapshot_of(SHORT), "2026/1/8", "你好", "好"))
+    text = text_of(with_exchange(snapshot_of(SHORT), "2026/1/8", "你好", "好"))
     assert text == (
         "# AI 对话记忆\n## 用户偏好\n- （待补充）\n## 重要对话记录\n\n### 2026/1/8\n- 用户问：你好\n- AI 答：好\n\n"
         "## 常用操作\n- （待补充）"
@@ -41,7 +37,7 @@ def test_the_short_template_takes_an_exchange_and_keeps_its_other_lines() -> Non
 
 def test_a_day_in_between_stands_between_and_a_day_written_otherwise_is_used() -> None:
     snapshot = snapshot_of(FULL.replace("### 2026/1/7", "### 2026-01-05"))
-    text = text_of(exchanged(exchanged(snapshot, "2026/1/6", "六", "六"), "2026/1/5", "五", "五", ("q5", "a5")))
+    text = text_of(with_exchange(with_exchange(snapshot, "2026/1/6", "六", "六"), "2026/1/5", "五", "五", ("q5", "a5")))
     days = [line for line in text.splitlines() if line.startswith("### 2026")]
     assert days == ["### 2026/1/8", "### 2026/1/6", "### 2026-01-05"]
     assert "可以缩短启动画面的时间...\n\n- 用户问：五\n- AI 答：五\n\n---\n" in text
@@ -49,7 +45,7 @@ def test_a_day_in_between_stands_between_and_a_day_written_otherwise_is_used() -
 
 def test_a_deleted_section_comes_back_in_its_place() -> None:
     text = "# AI 对话记忆\n\n## 用户偏好\n- 甲\n\n---\n\n## 常用操作\n- 乙\n\n---\n\n**最后更新**：x\n"
-    result = text_of(exchanged(snapshot_of(text), "2026/1/8", "问", "答"))
+    result = text_of(with_exchange(snapshot_of(text), "2026/1/8", "问", "答"))
     assert result == text.replace(
         "## 常用操作", "## 重要对话记录\n\n### 2026/1/8\n- 用户问：问\n- AI 答：答\n\n---\n\n## 常用操作"
     )
@@ -57,7 +53,7 @@ def test_a_deleted_section_comes_back_in_its_place() -> None:
 
 def test_a_renamed_section_stays_as_it_is() -> None:
     text = FULL.replace("## 重要对话记录", "## 聊天")
-    result = text_of(exchanged(snapshot_of(text), "2026/1/8", "问", "答"))
+    result = text_of(with_exchange(snapshot_of(text), "2026/1/8", "问", "答"))
     assert "## 聊天\n\n### 2026/1/8\n- 用户问：上次说到哪里了" in result
     assert "## 重要对话记录\n\n### 2026/1/8\n- 用户问：问\n- AI 答：答\n\n---\n\n## 常用操作" in result
 
@@ -67,8 +63,8 @@ def test_a_renamed_section_stays_as_it_is() -> None:
 )
 def test_any_document_takes_an_exchange_and_loses_nothing(text: str) -> None:
     snapshot = snapshot_of(text)
-    result = set_footer(exchanged(snapshot, "2026/1/8", "问", "答"), "2026/1/8 00:00:00")
-    assert parse(render(result.document)) == result.document
+    result = set_footer(with_exchange(snapshot, "2026/1/8", "问", "答"), "2026/1/8 00:00:00")
+    assert parse(result.document.data) == result.document
     assert {entry.text for entry in snapshot.entries} < {entry.text for entry in result.entries}
     assert [entry.section for entry in result.entries if entry.entry_id in {"q", "a"}] == [(RECORDS, "2026/1/8")] * 2
     assert result.document.label == "2026/1/8 00:00:00"
@@ -77,15 +73,15 @@ def test_any_document_takes_an_exchange_and_loses_nothing(text: str) -> None:
 def test_a_line_between_sections_makes_no_front_matter_of_what_stands_below_one() -> None:
     """Found by hostile Markdown: the version could not be read any more."""
     snapshot = snapshot_of("---\ntitle: 记忆\n\n**最后更新**：x\n---\n\n## 用户偏好\n- 甲\n")
-    result = exchanged(snapshot, "2026/1/8", "问", "答")
-    assert parse(render(result.document)) == result.document
+    result = with_exchange(snapshot, "2026/1/8", "问", "答")
+    assert parse(result.document.data) == result.document
     assert {entry.text for entry in snapshot.entries} < {entry.text for entry in result.entries}
 
 
 def test_an_entry_that_meets_an_open_fence_is_what_its_bytes_say() -> None:
     snapshot = snapshot_of("## 用户偏好\n- 甲\n```\n- 乙\n- 丙\n")
     met = insert_entry(snapshot, Entry("new", "```", ("用户偏好",)), snapshot.ids[2])
-    assert parse(render(met.document)) == met.document
+    assert parse(met.document.data) == met.document
     assert [(entry.entry_id, entry.text) for entry in met.entries] == [
         (snapshot.ids[0], "- 甲"),
         (snapshot.ids[1], "```\n- 乙\n```"),
@@ -93,21 +89,21 @@ def test_an_entry_that_meets_an_open_fence_is_what_its_bytes_say() -> None:
     ]
     parted = edit_entry(met, snapshot.ids[1], "```")
     assert parted.ids[:2] == met.ids[:2]
-    assert len(set(parted.ids)) == len(parted.ids) == len(parse(render(parted.document)).entries)
+    assert len(set(parted.ids)) == len(parted.ids) == len(parse(parted.document.data).entries)
 
 
 def test_what_is_added_ends_its_lines_as_the_document_does() -> None:
     text = FULL.replace("\n", "\r\n")
-    assert "\n" not in text_of(exchanged(snapshot_of(text), "2026/1/9", "问", "答")).replace("\r\n", "")
+    assert "\n" not in text_of(with_exchange(snapshot_of(text), "2026/1/9", "问", "答")).replace("\r\n", "")
 
 
 def test_a_document_without_a_last_newline_keeps_lacking_it() -> None:
-    assert text_of(exchanged(snapshot_of(SHORT), "2026/1/8", "问", "答")).endswith("- （待补充）")
+    assert text_of(with_exchange(snapshot_of(SHORT), "2026/1/8", "问", "答")).endswith("- （待补充）")
     assert text_of(set_footer(snapshot_of("- a"), "x")) == "- a\n\n---\n\n**最后更新**：x"
 
 
 def test_a_message_never_becomes_structure() -> None:
-    result = exchanged(snapshot_of(FULL), "2026/1/8", "## 标题\n---\n**最后更新**：假", "```\n# x")
+    result = with_exchange(snapshot_of(FULL), "2026/1/8", "## 标题\n---\n**最后更新**：假", "```\n# x")
     assert len(result.entries) == 8
     assert result.document.label == "2026/1/8 15:49:12"
 
@@ -178,7 +174,7 @@ def test_gb18030_and_a_byte_order_mark_survive_an_edit() -> None:
     for data in (FULL.encode("gb18030"), FULL.encode("utf-8-sig")):
         document = parse(data)
         snapshot = Snapshot(document, tuple(map(str, range(len(document.entries)))))
-        result = parse(render(exchanged(snapshot, "2026/1/8", "问", "答").document))
+        result = parse(with_exchange(snapshot, "2026/1/8", "问", "答").document.data)
         assert (result.encoding, result.bom) == (document.encoding, document.bom)
         assert len(result.entries) == 8
 
@@ -187,3 +183,28 @@ def test_an_entry_of_a_first_day_takes_the_placeholder_above_the_days_away() -> 
     day = Entry("line", "- 用户问：一", (RECORDS, "2026/1/8"))
     text = text_of(insert_entry(snapshot_of(empty_document("2026/1/8 10:00:00").decode()), day, None))
     assert f"## {RECORDS}\n\n### 2026/1/8\n- 用户问：一\n" in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        empty_document("2026/1/8 15:49:12").decode(),
+        SHORT,
+        "我自己的笔记\r\n\r\n没有标题\r\n",
+        "# AI 对话记忆\n\n```\n没有结束的代码\n",
+        "",
+    ],
+)
+def test_many_exchanges_at_once_give_the_same_bytes_and_ids_as_one_after_another(text: str) -> None:
+    days = ["2026/1/8", "2026/1/8", "2026/1/9", "2026/1/7", "2026/1/9", "2025/12/31", "2026/1/8"]
+    exchanges = [
+        NewExchange((f"{number}.q", f"{number}.a"), day, f"问题 {number}\n## 不是标题", f"回答 {number}")
+        for number, day in enumerate(days)
+    ]
+    start = step_by_step = snapshot_of(text)
+    for exchange in exchanges:
+        step_by_step = insert_exchanges(step_by_step, [exchange])
+    at_once = insert_exchanges(start, exchanges)
+    assert at_once.document.data == step_by_step.document.data
+    assert at_once.ids == step_by_step.ids
+    assert at_once.document == step_by_step.document

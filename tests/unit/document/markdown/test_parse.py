@@ -6,7 +6,6 @@ from sync.document.markdown.model import BlockKind
 from sync.document.markdown.parse import MAX_BYTES, parse
 from sync.document.markdown.template import empty_document
 from sync.document.markdown.version_labels import day_label, next_label, parse_day, parse_time_label, time_label
-from sync.document.render import render
 from sync.errors import DocumentUntouchable
 from tests.unit.document.examples import FULL, NOW, SHORT
 
@@ -25,7 +24,7 @@ def test_the_full_and_the_short_format_are_read() -> None:
     ]
     assert short.entries == ()
     assert short.label is None
-    assert render(full).decode() == FULL
+    assert full.data.decode() == FULL
 
 
 def test_the_title_is_no_section_and_headings_nest() -> None:
@@ -86,7 +85,7 @@ def test_gb18030_is_read_flagged_and_kept() -> None:
     document = parse(data)
     assert document.encoding == "gb18030"
     assert document.label == "2026/1/8 15:49:12"
-    assert render(document) == data
+    assert document.data == data
 
 
 @pytest.mark.parametrize(
@@ -117,7 +116,7 @@ def test_the_template_reads_back_with_its_label_and_no_entries() -> None:
     assert document.label == "2026/1/8 15:49:12"
     assert document.entries == ()
     assert sum(block.kind is BlockKind.PLACEHOLDER for block in document.blocks) == 6
-    assert render(document) == empty_document("2026/1/8 15:49:12")
+    assert document.data == empty_document("2026/1/8 15:49:12")
 
 
 def test_labels_are_written_without_zero_padding_of_the_date() -> None:

@@ -3,14 +3,8 @@
 import pytest
 
 from sync.document.capture.importance import estimate_importance
-from sync.document.merge.text_equality import (
-    have_same_words,
-    increment_repeat_count,
-    is_recalled_answer,
-    line_letters,
-    split_repeat_count,
-    with_repeat_count,
-)
+from sync.document.markdown.repeat_suffix import increment_repeat_count, split_repeat_count, with_repeat_count
+from sync.document.merge.text_equality import have_same_words, is_recalled_answer, line_letters
 from sync.document.merge.word_merge import merge_words
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from sync.document.markdown.edits import edit_entry, insert_entry, insert_exchange, remove_entry, set_footer
+from sync.document.markdown.edits import edit_entry, insert_entry, remove_entry, set_footer
 from sync.document.markdown.model import (
     Entry,
     EntryAdded,
@@ -20,7 +20,7 @@ from sync.document.markdown.template import RECORDS, WORK_HABITS
 from sync.document.markdown.version_labels import next_label
 from sync.document.merge.three_way import choose_base, lacks_end, looks_like_data_loss, plan_merge
 from sync.document.merge.word_merge import merge_words
-from tests.unit.document.examples import FULL, NOW, numbered, snapshot_of, text_of
+from tests.unit.document.examples import FULL, NOW, numbered, snapshot_of, text_of, with_exchange
 
 DAY = (RECORDS, "2026/1/8")
 LISTED = FULL.replace("### 工作习惯\n- （待补充）", "### 工作习惯\n- 早上先看日志\n- 用 Mac 写代码\n- 下班前提交")
@@ -37,9 +37,7 @@ def ring_of(text: str, *changes: Callable[[Snapshot], Snapshot]) -> list[Version
 
 def exchange(number: int) -> Callable[[Snapshot], Snapshot]:
     ids = (f"q{number}", f"a{number}")
-    return lambda snapshot: insert_exchange(
-        snapshot, ids=ids, day="2026/1/8", question=f"第{number}个问题", answer=f"第{number}个回答"
-    )
+    return lambda snapshot: with_exchange(snapshot, "2026/1/8", f"第{number}个问题", f"第{number}个回答", ids)
 
 
 def saved(ring: list[Version], text: str) -> MergePlan:

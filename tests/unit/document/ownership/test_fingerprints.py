@@ -2,7 +2,6 @@
 
 import pytest
 
-from sync.document.markdown.model import sha256_of
 from sync.document.markdown.parse import parse
 from sync.document.ownership.fingerprints import OwnershipMarks, is_other_by_lines, is_other_by_marks, label_is_in_both
 
@@ -18,7 +17,7 @@ def document(*lines: str, label: str | None = "2026/1/8 09:00:00") -> str:
 def marks(*texts: str) -> OwnershipMarks:
     documents = [parse(text.encode()) for text in texts]
     return OwnershipMarks(
-        frozenset(found.label for found in documents if found.label), frozenset(sha256_of(found) for found in documents)
+        frozenset(found.label for found in documents if found.label), frozenset(found.sha256 for found in documents)
     )
 
 

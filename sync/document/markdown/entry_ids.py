@@ -1,0 +1,20 @@
+"""Entry ids: `ent_` and 32 letters.
+
+No digits, so that no redaction rule can take an id for a number.
+"""
+
+from hashlib import sha256
+from typing import Final
+
+_HEX_TO_LETTERS: Final = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
+HEX_LENGTH: Final = 32
+
+
+def entry_id_from_hex(digits: str) -> str:
+    """The entry id of 32 hexadecimal digits."""
+    return "ent_" + digits.translate(_HEX_TO_LETTERS)
+
+
+def derived_entry_id(*names: str) -> str:
+    """An id computed from `names`: every device that derives it gets the same one."""
+    return entry_id_from_hex(sha256("\n".join(names).encode()).hexdigest()[:HEX_LENGTH])

@@ -1,0 +1,47 @@
+"""Algorithms over sequences."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Any
+
+
+def common_prefix_length(one: Sequence[Any], other: Sequence[Any]) -> int:
+    """How many items two sequences of one type share at their beginning. Compares slices, which C code does."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def common_suffix_length(one: Sequence[Any], other: Sequence[Any], limit: int) -> int:
+    """How many items two sequences share at their end, at most `limit`."""
+    low, high = 0, min(len(one), len(other), limit)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[len(one) - middle : len(one) - low] == other[len(other) - middle : len(other) - low]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def longest_increasing_subsequence(values: Sequence[Any]) -> list[int]:
+    """The indices of a longest strictly increasing subsequence (patience sorting)."""
+    tails: list[Any] = []  # the lowest value in which a subsequence of each length can end, and its index
+    tail_indices: list[int] = []
+    previous: list[int] = []
+    for index, value in enumerate(values):
+        length = bisect_left(tails, value)
+        previous.append(tail_indices[length - 1] if length else -1)
+        tails[length : length + 1] = [value]
+        tail_indices[length : length + 1] = [index]
+    subsequence: list[int] = []
+    index = tail_indices[-1] if tail_indices else -1
+    while index >= 0:
+        subsequence.append(index)
+        index = previous[index]
+    return subsequence[::-1]
