@@ -1,11 +1,10 @@
 -- Views for administrators: who syncs, how much, when last, what failed. Run after the migrations, and again at any time:
 -- in the SQL editor, or with psql --single-transaction.
 --
--- Decided here:
---   * No content of a memory is in any of them: counts, sizes, times, ids, and the names of devices. Neither are the
---     addresses and phone numbers of auth.users; README.md shows the join for the SQL editor.
---   * service_role alone may read them. They also run with the rights of whoever asks (PostgreSQL 15 and later), so
---     that a grant too many would show a user his own rows and nobody else's.
+--   * None of them shows the content of a memory: counts, sizes, times, ids and device names only. E-mail addresses and
+--     phone numbers of auth.users are left out too; README.md shows the join for the SQL editor.
+--   * Only service_role may read them. They run with the caller's rights (PostgreSQL 15 and later), so a grant by mistake
+--     would show a user their own rows only.
 --   * All of them read small tables (a row a user, a device, or a device and day), never the events.
 
 drop view if exists

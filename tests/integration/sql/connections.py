@@ -190,10 +190,9 @@ def open_cloud(url: str) -> Iterator[Cloud]:
         yield Cloud(url, connections.enter_context(psycopg.connect(url, autocommit=True)), connections)
 
 
-def migrate(admin: Connection, *, through: str = "9", after: str = "") -> None:
-    """Apply the migrations whose names lie between the two, as `supabase db push` does: one transaction each."""
+def migrate(admin: Connection) -> None:
+    """Apply the migrations as `supabase db push` does: one transaction each."""
     for path in sorted(MIGRATIONS.glob("*.sql")):
-        if after < path.name <= through:
-            with admin.transaction():
-                admin.execute("set local session authorization postgres")
-                admin.execute(path.read_text("utf-8").encode())
+        with admin.transaction():
+            admin.execute("set local session authorization postgres")
+            admin.execute(path.read_text("utf-8").encode())

@@ -10,7 +10,7 @@ from tests.cloud.fixtures import Cloud as LocalCloud
 from tests.integration.sql.connections import Account, Cloud, Json, as_role, event, open_cloud
 from tests.sidecar import REPOSITORY
 
-MIGRATION = REPOSITORY / "sql" / "migrations" / "20261122000200_ai_memory_realtime.sql"
+MIGRATION = REPOSITORY / "sql" / "migrations" / "20261125000500_ai_memory_realtime.sql"
 PROBE = "insert into realtime.messages (topic, extension, private, payload) values (%s, %s, true, '{}')"
 
 

@@ -24,8 +24,8 @@ from tests.integration.sql.connections import Cloud, as_role, call, open_cloud, 
 T = TypeVar("T")
 Row = dict[str, Any]
 
-ORIGINAL_FILE = schema_version.MIGRATIONS[1][0]
-RUN_TWICE = (ORIGINAL_FILE, "20261122000500_ai_memory_legacy.sql", "20261122000510_ai_memory_foreign.sql")
+ORIGINAL_FILE = schema_version.MIGRATIONS[0]
+RUN_TWICE = (ORIGINAL_FILE, "20261125000700_ai_memory_legacy.sql")
 
 # The table as the original app's documents give it, with what its users do to it: open policies, an index with a name
 # that ours would like to have, a trigger, a column of their own.
@@ -499,10 +499,10 @@ def test_killed_in_the_middle_of_any_migration_it_is_as_before_and_the_next_push
     assert [row["content"] for row in original.execute("select content from public.ai_memory_legacy")] == [ODD]
 
 
-def test_a_project_that_has_our_tables_already_is_given_the_rest_and_keeps_its_rows(tmp_path: Path) -> None:
-    first = [name for name in schema_version.MIGRATIONS[1] if name != ORIGINAL_FILE]
+def test_the_first_file_leaves_our_own_table_alone(tmp_path: Path) -> None:
+    others = [name for name in schema_version.MIGRATIONS if name != ORIGINAL_FILE]
     with Project(tmp_path, "select 1;") as project:
-        project.upgrade(*first)
+        project.upgrade(*others)
         with open_cloud(project.database_url) as cloud:
             account = cloud.account()
             account.rows("insert into public.ai_memory (device_id, content) values ('d1', %s)", ODD)

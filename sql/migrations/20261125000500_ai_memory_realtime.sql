@@ -1,17 +1,17 @@
--- The poke: after a push that raised a user's head, one broadcast on his private topic `ai_memory:<user_id>`.
+-- After a push that raised a user's head: one broadcast on the user's private topic `ai_memory:<user_id>`.
 --
--- Decided here:
---   * A poke carries the head's number and nothing else: no content, no device. Whoever hears it asks ai_memory_sync,
---     which alone decides what he may have. A lost poke is found by the next poll, so nothing here need be reliable.
---   * It must never cost a push. A project without Realtime, or with another one, does not send; whatever send() raises
---     becomes a warning. The head row is locked meanwhile, so waiting is bounded: another lock (a partition of
---     realtime.messages being made) is waited for 100 ms. Without that wait it is one insert, below 0.1 ms.
---   * The trigger looks for realtime.send at each push and the policies are made by a function, so Realtime may come
---     after this migration: `select ai_memory_private.allow_realtime();` in the SQL editor then, as often as one likes.
---   * Policies on realtime.messages are shared with everything else the project broadcasts. What we give is one topic, to
---     its user, to receive. The restrictive policies say nothing about other topics, and keep ours closed where
---     somebody's permissive policy says `using (true)`: nobody else may listen, and nobody at all may send. (A hosted
---     project lets `postgres` make policies on that table and nothing else, not even comment on them.)
+--   * The broadcast carries the head's number and nothing else. A device that receives it calls ai_memory_sync, which
+--     decides what the device may have. The next poll finds a lost broadcast, so nothing here needs to be reliable.
+--   * It must never cost a push. A project without Realtime, or with another one, does not send; any error of send()
+--     becomes a warning. The head row is locked meanwhile, so waiting is bounded: 100 ms for a lock (a partition of
+--     realtime.messages that is being made). Otherwise it is one insert, below 0.1 ms.
+--   * The trigger looks for realtime.send at each push and a function makes the policies, so Realtime may be added
+--     after this migration: then run `select ai_memory_private.allow_realtime();` in the SQL editor. It may be
+--     repeated.
+--   * Policies on realtime.messages are shared with everything else that the project broadcasts. Ours let a user
+--     receive their own topic. The restrictive policies do not touch other topics and keep ours closed even if a
+--     permissive policy says `using (true)`: no other user may listen, and no user may send. (On a hosted project
+--     `postgres` may make policies on that table and nothing else, not even comments.)
 
 create function ai_memory_private.poke() returns trigger
 language plpgsql security definer set search_path = '' set lock_timeout = '100ms' as $$
@@ -29,7 +29,7 @@ $$;
 create trigger ai_memory_heads_poke after update of seq on public.ai_memory_heads
 for each row when (new.seq > old.seq) execute function ai_memory_private.poke();
 
--- Makes the policies, or makes them anew; answers what a device may expect.
+-- Creates the policies, or replaces them. Returns what a device may expect.
 create function ai_memory_private.allow_realtime() returns text
 language plpgsql set search_path = '' as $$
 begin

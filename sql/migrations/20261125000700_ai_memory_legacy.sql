@@ -1,19 +1,17 @@
--- The rows of the original app's table: every one kept, and made a row of `ai_memory` where its owner has an account.
+-- The original app's rows: keep every one, and turn it into a row of `ai_memory` if its owner has an account.
 --
--- Decided here, and why:
---   * ai_memory_legacy holds every original row for good, also one that has become a row of ai_memory: that one is
---     written over by the next document of its device, and the original's last word should not go with it.
---   * Columns are kept as text, the unknown ones as JSON: the original came with text, integer and uuid ids, with and
---     without defaults, and a row that no type of ours accepts must not stop the upgrade.
+--   * ai_memory_legacy holds every original row for good. The next document of a device overwrites its row of
+--     ai_memory; the original's last text must not be lost with it.
+--   * Columns are kept as text, unknown ones as JSON: the original had text, integer and uuid ids, with and without
+--     defaults, and no row may stop the upgrade.
 --   * `user_id` was a phone number, an account's id, or nothing. It names an account if exactly one has that id, that
---     confirmed phone number or that confirmed e-mail address. Confirmed, or whoever types in a stranger's number
---     would be given his memory. A bare mobile number of eleven digits is a Chinese one: read as +1… it could be
---     somebody else's.
---   * Two rows for one device and owner, or one that the account's device has written since: the newest is the row, the
---     others stay here and say so. Nothing of an account that exists is ever written over.
---   * moved_at: when it became a row of ai_memory. claimed_by: whose it is, moved or not. kept_because: why it is not a
---     row. Accounts that are made later get theirs by ai_memory_admin_match_legacy(), or by an admin who knows better.
---   * The file may be run again, and late: a project that has no ai_memory_original is given the empty table.
+--     confirmed phone number or that confirmed e-mail. An unconfirmed number would give a memory to anyone who typed it
+--     in. A bare mobile number of eleven digits is read as a Chinese one.
+--   * Of two rows for one device and owner the newest becomes the document. A row of an existing account is never
+--     overwritten. The others stay here; kept_because says why.
+--   * moved_at: when it became a row of ai_memory. claimed_by: whose it is, moved or not. Accounts that are created
+--     later get their rows by ai_memory_admin_match_legacy(), or by an administrator.
+--   * The file may be run again. A project without ai_memory_original gets the empty table.
 
 set local statement_timeout = 0; -- a large project takes longer than the two minutes of the SQL editor's role
 
@@ -25,27 +23,37 @@ create table if not exists public.ai_memory_legacy (
     content text,
     created_at text,
     updated_at text,
-    others jsonb not null default '{}', -- the columns that only some originals have
+    others jsonb not null default '{}', -- columns that only some originals have
     arrived_at timestamptz not null default now(),
     kept_because text,
     moved_at timestamptz,
-    claimed_by uuid references auth.users (id) on delete cascade -- an account that goes takes its old rows along
+    claimed_by uuid references auth.users (id) on delete cascade -- a deleted account takes its old rows along
 );
 comment on table public.ai_memory_legacy is 'Every row of the original app''s table, as it was. For admins only.';
 alter table public.ai_memory_legacy enable row level security;
 revoke all on table public.ai_memory_legacy from public, anon, authenticated, service_role;
+revoke all on sequence public.ai_memory_legacy_legacy_id_seq from public, anon, authenticated, service_role;
 grant select on table public.ai_memory_legacy to service_role;
 
--- What waits and why, without a word of its content.
+-- What waits and why, without its content.
 create or replace view public.ai_memory_admin_legacy as
 select
     legacy_id, id, device_id, user_id, octet_length(content) as content_bytes, created_at, updated_at,
     kept_because, moved_at, claimed_by
 from public.ai_memory_legacy;
+
+do $$
+begin
+    if current_setting('server_version_num')::integer >= 150000 then
+        alter view public.ai_memory_admin_legacy set (security_invoker = on);
+    end if;
+end;
+$$;
+
 revoke all on table public.ai_memory_admin_legacy from public, anon, authenticated, service_role;
 grant select on table public.ai_memory_admin_legacy to service_role;
 
--- The time a text says (also as Unix seconds or milliseconds), null where it says none.
+-- A text as a time (also Unix seconds or milliseconds); null if it is none.
 create or replace function ai_memory_private.time_of(p_text text) returns timestamptz
 language plpgsql stable set search_path = '' as $$
 declare
@@ -62,7 +70,7 @@ exception when data_exception then
 end;
 $$;
 
--- A phone number in any notation as the digits Auth stores (country code first, no plus), null for anything else.
+-- A phone number in any notation as the digits that Auth stores (country code first, no plus); null for anything else.
 create or replace function ai_memory_private.phone_digits(p_text text) returns text
 language sql immutable set search_path = '' as $$
     select case
@@ -73,7 +81,7 @@ language sql immutable set search_path = '' as $$
     from regexp_replace(translate(p_text, '０１２３４５６７８９＋（）－', '0123456789+()-'), '[\s().·-]', '', 'g') as said;
 $$;
 
--- The one account that goes by this name, null where there is none or more than one. Each comparison has an index.
+-- The one account that this id, phone number or e-mail names; null for none or several. Each comparison has an index.
 create or replace function ai_memory_private.account_of(p_owner text) returns uuid
 language sql stable set search_path = '' as $$
     select case when count(*) = 1 then (array_agg(u.id))[1] end
@@ -87,7 +95,7 @@ language sql stable set search_path = '' as $$
     where u.deleted_at is null and u.is_anonymous is not true;
 $$;
 
--- Makes a row of ai_memory out of it. Null when that is done, else why not; then nothing has changed.
+-- Turns the row into a row of ai_memory. Returns null when done, else the reason; then nothing has changed.
 create or replace function ai_memory_private.place_legacy(p_row public.ai_memory_legacy, p_user uuid) returns text
 language plpgsql set search_path = '' as $$
 begin
@@ -117,6 +125,7 @@ begin
 end;
 $$;
 
+-- Gives the row to the account, as a document if possible.
 create or replace function ai_memory_private.settle_legacy(p_row public.ai_memory_legacy, p_user uuid) returns text
 language plpgsql set search_path = '' as $$
 declare
@@ -129,7 +138,7 @@ begin
 end;
 $$;
 
--- Gives every row that nobody has claimed to the account it names, newest first; answers how many became rows.
+-- Gives every unclaimed row to the account it names, newest first; returns how many became documents.
 create or replace function public.ai_memory_admin_match_legacy() returns integer
 language plpgsql security definer set search_path = '' as $$
 declare
@@ -158,7 +167,8 @@ begin
 end;
 $$;
 
--- An admin says whose row it is. Answers {"moved", "kept_because"}; a row that cannot be moved is claimed all the same.
+-- Gives a row to an account that an administrator names. Returns {"moved", "kept_because"}; a row that cannot become a
+-- document is claimed all the same.
 create or replace function public.ai_memory_admin_claim_legacy(p_legacy_id bigint, p_user uuid) returns jsonb
 language plpgsql security definer set search_path = '' as $$
 declare
@@ -203,7 +213,7 @@ begin
     from (select to_jsonb(each_row.*) as kept from public.ai_memory_original as each_row) as original;
     begin
         drop table public.ai_memory_original;
-    exception when dependent_objects_still_exist then -- a view or a key of somebody else's; it stays, closed
+    exception when dependent_objects_still_exist then -- a view or key of another program; the table stays, closed
         alter table public.ai_memory_original rename to ai_memory_original_copied;
         comment on table public.ai_memory_original_copied is 'Closed; every row lies in ai_memory_legacy. Drop it when '
             'nothing depends on it any more.';

@@ -1,11 +1,10 @@
--- Makes room in a project that holds the original app's table `ai_memory`: with every row it has, that table becomes
--- `ai_memory_original`, closed. In an empty project, and in one that has our table already, nothing happens.
+-- Make room in a project that holds the original app's table `ai_memory`: rename it with all its rows to
+-- `ai_memory_original` and close it. An empty project, and one that has our table already, is left alone.
 --
--- Decided here:
---   * Ours is told by the column replica_id, which the original never had.
---   * The original's policies let everybody read and write everything. None of them survives, nor does a grant: from here
---     on only the owner of the database sees these rows, and ..._legacy.sql gives each to its account, or keeps it.
---   * Nothing is converted here. The table is renamed, not copied, so no row can be lost or be too odd to follow.
+--   * The column replica_id tells the two tables apart; the original never had it.
+--   * The original's policies let everybody read and write everything, so all policies and grants go. From here on only
+--     the owner of the database sees these rows; ..._legacy.sql gives each to its account, or keeps it.
+--   * The table is renamed, not copied: no row can get lost or be too odd to convert.
 
 do $$
 declare
@@ -21,7 +20,7 @@ begin
     for v_name in select polname from pg_policy where polrelid = v_table loop
         execute format('drop policy %I on public.ai_memory_original', v_name);
     end loop;
-    for v_name in -- the indexes of constraints take their constraints along
+    for v_name in -- the index of a constraint takes its constraint along
         select relname from pg_index join pg_class on pg_class.oid = indexrelid
         where indrelid = v_table and starts_with(relname, 'ai_memory_')
     loop
