@@ -6,7 +6,10 @@ import pytest
 from tests.cloud.fixtures import Cloud as LocalCloud
 from tests.integration.sql.connections import as_role, event, open_cloud
 
-COUNT = "select count(*) from pg_inherits join pg_class on oid = inhrelid where inhparent = 'public.ai_memory_events'::regclass"
+COUNT = """
+    select count(*) from pg_inherits join pg_class on oid = inhrelid
+    where inhparent = 'public.ai_memory_events'::regclass
+"""
 
 
 def test_users_are_spread_over_partitions_that_no_role_may_read(local_cloud: LocalCloud) -> None:

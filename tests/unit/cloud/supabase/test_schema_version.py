@@ -10,7 +10,8 @@ from tests.sidecar import REPOSITORY
 
 
 def test_every_migration_is_named_once_and_in_order() -> None:
-    assert list(schema_version.MIGRATIONS) == sorted(path.name for path in (REPOSITORY / "sql" / "migrations").glob("*.sql"))
+    paths = (REPOSITORY / "sql" / "migrations").glob("*.sql")
+    assert list(schema_version.MIGRATIONS) == sorted(path.name for path in paths)
 
 
 def test_the_newest_migration_answers_the_version_that_is_needed() -> None:
