@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 ProviderFactory = Callable[[Notify], AbstractAsyncContextManager[AppProvider]]
 
+FIRST_METHODS: Final = ("initialize", "memory/load")  # what a client asks first must not wait for an import
 MAX_LOG_BYTES: Final = 2 * 1024 * 1024
 MAX_LOG_FILES: Final = 3
 OWN_LOGGERS: Final = ("sync", "bridge", "xiaobai")  # `xiaobai.rpc` is the wire's
@@ -204,7 +205,9 @@ def prepare_serving(
 ) -> tuple[MethodTable[AppProvider], ProviderFactory]:
     """What a connection needs: the table, and the way to open what its rows ask for, one account after the other."""
     callers = InflightCalls()
-    heard = MethodTable(callers.wrap_method(method) for method in table.values())
+    heard = table.wrapped(callers.wrap_method)
+    for name in FIRST_METHODS:
+        heard[name]  # resolve it now
 
     def opening(notify: Notify) -> AbstractAsyncContextManager[AppProvider]:
         return _open_provider(settings, notify, callers, heard)

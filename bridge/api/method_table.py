@@ -11,6 +11,7 @@ Decisions that live here
 """
 
 import asyncio
+import importlib
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -95,28 +96,80 @@ class Method(Generic[App, P]):
             raise _invalid_input(self.name, str(error)) from None
 
 
-class MethodTable(Mapping[str, Method[App, Any]], Generic[App]):
-    """All methods by name. Two rows of one name are a defect and refused at once."""
+@dataclass(frozen=True, slots=True)
+class LazyMethod:
+    """A row that names its function ("package.module:function") and, in the same module, its parameter type.
 
-    def __init__(self, methods: Iterable[Method[App, Any]]) -> None:
-        self._methods: dict[str, Method[App, Any]] = {}
-        for method in methods:
-            if method.name in self._methods:
-                raise ValueError(f"method {method.name} stands twice in the table")
-            self._methods[method.name] = method
+    A starting program need not import either.
+    """
+
+    name: str
+    target: str
+    params_type: str
+    summary: str
+    timeout: float | None = DEFAULT_TIMEOUT
+
+    @property
+    def module(self) -> str:
+        return self.target.partition(":")[0]
+
+    def resolve(self) -> Method[Any, Any]:
+        module = importlib.import_module(self.module)
+        function = getattr(module, self.target.partition(":")[2])
+        return Method(self.name, getattr(module, self.params_type), function, self.summary, self.timeout)
+
+
+Wrapper = Callable[[Method[App, Any]], Method[App, Any]]
+
+
+class MethodTable(Mapping[str, Method[App, Any]], Generic[App]):
+    """All methods by name. Two rows of one name are a defect and refused at once.
+
+    `wrap` is applied to each method when it is resolved.
+    """
+
+    def __init__(
+        self, rows: Iterable[Method[App, Any] | LazyMethod], *, wrap: Wrapper[App] = lambda method: method
+    ) -> None:
+        self._rows: dict[str, Method[App, Any] | LazyMethod] = {}
+        self._resolved: dict[str, Method[App, Any]] = {}
+        self._wrap = wrap
+        for row in rows:
+            if row.name in self._rows:
+                raise ValueError(f"method {row.name} stands twice in the table")
+            self._rows[row.name] = row
 
     def __getitem__(self, name: str) -> Method[App, Any]:
-        return self._methods[name]
+        method = self._resolved.get(name)
+        if method is None:
+            row = self._rows[name]
+            method = self._wrap(row.resolve() if isinstance(row, LazyMethod) else row)
+            self._resolved[name] = method
+        return method
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._methods)
+        return iter(self._rows)
 
     def __len__(self) -> int:
-        return len(self._methods)
+        return len(self._rows)
+
+    def wrapped(self, wrap: Wrapper[App]) -> "MethodTable[App]":
+        """The same methods, each passed through `wrap`."""
+        return MethodTable(self._rows.values(), wrap=wrap)
+
+    async def resolve(self, name: str) -> Method[App, Any]:
+        """The method; its module is imported in a thread, so that other calls are answered meanwhile."""
+        row = self._rows[name]
+        if name not in self._resolved and isinstance(row, LazyMethod):
+            await asyncio.to_thread(importlib.import_module, row.module)
+        return self[name]
 
     async def call(self, name: str, context: Context[App], params: object = None) -> object:
         """One call through the table, as the command line and MCP make it. KeyError if there is no such method."""
-        method = self._methods[name]
+        method = self[name]
         return await method.call(context, method.decode_params(params))
 
 

@@ -16,10 +16,10 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from bridge.api.errors import RpcError, first_product_error, rpc_error, rpc_error_of
-from bridge.api.method_table import Context, Method, MethodTable, Notify, no_parent_watch
+from bridge.api.method_table import Context, MethodTable, Notify, no_parent_watch
 from bridge.rpc import messages
 from bridge.rpc.call_state import BatchState, CallState
 from bridge.rpc.framing import Frame, FrameDecoder, FramingError
@@ -178,24 +178,23 @@ class Dispatcher(Generic[App]):
     # --- calls -------------------------------------------------------------------------------------------------
 
     def _start(self, call_state: CallState) -> None:
-        method = self._table.get(call_state.call.method)
-        if method is None:
+        if call_state.call.method not in self._table:
             self._fail(call_state, messages.unknown_method_error(call_state.call.method))
             return
-        call_state.task = self._loop.create_task(self._run_call(call_state, method))
+        call_state.task = self._loop.create_task(self._run_call(call_state))
         self._running.add(call_state)
 
-    async def _run_call(self, call_state: CallState, method: Method[App, Any]) -> None:
+    async def _run_call(self, call_state: CallState) -> None:
         """The life of one call. Whatever happens in it, it ends in exactly one answer."""
         call_state.started = True
         try:
-            result = await self._call_method(call_state, method)
+            result = await self._call_method(call_state)
             message = messages.encode_result(call_state.call.id or messages.NULL_ID, result)
         except asyncio.CancelledError:
             self._fail(call_state, call_state.cancel_error or _SHUTTING_DOWN)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - the door's own last resort: every call is answered
             if first_product_error(error) is None:
-                _log.error("%s failed: %s", method.name, location_of(error))
+                _log.error("%s failed: %s", call_state.call.method, location_of(error))
             self._fail(call_state, rpc_error_of(error))
         else:
             self._finish(call_state, message)
@@ -206,7 +205,8 @@ class Dispatcher(Generic[App]):
             if self._queued or not self._reading:
                 self._start_queued()
 
-    async def _call_method(self, call_state: CallState, method: Method[App, Any]) -> object:
+    async def _call_method(self, call_state: CallState) -> object:
+        method = await self._table.resolve(call_state.call.method)
         params = method.decode_params(call_state.call.params)
         deadline: float | None = None
         if method.timeout is not None:

@@ -1,11 +1,11 @@
 """`auth/*`: who is logged in, by a code sent to a phone or an address, by a password, or with the app's own session."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, NoParams, Params
+from bridge.api.method_table import Context, NoParams, Params
 from sync import contract, published
 from sync.cloud.contact import parse_contact, parse_login_code
 
@@ -90,15 +90,3 @@ async def logout(context: Context[AppProvider], params: Logout) -> published.Aut
         await app.ingest_file_edit()  # what was just saved is an event before it is asked what the cloud lacks
     state = await app.login_flow.log_out(remove=remove, even_unsent=params.even_unsent)
     return {"account": contract.account_to_json(state)}
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method("auth/start", Start, send_code, "Send a code to a phone (SMS) or an e-mail address."),
-    Method("auth/verify", Verify, verify_code, "Log in with the code that was sent; a first login makes the account."),
-    Method(
-        "auth/password", Password, log_in_with_password, "Log in with phone number or e-mail address, and password."
-    ),
-    Method("auth/setSession", SetSession, set_session, "Work with a session that the app opened and refreshes."),
-    Method("auth/status", NoParams, status, "Whose memory this is, and whether he is logged in."),
-    Method("auth/logout", Logout, logout, "End the session; the memory stays on this device, or goes if asked."),
-]

@@ -1,12 +1,12 @@
 """`sync/*`: how the cloud stands."""
 
 import asyncio
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, NoParams, Params
+from bridge.api.method_table import Context, NoParams, Params
 from sync import contract, published
 from sync.errors import CloudNotConfigured, CloudUnavailable
 
@@ -45,15 +45,3 @@ async def quarantine(context: Context[AppProvider], params: QuarantineParams) ->
             params.event_ids, "pending" if params.action == "retry" else "dropped"
         )
     return contract.quarantine_to_json(await app.log.quarantine.list_refused(), released)
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method(
-        "sync/status",
-        NoParams,
-        status,
-        "Account, device, cloud, what waits, warnings about the file.",
-    ),
-    Method("sync/now", Now, sync_now, "Push and pull until level; what was done.", timeout=None),
-    Method("sync/quarantine", QuarantineParams, quarantine, "Events the server refuses: list, retry or drop them."),
-]

@@ -1,11 +1,11 @@
 """`devices/*`: the account's devices; who may go on, how they are called, which are shown here."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, NoParams, Params
+from bridge.api.method_table import Context, NoParams, Params
 from sync import contract, published
 from sync.system.hardware_id import MAX_DEVICE_NAME
 
@@ -44,16 +44,3 @@ async def hide(context: Context[AppProvider], params: Hide) -> published.Devices
     return contract.devices_to_json(
         await (await context.app.wait_until_open()).devices.hide(params.device_id, hidden=params.hidden)
     )
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method(
-        "devices/list",
-        NoParams,
-        list_devices,
-        "The account's devices; without an answer of the cloud, those known here.",
-    ),
-    Method("devices/rename", RenameParams, rename, "Give a device a name, for all devices."),
-    Method("devices/revoke", Revoke, revoke, "Shut a device out of the account's cloud, for ever."),
-    Method("devices/hide", Hide, hide, "Leave a device out of this device's digest, or take it in again."),
-]

@@ -5,8 +5,9 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, Params
+from bridge.api.method_table import Context, Params
 from bridge.api.path_params import absolute_path
+from sync.contract import archive
 from sync.published.archive import ExportedJson, TakenJson
 
 PROGRESS_TOKEN: Final = "archive"  # noqa: S105 - of `$/progress`, in events
@@ -34,8 +35,6 @@ class ArchiveImport(Params, frozen=True):
 
 async def export_archive(context: Context[AppProvider], params: ArchiveExport) -> ExportedJson:
     app = await context.app.wait_until_open()
-    from sync.contract import archive  # noqa: PLC0415 - the room, which a start need not load
-
     settings: dict[str, Any] = app.settings.to_display()
     settings["supabase_key"] = None
     settings["redaction"]["patterns"] = len(settings["redaction"]["patterns"])  # they say what nobody is to see
@@ -50,8 +49,6 @@ async def export_archive(context: Context[AppProvider], params: ArchiveExport) -
 
 async def import_archive(context: Context[AppProvider], params: ArchiveImport) -> TakenJson:
     app = await context.app.wait_until_open()
-    from sync.contract import archive  # noqa: PLC0415 - as above
-
     path, heard = absolute_path(params.path, "path"), _progress_reporter(context, "import")
     taken = await app.archive().import_path(
         path, passphrase=params.passphrase, dry_run=params.dry_run, on_progress=heard
@@ -66,21 +63,3 @@ def _progress_reporter(context: Context[AppProvider], title: str) -> Any:
         context.report_progress(PROGRESS_TOKEN, {"kind": "report", "title": title, "done": done, "total": total})
 
     return heard
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method(
-        "archive/export",
-        ArchiveExport,
-        export_archive,
-        "Everything as one file, sealed where a passphrase is given.",
-        timeout=None,
-    ),
-    Method(
-        "archive/import",
-        ArchiveImport,
-        import_archive,
-        "Take an archive in, or what other programs kept; idempotent.",
-        timeout=None,
-    ),
-]

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
+from sync.daily.commands.erasure_replies import ErasureStatus
+from sync.document.erasure import erasure
 from sync.errors import CloudError, StorageError
 
 if TYPE_CHECKING:  # importing them is what a starting sidecar has not done yet
@@ -17,8 +19,6 @@ CLOUD_CONFIRM_TIMEOUT: Final = 3.0  # seconds that an answer waits for the serve
 
 async def find_matching(app: "App", choice: "ErasureSelection") -> "list[Event]":
     """Every event that is meant, those in archives first."""
-    from sync.document.erasure import erasure  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
-
     here = await erasure.select_events(app.log, choice)
     known = {event.event_id for event in here}
     return [*(event for event in await app.retention().find_archived(choice) if event.event_id not in known), *here]
@@ -26,8 +26,6 @@ async def find_matching(app: "App", choice: "ErasureSelection") -> "list[Event]"
 
 async def request_erasure(app: "App", event_ids: Sequence[str]) -> list[str]:
     """Erase these events and what says the same, here and everywhere; which of them were held."""
-    from sync.document.erasure import erasure  # noqa: PLC0415 - as above
-
     again = await app.retention().archived_corrections_of(frozenset(event_ids))
     held = await erasure.request(app.log, app.draft_builder, [*event_ids, *again])
     await app.apply_erasures()
@@ -36,8 +34,6 @@ async def request_erasure(app: "App", event_ids: Sequence[str]) -> list[str]:
 
 async def erase_and_confirm(app: "App", event_ids: Sequence[str]) -> "ErasureStatus":
     """Erase these events and what says the same; what is left to do."""
-    from sync.daily.commands.erasure_replies import ErasureStatus  # noqa: PLC0415 - as above
-
     if not event_ids:
         return ErasureStatus(0)
     held = await request_erasure(app, event_ids)
@@ -49,8 +45,6 @@ async def erase_and_confirm(app: "App", event_ids: Sequence[str]) -> "ErasureSta
 
 
 async def _is_applied_here(app: "App") -> bool:
-    from sync.document.erasure import erasure  # noqa: PLC0415 - as above
-
     return app.is_sidecar and not await app.log.database.read(erasure.has_pending)
 
 

@@ -5,9 +5,11 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, NoParams, Params
+from bridge.api.method_table import Context, NoParams, Params
 from bridge.api.path_params import absolute_path
+from sync.contract import event_files
 from sync.errors import AlreadyRunning
+from sync.jsonl.projection import read_exported_position
 from sync.published.event_files import EventFilesJson, ImportedJson, RebuiltJson, SessionMetaJson, SessionsJson
 
 IMPORT_TOKEN: Final = "events-import"  # noqa: S105 - the token of `$/progress`, in bytes
@@ -36,9 +38,6 @@ class List(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_default
 
 async def describe_files(context: Context[AppProvider], params: NoParams) -> EventFilesJson:  # noqa: ARG001 - every row has params
     app = await context.app.wait_until_open()
-    from sync.contract import event_files  # noqa: PLC0415 - the room, which a start need not load
-    from sync.jsonl.projection import read_exported_position  # noqa: PLC0415 - as above
-
     root = app.event_files.projection.root
     return event_files.event_files_to_json(
         str(root), await read_exported_position(root, app.log), await app.log.newest_position()
@@ -47,8 +46,6 @@ async def describe_files(context: Context[AppProvider], params: NoParams) -> Eve
 
 async def rebuild_files(context: Context[AppProvider], params: NoParams) -> RebuiltJson:  # noqa: ARG001 - every row has params
     app = await context.app.wait_until_open()
-    from sync.contract import event_files  # noqa: PLC0415 - as above
-
     if not app.is_sidecar:
         raise AlreadyRunning("a running sidecar keeps the files of events", hint="Ask it, over JSON-RPC, or stop it.")
 
@@ -60,7 +57,6 @@ async def rebuild_files(context: Context[AppProvider], params: NoParams) -> Rebu
 
 async def import_files(context: Context[AppProvider], params: Import) -> ImportedJson:
     app = await context.app.wait_until_open()
-    from sync.contract import event_files  # noqa: PLC0415 - as above
 
     def heard(done: int, total: int) -> None:
         context.report_progress(IMPORT_TOKEN, {"kind": "report", "title": "import", "done": done, "total": total})
@@ -71,26 +67,9 @@ async def import_files(context: Context[AppProvider], params: Import) -> Importe
 
 async def upsert_session_meta(context: Context[AppProvider], params: Upsert) -> SessionMetaJson:
     app = await context.app.wait_until_open()
-    from sync.contract import event_files  # noqa: PLC0415 - as above
-
     return event_files.session_meta_to_json(await app.event_files.sessions.upsert(params.meta))
 
 
 async def list_sessions(context: Context[AppProvider], params: List) -> SessionsJson:
     app = await context.app.wait_until_open()
-    from sync.contract import event_files  # noqa: PLC0415 - as above
-
     return event_files.sessions_to_json(await app.event_files.sessions.list_sessions(msgspec.to_builtins(params)))
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method(
-        "events/files", NoParams, describe_files, "Where the JSONL files of the log lie, and how far they have come."
-    ),
-    Method("events/rebuildFiles", NoParams, rebuild_files, "Make those files what the log says.", timeout=None),
-    Method("events/import", Import, import_files, "Record the events of JSONL files; idempotent.", timeout=None),
-    Method(
-        "sessionMeta/upsert", Upsert, upsert_session_meta, "Say something of a session: title, tags, summary, anything."
-    ),
-    Method("sessionMeta/list", List, list_sessions, "Sessions of a project, or of all, newest first."),
-]

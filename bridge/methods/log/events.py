@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, NoParams, Params
+from bridge.api.method_table import Context, NoParams, Params
 from bridge.methods.log import erasure
 from sync import contract, published
 from sync.log import ingest
@@ -96,18 +96,3 @@ async def tail(context: Context[AppProvider], params: TailParams) -> published.E
 
 async def unfollow(context: Context[AppProvider], params: NoParams) -> None:  # noqa: ARG001 - every row has params
     context.app.unsubscribe()
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method("events/append", Append, append, "Record one event; idempotent on its event_id."),
-    Method(
-        "events/appendBatch",
-        AppendBatch,
-        append_batch,
-        "Record all events of an array, or none.",
-    ),
-    Method("events/forget", Forget, forget, "Take the payloads of events away, here, on the server and everywhere."),
-    Method("events/read", Read, read, "Events after a position, oldest first."),
-    Method("events/tail", TailParams, tail, "The newest events; with follow, the later ones too, as events/appended."),
-    Method("events/unfollow", NoParams, unfollow, "End what events/tail began with follow."),
-]

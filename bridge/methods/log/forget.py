@@ -1,13 +1,15 @@
 """`events/forgetMatching`: forget what holds certain words, came from somewhere, or was said in a time."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 import msgspec
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.filter_params import since_ms, until_ms
-from bridge.api.method_table import Context, Method, Params
+from bridge.api.method_table import Context, Params
 from bridge.methods.log import erasure
+from sync.contract import forgetting as contract
+from sync.document.erasure.selection import ErasureSelection
 from sync.errors import InvalidInput
 from sync.published.forgetting import ForgettingJson
 
@@ -31,9 +33,6 @@ class ForgetMatching(Params, frozen=True):
 
 async def forget_matching(context: Context[AppProvider], params: ForgetMatching) -> ForgettingJson:
     app = await context.app.wait_until_open()
-    from sync.contract import forgetting as contract  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
-    from sync.document.erasure.selection import ErasureSelection  # noqa: PLC0415 - as above
-
     since, until = since_ms(params.since, app.clock), until_ms(params.until, app.clock)
     choice = ErasureSelection(params.query, params.source, since, until)
     if params.query is not None and not choice.words:  # else it would mean everything of that source or time
@@ -43,14 +42,3 @@ async def forget_matching(context: Context[AppProvider], params: ForgetMatching)
     found = await erasure.find_matching(app, choice)
     held = None if params.dry_run else await erasure.request_erasure(app, [event.event_id for event in found])
     return contract.forget_matching_to_json(found, held)
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method(
-        "events/forgetMatching",
-        ForgetMatching,
-        forget_matching,
-        "Forget by words, source or time, here, on the server and everywhere; by default says only what would go.",
-        timeout=None,
-    ),
-]

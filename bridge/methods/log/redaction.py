@@ -1,10 +1,11 @@
 """`redaction/check`: what the rules would do with a text."""
 
 import asyncio
-from typing import Any, Final
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, Params
+from bridge.api.method_table import Context, Params
+from sync.contract import redaction
+from sync.document.versions import rescan as reading
 from sync.published.redaction import RedactionCheckJson, RescanJson
 
 
@@ -14,8 +15,6 @@ class CheckParams(Params, frozen=True):
 
 async def check(context: Context[AppProvider], params: CheckParams) -> RedactionCheckJson:
     app = await context.app.wait_until_open()
-    from sync.contract import redaction  # noqa: PLC0415 - the rules, which a start need not load
-
     return redaction.check_to_json(await asyncio.to_thread(app.draft_builder.redactor.examine, params.text))
 
 
@@ -27,9 +26,6 @@ class RescanParams(Params, frozen=True):
 
 async def rescan(context: Context[AppProvider], params: RescanParams) -> RescanJson:
     app = await context.app.wait_until_open()
-    from sync.contract import redaction  # noqa: PLC0415 - as above
-    from sync.document.versions import rescan as reading  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
-
     local = app.settings.redaction.enabled
     found = await reading.rescan(
         app.log, app.draft_builder.redactor, app.clock, local=local, apply=params.apply, archives=app.retention()
@@ -37,17 +33,3 @@ async def rescan(context: Context[AppProvider], params: RescanParams) -> RescanJ
     if found.applied and found.corrected:
         await app.apply_erasures(vacuum=True)
     return redaction.rescan_to_json(found)
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method(
-        "redaction/check", CheckParams, check, "What redaction makes of a text, with counts by kind; keeps nothing."
-    ),
-    Method(
-        "redaction/rescan",
-        RescanParams,
-        rescan,
-        "Reads log and archives under the rules of today; with apply, corrects them here and everywhere else.",
-        timeout=None,
-    ),
-]

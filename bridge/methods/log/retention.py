@@ -1,12 +1,14 @@
 """`retention/plan` and `retention/apply`: archive what is old, then forget it on this device."""
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, Params
+from bridge.api.method_table import Context, Params
+from sync.contract import retention
 from sync.published.retention import RetentionJson
+from sync.retention.policy import RetentionResult
 
 PROGRESS_TOKEN: Final = "retention"  # noqa: S105 - of `$/progress`, in events
 
@@ -20,9 +22,6 @@ class BoundsParams(Params, frozen=True):
 
 async def plan(context: Context[AppProvider], params: BoundsParams) -> RetentionJson:
     app = await context.app.wait_until_open()
-    from sync.contract import retention  # noqa: PLC0415 - the room, which a start need not load
-    from sync.retention.policy import RetentionResult  # noqa: PLC0415 - likewise
-
     room = app.retention()
     return retention.retention_to_json(
         RetentionResult(await room.plan(room.build_rules(params.days, params.megabytes))), applied=False
@@ -31,7 +30,6 @@ async def plan(context: Context[AppProvider], params: BoundsParams) -> Retention
 
 async def apply(context: Context[AppProvider], params: BoundsParams) -> RetentionJson:
     app = await context.app.wait_until_open()
-    from sync.contract import retention  # noqa: PLC0415 - as above
 
     def heard(done: int, total: int) -> None:
         context.report_progress(PROGRESS_TOKEN, {"kind": "report", "title": "retention", "done": done, "total": total})
@@ -41,20 +39,3 @@ async def apply(context: Context[AppProvider], params: BoundsParams) -> Retentio
     if done.forgotten:
         await app.apply_erasures(vacuum=True)
     return retention.retention_to_json(done, applied=True)
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method(
-        "retention/plan",
-        BoundsParams,
-        plan,
-        "What is old enough to go from this device, and what stays; changes nothing.",
-    ),
-    Method(
-        "retention/apply",
-        BoundsParams,
-        apply,
-        "Archive what is old, then forget it here; the cloud and other devices keep theirs.",
-        timeout=None,
-    ),
-]

@@ -1,11 +1,11 @@
 """`watermarks/*` and `events/verify`: how far other programs have come, and whether the log is sound."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, NoParams, Params
+from bridge.api.method_table import Context, NoParams, Params
 from sync import contract, published
 from sync.errors import InvalidInput
 from sync.log.ingest import MAX_POSITION
@@ -56,12 +56,3 @@ async def _watermark_json(app: "App", name: str) -> published.WatermarkJson:
 async def verify_log(context: Context[AppProvider], params: NoParams) -> published.VerifyJson:  # noqa: ARG001 - every row has params
     app = await context.app.wait_until_open()
     return contract.verification_to_json(await app.log.find_problems(), await app.log.newest_position())
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method("watermarks/get", Get, get_watermark, "How far a follower of the log has come; 0 where it is unknown."),
-    Method("watermarks/set", Set, set_watermark, "Note how far a follower has come, for its next start."),
-    Method(
-        "events/verify", NoParams, verify_log, "Whether the log is sound: numbers, deliveries, pages.", timeout=None
-    ),
-]

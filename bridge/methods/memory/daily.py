@@ -6,7 +6,12 @@ import msgspec
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.filter_params import resolve_project_id
-from bridge.api.method_table import Context, Method, NoParams, Params
+from bridge.api.method_table import Context, NoParams, Params
+from sync.contract import daily as contract
+from sync.daily import model
+from sync.daily.conversation.extractive_summary import SummaryTurn
+from sync.daily.model import parse_day, parse_time
+from sync.daily.record_service import ChangeResult, RecordRequest
 from sync.errors import InvalidInput
 from sync.log.model import MAX_NAME_LENGTH
 from sync.published.daily import (
@@ -145,23 +150,16 @@ class Configuring(Params, frozen=True):
 
 def record_content(summary: Summary) -> Any:
     """The content of a record. TooLarge, InvalidInput."""
-    from sync.daily import model  # noqa: PLC0415 - the room, which a start need not load
-
     code = [model.Code(block.language, block.text) for block in summary.code]
     return model.normalised_content(summary.topic, summary.facts, code, summary.tags)
 
 
 def summary_turns(turns: Turns) -> Any:
-    from sync.daily.conversation.extractive_summary import SummaryTurn  # noqa: PLC0415 - as above
-
     return tuple(SummaryTurn(turn.role, turn.content) for turn in turns)
 
 
 async def record(context: Context[AppProvider], params: RecordingParams) -> DailyOutcomeJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - as above
-    from sync.daily.record_service import RecordRequest  # noqa: PLC0415
-
     room = app.daily()
     if params.summary is None and not params.turns and params.session_id is None:
         raise InvalidInput("there is nothing to keep", field="sessionId", hint="Give sessionId, turns or summary.")
@@ -179,9 +177,6 @@ async def record(context: Context[AppProvider], params: RecordingParams) -> Dail
 
 async def add(context: Context[AppProvider], params: Adding) -> DailyOutcomeJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - as above
-    from sync.daily.model import parse_day, parse_time  # noqa: PLC0415
-
     room = app.daily()
     day = None if params.date is None else parse_day(params.date)
     time = None if params.time is None else parse_time(params.time)
@@ -195,8 +190,6 @@ async def add(context: Context[AppProvider], params: Adding) -> DailyOutcomeJson
 
 async def edit(context: Context[AppProvider], params: Editing) -> DailyOutcomeJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - as above
-
     room = app.daily()
     parts = [part for part in EDITABLE_PARTS if getattr(params, part) is not None]
     if not parts:
@@ -209,17 +202,12 @@ async def edit(context: Context[AppProvider], params: Editing) -> DailyOutcomeJs
 
 async def remove(context: Context[AppProvider], params: One) -> DailyOutcomeJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - as above
-
     room = app.daily()
     return contract.change_result_to_json(await room.apply_and_reconcile(lambda: room.record_service.remove(params.id)))
 
 
 async def mark(context: Context[AppProvider], params: Marking) -> DailyOutcomeJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - as above
-    from sync.daily.record_service import ChangeResult  # noqa: PLC0415
-
     room = app.daily()
     if params.mark == "sensitive":
         await room.record_service.forget(params.id)
@@ -233,8 +221,6 @@ async def mark(context: Context[AppProvider], params: Marking) -> DailyOutcomeJs
 
 async def undo(context: Context[AppProvider], params: Undoing) -> DailyOutcomeJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - as above
-
     room = app.daily()
     return contract.change_result_to_json(
         await room.apply_and_reconcile(lambda: room.record_service.undo(params.event_id))
@@ -243,9 +229,6 @@ async def undo(context: Context[AppProvider], params: Undoing) -> DailyOutcomeJs
 
 async def show(context: Context[AppProvider], params: Showing) -> DailyPageJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - as above
-    from sync.daily.model import parse_day  # noqa: PLC0415
-
     room = app.daily()
     day = parse_day(params.date) if params.date else room.today
     text, records = await room.day_page(day, resolve_project_id(params.project))
@@ -254,9 +237,6 @@ async def show(context: Context[AppProvider], params: Showing) -> DailyPageJson:
 
 async def list_records(context: Context[AppProvider], params: Listing) -> DailyRecordsJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - as above
-    from sync.daily.model import parse_day  # noqa: PLC0415
-
     since = None if params.since is None else parse_day(params.since, field="since")
     until = None if params.until is None else parse_day(params.until, field="until")
     found = await app.daily().list_records(
@@ -267,16 +247,11 @@ async def list_records(context: Context[AppProvider], params: Listing) -> DailyR
 
 async def review(context: Context[AppProvider], params: Reviewing) -> DailyReviewJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - as above
-
     return contract.review_to_json(await app.daily().review_questions(), chinese=params.language == "zh")
 
 
 async def merge(context: Context[AppProvider], params: Merging) -> DailyMergedJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - as above
-    from sync.daily.model import parse_day  # noqa: PLC0415
-
     room = app.daily()
     day = parse_day(params.date) if params.date else room.today
     found = await room.merge_repeats(day, dry_run=params.dry_run)
@@ -286,8 +261,6 @@ async def merge(context: Context[AppProvider], params: Merging) -> DailyMergedJs
 
 async def clean(context: Context[AppProvider], params: Cleaning) -> DailyCleanedJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - as above
-
     room = app.daily()
     found = await room.expire_old_records(dry_run=not params.confirm)
     await room.reconcile()
@@ -296,8 +269,6 @@ async def clean(context: Context[AppProvider], params: Cleaning) -> DailyCleaned
 
 async def config(context: Context[AppProvider], params: Configuring) -> DailyConfigJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - as above
-
     room = app.daily()
     if params.option is None:
         return contract.config_to_json(await room.options(params.project_path))
@@ -320,22 +291,3 @@ async def status(context: Context[AppProvider], params: NoParams) -> DailyStatus
         "home": str(room.page_folders.home),
         "notices": dict(room.worker.page_files.notices),
     }
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method(
-        "daily/record", RecordingParams, record, "Keep a conversation: a session, its turns, or the caller's summary."
-    ),
-    Method("daily/add", Adding, add, "Add a record by hand."),
-    Method("daily/edit", Editing, edit, "Change parts of a record."),
-    Method("daily/remove", One, remove, "Take a record away; daily/undo brings it back."),
-    Method("daily/mark", Marking, mark, "Mark a record as important, outdated, reviewed or sensitive."),
-    Method("daily/undo", Undoing, undo, "Take back a deed, an undo included."),
-    Method("daily/show", Showing, show, "A day as its page shows it."),
-    Method("daily/list", Listing, list_records, "Records, newest first."),
-    Method("daily/review", Reviewing, review, "What to ask a person about: outdated, doubtful or old records."),
-    Method("daily/merge", Merging, merge, "Fold a day's repeats."),
-    Method("daily/clean", Cleaning, clean, "What is older than it is to be kept; put away with confirm.", timeout=None),
-    Method("daily/config", Configuring, config, "The options of config.json, read or set."),
-    Method("daily/status", NoParams, status, "How many records there are, what is due, which pages were left alone."),
-]

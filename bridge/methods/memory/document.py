@@ -1,11 +1,11 @@
 """`memory/save`, `memory/history`, `memory/restore`, `memory/resolve`: the document as a whole."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, Params
+from bridge.api.method_table import Context, Params
 from sync import contract, published
 
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
@@ -52,11 +52,3 @@ async def resolve(context: Context[AppProvider], params: Resolve) -> published.E
     edited = await app.writable_document().resolve(params.answer)
     view = await app.document.view()
     return {"operations": [], "sha256": view.sha256} if edited is None else contract.edit_to_json(edited)
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method("memory/save", Save, save, "Save a whole document, as a hand edit of what load showed."),
-    Method("memory/history", History, history, "The versions of the document, newest first."),
-    Method("memory/restore", Restore, restore, "Bring a version back, as new events."),
-    Method("memory/resolve", Resolve, resolve, "Answer a mass delete or erasure: accept it, or keep what was there."),
-]

@@ -1,11 +1,12 @@
 """`insights/*`: what the log tells about how somebody works; read-only (seed 002 §6.2-6.3, seed 000's report)."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Literal
 
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, Params
+from bridge.api.method_table import Context, Params
+from sync.contract import insights
 from sync.log.model import MAX_NAME_LENGTH
 from sync.published.insights import InstinctsJson, NextJson, ProfileJson, ReportJson
 
@@ -42,8 +43,6 @@ class ReportParams(Params, frozen=True):
 
 async def next_steps(context: Context[AppProvider], params: NextParams) -> NextJson:
     app = await context.app.wait_until_open()
-    from sync.contract import insights  # noqa: PLC0415 - the room, which a start need not load
-
     room = app.insights()
     session_id = app.draft_builder.safe_session_id(params.session_id)
     found = await room.next_steps(
@@ -54,30 +53,16 @@ async def next_steps(context: Context[AppProvider], params: NextParams) -> NextJ
 
 async def profile(context: Context[AppProvider], params: ProfileParams) -> ProfileJson:
     app = await context.app.wait_until_open()
-    from sync.contract import insights  # noqa: PLC0415 - as above
-
     found = await app.insights().profile(project_id=params.project_id, limit=params.limit)
     return insights.profile_to_json(found, app.insights().source_watermark)
 
 
 async def instincts(context: Context[AppProvider], params: Instincts) -> InstinctsJson:
     app = await context.app.wait_until_open()
-    from sync.contract import insights  # noqa: PLC0415 - as above
-
     found = await app.insights().instincts(project_id=params.project_id, status=params.status, limit=params.limit)
     return insights.instincts_to_json(found, app.insights().source_watermark)
 
 
 async def report(context: Context[AppProvider], params: ReportParams) -> ReportJson:
     app = await context.app.wait_until_open()
-    from sync.contract import insights  # noqa: PLC0415 - as above
-
     return insights.report_to_json(await app.insights().report(days=params.days), params.format)
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method("insights/next", NextParams, next_steps, "What usually comes next, with its evidence.", timeout=None),
-    Method("insights/profile", ProfileParams, profile, "Languages, tools, stages, hours, preferences.", timeout=None),
-    Method("insights/instincts", Instincts, instincts, "What experience suggests, the surest first.", timeout=None),
-    Method("insights/report", ReportParams, report, "The analysis report: Markdown, or one HTML page.", timeout=None),
-]

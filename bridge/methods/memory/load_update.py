@@ -6,7 +6,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, Params
+from bridge.api.method_table import Context, Params
+from bridge.methods.registry import METHOD_TABLE
 from sync import __version__, contract, published
 from sync.accounts.profiles import DEVICE_ID_PATTERN
 from sync.document.capture.exchange_events import ExchangeInput
@@ -44,8 +45,6 @@ class Update(Params, frozen=True):
 
 def capabilities() -> list[str]:
     """What may be asked for: the first parts of the names of all methods."""
-    from bridge.methods.registry import METHOD_TABLE  # noqa: PLC0415 - it is made of this module's rows
-
     return sorted({room for name in METHOD_TABLE for room, slash, _ in (name.partition("/"),) if slash})
 
 
@@ -94,16 +93,3 @@ async def update(context: Context[AppProvider], params: Update) -> published.Upd
     )
     # A cancelled caller gets no answer, but what it asked to remember is remembered.
     return contract.update_to_json(await asyncio.shield(app.memory_service.update(exchange)))
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method("initialize", Initialize, initialize, "Agree on a version; watch the parent process."),
-    Method("memory/load", Load, load, "The newest known memory; never fails because of the network."),
-    Method("memory/update", Update, update, "Record one exchange; durable when answered."),
-    Method(
-        "memory/systemPrompt",
-        Load,
-        system_prompt,
-        "The memory as a block to inject into a system prompt.",
-    ),
-]

@@ -6,11 +6,14 @@ import msgspec
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.filter_params import resolve_project_id, since_ms, until_ms
-from bridge.api.method_table import Context, Method, Params
+from bridge.api.method_table import Context, Params
 from sync.clock import Clock
 from sync.contract import recall as contract
 from sync.log.model import MAX_NAME_LENGTH
 from sync.published.recall import ContextJson, SearchJson
+from sync.recall.model import Scope, SearchRequest
+from sync.recall.ranking.fusion import PRESETS
+from sync.recall.ranking.fusion import Preset as RankingPreset
 
 MAX_QUERY_CHARS: Final = 100_000  # a whole dialogue; what is looked at is bounded further inside
 MAX_CONTEXT_CHARS: Final = 100_000
@@ -65,9 +68,6 @@ async def recall_context(context: Context[AppProvider], params: ContextParams) -
 
 
 def _search_request(params: Search, clock: Clock) -> Any:
-    from sync.recall.model import Scope, SearchRequest  # noqa: PLC0415
-    from sync.recall.ranking.fusion import PRESETS, Preset  # noqa: PLC0415 - a start need not load the room
-
     given = params.weights
     named = PRESETS[given] if isinstance(given, str) else None
     return SearchRequest(
@@ -78,17 +78,6 @@ def _search_request(params: Search, clock: Clock) -> Any:
         since_ms=since_ms(params.since, clock),
         until_ms=until_ms(params.until, clock),
         kinds=params.kinds,
-        preset=Preset(given.keyword, given.semantic, decay=given.decay) if isinstance(given, Weights) else named,
+        preset=RankingPreset(given.keyword, given.semantic, decay=given.decay) if isinstance(given, Weights) else named,
         turns=params.turns,
     )
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method("recall/search", Search, search, "What is kept that answers a question, best first."),
-    Method(
-        "recall/context",
-        ContextParams,
-        recall_context,
-        "What to put before a message, fenced; empty where nothing is relevant.",
-    ),
-]

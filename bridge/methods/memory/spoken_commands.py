@@ -2,15 +2,20 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
 from bridge.api.app_provider import AppProvider
-from bridge.api.method_table import Context, Method, Params
+from bridge.api.method_table import Context, Params
 from bridge.methods.log import erasure
 from bridge.methods.memory import recall
 from bridge.methods.memory.daily import Name, Path, Turns, summary_turns
+from sync.contract import daily as contract
+from sync.daily.commands.command_handler import CommandContext, CommandHandler, CommandSearch
+from sync.daily.commands.erasure_replies import ErasurePort
+from sync.daily.conversation.command_parser import parse_command, should_recall
+from sync.document.erasure.selection import ErasureSelection
 from sync.published.daily import CommandJson
 from sync.published.recall import HitJson
 
@@ -32,11 +37,6 @@ class Saying(Params, frozen=True):
 
 async def run_command(context: Context[AppProvider], params: Saying) -> CommandJson:
     app = await context.app.wait_until_open()
-    from sync.contract import daily as contract  # noqa: PLC0415 - the room, which a start need not load
-    from sync.daily.commands.command_handler import CommandContext, CommandHandler, CommandSearch  # noqa: PLC0415
-    from sync.daily.commands.erasure_replies import ErasurePort  # noqa: PLC0415
-    from sync.daily.conversation.command_parser import parse_command, should_recall  # noqa: PLC0415
-
     recalls = should_recall(params.text, is_first=params.is_first)
     asked = parse_command(params.text)
     if asked is None:
@@ -59,14 +59,5 @@ async def run_command(context: Context[AppProvider], params: Saying) -> CommandJ
 
 async def _events_with_words(app: "App", words: str) -> "list[Event]":
     """Every event that has all of these words."""
-    from sync.document.erasure.selection import ErasureSelection  # noqa: PLC0415 - SQLAlchemy's 200 ms, which a start need not spend
-
     choice = ErasureSelection(words)
     return [] if choice.is_empty else await erasure.find_matching(app, choice)
-
-
-METHODS: Final[list[Method[AppProvider, Any]]] = [
-    Method(
-        "memory/command", Saying, run_command, "What a person says to his memory, in Chinese or English.", timeout=None
-    ),
-]

@@ -4,7 +4,7 @@ import asyncio
 from contextlib import suppress
 from pathlib import Path
 
-from bridge.methods.memory.daily import METHODS
+from bridge.methods.registry import METHOD_TABLE
 from sync.daily.model import Record, normalised_content
 from sync.daily.record_service import CHANGES_PER_TRANSACTION
 from sync.daily.records.changes import create_record
@@ -81,4 +81,4 @@ async def test_a_deed_costs_no_other_record_its_telling(tmp_path: Path) -> None:
 
 
 def test_putting_away_years_has_no_deadline() -> None:
-    assert {method.name: method.timeout for method in METHODS}["daily/clean"] is None
+    assert METHOD_TABLE["daily/clean"].timeout is None

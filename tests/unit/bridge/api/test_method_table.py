@@ -1,11 +1,14 @@
 """The methods table and its parameters."""
 
-from typing import Annotated, Literal
+import sys
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
 
-from bridge.api.method_table import Context, Method, MethodTable, NoParams, Params
+from bridge.api.method_table import Context, LazyMethod, Method, MethodTable, NoParams, Params
+from bridge.methods.registry import METHOD_TABLE
 from sync.errors import InvalidInput
 
 
@@ -80,3 +83,26 @@ async def test_the_command_line_calls_through_the_same_table() -> None:
 def test_a_name_that_stands_twice_is_a_defect() -> None:
     with pytest.raises(ValueError, match="ping"):
         MethodTable([PING, PING])
+
+
+async def test_a_lazy_row_is_imported_at_its_first_call() -> None:
+    module = "bridge.methods.log.watermarks"
+    sys.modules.pop(module, None)
+    row = LazyMethod("watermarks/get", f"{module}:get_watermark", "Get", "Reads an offset.")
+    table: MethodTable[object] = MethodTable([row])
+    assert list(table) == ["watermarks/get"]
+    assert module not in sys.modules
+    method = await table.resolve("watermarks/get")
+    assert module in sys.modules
+    assert method.params_type is sys.modules[module].Get
+    assert table["watermarks/get"] is method
+
+
+def test_every_row_of_the_registry_resolves() -> None:
+    assert all(METHOD_TABLE[name].name == name for name in METHOD_TABLE)
+
+
+def test_a_wrapper_is_applied_to_every_method() -> None:
+    rows: list[Method[str, Any]] = [LOAD, PING]
+    table = MethodTable(rows).wrapped(lambda method: replace(method, timeout=1.0))
+    assert [method.timeout for method in table.values()] == [1.0, 1.0]
