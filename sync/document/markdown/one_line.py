@@ -1,8 +1,7 @@
 """A message as one line of the document: cleaned, cut, and unable to become structure.
 
 Lengths are in code points, as a person counts Chinese characters, and a cut never falls inside what a reader sees as
-one character. Python has no grapheme segmentation; `_joins_previous_character` holds the part of Unicode's rules (UAX
-#29) that chat messages meet: combining marks, variation selectors, skin tones, emoji joined by ZWJ, flags, Hangul jamo.
+one character (a grapheme cluster, UAX #29).
 
 A fenced block of code becomes its one line as inline code, or 〔代码〕 if it has several.
 
@@ -12,7 +11,8 @@ backslash in front of a mark is taken off before it is put on again.
 
 import re
 import unicodedata
-from typing import Final
+from functools import cache
+from typing import Any, Final
 
 MAX_QUESTION_LENGTH: Final = 50  # both from the original app's format
 MAX_ANSWER_LENGTH: Final = 100
@@ -34,7 +34,6 @@ _FENCED: Final = re.compile(  # chats open a fence behind words too, and a cut m
 _NUMBER: Final = re.compile(r"(\d{1,9})([.)])(?= |\Z)", re.ASCII)
 _ESCAPED_NUMBER: Final = re.compile(r"(\d{1,9})\\([.)])(?= |\Z)", re.ASCII)
 _PICTOGRAPHS: Final = ((0x1F000, 0x1FAFF), (0x2190, 0x2BFF))
-_SOUND_MARKS: Final = frozenset("\uff9e\uff9f\u0e33\u0eb3")  # letters by category, parts of the one before by use
 
 
 def question_summary(text: str) -> str:
@@ -99,10 +98,12 @@ def _unescape_markdown(text: str) -> str:
 def _truncate(text: str, limit: int) -> str:
     if len(text) <= limit or (text.endswith(ELLIPSIS) and len(text) <= limit + len(ELLIPSIS)):
         return text
-    end = limit
-    while end > 0 and _joins_previous_character(text, end):
-        end -= 1
-    return text[:end].rstrip() + ELLIPSIS
+    end = 0
+    for character in _grapheme_clusters().finditer(text):
+        if character.end() > limit:
+            break
+        end = character.end()
+    return text[:end].rstrip(_ZWJ).rstrip() + ELLIPSIS  # a ZWJ at the end joins nothing
 
 
 def _is_kept_character(before: str, char: str, following: str) -> bool:
@@ -116,37 +117,11 @@ def _is_kept_character(before: str, char: str, following: str) -> bool:
     return category not in {"Cc", "Cf", "Cs"} or char in _VISIBLE_FORMATS
 
 
-def _joins_previous_character(text: str, at: int) -> bool:
-    """Whether a reader sees the characters before and at `at` as one."""
-    before, char = text[at - 1], text[at]
-    if _ZWJ in (before, char) or char in _SOUND_MARKS or _is_tone(char) or _is_tag(char):
-        return True
-    if unicodedata.category(char) in {"Mn", "Mc", "Me"}:
-        return True
-    if _is_regional(char) and _is_regional(before):
-        first = at
-        while first > 0 and _is_regional(text[first - 1]):
-            first -= 1
-        return (at - first) % 2 == 1
-    return _hangul_joins(_hangul(before), _hangul(char))
+@cache
+def _grapheme_clusters() -> Any:
+    import regex  # noqa: PLC0415  # 12 ms, and most messages are short
 
-
-def _hangul(char: str) -> str:
-    """L, V, T for jamo, LV and LVT for syllables, else nothing (UAX #29, Hangul_Syllable_Type)."""
-    code = ord(char)
-    if 0xAC00 <= code <= 0xD7A3:
-        return "LVT" if (code - 0xAC00) % 28 else "LV"
-    ranges = ((0x1100, 0x115F, "L"), (0xA960, 0xA97C, "L"), (0x1160, 0x11A7, "V"), (0xD7B0, 0xD7C6, "V"))
-    tails = ((0x11A8, 0x11FF, "T"), (0xD7CB, 0xD7FB, "T"))
-    return next((kind for low, high, kind in ranges + tails if low <= code <= high), "")
-
-
-def _hangul_joins(before: str, after: str) -> bool:
-    if before == "L":
-        return after in {"L", "V", "LV", "LVT"}
-    if before in {"LV", "V"}:
-        return after in {"V", "T"}
-    return before in {"LVT", "T"} and after == "T"
+    return regex.compile(r"\X")
 
 
 def _continues_emoji(char: str) -> bool:
@@ -161,15 +136,3 @@ def _is_pictograph(char: str) -> bool:
 
 def _is_selector(char: str) -> bool:
     return bool(char) and ("\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef")
-
-
-def _is_tone(char: str) -> bool:
-    return "\U0001f3fb" <= char <= "\U0001f3ff"
-
-
-def _is_tag(char: str) -> bool:
-    return "\U000e0020" <= char <= "\U000e007f"
-
-
-def _is_regional(char: str) -> bool:
-    return "\U0001f1e6" <= char <= "\U0001f1ff"

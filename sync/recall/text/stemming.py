@@ -1,16 +1,16 @@
-"""Words that carry little, and the light folding of those that do. Pure.
+"""Stop words of English and Chinese, and English stems. Pure.
 
-Decisions
-    Function words are dropped from queries, never from the index: a query of nothing else still finds them.
-    In Chinese they also cut a run of characters where a person would hear a border, so that no pair spans it.
-    Stemming is light: plural, tense, a doubled letter, a final e, some eighty irregular forms. What it takes for one
-    word that are two costs less than a form not found.
+Queries drop stop words, the index keeps them: a query of stop words alone still finds something.
+In Chinese they also cut a run of characters into words, so that no pair of characters spans two words.
 """
 
 import re
-from functools import lru_cache
-from typing import Final
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Any, Final
 
+MIN_STEMMED_CHARS: Final = 4
+MAX_CACHED_STEMS: Final = 16_384
 ENGLISH_STOP_WORDS: Final = frozenset(
     """
 a about above after again against ain all also am an and any are aren as at be because been before being below
@@ -34,7 +34,7 @@ _PHRASES: Final = """
 _PARTICLES: Final = "的了是我你您他她它这那在有和就都也不很会能把被让给着过还又再吗吧呢啊呀哦哈嘿哇哎诶耶啦嘛嗯请"
 CHINESE_STOP_WORDS: Final = re.compile("|".join((*sorted(_PHRASES, key=len, reverse=True), f"[{_PARTICLES}]")))
 
-_IRREGULAR: Final = {
+_IRREGULAR: Final = {  # forms that no suffix rule of a stemmer reaches
     form: stem
     for stem, forms in (
         line.split(":")
@@ -52,39 +52,20 @@ win:won|woman:women|write:wrote written""".replace("\n", "|").split("|")
     )
     for form in forms.split()
 }
-_VOWEL: Final = re.compile("[aeiouy]")
-_KEEPS_S: Final = ("ss", "us", "is", "ous")
-_SUFFIXES: Final = ("ingly", "edly", "ing", "ed", "ly")
 
 
-@lru_cache(maxsize=16_384)
+@lru_cache(maxsize=MAX_CACHED_STEMS)
 def stem(word: str) -> str:
-    """The form under which a lower-case Latin word is kept; words with digits or marks stay as they are."""
+    """The form under which the index keeps a lower-case Latin word. A word with digits or marks stays as it is."""
     word = _IRREGULAR.get(word, word)
-    if not (word.isascii() and word.isalpha()) or len(word) < 4:
+    if len(word) < MIN_STEMMED_CHARS or not (word.isascii() and word.isalpha()):
         return word
-    return _bare(_without_tense(_singular(word)))
+    stemmed: str = _stemmer()(word)
+    return stemmed
 
 
-def _singular(word: str) -> str:
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    if word.endswith(("sses", "shes", "ches", "xes", "zes")):
-        return word[:-2]
-    return word[:-1] if word.endswith("s") and not word.endswith(_KEEPS_S) else word
+@cache
+def _stemmer() -> Callable[[str], Any]:
+    from snowballstemmer.english_stemmer import EnglishStemmer  # noqa: PLC0415  # imports all languages, 10 ms
 
-
-def _without_tense(word: str) -> str:
-    if word.endswith("ied") and len(word) > 4:
-        return word[:-3] + "y"
-    for suffix in _SUFFIXES:
-        rest = word.removesuffix(suffix)
-        if rest != word and len(rest) >= 3 and _VOWEL.search(rest):
-            return rest[:-1] if rest[-1] == rest[-2] and rest[-1] not in "aeiouls" else rest
-    return word
-
-
-def _bare(word: str) -> str:
-    """Without what its forms disagree about: a final e, and y for i."""
-    word = word[:-1] if word.endswith("e") and len(word) > 3 else word
-    return word[:-1] + "i" if word.endswith("y") and len(word) > 3 else word
+    return lambda word: EnglishStemmer().stemWord(word)  # one for each word: it has state, and threads share this
