@@ -47,6 +47,7 @@ from sync.log import store as log_store
 from sync.log.event_types import PAYLOAD_EXPIRED
 from sync.log.log import EventLog
 from sync.log.model import Event, EventDraft, EventScope, Origin, Query, erased_by
+from sync.log.projections.registry import ARCHIVE_RETRACTIONS
 from sync.log.retractions import redacted_payload
 from sync.redaction import Redactor
 from sync.system.files import make_private_folder
@@ -241,11 +242,11 @@ async def _move_guest_archives(former: Profile, context: SwitchContext, clock: C
     """
     if not former.archives_folder.is_dir():
         return
-    from sync.retention.archives import ARCHIVE_WATERMARK, move_archives  # noqa: PLC0415 - nobody else at a start pays for it
+    from sync.retention.archives import move_archives  # noqa: PLC0415 - nobody else at a start pays for it
 
     await asyncio.to_thread(move_archives, former.archives_folder, context.profile.archives_folder)
     await context.events.database.write(
-        lambda connection: log_store.set_watermark(connection, ARCHIVE_WATERMARK, 0, clock)
+        lambda connection: log_store.set_watermark(connection, ARCHIVE_RETRACTIONS.name, 0, clock)
     )
     await asyncio.to_thread(
         remove_profile_tree, former.archives_folder

@@ -44,15 +44,14 @@ from sync.document.surfaces.app_cache import read_content
 from sync.document.versions.importer import DocumentImporter
 from sync.document.versions.memory_file_import import is_memory_document
 from sync.errors import DocumentUntouchable, InvalidInput, RedactionFailed
-from sync.jsonl.store import FORMAT_WATERMARK as TREE_RULES
 from sync.log import erased_store, outbox_store, store
 from sync.log.envelope import DECODE_ERRORS, from_wire
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED, RETRACTING_TYPES
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import CLOUD, Event, EventDraft, Origin, Query, is_excluded_from_import
+from sync.log.projections.registry import JSONL, RECALL
 from sync.log.retractions import Retractions, redacted_payload
-from sync.recall.index.indexer import RecallIndexer
 from sync.redaction import Redactor
 from sync.runtime.supervision import run_cancellable
 from sync.system.files import translate_os_errors
@@ -276,8 +275,8 @@ class ArchiveService:
             erased_store.refill(connection, refilled)
             outbox_store.requeue_dropped(connection, CLOUD, [event.event_id for event in refilled])
             store.bump_order_version(connection, self._clock)  # what a shared document is made of
-            for view in (f"{RecallIndexer.name}{store.RULES_SUFFIX}", TREE_RULES):
-                store.set_watermark(connection, view, 0, self._clock)
+            for projection in (RECALL, JSONL):
+                store.invalidate_projection(connection, projection.name, self._clock)
 
     def _parse_items(
         self, lines: bytes, about: ArchiveInfo, result: ArchiveImportResult, check_cancelled: Callable[[], None]

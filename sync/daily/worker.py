@@ -29,9 +29,10 @@ from sync.daily.records.reducer import DailyRecords
 from sync.errors import InvalidInput, StorageError, XiaobaiError, location_of
 from sync.log import store as log_store
 from sync.log.envelope import event_ms
-from sync.log.event_types import CONVERSATION_TYPES, SESSION_END_TYPES
+from sync.log.event_types import SESSION_END_TYPES
 from sync.log.log import EventLog
 from sync.log.model import Event, Query
+from sync.log.projections.registry import DAILY
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce
 
@@ -39,7 +40,6 @@ PAGE_SIZE: Final = 500
 DEBOUNCE_SECONDS: Final = 0.5  # seconds that a burst of words has before it is looked at
 PAGE_CHECK_SECONDS: Final = 5.0  # seconds between looks at pages
 IDLE_CHECK_SECONDS: Final = 60.0  # seconds between looks for sessions that fell silent
-SESSION_EVENT_TYPES: Final = (*CONVERSATION_TYPES, *SESSION_END_TYPES)
 
 log = logging.getLogger(__name__)
 
@@ -125,7 +125,7 @@ class DailyWorker:
         watch = self._open_sessions if self._open_sessions is not None else OpenSessions(await self._start_position())
         began = watch.position
         while page := (
-            await self._log.read(Query(types=SESSION_EVENT_TYPES, after=watch.position, limit=PAGE_SIZE))
+            await self._log.read(Query(types=DAILY.event_types, after=watch.position, limit=PAGE_SIZE))
         ).events:
             watch.observe(page, self._log.device_id)
             await asyncio.sleep(0)  # whoever waits for the loop comes first
@@ -137,7 +137,7 @@ class DailyWorker:
         if watch.position != began or over:
             mark = watch.checkpoint
             await self._log.database.write(
-                lambda connection: log_store.set_watermark(connection, store.OFFSET_NAME, mark, self._clock)
+                lambda connection: log_store.set_watermark(connection, DAILY.name, mark, self._clock)
             )
         return over
 

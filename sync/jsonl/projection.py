@@ -34,11 +34,13 @@ from sync.jsonl.event_file import (
 )
 from sync.jsonl.indexes import JsonlIndexes
 from sync.jsonl.model import FileKey, encode_line, file_key_of, is_month, month_of, safe_file_name
-from sync.jsonl.store import CONSUMER, FORMAT_WATERMARK, LinePosition
+from sync.jsonl.store import LinePosition
 from sync.log import store as log_store
 from sync.log.event_types import SESSION_EVENT_TYPES
+from sync.log.local_state import rules_name
 from sync.log.log import EventLog
 from sync.log.model import Event, Query, erased_by
+from sync.log.projections.registry import JSONL
 from sync.log.retractions import Retractions
 from sync.log.sessions import session_store
 from sync.log.sessions.model import Session, to_json
@@ -107,7 +109,9 @@ class JsonlProjection:
         if batches is not None and self._lock.locked():
             return 0
         async with self._lock:
-            if await self._log.watermark(FORMAT_WATERMARK) != FORMAT_VERSION or await _is_missing(self.root, self._log):
+            if await self._log.watermark(rules_name(JSONL.name)) != FORMAT_VERSION or await _is_missing(
+                self.root, self._log
+            ):
                 if batches is not None and await self._log.newest_position() > batches * BATCH_EVENTS:
                     return 0  # a first tree of a long log is nothing for a command, or for one that leaves
                 return (await self._rebuild(None)).events
@@ -134,7 +138,7 @@ class JsonlProjection:
             await asyncio.to_thread(remove_partial_files, self.root)
             for file in await asyncio.to_thread(lambda: list(find_event_files(self.root))):
                 await asyncio.to_thread(file.read_tail)  # which cuts half lines
-            mark = await self._log.watermark(CONSUMER)
+            mark = await self._log.watermark(JSONL.name)
             mended = 0
             for key, place in (await self._last_positions(mark, None)).items():
                 if not await self._ends_at_or_after(key, place):
@@ -147,7 +151,7 @@ class JsonlProjection:
     # --- following --------------------------------------------------------------------------------------------
 
     async def _step(self) -> int:
-        mark = await self._log.watermark(CONSUMER)
+        mark = await self._log.watermark(JSONL.name)
         page = await self._log.read(Query(after=mark, limit=BATCH_EVENTS))
         if not page.events:
             return 0
@@ -163,7 +167,7 @@ class JsonlProjection:
         await self._update_index(page.events, rebuild=bool(named))
         await self._write_session_files(await self._sessions_to_describe(page.events, named))
         await self._log.database.write(
-            lambda connection: log_store.set_watermark(connection, CONSUMER, page.next_offset, self._clock)
+            lambda connection: log_store.set_watermark(connection, JSONL.name, page.next_offset, self._clock)
         )
         return len(page.events)
 
@@ -265,8 +269,8 @@ class JsonlProjection:
                 removed += 1
 
         def settled(connection: Transaction) -> None:
-            log_store.set_watermark(connection, CONSUMER, head, self._clock)
-            log_store.set_watermark(connection, FORMAT_WATERMARK, FORMAT_VERSION, self._clock)
+            log_store.set_watermark(connection, JSONL.name, head, self._clock)
+            log_store.set_watermark(connection, rules_name(JSONL.name), FORMAT_VERSION, self._clock)
 
         await self._log.database.write(settled)
         return JsonlRebuildResult(self.root, head, len(keys), written, removed)
@@ -358,9 +362,9 @@ def _read_index(folder: Path) -> JsonlIndexes | None:
 
 async def read_exported_position(root: Path, events: EventLog) -> int:
     """The position in the log up to which the files below a root have come; 0 where they are gone."""
-    return 0 if await _is_missing(root, events) else await events.watermark(CONSUMER)
+    return 0 if await _is_missing(root, events) else await events.watermark(JSONL.name)
 
 
 async def _is_missing(root: Path, events: EventLog) -> bool:
     """Whether nothing lies there of what was written: another folder was named, or somebody removed it."""
-    return not await asyncio.to_thread((root / "events").exists) and await events.watermark(CONSUMER) > 0
+    return not await asyncio.to_thread((root / "events").exists) and await events.watermark(JSONL.name) > 0

@@ -14,9 +14,6 @@ from sync.log.envelope import event_of_row
 from sync.log.event_types import RETRACTING_TYPES, SESSION_EVENT_TYPES, TYPES_WITH_TAGS
 from sync.log.model import Event
 
-CONSUMER: Final = "jsonl"
-FORMAT_WATERMARK: Final = "jsonl.rules"
-
 _PLACE: Final = select(events.c.position, events.c.event_id, events.c.project_id, events.c.ts_ms)
 _PLACES: Final = (
     _PLACE.where(events.c.position > bindparam("after"), events.c.position <= bindparam("upto"))

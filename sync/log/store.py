@@ -25,6 +25,7 @@ from sync.errors import InvalidInput
 from sync.log import outbox_store, replica_store
 from sync.log.envelope import event_ms, event_of_row
 from sync.log.event_types import ERASING_TYPES
+from sync.log.local_state import ORDER_VERSION, RULES_SUFFIX, rules_name
 from sync.log.model import (
     CLOUD,
     SCHEMA_VERSION,
@@ -38,9 +39,6 @@ from sync.log.model import (
     scope_of,
 )
 from sync.log.newest_query import NEWEST_QUERY, newest_parameters
-
-RULES_SUFFIX: Final = ".rules"  # the end of the mark under which a view keeps the number of its rules
-ORDER_WATERMARK: Final = "document.order"  # counts how often the events' order has changed
 
 _BEGIN: Final = insert(replica)
 _ADVANCE: Final = update(replica).values(next_seq=bindparam("next"), hlc=bindparam("clock"))
@@ -368,14 +366,19 @@ def reset_projections(connection: Transaction) -> None:
     connection.execute(delete(watermarks).where(watermarks.c.name.endswith(RULES_SUFFIX, autoescape=True)))
 
 
+def invalidate_projection(connection: Transaction, name: str, clock: Clock) -> None:
+    """Have a projection rebuilt: events that it has passed changed."""
+    set_watermark(connection, rules_name(name), 0, clock)
+
+
 def order_version(connection: Transaction) -> int:
     """A number that changes whenever an event that we hold gets another place in the order."""
-    return watermark(connection, ORDER_WATERMARK)
+    return watermark(connection, ORDER_VERSION)
 
 
 def bump_order_version(connection: Transaction, clock: Clock) -> None:
     """Events have got another place in the order; call it in the transaction that numbers them."""
-    set_watermark(connection, ORDER_WATERMARK, order_version(connection) + 1, clock)
+    set_watermark(connection, ORDER_VERSION, order_version(connection) + 1, clock)
 
 
 def _matching_rows(connection: Transaction, query: Query, *, newest_first: bool = False) -> Sequence[RowMapping]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from sync.clock import Clock, to_unix_ms
 from sync.db.engine import Transaction
 from sync.log.log import EventLog
-from sync.log.projection import ProjectionRunner
+from sync.log.projections.runner import ProjectionRunner
 from sync.recall import context_builder
 from sync.recall.dedup import deduplicate
 from sync.recall.index import store
@@ -135,7 +135,7 @@ class RecallService:
 
     async def apply_erasures(self) -> None:
         """Take out of the index, if there is one, what was forgotten or corrected; without one nothing is begun."""
-        if await self._log.watermark(self.projection_runner.projection.name):
+        if await self._log.watermark(self.projection_runner.projection.entry.name):
             await self.catch_up()
 
     async def catch_up(self) -> None:

@@ -28,7 +28,6 @@ from sync.log.model import Event
 from sync.system.files import make_private_folder, rename_no_replace, sync_folder, translate_os_errors
 
 SUFFIX: Final = ".xbm"
-ARCHIVE_WATERMARK: Final = "retention.archives"  # how far the log's wishes are carried out in the archives
 EVENT_PARTS: Final = "events/"  # the beginning of the names of parts that hold events
 
 EffectiveEvent = Callable[

@@ -22,7 +22,6 @@ from sync.document.capture.exchange_events import is_in_document, preference_ent
 from sync.document.erasure.erasure import entry_ids_of
 from sync.log.envelope import event_ms
 from sync.log.event_types import (
-    CONVERSATION_TYPES,
     DOCUMENT_EVENT_TYPES,
     DOCUMENT_RESTORED,
     ENTRY_ADDED,
@@ -35,10 +34,10 @@ from sync.log.event_types import (
     RECORD_CHANGE_TYPES,
     SECTION_ADDED,
     SECTION_REMOVED,
-    SESSION_END_TYPES,
     SESSION_ORIGINAL,
 )
 from sync.log.model import Event, Origin
+from sync.log.projections.registry import ProjectionEntry
 
 MEGABYTE: Final = 1024 * 1024
 
@@ -55,15 +54,6 @@ NEVER_EXPIRED_TYPES: Final = frozenset(
         SESSION_ORIGINAL,
     }
 )
-NON_OFFSET_WATERMARKS: Final = frozenset(  # marks that are no position, or that only wishes move
-    {"document.on_disk", "document.order", "document.shared", "document.shared.order", "document.forgotten"}
-    | {"daily.begun", "retention.archives"}
-)
-CONSUMED_TYPES: Final[Mapping[str, tuple[str, ...]]] = {  # followers whose mark moves with some types only
-    "document": DOCUMENT_EVENT_TYPES,
-    "daily": (*CONVERSATION_TYPES, *SESSION_END_TYPES),
-}
-OWN_DEVICE_CONSUMERS: Final = frozenset({"document", "daily"})  # followers that take nothing of other devices
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +74,9 @@ class HoldReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerOffset:
-    """How far a follower has come."""
+    """How far a consumer of the log has come."""
 
-    name: str
+    consumer: ProjectionEntry
     position: int
 
 
@@ -123,12 +113,8 @@ class RetentionConstraints:
         return [
             mark
             for mark in self.consumer_offsets
-            if event.position > mark.position and self._is_consumed_by(mark.name, event)
+            if event.position > mark.position and mark.consumer.reads(event, self.device_id)
         ]
-
-    def _is_consumed_by(self, name: str, event: Event) -> bool:
-        theirs = name in OWN_DEVICE_CONSUMERS and event.device_id != self.device_id
-        return not theirs and event.type in CONSUMED_TYPES.get(name, (event.type,))
 
     def _is_shown(self, event: Event) -> bool:
         if not self.shown_line_ids.isdisjoint(entry_ids_of(event)):
@@ -140,11 +126,6 @@ class RetentionConstraints:
         return event.type in {ENTRY_ADDED, ENTRY_EDITED} or (
             event.type == EXCHANGE_RECORDED and bool(preference_entries_of(event))
         )
-
-
-def is_log_position(name: str) -> bool:
-    """Whether a watermark is a position in the log."""
-    return name not in NON_OFFSET_WATERMARKS and not name.endswith(".rules")
 
 
 def age_from_ms(event: Event) -> int:
@@ -186,7 +167,9 @@ class RetentionPlan:
         if reason is not None:
             self.held[reason] = self.held.get(reason, 0) + 1
             if reason is HoldReason.NOT_YET_CONSUMED:
-                self.behind |= {mark.name: mark.position for mark in constraints.lagging_consumers(candidate.event)}
+                self.behind |= {
+                    mark.consumer.name: mark.position for mark in constraints.lagging_consumers(candidate.event)
+                }
             return
         parts = (candidate, *constraints.corrections.get(candidate.event.event_id, ()))
         self.positions += [part.event.position for part in parts]

@@ -31,7 +31,7 @@ from sync.archive.partial_files import remove_partial_files
 from sync.clock import Clock, to_unix_ms
 from sync.db.engine import Transaction
 from sync.document import store as document_store
-from sync.document.erasure.erasure import ERASURE_OFFSET, IDS_PER_REQUEST, last_erasure_types
+from sync.document.erasure.erasure import IDS_PER_REQUEST, last_erasure_types
 from sync.document.erasure.selection import ErasureSelection
 from sync.errors import InvalidInput, StorageError
 from sync.log import store as log_store
@@ -39,10 +39,10 @@ from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import Event
+from sync.log.projections.registry import ARCHIVE_RETRACTIONS, ERASURE
 from sync.log.retractions import Retractions, correction_of
 from sync.retention import store
 from sync.retention.archives import (
-    ARCHIVE_WATERMARK,
     EffectiveEvent,
     UnreadableArchives,
     list_archives,
@@ -120,7 +120,7 @@ class RetentionService:
 
     async def apply(self, rules: RetentionRules, on_progress: OnProgress) -> RetentionResult:
         """Archive what is due, then let the log say that it goes here. Raises StorageError; nothing went then."""
-        carried_out = await self._log.watermark(ERASURE_OFFSET)  # what was wished behind it, the log may still hold
+        carried_out = await self._log.watermark(ERASURE.name)  # what was wished behind it, the log may still hold
         plan = await self.plan(rules)
         if not plan.positions:
             return RetentionResult(plan)
@@ -173,7 +173,7 @@ class RetentionService:
         if not paths:
             return 0, []
         async with self._archive_lock.hold():
-            mark = await self._log.watermark(ARCHIVE_WATERMARK)
+            mark = await self._log.watermark(ARCHIVE_RETRACTIONS.name)
             after = mark if since is None else min(mark, since)
             wished, position = await self._log.database.read(partial(store.read_retractions, after=after))
             left_of = partial(_effective_event, wished, corrected_payloads)
@@ -182,7 +182,9 @@ class RetentionService:
             )
             if position > mark and not unopened and not unwritten:
                 await self._log.database.write(
-                    lambda connection: log_store.set_watermark(connection, ARCHIVE_WATERMARK, position, self._clock)
+                    lambda connection: log_store.set_watermark(
+                        connection, ARCHIVE_RETRACTIONS.name, position, self._clock
+                    )
                 )
         if unwritten:
             raise unwritten[0]
@@ -195,7 +197,7 @@ class RetentionService:
             return ()
         unread: UnreadableArchives = {}
         async with self._archive_lock.hold():
-            mark = await self._log.watermark(ARCHIVE_WATERMARK)
+            mark = await self._log.watermark(ARCHIVE_RETRACTIONS.name)
             wished, _ = await self._log.database.read(partial(store.read_retractions, after=mark))
             taken = await self._log.database.read(last_erasure_types)
 

@@ -10,9 +10,11 @@ from sync.db.schema import deliveries, events, watermarks
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
 from sync.log.event_types import PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
+from sync.log.local_state import is_local_state
 from sync.log.model import CLOUD
+from sync.log.projections.registry import projection_of
 from sync.log.retractions import Retractions, correction_of
-from sync.retention.policy import NEVER_EXPIRED_TYPES, ConsumerOffset, RetentionCandidate, is_log_position
+from sync.retention.policy import NEVER_EXPIRED_TYPES, ConsumerOffset, RetentionCandidate
 
 _UNDELIVERED: Final = (
     select(deliveries.c.position)
@@ -74,11 +76,11 @@ def read_retractions(connection: Transaction, after: int) -> tuple[Retractions, 
 
 
 def read_consumer_offsets(connection: Transaction) -> list[ConsumerOffset]:
-    """How far everybody who follows the log has come."""
+    """Return the offsets of the consumers that retention has to wait for."""
     return [
-        ConsumerOffset(row.name, row.position)
+        ConsumerOffset(projection, row.position)
         for row in connection.execute(select(watermarks))
-        if is_log_position(row.name)
+        if not is_local_state(row.name) and (projection := projection_of(row.name)).delays_retention
     ]
 
 

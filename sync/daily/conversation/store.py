@@ -10,10 +10,10 @@ from sync.db.engine import Transaction
 from sync.db.schema import events
 from sync.log import store as log_store
 from sync.log.envelope import event_of_row
+from sync.log.local_state import DAILY_STARTED
 from sync.log.model import Event
+from sync.log.projections.registry import DAILY
 
-OFFSET_NAME: Final = "daily"
-STARTED_NAME: Final = "daily.begun"
 MAX_EVENTS: Final = 2_000  # events of one session that are read for its summary
 
 
@@ -48,16 +48,16 @@ def newest_first(connection: Transaction, device_id: str, types: Sequence[str]) 
 
 def start_offset(connection: Transaction, device_id: str, since_ms: int, clock: Clock) -> int:
     """How far sessions have been kept. At the first call that is up to what this device recorded before `since_ms`."""
-    if log_store.watermark(connection, STARTED_NAME) == 0:
+    if log_store.watermark(connection, DAILY_STARTED) == 0:
         before = (
             select(events.c.position)
             .where(events.c.device_id == device_id, events.c.hlc < format_hlc(since_ms))
             .order_by(events.c.position.desc())
             .limit(1)
         )
-        log_store.set_watermark(connection, OFFSET_NAME, connection.execute(before).scalar() or 0, clock)
-        log_store.set_watermark(connection, STARTED_NAME, 1, clock)
-    return log_store.watermark(connection, OFFSET_NAME)
+        log_store.set_watermark(connection, DAILY.name, connection.execute(before).scalar() or 0, clock)
+        log_store.set_watermark(connection, DAILY_STARTED, 1, clock)
+    return log_store.watermark(connection, DAILY.name)
 
 
 def latest_session(connection: Transaction, device_id: str, types: Sequence[str]) -> str | None:

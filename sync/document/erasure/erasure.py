@@ -67,12 +67,13 @@ from sync.log.event_types import (
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import CLOUD, Event, EventDraft, Origin, Query, erased_by
+from sync.log.projections.registry import ERASURE
 from sync.log.retractions import Retractions, correction_of
 from sync.redaction import Redactor
 
 QUOTING_TYPES: Final = (ENTRY_EDITED, ENTRY_REMOVED, DAY_FOLDED)
 MANUAL_TYPES: Final = frozenset({ENTRY_ADDED, ENTRY_EDITED})  # what was typed here stays in the file as it was typed
-ERASURE_OFFSET: Final = "document.forgotten"  # how far the log's wishes are carried out
+ERASURE_OFFSET: Final = ERASURE.name  # how far the log's wishes are carried out
 RECORD_TYPES: Final = (
     SESSION_RECORDED,
     SESSION_EDITED,

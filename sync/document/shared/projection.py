@@ -22,12 +22,13 @@ from sync.document.shared.render import render_shared
 from sync.document.shared.unlogged_entries import adopt_logged_ids, unlogged_additions
 from sync.log import store as log_store
 from sync.log.event_types import DOCUMENT_EVENT_TYPES
+from sync.log.local_state import SHARED_ORDER_VERSION
 from sync.log.log import EventLog
 from sync.log.model import EventDraft, Origin
+from sync.log.projections.registry import SHARED_DOCUMENT
 from sync.redaction import Redactor
 
-SHARED_OFFSET: Final = "document.shared"  # how far the log is in the newest version of a shared document
-SHARED_ORDER: Final = "document.shared.order"  # which order of the log the newest version follows
+SHARED_OFFSET: Final = SHARED_DOCUMENT.name  # how far the log is in the newest version of a shared document
 CACHED_REDACTIONS: Final = 4_096  # redacted forms of lines typed here; each costs a look through all rules
 
 
@@ -67,7 +68,7 @@ class SharedProjection:
         level = current is not None and is_shared_label(current.label)
         if not level or newest > log_store.watermark(connection, SHARED_OFFSET):
             return True
-        return log_store.order_version(connection) != log_store.watermark(connection, SHARED_ORDER)
+        return log_store.order_version(connection) != log_store.watermark(connection, SHARED_ORDER_VERSION)
 
     def pending_change(self, connection: Transaction, current: Version | None) -> SharedChange | None:
         """The shared document where the newest version is behind it."""
@@ -85,7 +86,7 @@ class SharedProjection:
             if fold.label is None:
                 return None
             log_store.set_watermark(connection, SHARED_OFFSET, self._position, self._clock)
-            log_store.set_watermark(connection, SHARED_ORDER, self._order, self._clock)
+            log_store.set_watermark(connection, SHARED_ORDER_VERSION, self._order, self._clock)
             return self._render(fold, self._with_logged_ids(connection, fold, local))
 
     def _with_logged_ids(self, connection: Transaction, reducer: SharedReducer, local: Snapshot) -> Snapshot:

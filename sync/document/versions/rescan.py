@@ -28,9 +28,9 @@ from sync.db.engine import Transaction
 from sync.document import store
 from sync.document.erasure.corrections import changed_hashes, replace_hashes
 from sync.document.erasure.erasure import last_erasure_types
-from sync.document.versions.writer import SCANNED_RULES
 from sync.log import store as log_store
 from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED
+from sync.log.local_state import REDACTION_RULES
 from sync.log.log import EventLog
 from sync.log.model import MAX_EVENT_BYTES, Event, EventDraft, EventScope, Origin, Query
 from sync.log.retractions import correction_of, redacted_payload
@@ -125,7 +125,7 @@ async def rescan(
 async def record_scanned_rules(events: EventLog, redactor: Redactor, clock: Clock) -> None:
     """The log has been read under the rules of today."""
     await events.database.write(
-        lambda connection: log_store.set_watermark(connection, SCANNED_RULES, redactor.rules_version, clock)
+        lambda connection: log_store.set_watermark(connection, REDACTION_RULES, redactor.rules_version, clock)
     )
 
 
@@ -133,7 +133,7 @@ async def needs_rescan(events: EventLog, redactor: Redactor) -> bool:
     """Whether the log holds events that were not read under the rules of today."""
 
     def looking(connection: Transaction) -> bool:
-        mark = log_store.watermark(connection, SCANNED_RULES)
+        mark = log_store.watermark(connection, REDACTION_RULES)
         known = mark != 0 or store.newest(connection, store.FILE) is not None  # else the log is as young as the rules
         return known and mark != redactor.rules_version
 

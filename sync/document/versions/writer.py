@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from sync.clock import Clock, timestamp, to_unix_ms, uuid7
 from sync.db.engine import Transaction
-from sync.db.schema import DOCUMENT_LOG_OFFSET, RECOVERY_STARTED
+from sync.db.schema import RECOVERY_STARTED
 from sync.document import store
 from sync.document.capture.day_compaction import compact_days, find_compactable_days, imported_text_lookup
 from sync.document.capture.exchange_events import (
@@ -51,12 +51,13 @@ from sync.log import outbox_store
 from sync.log import store as log_store
 from sync.log.envelope import bounded_time, event_ms
 from sync.log.event_types import DAY_FOLDED, DOCUMENT_EVENT_TYPES, ENTRY_ADDED, ENTRY_REMOVED, EXCHANGE_RECORDED
+from sync.log.local_state import REDACTION_RULES
 from sync.log.log import EventLog
 from sync.log.model import Event, EventDraft, Origin
+from sync.log.projections.registry import DOCUMENT
 from sync.redaction import Redactor
 
-DOCUMENT_OFFSET: Final = DOCUMENT_LOG_OFFSET
-SCANNED_RULES: Final = "redaction.rules"  # the rules of redaction that the whole log was last read under
+DOCUMENT_OFFSET: Final = DOCUMENT.name
 
 T = TypeVar("T")
 
@@ -356,7 +357,7 @@ class VersionWriter:
         first = store.newest(connection, store.FILE) is None  # versions of another surface may have come before
         version = store.append(connection, store.FILE, snapshot, cause, self._clock, self._keep_versions, digest=digest)
         if first:
-            log_store.set_watermark(connection, SCANNED_RULES, self._redactor.rules_version, self._clock)
+            log_store.set_watermark(connection, REDACTION_RULES, self._redactor.rules_version, self._clock)
         return version
 
     def _with_footer(

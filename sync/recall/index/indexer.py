@@ -24,6 +24,7 @@ from sync.log.event_types import (
     SESSION_RECORDED,
 )
 from sync.log.model import Event, erased_by
+from sync.log.projections.registry import RECALL
 from sync.log.retractions import Retractions, correction_of
 from sync.recall.index import store
 from sync.recall.index.extraction import (
@@ -47,7 +48,7 @@ _EXCHANGE_SLOTS: Final = {".q": QUESTION, ".a": ANSWER}  # the ends of the ids o
 class RecallIndexer:
     """Items and their words. Use it with a `Follower`."""
 
-    name = "recall"
+    entry = RECALL
     rules_version = SCHEMA_VERSION
 
     def __init__(self) -> None:

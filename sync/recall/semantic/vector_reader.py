@@ -7,8 +7,8 @@ from typing import Final
 
 from sync.db.engine import Database, Transaction
 from sync.log import store as log_store
+from sync.log.projections.registry import RECALL
 from sync.recall.index import store, vector_store
-from sync.recall.index.indexer import RecallIndexer
 from sync.runtime.change_counter import ChangeCounter
 
 SCALE_BYTES: Final = 4
@@ -32,7 +32,7 @@ class VectorReader:
         def looking(connection: Transaction) -> tuple[str, dict[str, int]]:
             if not store.is_created(connection):
                 return "", {}
-            mark = log_store.watermark(connection, RecallIndexer.name)
+            mark = log_store.watermark(connection, RECALL.name)
             told = [entry_id for entry_id, position in text_positions.items() if position <= mark]
             return vector_store.embedding_state(connection).model, vector_store.item_ids_of_entries(connection, told)
 

@@ -8,7 +8,8 @@ import pytest
 
 from sync.db.engine import Transaction
 from sync.log.model import Event
-from sync.log.projection import BATCH_EVENTS, ProjectionRunner
+from sync.log.projections.registry import ProjectionEntry
+from sync.log.projections.runner import BATCH_EVENTS, ProjectionRunner
 from tests.support import background_task, new_server, open_device
 
 
@@ -16,7 +17,7 @@ class Titles:
     """A view that keeps the ids of events, in a table of its own."""
 
     def __init__(self, rules: int = 1, *, fails_at: str = "") -> None:
-        self.name = "recall.titles"
+        self.entry = ProjectionEntry("recall.titles")
         self.rules_version = rules
         self._fails_at = fails_at
 

@@ -15,8 +15,10 @@ from typing import Final, Protocol
 from sync.clock import Clock
 from sync.db.engine import Transaction
 from sync.log import store
+from sync.log.local_state import rules_name
 from sync.log.log import EventLog
 from sync.log.model import Event, Query
+from sync.log.projections.registry import ProjectionEntry
 
 BATCH_EVENTS: Final = 100  # events in one transaction
 
@@ -25,8 +27,8 @@ class Projection(Protocol):
     """Something that is derived from the log and can be thrown away."""
 
     @property
-    def name(self) -> str:
-        """One of `log.OUR_FOLLOWERS`, or such a name with a part: `recall.vectors`."""
+    def entry(self) -> ProjectionEntry:
+        """Its entry of the registry."""
 
     @property
     def rules_version(self) -> int:
@@ -76,7 +78,7 @@ class ProjectionRunner:
         newest = store.newest_position(connection)
         if store.watermark(connection, self._rules_watermark) != self.projection.rules_version:
             return max(1, newest)
-        return max(0, newest - store.watermark(connection, self.projection.name))
+        return max(0, newest - store.watermark(connection, self.projection.entry.name))
 
     async def apply_batch(self) -> None:
         """Take the next batch; a view whose rules changed is emptied first."""
@@ -85,19 +87,19 @@ class ProjectionRunner:
     def _apply_batch(self, connection: Transaction) -> tuple[int, int]:
         if store.watermark(connection, self._rules_watermark) != self.projection.rules_version:
             self.reset(connection)
-        mark = store.watermark(connection, self.projection.name)
+        mark = store.watermark(connection, self.projection.entry.name)
         page = store.read_page(connection, Query(after=mark, limit=BATCH_EVENTS))
         if page.events:
             self.projection.apply(connection, page.events)
-            store.set_watermark(connection, self.projection.name, page.next_offset, self._clock)
+            store.set_watermark(connection, self.projection.entry.name, page.next_offset, self._clock)
         return len(page.events), page.next_offset
 
     def reset(self, connection: Transaction) -> None:
         """Throw the view away, in the caller's transaction; the next step builds it from the first event on."""
         self.projection.clear(connection)
-        store.set_watermark(connection, self.projection.name, 0, self._clock)
+        store.set_watermark(connection, self.projection.entry.name, 0, self._clock)
         store.set_watermark(connection, self._rules_watermark, self.projection.rules_version, self._clock)
 
     @property
     def _rules_watermark(self) -> str:
-        return f"{self.projection.name}{store.RULES_SUFFIX}"
+        return rules_name(self.projection.entry.name)

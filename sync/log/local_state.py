@@ -1,0 +1,35 @@
+"""Names of the rows of the table `watermarks` that are not offsets in the log: versions, flags and counters.
+
+Offsets of projections are in `sync.log.projections.registry`. All other rows are offsets of other programs.
+"""
+
+from typing import Final
+
+from sync.db.schema import RECOVERY_STARTED, VERSION_ON_DISK
+
+ORDER_VERSION: Final = "document.order"  # how often the order of the events has changed
+SHARED_ORDER_VERSION: Final = "document.shared.order"  # the order version of the newest shared document
+REDACTION_RULES: Final = "redaction.rules"  # the redaction rules under which the whole log was last scanned
+DAILY_STARTED: Final = "daily.begun"  # 1 once daily records have a first offset
+
+_NAMES: Final = frozenset(
+    {
+        ORDER_VERSION,
+        SHARED_ORDER_VERSION,
+        REDACTION_RULES,
+        DAILY_STARTED,
+        RECOVERY_STARTED,  # when versions were lost, in milliseconds; 0 after the recovery
+        VERSION_ON_DISK,  # the newest version that was read from or written to the memory file
+    }
+)
+RULES_SUFFIX: Final = ".rules"  # `<projection>.rules` holds the version of the rules that a projection was built under
+
+
+def rules_name(projection_name: str) -> str:
+    """Return the row that holds the rules version of a projection."""
+    return f"{projection_name}{RULES_SUFFIX}"
+
+
+def is_local_state(name: str) -> bool:
+    """Return whether a row of `watermarks` is not an offset in the log."""
+    return name in _NAMES or name.endswith(RULES_SUFFIX)
