@@ -18,12 +18,15 @@ from sync.db.engine import Database, Transaction
 from sync.errors import InvalidInput, StorageBusy
 from sync.log import integrity_store, outbox_store, store
 from sync.log.integrity_store import Problem
+from sync.log.local_state import REDACTION_RULES
 from sync.log.model import CLOUD, AppendResult, Event, EventDraft, EventPage, Query, RefusedEvent
+from sync.log.projections.registry import PROJECTIONS
 from sync.runtime.change_counter import ChangeCounter
 
 BuildDrafts = Callable[[Transaction], Sequence[EventDraft]]
 StoreWithEvents = Callable[[Transaction, Sequence[AppendResult]], None]
-INTERNAL_CONSUMERS: Final = frozenset({"document", "recall", "insights", "daily", "jsonl", "redaction"})
+# Names that begin with one of these belong to this program.
+RESERVED_PREFIXES: Final = frozenset(name.partition(".")[0] for name in (*PROJECTIONS, REDACTION_RULES))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +122,7 @@ class EventLog:
         Our own followers move theirs with what they write: InvalidInput, as for an event that is not here and for a
         position that nothing had yet.
         """
-        if consumer.partition(".")[0] in INTERNAL_CONSUMERS:
+        if consumer.partition(".")[0] in RESERVED_PREFIXES:
             raise InvalidInput(f"{consumer} is a follower of this program itself", field="name")
 
         def setting(connection: Transaction) -> int:

@@ -23,6 +23,7 @@ from sync.archive.service import ArchiveService
 from sync.clock import to_unix_ms
 from sync.cloud import replication_store as cloud_store
 from sync.db.engine import Transaction
+from sync.db.schema import RECOVERY_STARTED
 from sync.document.capture.exchange_events import ExchangeInput, draft_exchange_events
 from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
@@ -197,6 +198,14 @@ async def test_what_a_follower_has_not_taken_stays_and_it_is_named(harness: Docu
     assert (after[first].payload, after[second].payload) == ({}, {"content": "二"})
     assert (done.plan.held, done.plan.behind) == ({HoldReason.NOT_YET_CONSUMED: 1}, {"their.backup": position})
     await harness.log.set_watermark("their.backup", second)
+    assert (await apply(harness)).forgotten == 1
+
+
+async def test_a_finished_recovery_of_versions_holds_no_event_back(harness: DocumentHarness) -> None:
+    await fact(harness, "一")
+    await harness.database.write(
+        lambda connection: log_store.set_watermark(connection, RECOVERY_STARTED, 0, harness.clock)
+    )
     assert (await apply(harness)).forgotten == 1
 
 
