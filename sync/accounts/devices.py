@@ -19,7 +19,7 @@ import msgspec
 
 from sync import __version__
 from sync.clock import Clock, timestamp
-from sync.cloud import replication_store
+from sync.cloud.auth import owner_store
 from sync.cloud.auth.account import Account
 from sync.cloud.auth.token_retry import with_fresh_token
 from sync.cloud.auth_port import AuthSession
@@ -155,7 +155,7 @@ class DeviceService:
 
         Nothing is recorded for a guest: he has no other devices, and his first login introduces this one.
         """
-        owner = await self._log.database.read(replication_store.read_owner)
+        owner = await self._log.database.read(owner_store.read_owner)
         if owner is None or not owner.user_id:
             return
         known = (await self._device_facts()).get(self._log.device_id, DeviceInfo())

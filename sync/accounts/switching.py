@@ -33,7 +33,7 @@ from sync.accounts.profiles import (
     remove_profile_tree,
 )
 from sync.clock import Clock, timestamp
-from sync.cloud import replication_store as cloud_store
+from sync.cloud.auth import owner_store
 from sync.cloud.auth_port import AuthSession
 from sync.db.engine import Database, Transaction
 from sync.db.schema import UNKNOWN_OWNER
@@ -104,7 +104,7 @@ async def _create_profile(
     try:
         now = timestamp(clock.now())
         await database.write(
-            lambda connection: cloud_store.claim_profile(connection, session.user_id, session.label, now)
+            lambda connection: owner_store.claim_profile(connection, session.user_id, session.label, now)
         )
     finally:
         await database.close()

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from sqlalchemy import bindparam, delete, func, insert, select
+from sqlalchemy import bindparam, func, select
 
 from sync.clock import Clock
-from sync.cloud.port import DeviceRow, SyncAnswer
+from sync.cloud.port import SyncAnswer
 from sync.cloud.sync_decisions import PageVerdict
 from sync.db.engine import Transaction
-from sync.db.schema import accounts, device_keys, events
+from sync.db.schema import events
 from sync.errors import DeviceForked
 from sync.log import outbox_store
 from sync.log import store as log_store
@@ -19,14 +19,6 @@ from sync.log.event_types import ERASING_TYPES, PAYLOAD_FORGOTTEN, PAYLOAD_REDAC
 from sync.log.model import CLOUD, Event, RefusedEvent, RemoteCursor
 from sync.log.retractions import Retractions
 
-_OWNER: Final = select(accounts.c.user_id, accounts.c.label)
-_CLAIM: Final = insert(accounts).prefix_with("or replace")
-_DELETE_UNLISTED_KEYS: Final = delete(device_keys).where(
-    device_keys.c.public_key.not_in(bindparam("listed", expanding=True))
-)
-_INSERT_KEY: Final = insert(device_keys).prefix_with("or ignore")
-_KNOWN_KEYS: Final = select(device_keys.c.public_key).where(device_keys.c.first_seen_at <= bindparam("moment"))
-_KNOWN_DEVICES: Final = select(device_keys.c.device_id)
 _COUNT_ERASABLE: Final = (
     select(func.count())
     .select_from(events)
@@ -38,27 +30,11 @@ _COUNT_ERASABLE: Final = (
 )
 
 
-class DatabaseOwner(NamedTuple):
-    user_id: str
-    label: str
-
-
 class PendingBatch(NamedTuple):
     """What one request is made of."""
 
     events: list[Event]
     cursor: RemoteCursor
-
-
-def read_owner(connection: Transaction) -> DatabaseOwner | None:
-    row = connection.execute(_OWNER).first()
-    return None if row is None else DatabaseOwner(row.user_id, row.label)
-
-
-def claim_profile(connection: Transaction, user_id: str, label: str, claimed_at: str) -> None:
-    """Make this profile, and all its events, a user's. One row: it is done or it is not."""
-    values = {"one": 1, "user_id": user_id, "label": label, "claimed_at": claimed_at}
-    connection.execute(_CLAIM, values)
 
 
 def read_cursor(connection: Transaction) -> RemoteCursor:
@@ -80,25 +56,6 @@ def pending_batch(connection: Transaction, most_events: int, *, device_id: str |
             log_store.read_by_types(connection, (PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED), after=found[0].position)
         )
     return PendingBatch([withdrawn.effective_event(event) for event in found], read_cursor(connection))
-
-
-def replace_device_keys(connection: Transaction, rows: Sequence[DeviceRow], now: str) -> None:
-    """The keys of the account's devices as the server lists them, new ones with the time; others are deleted."""
-    listed = {row.public_key: row.device_id for row in rows if row.public_key and row.revoked_at is None}
-    connection.execute(_DELETE_UNLISTED_KEYS, {"listed": list(listed)})
-    values = [{"public_key": key, "device_id": device, "first_seen_at": now} for key, device in listed.items()]
-    if values:
-        connection.execute(_INSERT_KEY, values)
-
-
-def keys_known_before(connection: Transaction, moment: str) -> frozenset[str]:
-    """The keys that were noted before this time."""
-    return frozenset(connection.execute(_KNOWN_KEYS, {"moment": moment}).scalars())
-
-
-def devices_with_keys(connection: Transaction) -> frozenset[str]:
-    """The devices whose key is noted."""
-    return frozenset(connection.execute(_KNOWN_DEVICES).scalars())
 
 
 def count_erasable(connection: Transaction, event_ids: Sequence[str]) -> int:

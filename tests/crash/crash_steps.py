@@ -79,7 +79,7 @@ STEPS: Final[dict[str, str]] = {
     "save the session": "sync.cloud.auth.session_storage:_SecretSessionStorage.save",
     "drop the session": "sync.cloud.auth.session_storage:_SecretSessionStorage.delete",
     "save the device key": "sync.system.secret_store:FileSecretStore.save",
-    "claim": "sync.cloud.replication_store:claim_profile",
+    "claim": "sync.cloud.auth.owner_store:claim_profile",
     "keep the list of devices": "sync.accounts.devices:write_private",
     # from one account to another
     "choose a profile": "sync.accounts.switching:find_profile_for",

@@ -36,6 +36,7 @@ import sync.system.files
 from sync.archive.archive_file import WrittenArchive
 from sync.clock import format_hlc, timestamp
 from sync.cloud import replication_store as cloud_store
+from sync.cloud.auth import owner_store
 from sync.cloud.fake.documents import FakeDocument
 from sync.cloud.fake.server import FakeCloud
 from sync.cloud.port import SnapshotRow, SyncAnswer, SyncRequest
@@ -273,7 +274,7 @@ async def _at_home_everywhere(*_: Any) -> None:
 
 
 def _claimed_by_anybody(account: Any, connection: Transaction, session: Any, **_: Any) -> None:
-    cloud_store.claim_profile(connection, session.user_id, session.label, timestamp(account._clock.now()))
+    owner_store.claim_profile(connection, session.user_id, session.label, timestamp(account._clock.now()))
 
 
 # --- what people ask ----------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from sync.clock import Clock, timestamp
-from sync.cloud import replication_store
+from sync.cloud.auth import owner_store
 from sync.cloud.auth.session_storage import SessionStorage
 from sync.cloud.auth_port import AuthPort, AuthSession
 from sync.cloud.port import Cloud
@@ -73,7 +73,7 @@ class Account:
         self.token_needed = ChangeCounter()
 
     async def state(self) -> AccountState:
-        owner = await self._database.read(replication_store.read_owner)
+        owner = await self._database.read(owner_store.read_owner)
         session = await self._load_session()
         if owner is not None:
             return AccountState("logged_in" if session else "logged_out", owner.user_id or None, owner.label)
@@ -94,7 +94,7 @@ class Account:
 
     async def owner_id(self) -> str | None:
         """The user this profile belongs to; None while it is a guest's, empty where damage has hidden it."""
-        owner = await self._database.read(replication_store.read_owner)
+        owner = await self._database.read(owner_store.read_owner)
         return None if owner is None else owner.user_id
 
     async def log_in(self, session: AuthSession, *, accept: bool = False) -> AccountState:
@@ -201,9 +201,9 @@ class Account:
             await self._database.write(lambda connection: self._claim_profile(connection, session, accept=True))
 
     def _claim_profile(self, connection: Transaction, session: AuthSession, *, accept: bool = False) -> None:
-        owner = replication_store.read_owner(connection)
+        owner = owner_store.read_owner(connection)
         if owner is None or (owner.user_id == UNKNOWN_OWNER and accept):
-            replication_store.claim_profile(connection, session.user_id, session.label, timestamp(self._clock.now()))
+            owner_store.claim_profile(connection, session.user_id, session.label, timestamp(self._clock.now()))
         elif owner.user_id == UNKNOWN_OWNER:
             raise DifferentUser("a damaged database no longer tells whose memory this is", hint=UNKNOWN_OWNER_HINT)
         elif owner.user_id != session.user_id:
@@ -222,7 +222,7 @@ class Account:
         if self._app_session is not None:
             self._session = self._app_session
             return self._session
-        owner = await self._database.read(replication_store.read_owner)
+        owner = await self._database.read(owner_store.read_owner)
         found = await asyncio.to_thread(lambda: self._tokens().load())
         self._session = found if found is not None and owner is not None and found.user_id == owner.user_id else None
         return self._session

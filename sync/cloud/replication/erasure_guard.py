@@ -12,6 +12,7 @@ from typing import Final
 
 from sync.clock import Clock, timestamp
 from sync.cloud import replication_store
+from sync.cloud.auth import device_key_store
 from sync.cloud.auth.device_key import DeviceKey, verify_signature
 from sync.cloud.port import DeviceRow
 from sync.db.engine import Transaction
@@ -100,16 +101,15 @@ class ErasureGuard:
     async def record_device_keys(self, rows: Sequence[DeviceRow]) -> None:
         """Note the keys of the account's devices, and forget those that are none of them any more."""
         now = timestamp(self._clock.now())
-        await self._log.database.write(lambda connection: replication_store.replace_device_keys(connection, rows, now))
+        await self._log.database.write(lambda connection: device_key_store.replace_device_keys(connection, rows, now))
 
     def _review(self, own_key: str, connection: Transaction, event: Event) -> Event:
         named = named_event_ids(event)
         held = replication_store.count_erasable(connection, named) if event.type == PAYLOAD_FORGOTTEN else 0
         if held == 0:
             return event
-        trusted = replication_store.keys_known_before(connection, timestamp(self._clock.now() - TRUST_DELAY)) | {
-            own_key
-        }
+        known = device_key_store.keys_known_before(connection, timestamp(self._clock.now() - TRUST_DELAY))
+        trusted = known | {own_key}
         is_trusted = signer_of(event) in trusted
         earlier = 0 if is_trusted else self._count_earlier_untrusted(connection, event, trusted)
         if not is_mass_erasure(self._limits, held, self._impact_of(connection, named), earlier=earlier):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from sync.cloud import replication_store as cloud_store
+from sync.cloud.auth import owner_store
 from sync.db.engine import Database, Transaction
 from sync.db.rebuild.salvage import SalvageResult, open_or_salvage
 from sync.encryption import emptied_marker
@@ -85,7 +86,7 @@ def _half_sent(connection: Transaction, event_ids: list[str]) -> None:
     )
     newest = RemoteCursor(epoch="e", seq=SENT, event_id=event_ids[SENT - 1], head=SENT)
     outbox_store.save_cursor(connection, CLOUD, newest)
-    cloud_store.claim_profile(connection, "user-a", "a", "2026-02-02T10:00:00.000Z")
+    owner_store.claim_profile(connection, "user-a", "a", "2026-02-02T10:00:00.000Z")
 
 
 # --- damage ------------------------------------------------------------------------------------------------
