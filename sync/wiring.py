@@ -21,9 +21,10 @@ from sync.cloud.auth.account import Account
 from sync.cloud.auth.device_key import KEY_SERVICE, DeviceKey
 from sync.cloud.auth.session_storage import SessionStorage, open_session_storage
 from sync.cloud.port import Cloud, DeviceFacts
+from sync.cloud.replication.document_upload import DocumentSource
 from sync.cloud.replication.erasure_guard import ErasureGuard
 from sync.cloud.replication.replicator import Replicator
-from sync.cloud.replication.sync_round import DocumentSource, SyncRunner
+from sync.cloud.replication.sync_round import SyncRunner
 from sync.cloud.supabase.lazy import LazyCloud
 from sync.document.surfaces.memory_file import MemoryFile, MemoryFileDeps
 from sync.document.surfaces.withheld_erasures import erasure_stake

@@ -12,6 +12,7 @@ from sync.cloud.auth_port import AuthPort, AuthSession
 from sync.log.model import Event
 from sync.redaction import Clean
 
+QUOTA_CODE: Final = "PT429"  # of an event that a daily limit of the account refuses; it is sent again later
 FOREIGN_DOCUMENT: Final = "foreign"  # somebody else wrote the device's document since this program read it
 STALE_DOCUMENT: Final = "stale"  # an older text of this replica stands there under the same number, and was not named
 

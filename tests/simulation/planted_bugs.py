@@ -461,7 +461,7 @@ BUGS: Final = (
     PlantedBug(
         "a removal takes an edit that it had not seen",
         ((sync.document.shared.entry_reducer, "_remove", _taken_away_whatever_it_says),),
-        19,
+        51,
         extra_action_set=TOGETHER,
     ),
 )

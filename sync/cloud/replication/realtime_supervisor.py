@@ -23,10 +23,12 @@ from sync.cloud.auth_port import AuthSession
 from sync.cloud.port import Channel, RealtimeNotice
 from sync.cloud.replication.freshness import ChannelState
 from sync.cloud.replication.replicator import Replicator
-from sync.cloud.sync_decisions import reconnect_pause
 from sync.errors import CloudUnavailable, LoginRequired, XiaobaiError
+from sync.runtime.backoff import Backoff
 from sync.runtime.change_counter import wait_for_any_change
 
+RECONNECT_BACKOFF: Final = Backoff(base=1.0, limit=30.0, jitter=1.0)  # a channel back that late has cost one poll
+MIN_RECONNECT_WAIT: Final = 0.2  # seconds
 TICK_SECONDS: Final = 2.0  # seconds between two looks at clock and session
 SLEEP_THRESHOLD: Final = 10.0  # seconds of wall time that a tick cannot explain
 HEARTBEAT_INTERVAL: Final = 25.0  # seconds; the server drops who is silent for a minute
@@ -70,7 +72,8 @@ class RealtimeSupervisor:
             self._failures += 1
             self._note_lost(error)
             chance = self._clock.random_bytes(1)[0] / 255
-            return max(reconnect_pause(self._failures, chance), error.retry_after or 0.0)
+            backoff = RECONNECT_BACKOFF.seconds(self._failures, chance)
+            return max(MIN_RECONNECT_WAIT, backoff, error.retry_after or 0.0)
         except XiaobaiError as error:
             self._note_lost(error)
         return REFUSED_RETRY_INTERVAL

@@ -1,10 +1,7 @@
-"""The loop between log and cloud: push, acknowledge, pull, wait.
+"""Decide when a sync round runs: at once, at the next poll, or after a failure.
 
-`sync_now` and the loop share one round at a time. A failure leaves everything where it was: what is not acknowledged
-is pending and is sent again; the server skips ids it knows. Waiting after failures is tenacity's: full jitter, five
-minutes at most, never less than the server asked for. A batch that the server refuses for good is halved until the
-culprit stands alone; it goes into quarantine, and the rest goes through. Before that an empty request is tried: where
-even that one is refused, no event is to blame and none is set aside.
+`sync_now` and the loop share one round at a time. A failed round changes nothing: events that were not acknowledged
+stay pending and are sent again, and the server ignores ids that it already has.
 """
 
 import asyncio
@@ -13,14 +10,13 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_random_exponential
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type
 
 from sync.clock import Clock
 from sync.cloud import replication_store
 from sync.cloud.replication.freshness import ChannelFreshness, ChannelState
 from sync.cloud.replication.pull_progress import PullProgressTracker
 from sync.cloud.replication.sync_round import RoundResult, SyncRunner
-from sync.cloud.sync_decisions import backoff_after, probe_pause
 from sync.errors import (
     CloudError,
     CloudUnavailable,
@@ -33,16 +29,22 @@ from sync.errors import (
 )
 from sync.log.log import EventLog
 from sync.log.model import RemoteCursor
+from sync.runtime.backoff import Backoff
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.supervision import consume_exception
 from sync.settings.sections import SyncSettings
 
-MAX_RETRY_WAIT: Final = 300.0  # seconds between attempts while nothing answers
-MIN_RETRY_WAIT: Final = 0.5
-REFUSED_RETRY_INTERVAL: Final = 300.0  # after an error that only a person can mend, we still look now and then
-CONFLICT_RETRY_INTERVAL: Final = 60.0  # seconds; another replica that does not speak is let go after ten minutes
-POLL_FACTOR_WITH_CHANNEL: Final = 4  # times the pause between polls while a channel pokes us
-MAX_RETRY_AFTER: Final = 3600.0  # seconds; a server that asks for more is asked again all the same
+RETRY_BACKOFF: Final = Backoff(base=0.5, limit=300.0, jitter=1.0)  # of the loop, while no round gets an answer
+MAX_RETRY_AFTER: Final = 3600.0  # seconds; a longer wait that the server asks for is cut to this
+BREAKER_FAILURES: Final = 3  # one lost request is bad luck, three are an outage
+BREAKER_BACKOFF: Final = Backoff(base=1.0, limit=30.0)  # of callers that ask often: a user waits for their answer
+SHORT_OUTAGE_SECONDS: Final = 600.0
+SHORT_PROBE_SECONDS: Final = 3.0  # between network probes in a short outage: nobody notices the way back
+LONG_PROBE_SECONDS: Final = 30.0  # in a long one: every device probes a server that is down for everybody
+PROBE_JITTER: Final = 0.5
+REFUSED_RETRY_INTERVAL: Final = 300.0  # seconds, after an error that needs a person
+CONFLICT_RETRY_INTERVAL: Final = 60.0  # seconds; the server releases a silent replica after ten minutes
+POLL_FACTOR_WITH_CHANNEL: Final = 4  # polls are so many times rarer while a realtime channel is joined
 
 log = logging.getLogger(__name__)
 
@@ -50,15 +52,15 @@ log = logging.getLogger(__name__)
 class CloudState(StrEnum):
     OFF = "off"  # no project is set
     SIGNED_OUT = "signed_out"
-    CONNECTING = "connecting"  # nothing has been asked yet
+    CONNECTING = "connecting"  # no request was made yet
     SYNCED = "synced"
     OFFLINE = "offline"
-    REFUSED = "refused"  # the server answers and says no; a person has to act
+    REFUSED = "refused"  # the server refuses; a person has to act
 
 
 @dataclass(frozen=True, slots=True)
 class CloudStatus:
-    """What `sync/status` says about the cloud. `last_error` carries no content of the memory."""
+    """The cloud part of `sync/status`. `last_error` contains no user text."""
 
     state: CloudState
     last_sync_at: str | None
@@ -68,7 +70,7 @@ class CloudStatus:
 
 
 class Replicator:
-    """Keeps one profile's log and the server's in step. `run()` for ever; `sync_now()` from anywhere."""
+    """Keep one profile's log and the server's in step. `run` is the loop; anyone may call `sync_now`."""
 
     def __init__(self, event_log: EventLog, runner: SyncRunner, *, clock: Clock, options: SyncSettings) -> None:
         self._log = event_log
@@ -76,15 +78,15 @@ class Replicator:
         self._clock = clock
         self._poll_seconds = options.poll_seconds
         self._wake = ChangeCounter()
-        self._is_waiting = False  # whether `run` is between two rounds of its own
+        self._is_waiting = False  # `run` is between two rounds of its own
         self._round: asyncio.Task[RoundResult] | None = None
         self._failures = 0  # rounds in a row without an answer
-        self._not_before = 0.0  # monotonic seconds: `ask` rests until then
-        self._unreachable_since = 0.0  # monotonic seconds: the first of the rounds in a row that met no server
+        self._not_before = 0.0  # monotonic seconds; `sync_unless_backing_off` rests until then
+        self._unreachable_since = 0.0  # monotonic seconds; when the failures in a row began
         self._state = CloudState.CONNECTING
         self._error: XiaobaiError | None = None
         self.freshness = ChannelFreshness()
-        self.state_changed = ChangeCounter()  # set whenever the state or the log changed through the cloud
+        self.state_changed = ChangeCounter()
 
     @property
     def replica_id(self) -> str:
@@ -92,7 +94,7 @@ class Replicator:
 
     @property
     def pull_progress(self) -> PullProgressTracker:
-        """Where to listen to a pull that takes more than one answer."""
+        """Reports the progress of a pull that takes more than one answer."""
         return self._runner.pull_progress
 
     @property
@@ -104,7 +106,7 @@ class Replicator:
         return CloudStatus(self._state, cursor.synced_at, self._error, cursor, self.freshness.state)
 
     async def sync_now(self) -> RoundResult:
-        """Join the round under way, or make one. Raises a CloudError; what could not be sent stays pending.
+        """Join the running round, or start one. Raises a CloudError; unsent events stay pending.
 
         Cancelling the caller does not cancel the round: others may have joined it.
         """
@@ -115,38 +117,34 @@ class Replicator:
         return await asyncio.shield(self._round)
 
     async def sync_unless_backing_off(self) -> RoundResult:
-        """As `sync_now`, for a caller that asks often: after failures in a row the server is left alone for a while.
+        """`sync_now` for frequent callers: after several failures in a row, raise at once for a while.
 
-        Raises at once while it rests, or where this device was revoked, so that an app that loads with every message
-        makes no storm.
+        It also raises at once if this device was revoked. An app that loads with every message causes no storm.
         """
-        if isinstance(self._error, DeviceRevoked):  # for ever; `run` and `sync_now` still ask now and then
+        if isinstance(self._error, DeviceRevoked):  # for good; `run` and `sync_now` still ask now and then
             raise self._error
         if self._clock.monotonic() < self._not_before:
             raise CloudUnavailable("the cloud did not answer a moment ago")
         return await self.sync_now()
 
     def is_fresh(self) -> bool:
-        """Whether what we hold is what the server holds, known without asking it.
-
-        Not while a round is under way: there is something that we have not said or not heard.
-        """
+        """Whether the local log is known to be up to date, without asking the server. False during a round."""
         if self._in_round or self._state is not CloudState.SYNCED:
             return False
         return self.freshness.is_fresh(self._clock.monotonic(), self._clock.now().timestamp())
 
     def on_server_change(self, head: int | None) -> None:
-        """The server's log has grown, to `head` where that is known. A round under way may answer it: see its end."""
+        """The server's log has grown, to `head` if that is known. The end of a running round checks it again."""
         self.freshness.note_server_change(head)
         if self.freshness.has_unanswered and not self._in_round:
             self._wake.increment()
 
     def wake(self) -> None:
-        """Somebody logged in or wants an answer now: do not wait any longer."""
+        """End any wait: a user logged in or wants an answer now."""
         self._wake.increment()
 
     async def run(self) -> None:
-        """Until cancelled. Never raises an error of ours: it is kept in `status` and answered by waiting."""
+        """Sync until cancelled. Never raises a product error: `status` shows it, and the loop waits."""
         while True:
             woken = self._wake.count
             waiting = self._poll_seconds * (POLL_FACTOR_WITH_CHANNEL if self.freshness.is_joined else 1)
@@ -154,19 +152,19 @@ class Replicator:
             try:
                 await self._sync_with_retry()
             except LoginRequired:
-                log.debug("nobody is logged in")  # asking again costs nothing; another process may log in
+                log.debug("not logged in")  # looking again costs nothing; another process may log in
             except CloudError as error:
                 waiting = CONFLICT_RETRY_INTERVAL if isinstance(error, DeviceConflict) else REFUSED_RETRY_INTERVAL
-                wakers = []  # events go on waiting: each one would get the same answer
+                wakers = []  # a new event would get the same answer
                 log.warning("the cloud says no: %s", error.kind)
-            except StorageError as error:  # a full disk, a locked keychain: it may pass at any time
+            except StorageError as error:  # such as a full disk or a locked keychain
                 wakers = []
                 log.warning("a round could not be finished here: %s", error.kind)
-            jittered = waiting * (0.9 + 0.2 * self._random_fraction())  # devices must not poll in step
+            jittered = waiting * (0.9 + 0.2 * self._random_fraction())  # so that devices do not poll in step
             await self._wait(jittered, *wakers, (self._wake, woken))
 
     async def stop(self) -> None:
-        """Let go of a round under way; what it had not committed is asked again after the next start."""
+        """Cancel the running round. What it has not committed is pulled again after the next start."""
         if self._round is not None and self._in_round:
             self._round.cancel()
             await asyncio.gather(self._round, return_exceptions=True)
@@ -177,30 +175,41 @@ class Replicator:
 
     async def _sync_with_retry(self) -> None:
         async for attempt in AsyncRetrying(
-            retry=retry_if_exception(lambda error: isinstance(error, CloudUnavailable)),
-            wait=_retry_wait,
+            retry=retry_if_exception_type(CloudUnavailable),
+            wait=self._retry_wait,
             sleep=self._sleep_between_attempts,
             reraise=True,
         ):
             with attempt:
                 await self.sync_now()
 
-    async def _sleep_between_attempts(self, seconds: float) -> None:
-        """A login or an explicit wish ends the wait, and so does a network that is back.
+    def _retry_wait(self, state: RetryCallState) -> float:
+        """Tenacity's wait: the backoff, or what the server asked for if that is longer."""
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.retry_after if isinstance(error, CloudUnavailable) and error.retry_after else 0.0
+        backoff = RETRY_BACKOFF.seconds(state.attempt_number, self._random_fraction())
+        return max(backoff, min(asked, MAX_RETRY_AFTER))
 
-        New events do not, or an offline burst would be a storm. The network is only looked at where no connection could
-        be made: a server that answers badly is left alone for as long as it takes.
+    async def _sleep_between_attempts(self, seconds: float) -> None:
+        """Wait, until a login, an explicit request or a network that is back ends the wait.
+
+        New events do not end it: recording during an outage would cause a storm of requests. The network is probed only
+        if no connection could be made; a server that answers with errors is left alone.
         """
-        wishes = (self._wake, self._wake.count)
+        woken = (self._wake, self._wake.count)
         ends = self._clock.monotonic() + seconds
         while isinstance(self._error, CloudUnreachable) and (left := ends - self._clock.monotonic()) > 0:
-            pause = probe_pause(self._clock.monotonic() - self._unreachable_since, self._random_fraction())
-            if await self._wait(min(pause, left), wishes) or await self._runner.is_reachable():
+            if await self._wait(min(self._probe_wait(), left), woken) or await self._runner.is_reachable():
                 return
-        await self._wait(max(0.0, ends - self._clock.monotonic()), wishes)
+        await self._wait(max(0.0, ends - self._clock.monotonic()), woken)
+
+    def _probe_wait(self) -> float:
+        outage = self._clock.monotonic() - self._unreachable_since
+        interval = SHORT_PROBE_SECONDS if outage < SHORT_OUTAGE_SECONDS else LONG_PROBE_SECONDS
+        return Backoff(interval, interval, PROBE_JITTER).seconds(1, self._random_fraction())
 
     async def _wait(self, seconds: float, *signals: tuple[ChangeCounter, int]) -> bool:
-        """False when the time ran out."""
+        """Return False if the time ran out."""
         self._is_waiting = True
         try:
             return await wait_for_any_change(seconds, *signals)
@@ -214,7 +223,7 @@ class Replicator:
         began = self.freshness.begin_round()
         try:
             done = await self._runner.run_round()
-            level = await self._log.database.read(replication_store.read_cursor)
+            cursor = await self._log.database.read(replication_store.read_cursor)
         except LoginRequired as error:
             self._set_state(CloudState.SIGNED_OUT, error if self._error is not None else None)
             raise
@@ -222,7 +231,8 @@ class Replicator:
             self._failures += 1
             if self._failures == 1:
                 self._unreachable_since = self._clock.monotonic()
-            self._not_before = self._clock.monotonic() + backoff_after(self._failures, error.retry_after)
+            rest = BREAKER_BACKOFF.seconds(self._failures - BREAKER_FAILURES + 1)
+            self._not_before = self._clock.monotonic() + max(rest, error.retry_after or 0.0)
             self._set_state(CloudState.OFFLINE, error)
             raise
         except CloudError as error:
@@ -233,7 +243,7 @@ class Replicator:
             self._set_state(CloudState.OFFLINE, error)
             raise
         self._failures, self._not_before = 0, 0.0
-        self.freshness.end_round(began, level.seq)
+        self.freshness.end_round(began, cursor.seq)
         if self.freshness.is_joined and self.freshness.has_unanswered:
             self._wake.increment()  # a poke came after this round had read
         self._set_state(CloudState.SYNCED, None)
@@ -243,16 +253,6 @@ class Replicator:
         if state is not self._state:
             log.info("cloud %s", state)
             if self._is_waiting:
-                self._wake.increment()  # an answer that somebody else got ends the loop's own waiting
+                self._wake.increment()  # another caller's answer ends the loop's wait
         self._state, self._error = state, error
         self.state_changed.increment()
-
-
-_exponential = wait_random_exponential(multiplier=MIN_RETRY_WAIT, max=MAX_RETRY_WAIT)
-
-
-def _retry_wait(state: RetryCallState) -> float:
-    """Full jitter up to five minutes, and never less than the server asked for."""
-    error = state.outcome.exception() if state.outcome else None
-    asked = error.retry_after if isinstance(error, CloudUnavailable) and error.retry_after else 0.0
-    return max(_exponential(state), min(asked, MAX_RETRY_AFTER))

@@ -26,8 +26,8 @@ from urllib.request import getproxies
 import httpx
 from socksio import SOCKSError
 
+from sync.cloud.port import QUOTA_CODE
 from sync.cloud.supabase.proxy import proxy_for
-from sync.cloud.sync_decisions import QUOTA_CODE
 from sync.errors import (
     CloudUnavailable,
     CloudUnreachable,

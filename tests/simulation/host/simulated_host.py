@@ -2,7 +2,7 @@
 
 What the program takes as arguments (clock, cloud, settings) is handed to it; what it takes from the machine is
 replaced here, for the time of one history and for the tasks of simulated processes alone: executors, `os.fsync`,
-`os.replace`, `os.link`, `os.open`, `open` of the memory file, `secrets.token_hex`, tenacity's chance.
+`os.replace`, `os.link`, `os.open`, `open` of the memory file, `secrets.token_hex`.
 
 Decisions
     A process dies at a *point*, where it is about to touch the world or has just done so: every commit, write, rename,
@@ -295,7 +295,6 @@ class SimulatedHost:
             "io": io.open,
         }
         self.overwriting: Callable[[str, Path], None] = lambda _device, _path: None  # before a rename onto a file
-        self._seed = seed
 
     def touch(self, path: Path | int) -> None:
         """Give a file the simulated time, one of its own."""
@@ -312,8 +311,6 @@ class SimulatedHost:
         """
         collects = gc.isenabled()
         gc.disable()
-        chance = random.getstate()
-        random.seed(self._seed)  # tenacity draws its jitter there
         patches: list[tuple[Any, str, Any]] = [
             (os, "fsync", self._fsync),
             (os, "replace", self._replace),
@@ -338,7 +335,6 @@ class SimulatedHost:
         finally:
             for place, name, value in before:
                 setattr(place, name, value)
-            random.setstate(chance)
             if collects:
                 gc.enable()
 

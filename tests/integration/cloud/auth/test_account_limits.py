@@ -10,9 +10,8 @@ import pytest
 
 from sync.cloud.auth_port import AuthSession
 from sync.cloud.fake.server import FakeCloud
-from sync.cloud.port import Cloud, DeviceFacts, SyncAnswer, SyncRequest
+from sync.cloud.port import QUOTA_CODE, Cloud, DeviceFacts, SyncAnswer, SyncRequest
 from sync.cloud.replication.sync_round import QUOTA_RETRY_AFTER
-from sync.cloud.sync_decisions import QUOTA_CODE
 from sync.errors import Forbidden, QuotaExceeded, Rejected
 from sync.log.event_types import PAYLOAD_FORGOTTEN
 from sync.log.model import EventDraft

@@ -16,12 +16,12 @@ from sync.cloud.replication.realtime_supervisor import (
     BUSY_HEARTBEAT_INTERVAL,
     HEARTBEAT_INTERVAL,
     HEARTBEAT_TIMEOUT,
+    RECONNECT_BACKOFF,
     REFUSED_RETRY_INTERVAL,
     SLEEP_THRESHOLD,
     TICK_SECONDS,
     RealtimeSupervisor,
 )
-from sync.cloud.sync_decisions import MAX_RECONNECT_PAUSE
 from sync.errors import CloudUnavailable, Forbidden, LoginRequired
 from sync.settings.sections import SyncSettings
 from tests.support import (
@@ -141,7 +141,7 @@ def test_an_outage_of_25_seconds_is_survived_and_what_it_hid_is_fetched(tmp_path
         assert device.cloud.count("listen") >= 4
         server.down = False
         await push_from_other_device(server, device, 1)  # nobody is there to be poked
-        await asyncio.sleep(MAX_RECONNECT_PAUSE)
+        await asyncio.sleep(RECONNECT_BACKOFF.limit)
         assert joined(device)
         assert await has_events(device, 1)
 
@@ -154,7 +154,7 @@ def test_an_older_server_pokes_but_is_never_taken_at_its_silence(tmp_path: Path)
         device.cloud.fail_next("sync", *(CloudUnavailable("the round at the loss gets no answer") for _ in range(3)))
         server.cut_channels()
         await push_from_other_device(server, device, 1)
-        await asyncio.sleep(MAX_RECONNECT_PAUSE)
+        await asyncio.sleep(RECONNECT_BACKOFF.limit)
         assert joined(device)
         assert await has_events(device, 1), "a new channel is a poke as well"
         await push_from_other_device(server, device, 2)
@@ -173,7 +173,7 @@ def test_a_new_channel_is_a_poke_although_nobody_says_that_it_is_fed(tmp_path: P
         server.cut_channels()
         await device.cloud.wait_for_call()
         device.cloud.gate.set()
-        await asyncio.sleep(MAX_RECONNECT_PAUSE)
+        await asyncio.sleep(RECONNECT_BACKOFF.limit)
         assert joined(device)
         assert device.cloud.count("sync") >= rounds + 2, "one at the loss, one at the new channel"
 
@@ -186,8 +186,8 @@ def test_hours_without_a_server_are_no_storm(tmp_path: Path) -> None:
         server.cut_channels()
         await asyncio.sleep(3 * 3600.0)
         times = [at for name, at in zip(device.cloud.calls, device.cloud.times, strict=True) if name == "listen"]
-        assert len(times) < 3 * 3600 / MAX_RECONNECT_PAUSE * 2.5
-        assert max(intervals(times)) <= MAX_RECONNECT_PAUSE + SOON
+        assert len(times) < 3 * 3600 / RECONNECT_BACKOFF.limit * 2.5
+        assert max(intervals(times)) <= RECONNECT_BACKOFF.limit + SOON
         assert len({round(gap, 2) for gap in intervals(times)}) > 50, "devices must not come back in step"
 
     run_with_script(tmp_path, story)

@@ -17,8 +17,8 @@ from sync.cloud.fake.server import LIVE_SECONDS, FakeServer
 from sync.cloud.replication.replicator import (
     CONFLICT_RETRY_INTERVAL,
     MAX_RETRY_AFTER,
-    MAX_RETRY_WAIT,
     REFUSED_RETRY_INTERVAL,
+    RETRY_BACKOFF,
     CloudState,
 )
 from sync.errors import (
@@ -121,14 +121,28 @@ def test_an_outage_of_hours_costs_few_calls_and_is_over_when_it_is_over(tmp_path
         await device.record_notes("二")
         await asyncio.sleep(6 * HOUR)
         calls = len(device.cloud.times)
-        assert 6 * HOUR / MAX_RETRY_WAIT / 2 <= calls <= 400
-        assert max(intervals(device.cloud.times)) <= MAX_RETRY_WAIT + 1
+        assert 6 * HOUR / RETRY_BACKOFF.limit / 2 <= calls <= 400
+        assert max(intervals(device.cloud.times)) <= RETRY_BACKOFF.limit + 1
         first_hour = [at for at in device.cloud.times if at < device.cloud.times[0] + HOUR]
         assert len(first_hour) <= 120
         assert state(device) is CloudState.OFFLINE
         device.cloud.permanent_failure = None
-        await asyncio.sleep(MAX_RETRY_WAIT + 1)
+        await asyncio.sleep(RETRY_BACKOFF.limit + 1)
         assert (await device.log.outbox()).pending == 0
+        assert state(device) is CloudState.SYNCED
+
+    run_with_script(tmp_path, story)
+
+
+def test_the_loop_survives_a_week_without_a_network(tmp_path: Path) -> None:
+    """Thousands of failures in a row: a backoff that doubles without a bound overflows after a thousand."""
+
+    async def story(device: Device, server: FakeServer) -> None:
+        device.cloud.permanent_failure = CloudUnavailable("no network")
+        await asyncio.sleep(7 * 24 * HOUR)
+        assert len(device.cloud.calls) > 2_000
+        device.cloud.permanent_failure = None
+        await asyncio.sleep(RETRY_BACKOFF.limit + 1)
         assert state(device) is CloudState.SYNCED
 
     run_with_script(tmp_path, story)
@@ -207,7 +221,7 @@ def test_the_time_that_the_server_asks_for_is_kept_within_reason(tmp_path: Path,
         before = len(device.cloud.times)
         await asyncio.sleep(2 * MAX_RETRY_AFTER)
         refused, following = device.cloud.times[before : before + 2]
-        assert waited - 0.01 <= following - refused <= max(waited, MAX_RETRY_WAIT) + 1
+        assert waited - 0.01 <= following - refused <= max(waited, RETRY_BACKOFF.limit) + 1
 
     run_with_script(tmp_path, story)
 
@@ -332,7 +346,7 @@ def test_a_server_that_never_answers_costs_one_deadline_at_a_time(tmp_path: Path
         assert state(device) is CloudState.OFFLINE
         assert 3 <= len(device.cloud.calls) - before <= 120
         device.cloud.gate.set()
-        await asyncio.sleep(MAX_RETRY_WAIT + 1)
+        await asyncio.sleep(RETRY_BACKOFF.limit + 1)
         assert state(device) is CloudState.SYNCED
 
     run_with_script(tmp_path, story)

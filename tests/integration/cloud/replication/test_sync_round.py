@@ -13,9 +13,8 @@ import pytest
 
 from sync.cloud.fake.server import FakeServer
 from sync.cloud.port import STALE_DOCUMENT, SnapshotRow, SyncAnswer
-from sync.cloud.replication.replicator import CloudState
+from sync.cloud.replication.replicator import BREAKER_BACKOFF, BREAKER_FAILURES, CloudState
 from sync.cloud.replication.sync_round import RoundResult
-from sync.cloud.sync_decisions import BREAKER_FAILURES, MAX_BACKOFF
 from sync.errors import (
     CloudError,
     CloudUnavailable,
@@ -409,7 +408,7 @@ async def test_a_caller_that_asks_often_lets_a_dead_server_rest(device: Device, 
             await device.replicator.sync_unless_backing_off()
     assert device.cloud.count("register_device") + device.cloud.count("sync") == BREAKER_FAILURES
     device.cloud.permanent_failure = None
-    clock.advance(MAX_BACKOFF)
+    clock.advance(BREAKER_BACKOFF.limit)
     assert (await device.replicator.sync_unless_backing_off()).pushed == 0
     assert device.replicator.state is CloudState.SYNCED
 
