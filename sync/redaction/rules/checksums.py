@@ -67,11 +67,6 @@ def is_identity_number(number: str) -> bool:
     return _IDENTITY_CHECKS[total % 11] == check
 
 
-def is_old_identity_number(digits: str) -> bool:
-    """The fifteen digits given out until 1999: province, date with a two-digit year, sequence; no check digit."""
-    return len(digits) == 15 and digits[:2] in _PROVINCES and _is_birth("19" + digits[6:8], digits[8:12])
-
-
 def is_bank_card_number(digits: str) -> bool:
     """A length the network of its first digits gives out, and the Luhn check (ISO/IEC 7812-1 annex B)."""
     if not any(digits.startswith(prefix) and len(digits) in lengths for prefix, lengths in _CARD_LENGTHS):

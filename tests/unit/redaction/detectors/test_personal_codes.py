@@ -11,7 +11,6 @@ from sync.redaction.rules.checksums import (
     is_company_code,
     is_identity_number,
     is_mobile_number,
-    is_old_identity_number,
     luhn,
 )
 
@@ -185,8 +184,6 @@ def test_the_checksums_know_published_examples() -> None:
     assert not is_company_code("91350100M000100Y44")
     assert luhn("79927398713")  # ISO/IEC 7812-1 as in every textbook
     assert not luhn("79927398710")
-    assert is_old_identity_number("110105491231002")
-    assert not is_old_identity_number("110105491331002")
     assert not is_mobile_number("12345678901")
     assert not is_mobile_number("11111111111")
     assert not is_bank_card_number("4" * 16)
