@@ -301,10 +301,7 @@ async def open_device(
     with_device_key: bool = False,
     erasure_settings: PrivacySettings | None = None,
 ) -> AsyncIterator[Device]:
-    """A device on a real database, talking to the twin. `inline`: no threads; `keyed`: it registers with a key.
-
-    `guarded`: it judges erasure requests, by these settings.
-    """
+    """A device with a real database and a fake server. With `erasure_settings` it reviews erasure requests."""
     clock = clock or FixedClock()
     folder.mkdir(parents=True, exist_ok=True)
     executors = (InlineExecutor(), InlineExecutor()) if single_threaded else (None, None)
@@ -317,14 +314,11 @@ async def open_device(
     document = _FakeCloudDocument()
     facts = DeviceFacts(replica_id, f"name of {device_id}", "Linux", "1")
     settings = options or SyncSettings(timeout_seconds=60.0)
-    key = device_key_in(folder) if with_device_key else None
-    guard = (
-        ErasureGuard(log, device_key_in(folder), erasure_settings, lambda *_: ErasureImpact(), clock)
-        if erasure_settings
-        else None
-    )
-    exchange = SyncRunner(log, account, facts, document, clock=clock, options=settings, key=key, erasures=guard)
-    replicator = Replicator(log, exchange, clock=clock, options=settings)
+    key = device_key_in(folder)
+    guard = ErasureGuard(log, key, erasure_settings, lambda *_: ErasureImpact(), clock) if erasure_settings else None
+    key_if_wanted = key if with_device_key else None
+    runner = SyncRunner(log, account, facts, document, clock=clock, options=settings, key=key_if_wanted, erasures=guard)
+    replicator = Replicator(log, runner, clock=clock, options=settings)
     try:
         yield Device(
             folder=folder,
