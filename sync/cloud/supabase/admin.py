@@ -1,8 +1,8 @@
-"""What an administrator may ask of a project, and do to it, with its secret key. Nothing of a sidecar imports this.
+"""Administrate a project with its secret key. The sidecar does not import this module.
 
-The key passes row-level security by, so it lives for one command: it comes from the environment, is sent to the
-project's own address and nowhere else, and is in no setting, argument, file or log. Steps are bounded on the server and
-repeated here until they are done, so a command that was killed is simply given again.
+The key bypasses row-level security, so it lives for one command: it comes from the environment and is sent to the
+project's address only. The server bounds each step, and the client repeats steps until they are done; a command that
+was killed can be given again.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -21,14 +21,14 @@ from sync.errors import CloudUnavailable, Forbidden, LoginRequired, SchemaMismat
 
 T = TypeVar("T")
 
-STEP_SECONDS: Final = 30.0  # one step of folding or erasing; the server gives up long before
-STEP_EVENTS: Final = 2_000  # some seconds of work on a busy server, whose limit is 8 s
-PAGE_ROWS: Final = 1_000  # rows of a view in one answer; what PostgREST gives at most on a hosted project
+STEP_SECONDS: Final = 30.0  # for one step; the server gives up long before
+STEP_EVENTS: Final = 2_000  # takes seconds on a busy server; its limit is 8 s
+PAGE_ROWS: Final = 1_000  # PostgREST's maximum on a hosted project
 
 
 @dataclass(frozen=True, slots=True)
 class AdminStep:
-    """What one bounded step did: events folded, deleted or erased; `held_by`: the device that stops the folding."""
+    """The events that one step folded, deleted or erased. `held_by` is the device that blocks further folding."""
 
     events: int
     done: bool
@@ -48,7 +48,7 @@ class _PurgeReply(msgspec.Struct):
 
 
 class AdminClient:
-    """A project under its secret key. `url` without a trailing slash."""
+    """A project, accessed with its secret key. `url` has no trailing slash."""
 
     def __init__(self, url: str, key: str) -> None:
         self._http = HttpClient(url, STEP_SECONDS)
@@ -74,37 +74,37 @@ class AdminClient:
         filters: Mapping[str, str] | None = None,
         limit: int = PAGE_ROWS,
     ) -> list[dict[str, Any]]:
-        """Rows of `ai_memory_admin_<view>`, at most `limit`, in pages. `where`: column to PostgREST's condition."""
-        found: list[dict[str, Any]] = []
-        while len(found) < limit:
+        """At most `limit` rows of `ai_memory_admin_<view>`. `filters` maps a column to PostgREST's condition."""
+        rows: list[dict[str, Any]] = []
+        while len(rows) < limit:
             query = self._rest.from_(f"ai_memory_admin_{view}").select("*", count=CountMethod.exact)
             for column, condition in (filters or {}).items():
                 operator, _, value = condition.partition(".")
                 query = query.filter(column, operator, value)
             page = query.order(order, desc=newest).order("user_id" if view != "growth" else "day")
             try:
-                answer = await self._await_reply(page.range(len(found), min(len(found) + PAGE_ROWS, limit) - 1))
+                answer = await self._await_reply(page.range(len(rows), min(len(rows) + PAGE_ROWS, limit) - 1))
             except SchemaMismatch as error:
                 hint = "Run the migrations, then sql/admin/views.sql on the project (sql/admin/README.md)."
                 raise SchemaMismatch("the project has no views for administrators", hint=hint) from error
-            found.extend(answer.data)
-            if not answer.data or len(found) >= (answer.count or 0):
+            rows.extend(answer.data)
+            if not answer.data or len(rows) >= (answer.count or 0):
                 break
-        return found
+        return rows
 
     async def checkpoint(self, user_id: str, days: int) -> AsyncIterator[AdminStep]:
-        """Fold what every device seen in the last `days` holds, step by step."""
+        """Fold, step by step, the events that every device seen in the last `days` holds."""
         done = False
         while not done:
             value = await self._call(
                 "ai_memory_admin_checkpoint", {"p_user": user_id, "p_days": days, "p_most": STEP_EVENTS}
             )
-            told = _convert_reply(value, _CheckpointReply)
-            done = told.done
-            yield AdminStep(told.folded, told.done, told.held_by)
+            reply = _convert_reply(value, _CheckpointReply)
+            done = reply.done
+            yield AdminStep(reply.folded, reply.done, reply.held_by)
 
     async def prune(self, user_id: str) -> AsyncIterator[AdminStep]:
-        """Delete the rows that a checkpoint holds, step by step."""
+        """Delete, step by step, the rows that a checkpoint contains."""
         deleted = STEP_EVENTS
         while deleted == STEP_EVENTS:
             value = await self._call("ai_memory_admin_prune", {"p_user": user_id, "p_most": STEP_EVENTS})
@@ -112,15 +112,15 @@ class AdminClient:
             yield AdminStep(deleted, done=deleted < STEP_EVENTS)
 
     async def purge(self, user_id: str, *, account: bool) -> AsyncIterator[AdminStep]:
-        """Erase everything of a user, step by step; with `account` the user himself as well."""
+        """Erase all data of a user, step by step; with `account`, also the user."""
         done = False
         while not done:
             value = await self._call(
                 "ai_memory_admin_purge", {"p_user": user_id, "p_account": account, "p_most": STEP_EVENTS}
             )
-            told = _convert_reply(value, _PurgeReply)
-            done = told.done
-            yield AdminStep(told.events + told.folded, told.done)
+            reply = _convert_reply(value, _PurgeReply)
+            done = reply.done
+            yield AdminStep(reply.events + reply.folded, reply.done)
 
     async def _call(self, function: str, arguments: dict[str, Any]) -> object:
         return (await self._await_reply(self._rest.rpc(function, arguments))).data
@@ -135,7 +135,7 @@ class AdminClient:
 
 
 def _translate_login_error(error: Exception) -> Exception:
-    """A lost login, in the words of somebody who never had one."""
+    """An administrator has no login to lose: name the key instead."""
     if isinstance(error, LoginRequired):
         return Forbidden("the project does not accept the secret key", hint="Check the key and the project's address.")
     return error

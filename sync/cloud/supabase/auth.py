@@ -1,9 +1,8 @@
-"""Logging in to a Supabase project: supabase-py's Auth client over our own HTTP client, its errors as ours.
+"""Log in to a Supabase project with supabase-py's Auth client, and translate its errors.
 
-Sessions are neither kept nor refreshed by the library, and an answer of 429 never reaches it (`http.py`). Auth says
-what is wrong by an error code (supabase.com/docs/guides/auth/debugging/error-codes; github.com/supabase/auth,
-`internal/api/apierrors`); servers older than the codes are read by their status. One code stands for a wrong, an
-expired and a used code alike, so nobody here can tell them apart.
+The library neither stores nor refreshes sessions, and never sees a 429 (`http_client.py`). Auth names a refusal by a
+code (supabase.com/docs/guides/auth/debugging/error-codes); older servers have only a status. One code stands for a
+wrong, an expired and a used login code.
 """
 
 from collections.abc import Awaitable
@@ -32,9 +31,7 @@ from sync.errors import (
 
 T = TypeVar("T")
 
-MAX_TOKEN_SECONDS: Final = (
-    604_800  # seconds; no project can grant more, so whatever an answer says, no more is believed
-)
+MAX_TOKEN_SECONDS: Final = 604_800  # no project can grant more, whatever an answer says
 
 ENABLE_PROVIDER_HINT: Final = (
     "Turn it on in the project (Authentication → Sign In / Providers), or log in the other way."
@@ -42,7 +39,7 @@ ENABLE_PROVIDER_HINT: Final = (
 ASK_ADMIN_HINT: Final = "Ask whoever runs the Supabase project."
 CONFIRM_CONTACT_HINT: Final = "Log in with a code instead of the password: that confirms it."
 
-# Auth's error codes: our error, what a person is told, and what he can do where the kind's own hint is not enough
+# Auth's error codes: our error, its message, and a hint if the error's own is not enough
 AUTH_ERRORS: Final[dict[str, tuple[type[CloudError], str, str | None]]] = {
     "invalid_credentials": (BadCredentials, "the number or address, or the password, is wrong", None),
     "otp_expired": (CodeRefused, "the code is wrong or no longer good", None),
@@ -75,13 +72,13 @@ AUTH_ERRORS: Final[dict[str, tuple[type[CloudError], str, str | None]]] = {
     "conflict": (CloudUnavailable, "another login was under way", None),
 }
 INVALID_CONTACT_CODES: Final = frozenset({"validation_failed", "email_address_invalid"})
-# what a code that is not known here means a refusal with; any other status may be of the moment and ends no session
+# an unknown code with one of these is a refusal; any other status may be temporary and ends no session
 REFUSAL_STATUSES: Final = frozenset({400, 401, 403, 422})
 CODELESS_REFUSAL_STATUSES: Final = frozenset({400, 401})  # 403 without a code is a firewall's
 
 
 class SupabaseAuth:
-    """`url` of the project's Auth; `key` the publishable one."""
+    """The Auth service at `url`; `key` is the publishable key."""
 
     def __init__(self, url: str, key: str, http: HttpClient, *, clock: Clock) -> None:
         self._http = http
@@ -140,20 +137,20 @@ class SupabaseAuth:
         await self._await_reply(self._auth.admin.sign_out(session.access_token, "local"))
 
     async def _session(self, reply: Awaitable[AuthResponse], label: str) -> AuthSession:
-        """The server says for how long; until when is a matter of our own clock, which it is compared with.
+        """The session of a reply. Its end is counted by the local clock from the request, not from the answer.
 
-        Counted from the question: a machine may sleep before it hears the answer.
+        The machine may sleep between the two.
         """
-        asked_at = self._clock.now().timestamp()
+        requested_at = self._clock.now().timestamp()
         answer = await reply
         if answer.session is None:
             raise CloudUnavailable("the server signed nobody in")
-        found = answer.session
-        seconds = min(max(found.expires_in, 0), MAX_TOKEN_SECONDS)
-        return AuthSession(found.user.id, label, found.access_token, found.refresh_token, asked_at + seconds)
+        session = answer.session
+        seconds = min(max(session.expires_in, 0), MAX_TOKEN_SECONDS)
+        return AuthSession(session.user.id, label, session.access_token, session.refresh_token, requested_at + seconds)
 
     async def _call_for_contact(self, contact: Contact, call: Awaitable[T]) -> T:
-        """A call that a person is waiting for: how long to wait, and which of his words is impossible."""
+        """Make a call that a user waits for. Its errors name the invalid field and how long to wait."""
         try:
             return await self._await_reply(call)
         except InvalidInput as error:
@@ -167,20 +164,20 @@ class SupabaseAuth:
         try:
             return await self._http.await_reply(call)
         except AuthError as error:
-            if isinstance(error.__cause__, CONNECT_ERRORS):  # the library hides it among its own
+            if isinstance(error.__cause__, CONNECT_ERRORS):  # the library wraps it
                 raise unreachable_error(error, "no connection to the login server") from error
             raise _error_of_auth(error) from error
 
 
 def check_token(session: AuthSession) -> None:
-    """Without a token that can be sent the server would take us for anybody."""
+    """Raise LoginRequired without a token: the request would be anonymous."""
     token = session.access_token
     if not token or not token.isascii() or not token.isprintable():
         raise LoginRequired("the session holds no token")
 
 
 def _error_of_auth(error: AuthError) -> XiaobaiError:
-    """Auth's refusal as ours. Its own sentence may hold a number or an address, so it is not passed on."""
+    """Translate a refusal. Auth's own sentence may contain a number or an address, so it is dropped."""
     status = error.status if isinstance(error, AuthApiError | CustomAuthError) else 0
     code: str | None = error.code
     if code in AUTH_ERRORS:

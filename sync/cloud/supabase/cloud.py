@@ -1,8 +1,6 @@
-"""The port on a Supabase project: supabase-py's PostgREST client over one HTTP client of our own; logins beside it.
+"""The `Cloud` port on a Supabase project, through PostgREST's client.
 
-PostgREST's and Auth's clients are used apart, not through `supabase.AsyncClient`: that one swaps the user's token for
-the publishable key when a session ends and then reads `[]` without an error. Here every request but a login carries the
-token it was given, or is not sent.
+Every request carries the user's token or is not sent; docs/decisions/004-supabase-clients.md has the reasons.
 """
 
 import json
@@ -36,12 +34,12 @@ from sync.errors import (
 )
 from sync.log.envelope import from_wire, to_wire
 
-PROBE_SECONDS: Final = 3.0  # for a connection, when only that is asked
+PROBE_SECONDS: Final = 3.0  # to make a connection without a request
 FUNCTION_MISSING: Final = frozenset({"PGRST202", "PGRST204", "PGRST205", "42P01", "42883", "3F000"})
-# SQLSTATE classes that pass by themselves: connection, rollback, resources, lock, operator, system; and PostgREST's own
+# temporary SQLSTATE classes: connection, rollback, resources, lock, operator, system; and PostgREST's own
 TRANSIENT_CODES: Final = ("08", "40", "53", "55", "57", "58", "PGRST0")
 NO_USER_KINDS: Final = frozenset({"not_signed_in", "account_gone"})
-DEVICE_ERRORS: Final[dict[str, type[Forbidden]]] = {  # their hints are better than the server's, which knows no client
+DEVICE_ERRORS: Final[dict[str, type[Forbidden]]] = {  # with their own hints: the server knows no client
     "device_revoked": DeviceRevoked,
     "key_revoked": DeviceRevoked,
     "key_in_use": DeviceKeyInUse,
@@ -116,10 +114,10 @@ class SupabaseCloud:
     async def revoke_device(self, session: AuthSession, device_id: str) -> EndedSessions:
         value = await self._call(session, "ai_memory_revoke", {"p_device_id": device_id})
         try:
-            said = msgspec.convert(value, _RevokeReply)
+            reply = msgspec.convert(value, _RevokeReply)
         except msgspec.ValidationError as error:
             raise CloudUnavailable("the answer is not one of ai_memory_revoke") from error
-        return EndedSessions(said.known, said.ended, refused=said.error is not None)
+        return EndedSessions(reply.known, reply.ended, refused=reply.error is not None)
 
     async def report_refusals(self, session: AuthSession, device_id: str, refused: Mapping[str, int]) -> None:
         await self._call(session, "ai_memory_report", {"p_device_id": device_id, "p_codes": dict(refused)})
@@ -177,12 +175,12 @@ class SupabaseCloud:
         await self._http.close()
 
     async def _call_void(self, session: AuthSession, function: str, arguments: dict[str, Any]) -> None:
-        """A procedure that answers nothing: whoever says something is not the server, and nothing was done."""
+        """Call a procedure that returns nothing. Any other answer is not the server's."""
         if await self._call(session, function, arguments):
             raise CloudUnavailable(f"the answer is not one of {function}")
 
     async def _call(self, session: AuthSession, function: str, arguments: dict[str, Any]) -> object:
-        """One remote procedure under the user's own token."""
+        """Call a function with the user's own token."""
         return await self._await_reply(self._client(session).rpc(function, arguments).execute())
 
     def _client(self, session: AuthSession) -> AsyncPostgrestClient:
@@ -191,7 +189,7 @@ class SupabaseCloud:
             self._rest,
             headers={"apikey": self._key, "Authorization": f"Bearer {session.access_token}"},
             http_client=self._http.client,
-            retry_enabled=False,  # the replicator decides when to try again
+            retry_enabled=False,  # the replicator retries
         )
 
     async def _await_reply(self, request: Awaitable[APIResponse]) -> object:
@@ -202,7 +200,7 @@ class SupabaseCloud:
 
 
 def error_of_reply(error: APIError) -> CloudError:
-    """PostgREST's codes and Postgres' SQLSTATEs (docs.postgrest.org, errors) as ours."""
+    """Translate PostgREST's codes and Postgres' SQLSTATEs (docs.postgrest.org, errors)."""
     code = str(error.code or "")
     message = f"the server refused the call ({code or 'no code'})"
     if code in TOKEN_REFUSED or code == "401":
@@ -215,9 +213,7 @@ def error_of_reply(error: APIError) -> CloudError:
         return DEVICE_ERRORS[_error_kind(error)](str(error.message or message))
     if code in {"42501", "403"}:
         return Forbidden(str(error.message or message), hint=error.hint)
-    if (
-        code.startswith(TRANSIENT_CODES) or len(code) < SQLSTATE_LENGTH
-    ):  # an HTTP status, or no code: not the API's words
+    if code.startswith(TRANSIENT_CODES) or len(code) < SQLSTATE_LENGTH:  # short: an HTTP status, not the API's code
         return CloudUnavailable(message)
     return Rejected(message, code=code, hint=error.hint)
 
@@ -225,15 +221,15 @@ def error_of_reply(error: APIError) -> CloudError:
 def _error_kind(error: APIError) -> str:
     """The `kind` that our functions put into DETAIL (sql/README.md)."""
     with suppress(ValueError, TypeError):
-        said = json.loads(error.details or "")
-        return str(said.get("kind", "")) if isinstance(said, dict) else ""
+        details = json.loads(error.details or "")
+        return str(details.get("kind", "")) if isinstance(details, dict) else ""
     return ""
 
 
 def _raise_reported(error: str | None, *, holder: str | None = None) -> None:
-    """Errors that the functions state in their answers instead of raising."""
+    """Raise the error that a function has put into its answer."""
     if error == "device_forked":
-        raise DeviceForked("the server knows this replica's numbers under other event ids")
+        raise DeviceForked("the server has other events under this replica's numbers")
     if error == "device_conflict":
         raise DeviceConflict("another live installation speaks for this device id", holder=holder)
     if error is not None:

@@ -1,12 +1,8 @@
-"""The one HTTP client to a Supabase project: our deadlines, and a look at every answer before anybody parses it.
+"""The HTTP client of a Supabase project: one deadline a call, bounded answers, and a check before anybody parses them.
 
-Decisions
-    Our deadline instead of a library's 120 s, no HTTP/2, no redirects (a token must not follow one to another host).
-    Bodies are unpacked here, piece by piece and never beyond what an answer may hold: httpx unpacks a whole piece at
-    once, and packings inside each other (gzip, gzip) would turn one of 64 KiB into gigabytes.
-    What is not JSON of an API is no answer: a captive portal's page, a 5xx or a 429 is never taken for an
-    acknowledgement. The two halves that use it (`supabase.py`, `supabase_logins.py`) turn their libraries' errors into
-    ours.
+There is no HTTP/2, and no redirect, which would take the token to another host. Bodies are decompressed here, piece by
+piece: httpx decompresses nested gzip without a bound. A 5xx, a 429 or anything but JSON (a captive portal's page) is an
+error and never an acknowledgement.
 """
 
 import asyncio
@@ -40,31 +36,29 @@ from sync.errors import (
 
 T = TypeVar("T")
 
-MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024  # the server answers 1 MiB of events at most; more is not our server
+MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024  # the server sends 1 MiB of events at most
 CONNECT_ERRORS: Final = (httpx.ConnectError, httpx.ConnectTimeout)  # nothing was sent
-GZIP_WBITS: Final = 16 + zlib.MAX_WBITS  # zlib's way to ask for gzip's header and check
-# What a client cannot be built with: a proxy of an unknown kind or without its package, an address that is none, a file
-# of certificates that is not there or not one, a file for session keys that cannot be written.
+GZIP_WBITS: Final = 16 + zlib.MAX_WBITS  # zlib's flag for gzip's header and check
+# The client cannot be built with an unknown kind of proxy, an invalid address, a missing or invalid file of
+# certificates, or a file for session keys that is not writable.
 CLIENT_SETUP_ERRORS: Final = (httpx.InvalidURL, ValueError, ImportError, OSError)
 MACHINE_SETTINGS_HINT: Final = (
     "Check ALL_PROXY, HTTPS_PROXY, SSL_CERT_FILE and SSLKEYLOGFILE where this program is started, and the system's"
     " proxy; everything is kept on this device meanwhile."
 )
-RETRY_AFTER_TEXT: Final = re.compile(
-    rb"request this after (\d{1,6}) seconds"
-)  # GoTrue names the wait in its sentence alone
+RETRY_AFTER_TEXT: Final = re.compile(rb"request this after (\d{1,6}) seconds")  # GoTrue sends no header
 
-logging.getLogger("httpx").setLevel(logging.WARNING)  # its INFO lines hold addresses
+logging.getLogger("httpx").setLevel(logging.WARNING)  # its INFO lines contain addresses
 
 
 @cache
 def tls_context() -> ssl.SSLContext:
-    """One trust store, for requests and for the channel: reading it takes 25 ms and a megabyte."""
+    """The trust store, read once: that takes 25 ms and a megabyte."""
     return httpx.create_ssl_context()
 
 
 def unreachable_error(error: BaseException, default_message: str) -> CloudUnreachable:
-    """`error` as ours. A name that no name service knows is most often a typing error, so it is named as the cause."""
+    """Translate a failed connection. An unknown host name is named as the cause: most often it is a typing error."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, socket.gaierror):
         cause = cause.__cause__ or cause.__context__
@@ -72,10 +66,10 @@ def unreachable_error(error: BaseException, default_message: str) -> CloudUnreac
 
 
 class _RetryingTransport(httpx.AsyncBaseTransport):
-    """Two kept connections: one request at a time, and room for a login beside it.
+    """Keep two connections alive: one for requests, one for a login beside them.
 
-    A kept connection may have died in an outage without a sign. A call of the API that meets one is sent once more on a
-    new connection: all of ours may come twice (sql/README.md). A login is not: it may use up a token.
+    A kept connection may have died unnoticed in an outage. A call of the API that fails on one is sent again on a new
+    connection, because all of them may arrive twice (sql/README.md). A login is not: it may use up a token.
     """
 
     def __init__(self, tls: ssl.SSLContext, proxy: str | None) -> None:
@@ -86,7 +80,7 @@ class _RetryingTransport(httpx.AsyncBaseTransport):
         )
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request."""
+        """Send a request, on a new connection if a kept one has died."""
         connected = False
 
         async def trace(name: str, _: object) -> None:
@@ -108,9 +102,9 @@ class _RetryingTransport(httpx.AsyncBaseTransport):
 
 
 class HttpClient:
-    """To the server of `url`. `timeout`: seconds that one call may take as a whole.
+    """The client of the server at `url`. One call may take `timeout` seconds as a whole.
 
-    Raises CloudUnavailable where the machine's proxy or certificates cannot be used: somebody may mend them meanwhile.
+    Raises CloudUnavailable if the machine's proxy or certificates are unusable: they may be repaired later.
     """
 
     def __init__(self, url: str, timeout: float) -> None:
@@ -126,11 +120,11 @@ class HttpClient:
                 trust_env=False,
             )
         except CLIENT_SETUP_ERRORS as error:
-            told = f"the proxy or certificate settings of this machine cannot be used ({type(error).__name__})"
-            raise CloudUnavailable(told, hint=MACHINE_SETTINGS_HINT) from error
+            message = f"the proxy or certificate settings of this machine cannot be used ({type(error).__name__})"
+            raise CloudUnavailable(message, hint=MACHINE_SETTINGS_HINT) from error
 
     async def await_reply(self, call: Awaitable[T]) -> T:
-        """Within the deadline as a whole (the client's own counts each read); what breaks on the way as our error."""
+        """Await a call within the deadline, and translate its errors. httpx's own timeout counts each read."""
         try:
             async with asyncio.timeout(self._timeout):
                 return await call
@@ -140,10 +134,7 @@ class HttpClient:
             raise unreachable_error(error, f"no connection ({type(error).__name__})") from error
         except (httpx.HTTPError, httpx.InvalidURL, SOCKSError, json.JSONDecodeError, RecursionError) as error:
             raise CloudUnavailable(f"no usable answer ({type(error).__name__})") from error
-        except (
-            ValueError,
-            OverflowError,
-        ) as error:  # pydantic's, or of the library's sums: no body of the API's
+        except (ValueError, OverflowError) as error:  # from pydantic or the library's arithmetic
             raise CloudUnavailable("the answer is not one of Supabase") from error
 
     async def close(self) -> None:
@@ -151,7 +142,7 @@ class HttpClient:
 
 
 async def can_connect(url: str, timeout: float) -> bool:
-    """Whether a connection to the server of `url` can be made within so many seconds; nothing is sent over it."""
+    """Whether a connection to the server can be made within `timeout` seconds. Sends nothing."""
     address = httpx.URL(url)
     port = address.port or (443 if address.scheme == "https" else 80)
     try:
@@ -164,7 +155,7 @@ async def can_connect(url: str, timeout: float) -> bool:
 
 
 async def _check_response(response: httpx.Response) -> None:
-    """Look at an answer before anybody reads it: what is not JSON of an API is no answer."""
+    """Check an answer before the libraries parse it: it must be JSON of an API."""
     status = response.status_code
     if response.is_redirect:
         raise CloudUnavailable("the server sent us elsewhere; a captive portal or a wrong address")
@@ -186,14 +177,15 @@ async def _check_response(response: httpx.Response) -> None:
 
 
 def _raise_if_quota(response: httpx.Response) -> None:
-    """Raise what a limit of the account means (sql/README.md); an erasure beyond it does not hold up anything else."""
+    """Raise the error of an account limit (sql/README.md). A refused erasure must not block other events."""
     with suppress(ValueError, RecursionError):
-        said = json.loads(response.content)
-        told = json.loads(said["details"]) if isinstance(said, dict) and isinstance(said.get("details"), str) else None
-        if not isinstance(told, dict) or told.get("kind") != "quota":
+        body = json.loads(response.content)
+        text = body.get("details") if isinstance(body, dict) else None
+        details = json.loads(text) if isinstance(text, str) else None
+        if not isinstance(details, dict) or details.get("kind") != "quota":
             return
-        message = f"the account has reached a limit of the server ({str(told.get('field'))[:32]})"
-        if told.get("field") == "erasures_a_day":
+        message = f"the account has reached a limit of the server ({str(details.get('field'))[:32]})"
+        if details.get("field") == "erasures_a_day":
             raise Rejected(
                 message, code=QUOTA_CODE, hint="It is sent again by itself; an administrator may raise the limit."
             )
@@ -201,13 +193,13 @@ def _raise_if_quota(response: httpx.Response) -> None:
 
 
 def _raise_if_unauthorized(response: httpx.Response) -> None:
-    """401 has two causes, which the libraries' errors do not tell apart.
+    """Tell the two causes of a 401 apart, which the libraries do not.
 
-    The gateway does not know the key, or the API took us for nobody (whatever its code says, 42501 included).
+    Either the gateway does not know the key, or the API does not accept the token, whatever code it sends.
     """
     with suppress(ValueError):
-        said = json.loads(response.content)
-        if isinstance(said, dict) and not any(said.get(name) for name in ("code", "error_code", "error")):
+        body = json.loads(response.content)
+        if isinstance(body, dict) and not any(body.get(name) for name in ("code", "error_code", "error")):
             hint = "Check XIAOBAI_SUPABASE_KEY and XIAOBAI_SUPABASE_URL: they belong together."
             raise Forbidden("the project does not know the publishable key", hint=hint)
     if "/rest/v1/" in response.request.url.path:
@@ -215,30 +207,30 @@ def _raise_if_unauthorized(response: httpx.Response) -> None:
 
 
 async def _read_bounded(response: httpx.Response) -> None:
-    """Read the body here, stopping where no answer of ours would go on; what is unpacked counts."""
+    """Read the body, at most as much as an answer may have after decompression."""
     coding = response.headers.get("content-encoding", "identity").strip().lower()
     if coding not in {"", "identity", "gzip"}:
-        raise CloudUnavailable("the answer is packed in a way that nobody asked for")
-    unpacking = zlib.decompressobj(GZIP_WBITS) if coding == "gzip" else None
+        raise CloudUnavailable("the answer is compressed in a way that was not requested")
+    decompressor = zlib.decompressobj(GZIP_WBITS) if coding == "gzip" else None
     body = bytearray()
     received = 0
     try:
         async for part in response.aiter_raw():
             received += len(part)
-            body += part if unpacking is None else unpacking.decompress(part, MAX_ANSWER_BYTES + 1 - len(body))
+            body += part if decompressor is None else decompressor.decompress(part, MAX_ANSWER_BYTES + 1 - len(body))
             if max(len(body), received) > MAX_ANSWER_BYTES:
-                raise CloudUnavailable("the answer is larger than any of ours")
+                raise CloudUnavailable("the answer is too large")
     except zlib.error as error:
-        raise CloudUnavailable("the answer cannot be unpacked") from error
-    if unpacking is not None and received and not unpacking.eof:
+        raise CloudUnavailable("the answer cannot be decompressed") from error
+    if decompressor is not None and received and not decompressor.eof:
         raise CloudUnavailable("the answer ends in the middle")
     if not body and response.is_success:
-        body += b"null"  # PostgREST's client reads no body as [], which would be a list of no devices
-    response._content = bytes(body)  # noqa: SLF001 - httpx has no public way to keep a body that was streamed
+        body += b"null"  # PostgREST's client reads an empty body as [], an empty list
+    response._content = bytes(body)  # noqa: SLF001 - httpx has no public way to keep a streamed body
 
 
 def _retry_after(response: httpx.Response) -> float | None:
-    """Seconds of a Retry-After header in either of its two forms (RFC 9110 §10.2.3), else of GoTrue's sentence."""
+    """Seconds of a Retry-After header in either form (RFC 9110 §10.2.3), else of GoTrue's sentence."""
     value = response.headers.get("retry-after", "")
     if value.isascii() and value.isdigit():
         return float(value)

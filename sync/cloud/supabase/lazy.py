@@ -1,4 +1,4 @@
-"""The Supabase port, imported when it is first needed: its libraries take 300 ms that no answer waits for."""
+"""A cloud that imports `SupabaseCloud` at its first call: the libraries take 300 ms."""
 
 import asyncio
 import importlib
@@ -20,7 +20,7 @@ from sync.cloud.port import (
 
 
 class LazyCloud:
-    """Stands for `SupabaseCloud` until the first call."""
+    """Import and build `SupabaseCloud` at the first call, and forward all calls to it."""
 
     def __init__(self, url: str, key: str, *, timeout: float, clock: Clock) -> None:
         self._arguments = (url, key)
@@ -70,7 +70,7 @@ class LazyCloud:
 
 
 class _LazyAuth:
-    """The login half of whatever `cloud` answers."""
+    """The `auth` of a `LazyCloud`."""
 
     def __init__(self, load: Callable[[], Awaitable[Cloud]]) -> None:
         self._load = load

@@ -1,25 +1,23 @@
-"""Through which proxy a server is asked, of those that the environment or the system names.
+"""The proxy of an address, by the settings of the environment or the system.
 
-Decisions
-    httpx would read the same places, and cannot be built over what other programs pass over: `socks://`, as GNOME
-    writes it, and `[::1]` among the names that no proxy is asked for. So it is told, and reads nothing itself.
-    A client of ours asks one server alone, so one answer is enough.
+httpx reads the same settings but fails on some that other programs tolerate: `socks://`, as GNOME writes it, and
+`[::1]` in the list of exceptions. So its own lookup is turned off.
 """
 
 from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-# not in its documentation; what urllib, requests and websockets ask, and it looks up no name
+# undocumented, but urllib, requests and websockets use it; it resolves no names
 from urllib.request import proxy_bypass_environment  # type: ignore[attr-defined]
 
-SCHEME_ALIASES: Final = {"socks": "socks5"}  # GLib's word for a SOCKS proxy of whatever version
+SCHEME_ALIASES: Final = {"socks": "socks5"}  # GLib's name for a SOCKS proxy of any version
 
 
 def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
-    """The proxy's address, or None for no proxy. `told`: what `urllib.request.getproxies` answers.
+    """The proxy's address, or None. `proxies` is the result of `urllib.request.getproxies`.
 
-    It may be none that can be used: that is for whoever connects to find out.
+    The address is not checked.
     """
     parts = urlsplit(url)
     server = parts.netloc.rpartition("@")[2]

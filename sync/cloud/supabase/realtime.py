@@ -1,15 +1,8 @@
-"""The user's private channel on Supabase Realtime: Phoenix channel messages over one websocket.
+"""The user's private channel on Supabase Realtime: Phoenix messages over one websocket.
 
-Decisions
-    `websockets` with the four messages we need, instead of the `realtime` package, which speaks through it: that client
-    gives up for good after five attempts (a 25 s outage), rejoins by timers of its own with whatever token it holds,
-    and takes no notice of heartbeats that nobody answers. All of that is `listener.py`'s to decide, so what would be
-    left of the package is JSON.
-    One channel is one connection, made anew after anything went wrong. No redirects: the token goes into the first
-    message, and must not reach another host. What arrives is capped: our messages are a hundred bytes.
-    A server answers a join before it follows the database's log; what is committed between is lost. `replication_ready`
-    asks it to say when it does, and only then the channel is `ready`. An older server never says so: its pokes are
-    heard all the same, but nobody takes its silence for news.
+A channel is one connection; after any error the caller opens another. There are no redirects: the first message
+contains the token. The server answers a join before it follows the database's log, so the channel is `ready` only once
+`replication_ready` says so. docs/decisions/004-supabase-clients.md says why the `realtime` package is not used.
 """
 
 import asyncio
@@ -28,15 +21,15 @@ from sync.cloud.port import RealtimeNotice
 from sync.errors import CloudError, CloudUnavailable, Forbidden, LoginRequired, RateLimited
 from sync.log.envelope import DECODE_ERRORS
 
-PROTOCOL_VERSION: Final = "1.0.0"  # of the serializer: one JSON object a message
+PROTOCOL_VERSION: Final = "1.0.0"  # of the serializer: one JSON object per message
 MAX_MESSAGE_BYTES: Final = 64 * 1024
-CLOSE_TIMEOUT: Final = 0.3  # seconds; a server that is gone need not hear a goodbye
+CLOSE_TIMEOUT: Final = 0.3  # seconds
 JOIN_REF: Final = "1"  # the reference of the one join of a connection
-# how the server begins its reason when it is the token that it does not accept
+# the server's reasons that mean a refused token begin with one of these
 TOKEN_REFUSED_PREFIXES: Final = ("InvalidJWT", "JwtSign", "MalformedJWT", "InvalidToken", "Token")
 NO_REALTIME_HINT: Final = "Apply sql/migrations; where Realtime came later: select ai_memory_private.allow_realtime();"
 
-# Their DEBUG lines hold whole messages, the token among them.
+# Its DEBUG lines contain the token.
 logging.getLogger("websockets").setLevel(logging.WARNING)
 
 
@@ -57,7 +50,7 @@ class _NoRedirectConnection(connect):
 
 
 class RealtimeChannel:
-    """A joined channel. `hear` raises CloudUnavailable or LoginRequired once it is over."""
+    """A joined channel. `receive` raises CloudUnavailable or LoginRequired once it has ended."""
 
     def __init__(self, connection: ClientConnection, topic: str) -> None:
         self._connection = connection
@@ -79,7 +72,7 @@ class RealtimeChannel:
         await self._send(RealtimeMessage(self._topic, "access_token", {"access_token": session.access_token}))
 
     async def close(self) -> None:
-        await self._connection.close()  # which never raises, and aborts after CLOSING_WITHIN
+        await self._connection.close()  # never raises, and aborts after CLOSE_TIMEOUT
 
     async def _send(self, message: RealtimeMessage) -> None:
         try:
@@ -91,7 +84,7 @@ class RealtimeChannel:
 async def join_channel(url: str, key: str, session: AuthSession, *, timeout: float, tls: SSLContext) -> RealtimeChannel:
     """Connect to the project at `url` and join its user's channel, within `timeout` seconds as a whole.
 
-    Raises CloudUnavailable, RateLimited, LoginRequired (the token is refused), Forbidden (nobody may listen there).
+    Raises CloudUnavailable, RateLimited, LoginRequired (the token is refused), Forbidden (nobody may join).
     """
     address = (
         f"ws{url.removeprefix('http')}/realtime/v1/websocket?{urlencode({'apikey': key, 'vsn': PROTOCOL_VERSION})}"
@@ -103,7 +96,7 @@ async def join_channel(url: str, key: str, session: AuthSession, *, timeout: flo
                 address,
                 ssl=tls if address.startswith("wss:") else None,
                 max_size=MAX_MESSAGE_BYTES,
-                ping_interval=None,  # the channel's own heartbeat says more: that the server behind the gateway lives
+                ping_interval=None,  # the channel's heartbeat also checks the server behind the gateway
                 close_timeout=CLOSE_TIMEOUT,
                 compression=None,
             )
@@ -113,8 +106,7 @@ async def join_channel(url: str, key: str, session: AuthSession, *, timeout: flo
             connection.transport.abort()
         if isinstance(error, InvalidStatus):
             raise _error_of_status(error.response.status_code) from error
-        # ImportError: a SOCKS proxy is set, and the package that speaks to it is not there; ValueError: an address of a
-        # proxy that is none
+        # ImportError: a SOCKS proxy is set and its package is missing; ValueError: the proxy's address is invalid
         if isinstance(error, TimeoutError | OSError | WebSocketException | ImportError | ValueError):
             raise CloudUnavailable(f"no channel ({type(error).__name__})") from error
         raise
@@ -128,19 +120,19 @@ async def _join(connection: ClientConnection, session: AuthSession) -> RealtimeC
         "presence": {"key": "", "enabled": False},
         "postgres_changes": [],
     }
-    asked = RealtimeMessage(topic, "phx_join", {"config": config, "access_token": session.access_token}, JOIN_REF)
-    await connection.send(msgspec.json.encode(asked).decode())
+    join = RealtimeMessage(topic, "phx_join", {"config": config, "access_token": session.access_token}, JOIN_REF)
+    await connection.send(msgspec.json.encode(join).decode())
     while True:
         answer = _decode_message(await connection.recv())
         if answer is not None and (answer.event, answer.topic, answer.ref) == ("phx_reply", topic, JOIN_REF):
-            said = answer.payload if isinstance(answer.payload, dict) else {}
-            if said.get("status") != "ok":
-                raise error_of_refusal(said.get("response"))
+            payload = answer.payload if isinstance(answer.payload, dict) else {}
+            if payload.get("status") != "ok":
+                raise error_of_refusal(payload.get("response"))
             return RealtimeChannel(connection, topic)
 
 
 def parse_message(message: RealtimeMessage, topic: str) -> RealtimeNotice:
-    """What a message of a joined channel means. Raises CloudUnavailable or LoginRequired where it ends the channel."""
+    """The notice in a message. Raises CloudUnavailable or LoginRequired if the message ends the channel."""
     payload = message.payload if isinstance(message.payload, dict) else {}
     if message.topic != topic:
         return RealtimeNotice()
@@ -156,12 +148,12 @@ def parse_message(message: RealtimeMessage, topic: str) -> RealtimeNotice:
 
 
 def error_of_refusal(response: object) -> CloudError:
-    """The server's reason (`Kind: words`) as an error of ours. Its words are not repeated: they name the topic."""
+    """Translate the server's reason (`Kind: words`). Its words are dropped: they name the topic."""
     reason = str(response.get("reason", "")) if isinstance(response, dict) else ""
     if reason.startswith(TOKEN_REFUSED_PREFIXES):
         return LoginRequired("the channel does not accept the session's token")
     if reason.startswith(("Unauthorized", "You do not have", "You no longer have")):
-        return Forbidden("the project lets nobody listen to his channel", hint=NO_REALTIME_HINT)
+        return Forbidden("the project does not let users join their channels", hint=NO_REALTIME_HINT)
     return CloudUnavailable("the channel was refused")
 
 
@@ -174,7 +166,7 @@ def _error_of_status(status: int) -> CloudError:
 
 
 def _decode_message(data: str | bytes) -> RealtimeMessage | None:
-    """None for what is no message of a channel."""
+    """None if the data is not a Phoenix message."""
     with suppress(*DECODE_ERRORS):
         return msgspec.json.decode(data, type=RealtimeMessage)
     return None
