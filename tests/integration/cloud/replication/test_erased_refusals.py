@@ -3,7 +3,8 @@
 from sync.cloud.fake.server import FakeServer
 from sync.db.engine import Transaction
 from sync.document.erasure import erasure
-from sync.log.model import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, EventDraft
+from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN
+from sync.log.model import EventDraft
 from tests.support import REDACTOR, Device
 
 WORDS = "只有被拒绝的事件才有的词"

@@ -16,7 +16,7 @@ def test_every_migration_is_named_once_and_in_order() -> None:
 
 def test_the_newest_migration_answers_the_version_that_is_needed() -> None:
     sql = "".join(path.read_text("utf-8") for path in sorted((REPOSITORY / "sql" / "migrations").glob("*.sql")))
-    definition = sql.rpartition("function public.ai_memory_schema_version()")[2]
+    definition = sql.rpartition("create function public.ai_memory_schema_version()")[2]
     assert f"select {schema_version.REQUIRED_VERSION}" in definition.partition("$$;")[0]
 
 
