@@ -27,7 +27,7 @@ STEPS: Final[dict[str, str]] = {
     "answer": "bridge.rpc.response_writer:ResponseWriter.answer",
     # the document
     "take in an edit": "sync.document.versions.file_history:FileHistory.ingest_file",
-    "record an edit": "sync.document.versions.file_history:FileHistory._record_operations",
+    "record an edit": "sync.document.versions.writer:VersionWriter.record_operations",
     "version": "sync.document.store:append",
     "watermark": "sync.log.store:set_watermark",
     "swap": "sync.document.surfaces.memory_file:compare_and_swap",

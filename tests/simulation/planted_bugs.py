@@ -28,7 +28,7 @@ import sync.document.merge.three_way
 import sync.document.shared.entry_ops
 import sync.document.shared.entry_reducer
 import sync.document.surfaces.memory_file
-import sync.document.versions.file_history
+import sync.document.versions.surface_edits
 import sync.log.store
 import sync.recall.index.indexer
 import sync.retention.service
@@ -319,7 +319,7 @@ def _as_saved(_: ErasedLines, __: Transaction, document: MemoryDocument, *___: A
     return StrippedDocument(document)
 
 
-_ANY_END: Final[Patch] = (sync.document.versions.file_history, "lacks_end", _always(answer=False))
+_ANY_END: Final[Patch] = (sync.document.versions.surface_edits, "lacks_end", _always(answer=False))
 
 BUGS: Final = (
     PlantedBug(
@@ -339,12 +339,12 @@ BUGS: Final = (
     ),
     PlantedBug(
         "every buffer is compared with the newest version",
-        ((sync.document.versions.file_history, "choose_base", lambda _, ring: ring[-1] if ring else None),),
+        ((sync.document.versions.surface_edits, "choose_base", lambda _, ring: ring[-1] if ring else None),),
         7,
     ),
     PlantedBug(
         "a lost file is a mass delete",
-        ((sync.document.versions.file_history, "looks_like_data_loss", _always(answer=False)), _ANY_END),
+        ((sync.document.versions.surface_edits, "looks_like_data_loss", _always(answer=False)), _ANY_END),
         10,
     ),
     PlantedBug(

@@ -44,6 +44,8 @@ class SharedChange:
 class SharedProjection:
     """One profile's part in the shared document. Everything runs inside a transaction of the caller."""
 
+    is_shared: Final = True
+
     def __init__(self, events: EventLog, redactor: Redactor, *, clock: Clock) -> None:
         self._log = events
         self._redactor = redactor.for_egress()

@@ -28,7 +28,7 @@ class CloudDocument:
 
     def __init__(self, document: MemoryFile, redactor: Redactor, *, may_import: bool) -> None:
         self._document = document
-        document.versions.has_cloud = True
+        document.versions.recovery.has_cloud = True
         self._redactor = redactor.for_egress()
         self._may_import = may_import
         self._last_row: SnapshotRow | None = None

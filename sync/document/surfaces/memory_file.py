@@ -26,7 +26,6 @@ from sync.document.markdown.model import MemoryDocument, Version
 from sync.document.markdown.parse import parse
 from sync.document.ownership.fingerprints import NO_MARKS, OwnershipMarks
 from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths, park_copy
-from sync.document.shared.own_history import OwnHistory
 from sync.document.shared.projection import SharedProjection
 from sync.document.surfaces.app_cache import read_content
 from sync.document.surfaces.app_cache_history import AppCacheHistory
@@ -38,7 +37,8 @@ from sync.document.surfaces.write_in_progress import WriteInProgress
 from sync.document.versions.cloud_history import CloudHistory
 from sync.document.versions.file_history import FileHistory
 from sync.document.versions.importer import DocumentImporter
-from sync.document.versions.writer import DocumentDeps, DocumentView, EditResult
+from sync.document.versions.own_projection import OwnProjection
+from sync.document.versions.writer import DocumentView, EditResult, VersionWriter
 from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError, XiaobaiError
 from sync.log.log import EventLog
 from sync.redaction import Redactor
@@ -89,17 +89,18 @@ class MemoryFile:
     ) -> None:
         self.path = path
         self.notices: set[Notice] = set()
-        sharing = SharedProjection(events, redactor, clock=clock) if options.sharing == "user" else None
         deps = deps or MemoryFileDeps()
-        footing = DocumentDeps(
-            events, redactor, clock, options.keep_versions, OwnHistory(events, clock), sharing, deps.parked_folder
+        projection = (SharedProjection if options.sharing == "user" else OwnProjection)(events, redactor, clock=clock)
+        writer = VersionWriter(
+            events,
+            redactor,
+            clock,
+            keep_versions=options.keep_versions,
+            projection=projection,
+            parked_folder=deps.parked_folder,
         )
-        self.versions, self.cloud_history, self.importer = (
-            FileHistory(footing),
-            CloudHistory(footing),
-            DocumentImporter(footing),
-        )
-        self.withheld_erasures = WithheldErasures(footing)
+        self.versions, self.cloud_history = FileHistory(writer), CloudHistory(writer)
+        self.importer, self.withheld_erasures = DocumentImporter(writer), WithheldErasures(writer)
         self._app_cache, self._write_back, self._other_profiles = deps.app_cache, deps.write_back, deps.other_profiles
         self.swap_recovery = SwapRecovery(path, deps.parked_folder, self.versions, self._other_owner)
         self._app_cache_history = AppCacheHistory(events, clock=clock, keep=options.keep_versions)

@@ -25,26 +25,31 @@ NOTICE_BY_STATE: Final = {
 }
 
 
-class WithheldErasures(VersionWriter):
-    """The large requests of one document: what is said of them, and the person's answer."""
+class WithheldErasures:
+    """The large requests for one document: their notices, and the user's answer."""
+
+    def __init__(self, writer: VersionWriter) -> None:
+        self._writer = writer
 
     async def notices(self) -> set[Notice]:
-        """What `status` says of them."""
-        return await self._log.database.read(lambda connection: request_notices(connection, self._clock))
+        """What `status` shows of them."""
+        clock = self._writer.clock
+        return await self._writer.log.database.read(lambda connection: request_notices(connection, clock))
 
     async def answer(self, *, accept: bool) -> EditResult | None:
         """Erase what other devices asked for, as a request of this one, or keep it; None if none of them waits."""
+        log = self._writer.log
 
-        def answered(connection: Transaction) -> bool:
-            asked = bool(waiting_requests(connection))
-            named = answer_requests(connection, accept=accept)
-            self._log.append_in(connection, erasure.request_drafts(named, self._redactor))
-            return asked
+        def record_answer(connection: Transaction) -> bool:
+            is_waiting = bool(waiting_requests(connection))
+            event_ids = answer_requests(connection, accept=accept)
+            log.append_in(connection, erasure.request_drafts(event_ids, self._writer.redactor))
+            return is_waiting
 
-        if not await self._in_transaction(answered):
+        if not await self._writer.in_transaction(record_answer):
             return None
-        self._log.changed.increment()
-        newest = await self._log.database.read(lambda connection: store.newest(connection, store.FILE))
+        log.changed.increment()
+        newest = await log.database.read(lambda connection: store.newest(connection, store.FILE))
         return EditResult((), "" if newest is None else newest.sha256)
 
 

@@ -17,9 +17,9 @@ from sync.archive.container import INFO_PART, ArchiveReader, ArchiveWriter
 from sync.archive.encryption import CHUNK_BYTES, MAGIC, SALT_BYTES, TAG_BYTES
 from sync.archive.model import ArchiveImportResult
 from sync.archive.service import ArchiveService
-from sync.document.shared.own_history import OwnHistory
 from sync.document.versions.importer import DocumentImporter
-from sync.document.versions.writer import DocumentDeps
+from sync.document.versions.own_projection import OwnProjection
+from sync.document.versions.writer import VersionWriter
 from sync.errors import InvalidInput
 from sync.log import store as log_store
 from sync.log.ingest import DraftBuilder
@@ -49,10 +49,9 @@ def check_progress(done: int, total: int) -> None:
 
 
 def archive(device: Device) -> ArchiveService:
-    imports = DocumentImporter(
-        DocumentDeps(device.log, REDACTOR, device.clock, 200, OwnHistory(device.log, device.clock))
-    )
-    return ArchiveService(device.log, device.intake, imports, clock=device.clock)
+    projection = OwnProjection(device.log, REDACTOR, clock=device.clock)
+    writer = VersionWriter(device.log, REDACTOR, device.clock, keep_versions=200, projection=projection)
+    return ArchiveService(device.log, device.intake, DocumentImporter(writer), clock=device.clock)
 
 
 async def export(device: Device, path: Path, passphrase: str | None = None) -> Path:

@@ -13,6 +13,7 @@ from sync.db.engine import Transaction
 from sync.db.migrate import known_migrations
 from sync.document.markdown.model import Entry
 from sync.document.shared.own_history import IDLE_SECONDS
+from sync.document.versions.own_projection import OwnProjection
 from sync.log import store as log_store
 from sync.log.ingest import DraftBuilder
 from sync.log.model import Event
@@ -158,7 +159,9 @@ async def test_what_was_folded_is_let_go_when_nothing_comes_back_any_more(tmp_pa
         before.add_line_under(HABITS, "- 早起")
         await before.memory.reconcile()
         await hear(after, await logged(before))
-        past = after.memory.versions._own_history
+        projection = after.memory.versions._writer.projection
+        assert isinstance(projection, OwnProjection)
+        past = projection.history
         assert past._reducer is not None
         after.clock.advance(seconds=IDLE_SECONDS / 2)
         await after.memory.reconcile()

@@ -105,11 +105,11 @@ class Killed:
     def __init__(self, harness: DocumentHarness) -> None:
         self._room = retention_of(harness)
 
-    async def visit(self, take: Callable[[Event], None]) -> tuple[str, ...]:
-        return await self._room.visit_archived(take)
+    async def visit_archived(self, visitor: Callable[[Event], None]) -> tuple[str, ...]:
+        return await self._room.visit_archived(visitor)
 
-    async def withdraw(self, corrected: Mapping[str, Mapping[str, Any]]) -> int:
-        raise asyncio.CancelledError(str(len(corrected)))
+    async def apply_retractions(self, corrected_payloads: Mapping[str, Mapping[str, Any]]) -> int:
+        raise asyncio.CancelledError(str(len(corrected_payloads)))
 
 
 async def test_a_dry_run_counts_what_is_archived_and_changes_nothing(harness: DocumentHarness) -> None:
