@@ -39,7 +39,7 @@ STEPS: Final[dict[str, str]] = {
     "save": "sync.document.versions.file_history:FileHistory.save",
     "restore": "sync.document.versions.file_history:FileHistory.restore",
     "set aside": "sync.document.versions.file_history:FileHistory.keep_as_version",
-    "take in the cache": "sync.document.versions.file_history:FileHistory.ingest_app_cache",
+    "take in the cache": "sync.document.surfaces.app_cache_history:AppCacheHistory._ingest_document",
     "fill the cache": "sync.document.surfaces.app_cache_history:swap_content",
     "note in the cache": "sync.document.surfaces.app_cache_history:AppCacheHistory._record_written",
     # what is forgotten, archived and brought in

@@ -1,27 +1,91 @@
-"""What the app's cache held: the bases of the app's edits, beside the versions of the file."""
+"""The app's cache as a surface beside the memory file: ingest what the app wrote there, write our document back."""
 
+import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from sync.clock import Clock
+from sync.db.engine import Transaction
 from sync.document import store
-from sync.document.markdown.model import Version
-from sync.document.surfaces.app_cache import swap_content
-from sync.log.log import EventLog
+from sync.document.markdown.model import MemoryDocument, Version
+from sync.document.markdown.parse import parse
+from sync.document.merge.three_way import is_truncated
+from sync.document.ownership.other_profiles import ProfilePaths
+from sync.document.surfaces.app_cache import read_content, swap_content
+from sync.document.surfaces.notices import Notice
+from sync.document.versions.ingest_edit import ingest_edit
+from sync.document.versions.surface_edits import AppCacheEdit
+from sync.document.versions.writer import EditResult, VersionWriter
+from sync.errors import DocumentUntouchable, StorageError, XiaobaiError
 from sync.system.digests import sha256
+
+log = logging.getLogger(__name__)
 
 
 class AppCacheHistory:
-    """The versions that were seen in, or written into, the app's cache."""
+    """The versions that were seen in, or written into, the app's cache: the bases of the app's edits."""
 
-    def __init__(self, events: EventLog, *, clock: Clock, keep: int) -> None:
-        self._database = events.database
-        self._clock = clock
-        self._keep = keep
+    def __init__(
+        self,
+        writer: VersionWriter,
+        path: Path | None,
+        notices: set[Notice],
+        owner_of: Callable[[MemoryDocument], Awaitable[ProfilePaths | None]],
+        *,
+        write_back: bool,
+    ) -> None:
+        """`path`: None if there is no cache. `owner_of` returns the other account that a document belongs to."""
+        self._writer, self._path, self._notices, self._owner_of = writer, path, notices, owner_of
+        self._write_back = write_back
 
-    async def write_version(self, path: Path, cached: bytes, version: Version) -> None:
-        """Write a version over what the cache held, if all of that is taken in; the app's own write wins.
+    async def ingest(self, *, file_first: bool) -> bytes | None:
+        """Ingest what the app wrote; return what the cache holds, None if it cannot be read or is another account's.
 
-        What the app makes of it is an edit of this version. Raises StorageError.
+        `file_first`: the memory file has something that was not ingested yet.
+        """
+        if self._path is None:
+            return None
+        try:
+            content = await read_content(self._path)
+            document = None if content is None else parse(content)
+        except (StorageError, DocumentUntouchable) as error:
+            self._report(error)
+            return None
+        self._notices.discard(Notice.APP_CACHE)
+        if content is None or document is None or document.is_blank:
+            return content or b""
+        if await self._owner_of(document) is not None:
+            self._notices.add(Notice.STRANGER)
+            return None
+        await self._ingest_document(sha256(content), document, file_first=file_first)
+        return content
+
+    async def _ingest_document(self, digest: str, document: MemoryDocument, *, file_first: bool) -> EditResult | None:
+        def ingest(connection: Transaction) -> EditResult | None:
+            last_seen = store.newest(connection, store.APP_CACHE)
+            if last_seen is not None and last_seen.sha256 == digest:
+                return None
+            if last_seen is not None and is_truncated(last_seen.snapshot.document, document):
+                return None  # its last line may be half a line
+            if last_seen is None and file_first and store.newest(connection, store.FILE) is None:
+                return None  # the next call compares the cache with the file
+            edit = AppCacheEdit(self._writer, document, digest=digest, last_seen=last_seen)
+            return ingest_edit(self._writer, connection, edit)
+
+        return await self._writer.edit(ingest)
+
+    async def update(self, cached: bytes, version: Version | None) -> None:
+        """Write the newest version over what `ingest` returned, if the settings ask for it."""
+        if self._path is None or version is None or not self._write_back:
+            return
+        try:
+            await self._write_version(self._path, cached, version)
+        except StorageError as error:
+            self._report(error)
+
+    async def _write_version(self, path: Path, cached: bytes, version: Version) -> None:
+        """Write a version over what the cache held, if all of that was ingested; the app's own write wins.
+
+        What the app makes of it is an edit of this version.
         """
         text = version.snapshot.document.text
         if cached == text.encode():
@@ -33,12 +97,15 @@ class AppCacheHistory:
 
     async def _is_newest(self, digest: str) -> bool:
         """Whether this is what the cache was last seen, or left, with."""
-        newest = await self._database.read(lambda connection: store.newest(connection, store.APP_CACHE))
+        newest = await self._writer.log.database.read(lambda connection: store.newest(connection, store.APP_CACHE))
         return newest is not None and newest.sha256 == digest
 
     async def _record_written(self, version: Version) -> None:
-        await self._database.write(
-            lambda connection: store.append(
-                connection, store.APP_CACHE, version.snapshot, "log", self._clock, self._keep
-            )
+        clock, keep = self._writer.clock, self._writer.keep_versions
+        await self._writer.log.database.write(
+            lambda connection: store.append(connection, store.APP_CACHE, version.snapshot, "log", clock, keep)
         )
+
+    def _report(self, error: XiaobaiError) -> None:
+        self._notices.add(Notice.APP_CACHE)
+        log.warning("the app's cache was left alone: %s", error.kind)

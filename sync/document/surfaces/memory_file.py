@@ -27,7 +27,6 @@ from sync.document.markdown.parse import parse
 from sync.document.ownership.fingerprints import NO_MARKS, OwnershipMarks
 from sync.document.ownership.other_profiles import OtherProfiles, ProfilePaths, park_copy
 from sync.document.shared.projection import SharedProjection
-from sync.document.surfaces.app_cache import read_content
 from sync.document.surfaces.app_cache_history import AppCacheHistory
 from sync.document.surfaces.notices import FILE_QUESTIONS, RESOLVABLE, Notice, version_notices
 from sync.document.surfaces.stable_read import Sleep, stable_read
@@ -39,7 +38,7 @@ from sync.document.versions.file_history import FileHistory
 from sync.document.versions.importer import DocumentImporter
 from sync.document.versions.own_projection import OwnProjection
 from sync.document.versions.writer import DocumentView, EditResult, VersionWriter
-from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError, XiaobaiError
+from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, StorageError
 from sync.log.log import EventLog
 from sync.redaction import Redactor
 from sync.settings.sections import DocumentSettings
@@ -101,9 +100,11 @@ class MemoryFile:
         )
         self.versions, self.cloud_history = FileHistory(writer), CloudHistory(writer)
         self.importer, self.withheld_erasures = DocumentImporter(writer), WithheldErasures(writer)
-        self._app_cache, self._write_back, self._other_profiles = deps.app_cache, deps.write_back, deps.other_profiles
+        self._other_profiles = deps.other_profiles
         self.swap_recovery = SwapRecovery(path, deps.parked_folder, self.versions, self._other_owner)
-        self._app_cache_history = AppCacheHistory(events, clock=clock, keep=options.keep_versions)
+        self._app_cache = AppCacheHistory(
+            writer, deps.app_cache, self.notices, self._other_owner, write_back=deps.write_back
+        )
         self._keep_days, self._redactor, self._sleep = options.keep_days, redactor.for_egress(), sleep
         self._lock, self._write_in_progress = asyncio.Lock(), WriteInProgress(clock)
         self._read_stamp: FileStamp | None = None
@@ -229,11 +230,11 @@ class MemoryFile:
             await self._write(disk, current)
 
     async def _reconcile(self, expected_sha256: str | None = None) -> None:
-        cached = await self._ingest_app_cache()
+        cached = await self._app_cache.ingest(file_first=not self.is_unchanged and self.path.exists())
         with _noting_storage_errors(self.notices, Notice.UNREACHABLE):
             await self._reconcile_file(expected_sha256)
-        if cached is not None and self._write_back:
-            await self._update_app_cache(cached)
+        if cached is not None:
+            await self._app_cache.update(cached, await self.versions.newest())
 
     async def _reconcile_file(self, expected_sha256: str | None) -> None:
         for _ in range(MAX_ATTEMPTS):
@@ -309,35 +310,6 @@ class MemoryFile:
             permission is not _WritePermission.NOTHING and current.number > (await self.versions.file_state()).on_disk
         )
 
-    async def _ingest_app_cache(self) -> bytes | None:
-        """Make events of what the app wrote into its cache; what it holds, empty for nothing, None where unreadable."""
-        if self._app_cache is None:
-            return None
-        try:
-            content = await read_content(self._app_cache)
-            document = None if content is None else parse(content)
-        except (StorageError, DocumentUntouchable) as error:
-            _note_app_cache(self.notices, error)
-            return None
-        self.notices.discard(Notice.APP_CACHE)
-        if content is None or document is None or document.is_blank:
-            return content or b""
-        if await self._other_owner(document) is not None:
-            self.notices.add(Notice.STRANGER)
-            return None
-        file_first = not self.is_unchanged and self.path.exists()
-        await self.versions.ingest_app_cache(sha256(content), document, file_first=file_first)
-        return content
-
-    async def _update_app_cache(self, cached: bytes) -> None:
-        current = await self.versions.newest()
-        if self._app_cache is None or current is None:
-            return
-        try:
-            await self._app_cache_history.write_version(self._app_cache, cached, current)
-        except StorageError as error:
-            _note_app_cache(self.notices, error)
-
     async def _write(self, disk: FileProbe | None, current: Version) -> None:
         """Compare-and-swap, then note that the file has it. Raises DocumentChanged, StorageError."""
         data, expected = current.snapshot.document.data, disk.sha256 if disk else None
@@ -345,11 +317,6 @@ class MemoryFile:
             asyncio.to_thread(compare_and_swap, self.path, expected, data)
         )
         await self.versions.mark_on_disk(current)
-
-
-def _note_app_cache(notices: set[Notice], error: XiaobaiError) -> None:
-    notices.add(Notice.APP_CACHE)
-    log.warning("the app's cache was left alone: %s", error.kind)
 
 
 @contextmanager

@@ -15,13 +15,13 @@ from sync.db.schema import VERSION_ON_DISK
 from sync.document import store
 from sync.document.erasure import erasure
 from sync.document.markdown.model import MemoryDocument, Version
-from sync.document.merge.three_way import is_truncated, plan_merge
+from sync.document.merge.three_way import plan_merge
 from sync.document.versions.compaction import compact_old_days
 from sync.document.versions.erasure_step import apply_next_erasure
 from sync.document.versions.ingest_edit import SurfaceEdit, ingest_edit
 from sync.document.versions.recovery import DocumentRecovery, mark_on_disk, version_was_lost
 from sync.document.versions.served_snapshots import ServedSnapshots
-from sync.document.versions.surface_edits import AppCacheEdit, FileEdit, PageEdit
+from sync.document.versions.surface_edits import FileEdit, PageEdit
 from sync.document.versions.writer import DocumentView, EditResult, VersionWriter
 from sync.errors import InvalidInput
 from sync.log import store as log_store
@@ -170,25 +170,6 @@ class FileHistory:
             return await self._writer.edit(ingest)
         finally:
             self._unread_file = None
-
-    async def ingest_app_cache(self, digest: str, document: MemoryDocument, *, file_first: bool) -> EditResult | None:
-        """Ingest what the app wrote into its cache, as an edit of what the cache held before.
-
-        None if there is nothing to ingest. `file_first`: the first file of this memory is still unread.
-        """
-
-        def ingest(connection: Transaction) -> EditResult | None:
-            last_seen = store.newest(connection, store.APP_CACHE)
-            if last_seen is not None and last_seen.sha256 == digest:
-                return None
-            if last_seen is not None and is_truncated(last_seen.snapshot.document, document):
-                return None  # its last line may be half a line
-            if last_seen is None and file_first and store.newest(connection, store.FILE) is None:
-                return None  # the next call compares the cache with the file
-            edit = AppCacheEdit(self._writer, document, digest=digest, last_seen=last_seen)
-            return ingest_edit(self._writer, connection, edit)
-
-        return await self._writer.edit(ingest)
 
     async def save(self, document: MemoryDocument, base_sha256: str | None, *, confirmed: bool) -> EditResult:
         """Save the app's settings page, as an edit of what `load` showed under that hash.
