@@ -36,6 +36,7 @@ from sync.jsonl.projection import JsonlProjection
 from sync.jsonl.service import EventFilesService
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
+from sync.log.projections.external import ExternalProjectionRunner
 from sync.log.sessions.tracker import SessionTracker
 from sync.redaction import Redactor
 from sync.runtime.change_counter import ChangeCounter
@@ -130,8 +131,10 @@ async def event_files(
     if replica.event_files_backup is not None:
         await importer.restore_own_events(replica.event_files_backup, (events.device_id, *events.former_device_ids))
     idle, noted = settings.sessions.idle_minutes, profile.folder / "sessions.json"
+    projection = JsonlProjection(base / profile.name, events)
     return EventFilesService(
-        projection=JsonlProjection(base / profile.name, events, clock=clock),
+        projection=projection,
+        runner=ExternalProjectionRunner(events, projection, clock),
         sessions=SessionTracker(events, intake, redactor, open_sessions_file=noted, clock=clock, idle_minutes=idle),
         importer=importer,
         legacy_folders=list(dict.fromkeys((base, settings.data_dir / EVENTS_FOLDER))),

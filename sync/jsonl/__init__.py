@@ -1,8 +1,5 @@
-"""The JSONL tree of seed 002 §3: the log as files that any program can read, a view that can be thrown away.
+"""The JSONL export of seed 002 §3: the log as files that any program can read. It can be deleted and rebuilt.
 
-Glossary
-    tree        `events/<month>/project_<id>_events.jsonl` and `.idx`, `sessions/<month>/<id>.meta.json`, `index/…`.
-    month       `2026-02` of an event's own time, in UTC.
-    line        one event as JSON, with its newline; a function of the event and of whether it is forgotten.
-    tail        the last whole line of a file: how far it has come.
+Files: `events/<month>/project_<id>_events.jsonl` with an `.idx` beside it, `sessions/<month>/<id>.meta.json`, and
+`index/*.json`. The month (`2026-02`) is that of an event's own time, in UTC. A line is one event.
 """

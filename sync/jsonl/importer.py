@@ -27,12 +27,12 @@ import msgspec
 
 from sync.errors import InvalidInput, RedactionFailed, StorageError
 from sync.jsonl.legacy_sessions import parse_legacy_sessions
-from sync.jsonl.projection import JsonlProgress
 from sync.log import store
 from sync.log.envelope import DECODE_ERRORS
 from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog
 from sync.log.model import AppendResult, EventDraft, Origin, is_excluded_from_import
+from sync.log.projections.external import OnProgress
 from sync.system.files import read_once, translate_os_errors, write_private
 
 MAX_BATCH_LINES: Final = 500  # lines in one transaction
@@ -75,7 +75,7 @@ class EventFileImporter:
         self._imported_hashes_path = data_dir / IMPORTED_HASHES_FILE
 
     async def import_paths(
-        self, paths: Sequence[Path], on_progress: JsonlProgress | None = None
+        self, paths: Sequence[Path], on_progress: OnProgress | None = None
     ) -> list[FileImportResult]:
         """Import files, and every `*.jsonl` below folders. `heard`: bytes read of bytes in all. Raises StorageError."""
         files = await asyncio.to_thread(lambda: [file for path in paths for file in _jsonl_files(path)])

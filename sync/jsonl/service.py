@@ -1,4 +1,4 @@
-"""The event store of seed 002 as one thing: the tree, the sessions, what is imported, and the jobs that keep them."""
+"""The event files of one profile: the JSONL export, sessions, imports, and their background jobs."""
 
 import logging
 from collections.abc import Coroutine, Sequence
@@ -7,7 +7,8 @@ from pathlib import Path
 
 from sync.errors import StorageError
 from sync.jsonl.importer import EventFileImporter
-from sync.jsonl.projection import JsonlProjection
+from sync.jsonl.projection import JsonlProjection, JsonlRebuildResult
+from sync.log.projections.external import ExternalProjectionRunner
 from sync.log.sessions.tracker import SessionTracker
 from sync.runtime.supervision import supervise
 
@@ -16,30 +17,31 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EventFilesService:
-    """One profile's. `earlier`: folders where an earlier installation may have left something."""
+    """One profile's event files. `legacy_folders` may hold files of an earlier installation."""
 
     projection: JsonlProjection
+    runner: ExternalProjectionRunner[JsonlRebuildResult]
     sessions: SessionTracker
     importer: EventFileImporter
     legacy_folders: Sequence[Path]
 
     def jobs(self) -> list[Coroutine[None, None, None]]:
-        """What a sidecar does for it."""
+        """Return the background jobs of a sidecar."""
         return [supervise("event files", self._run_files), supervise("sessions", self.sessions.run)]
 
     async def write_pending(self) -> None:
-        """One batch into the files, for a command that holds the role or a sidecar that leaves; the rest later."""
+        """Write one batch into the files, for a command or a sidecar that exits; the next process writes the rest."""
         try:
-            await self.projection.catch_up(batches=1)
+            await self.runner.catch_up(batches=1)
         except StorageError as error:
             log.warning("the files of events could not be written: %s. %s", error.message, error.hint or "")
 
     async def _run_files(self) -> None:
         try:
-            taken = await self.importer.import_legacy(self.legacy_folders)
+            imported = await self.importer.import_legacy(self.legacy_folders)
         except StorageError as error:
             log.warning("what an earlier installation left could not be read: %s", error.kind)
         else:
-            if taken:
-                log.info("%d events of an earlier installation were taken in", taken)
-        await self.projection.run()
+            if imported:
+                log.info("%d events of an earlier installation were taken in", imported)
+        await self.runner.run()

@@ -63,8 +63,8 @@ UNLABELLED: Final = {
         "taken in again, a file's events are known by their ids"
     ),
     "sync.jsonl.event_file:EventFile.remove": AGAIN,
-    "sync.jsonl.projection:JsonlProjection._write_session_files": AGAIN,
-    "sync.jsonl.projection:JsonlProjection._rebuild": AGAIN,
+    "sync.jsonl.metadata_files:MetadataFiles._write_session_files": AGAIN,
+    "sync.jsonl.metadata_files:MetadataFiles.rebuild": AGAIN,
     "sync.insights.cache:InsightsCache._remove_if_older": CACHE,
     "sync.insights.service:InsightsService._write_cache": CACHE,
     "sync.insights.service:InsightsService.rebuild": CACHE,

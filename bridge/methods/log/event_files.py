@@ -52,7 +52,7 @@ async def rebuild_files(context: Context[AppProvider], params: NoParams) -> Rebu
     def told(done: int, total: int) -> None:
         context.report_progress(REBUILD_TOKEN, {"kind": "report", "title": "events", "done": done, "total": total})
 
-    return event_files.rebuild_to_json(await app.event_files.projection.rebuild(told))
+    return event_files.rebuild_to_json(await app.event_files.runner.rebuild(told))
 
 
 async def import_files(context: Context[AppProvider], params: Import) -> ImportedJson:

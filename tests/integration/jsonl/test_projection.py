@@ -14,9 +14,10 @@ from filelock import FileLock
 from sync.errors import StorageBusy, StorageError
 from sync.jsonl import event_file
 from sync.jsonl.model import INDEX_BLOCK, SAFE_NAME, FileKey, encode_line, file_key_of, safe_file_name
-from sync.jsonl.projection import JsonlProjection
+from sync.jsonl.projection import JsonlProjection, JsonlRebuildResult
 from sync.log import store as log_store
 from sync.log.model import Query
+from sync.log.projections.external import ExternalProjectionRunner
 from tests.support import Device, new_server, open_device
 
 HOSTILE = (
@@ -97,6 +98,10 @@ async def from_the_log(device: Device) -> dict[str, bytes]:
     return dict(found)
 
 
+def runner_of(device: Device, root: Path) -> ExternalProjectionRunner[JsonlRebuildResult]:
+    return ExternalProjectionRunner(device.log, JsonlProjection(root, device.log), device.clock)
+
+
 def lines_of(root: Path) -> dict[str, bytes]:
     return {name: data for name, data in everything(root).items() if name.endswith(".jsonl")}
 
@@ -108,7 +113,7 @@ async def reset_watermark(device: Device, position: int) -> None:
 
 class TestFollowing:
     async def test_it_stands_where_the_seed_says_and_holds_what_the_log_says(self, device: Device, root: Path) -> None:
-        tree = JsonlProjection(root, device.log, clock=device.clock)
+        tree = runner_of(device, root)
         first = message_event("session_started", 0, project="proj_abcd1234")
         (event_id,) = await record(device, first)
         await record(device, message_event("memory_fact", 1, project="proj_abcd1234", month="03", tags=["api"]))
@@ -130,10 +135,10 @@ class TestFollowing:
     async def test_followed_event_by_event_or_built_anew_it_is_the_same_bytes(
         self, device: Device, root: Path, tmp_path: Path
     ) -> None:
-        tree = JsonlProjection(root, device.log, clock=device.clock)
+        tree = runner_of(device, root)
         for given in sample_events(12):
             await record(device, given)
-            await JsonlProjection(root, device.log, clock=device.clock).catch_up()  # each another process
+            await runner_of(device, root).catch_up()  # each another process
         await record(device, *sample_events(40), message_event("session_finalized", 1, reason="done"))
         await tree.catch_up()
         followed = everything(root)
@@ -141,22 +146,22 @@ class TestFollowing:
         again = await tree.rebuild()
         assert (again.written, again.removed, again.files) == (0, 0, 5)
         assert everything(root) == followed
-        await JsonlProjection(tmp_path / "other", device.log, clock=device.clock).rebuild()
+        await runner_of(device, tmp_path / "other").rebuild()
         assert everything(tmp_path / "other") == followed
 
     async def test_a_command_makes_them_whole_in_a_folder_that_was_named_since(
         self, device: Device, root: Path, tmp_path: Path
     ) -> None:
         await record(device, *sample_events(12))
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         await record(device, message_event("x", 1))
-        elsewhere = JsonlProjection(tmp_path / "other", device.log, clock=device.clock)
+        elsewhere = runner_of(device, tmp_path / "other")
         assert await elsewhere.catch_up(batches=1) == 13
         assert lines_of(tmp_path / "other") == await from_the_log(device)
         assert await elsewhere.catch_up(batches=1) == 0
 
     async def test_a_reader_outside_goes_on_reading_the_same_file(self, device: Device, root: Path) -> None:
-        tree = JsonlProjection(root, device.log, clock=device.clock)
+        tree = runner_of(device, root)
         await record(device, message_event("x"))
         await tree.catch_up()
         with (root / "events/2026-02/project_proj_a_events.jsonl").open("rb") as reader:
@@ -169,7 +174,7 @@ class TestFollowing:
     async def test_the_index_names_a_line_in_every_block(self, device: Device, root: Path) -> None:
         for number in range(30):
             await record(device, message_event("x", number, text="字" * 5_000))
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         path = root / "events/2026-02/project_proj_a_events.jsonl"
         marks = [json.loads(text) for text in path.with_suffix(".idx").read_text("utf-8").splitlines()]
         data = path.read_bytes()
@@ -185,12 +190,12 @@ class TestFollowing:
 class TestAfterAKill:
     async def test_wherever_the_last_write_was_cut_nothing_is_lost_or_doubled(self, device: Device, root: Path) -> None:
         await record(device, *sample_events(6))
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         before = {path: path.stat().st_size for path in root.glob("events/*/*")}
         await record(
             device, message_event("x", project="proj_0", text="一"), message_event("x", project="proj_0", text="二")
         )
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         whole = everything(root)
         grown = next(path for path, size in before.items() if path.suffix == ".jsonl" and path.stat().st_size > size)
         first, end = before[grown], len(whole[str(grown.relative_to(root))])
@@ -199,8 +204,8 @@ class TestAfterAKill:
         for cut in sorted(near | set(range(first, end, 11))):
             os.truncate(grown, cut)
             await reset_watermark(device, 6)
-            tree = JsonlProjection(root, device.log, clock=device.clock)
-            await tree.repair_files()
+            tree = runner_of(device, root)
+            await tree.repair()
             assert grown.read_bytes().endswith(b"\n"), "a reader never meets half a line after a start"
             await tree.catch_up()
             assert everything(root) == whole
@@ -208,20 +213,20 @@ class TestAfterAKill:
     @pytest.mark.parametrize("lost", [1, 10, 10_000])
     async def test_what_a_power_failure_took_is_written_again(self, device: Device, root: Path, lost: int) -> None:
         await record(device, *sample_events(8))
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         whole = everything(root)
         for path in root.glob("events/*/*"):
             if path.suffix in {".jsonl", ".idx"}:
                 os.truncate(path, max(0, path.stat().st_size - lost))
-        tree = JsonlProjection(root, device.log, clock=device.clock)
-        assert await tree.repair_files() == 4
+        tree = runner_of(device, root)
+        assert await tree.repair() == 4
         assert everything(root) == whole
-        assert await tree.repair_files() == 0
+        assert await tree.repair() == 0
 
     async def test_what_a_killed_writer_left_half_made_goes(self, device: Device, root: Path) -> None:
         """It may hold what was forgotten since. What other programs have put there stays."""
         await record(device, *sample_events(8))
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         (meta, *_), (events, *_) = root.glob("sessions/*/*.json"), root.glob("events/*/*.jsonl")
         (root / "index" / "notes.tmp").write_text("somebody's own")
         whole = everything(root)
@@ -229,7 +234,7 @@ class TestAfterAKill:
             path.with_name(f".{path.name}.0123abcd.tmp").write_text("忘掉的话")
         events.with_name(f"{events.name}.new").write_text("忘掉的话")
         events.with_suffix(".idx.new").write_text("")
-        await JsonlProjection(root, device.log, clock=device.clock).repair_files()
+        await runner_of(device, root).repair()
         assert everything(root) == whole
 
     @pytest.mark.parametrize("garbage", [b"\0\0garbage\n", b'{"position": 3, "event_id": "\xff"}\n'])
@@ -237,24 +242,24 @@ class TestAfterAKill:
         self, device: Device, root: Path, garbage: bytes
     ) -> None:
         await record(device, *sample_events(8))
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         foreign = json.dumps({"position": 3, "event_id": "evt_of_another_time"}).encode() + b"\n"
         for path in root.glob("events/*/*.jsonl"):
             path.write_bytes(path.read_bytes() + (foreign if path.stat().st_size % 2 else garbage))
         await record(device, *sample_events(8))
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         assert lines_of(root) == await from_the_log(device)
 
     async def test_an_index_left_behind_is_made_anew(self, device: Device, root: Path) -> None:
         for number in range(30):
             await record(device, message_event("x", number, text="字" * 5_000))
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         (index,) = root.glob("events/*/*.idx")
         os.truncate(index, 100)
         await record(device, message_event("x", text="一"))
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         kept = everything(root)
-        await JsonlProjection(root, device.log, clock=device.clock).rebuild()
+        await runner_of(device, root).rebuild()
         assert everything(root) == kept
 
     async def test_a_full_disk_leaves_no_half_line(self, tmp_path: Path) -> None:
@@ -268,7 +273,7 @@ class TestAfterAKill:
 
 class TestForgetting:
     async def test_what_is_forgotten_leaves_every_file_and_the_rest_stays(self, device: Device, root: Path) -> None:
-        tree = JsonlProjection(root, device.log, clock=device.clock)
+        tree = runner_of(device, root)
         secret, kept = await record(
             device,
             message_event("memory_fact", 0, content="忘掉这句", tags=["忘掉标签"], more="忘掉"),
@@ -288,7 +293,7 @@ class TestForgetting:
         assert everything(root) == left
 
     async def test_what_is_corrected_says_so_before_and_after_the_log_does(self, device: Device, root: Path) -> None:
-        tree = JsonlProjection(root, device.log, clock=device.clock)
+        tree = runner_of(device, root)
         (secret,) = await record(device, message_event("memory_fact", 0, content="忘掉这句", tags=["旧"], more=1))
         await tree.catch_up()
         corrected = {"content": "[自定义]", "tags": ["新"]}
@@ -306,7 +311,7 @@ class TestForgetting:
     async def test_a_wish_and_what_it_names_in_one_batch(self, device: Device, root: Path) -> None:
         (secret,) = await record(device, message_event("memory_fact", 0, content="忘掉这句"))
         await device.log.append([device.intake.build_erasure([secret])])
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         assert not [name for name, data in everything(root).items() if "忘掉".encode() in data]
 
 
@@ -314,7 +319,7 @@ class TestPaths:
     @pytest.mark.parametrize("name", HOSTILE)
     async def test_no_id_leads_out_of_the_tree(self, device: Device, root: Path, name: str) -> None:
         await record(device, {**message_event("session_started", project=name), "session_id": name})
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         (file,) = root.glob("events/*/*.jsonl")
         (meta,) = root.glob("sessions/*/*.meta.json")
         assert file.parent == root / "events" / "2026-02"
@@ -336,12 +341,12 @@ class TestPaths:
         (root / "events" / "2026-02").symlink_to(tmp_path / "elsewhere")
         await record(device, message_event("x"))
         with pytest.raises(StorageError, match="link"):
-            await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+            await runner_of(device, root).catch_up()
         assert not list((tmp_path / "elsewhere").iterdir())
 
     async def test_files_are_nobody_else_s(self, device: Device, root: Path) -> None:
         await record(device, *sample_events(4))
-        await JsonlProjection(root, device.log, clock=device.clock).catch_up()
+        await runner_of(device, root).catch_up()
         assert {path.stat().st_mode & 0o777 for path in root.rglob("*") if path.is_file()} == {0o600}
         assert {path.stat().st_mode & 0o077 for path in root.rglob("*") if path.is_dir()} == {0}
 
@@ -349,7 +354,7 @@ class TestPaths:
         self, device: Device, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(event_file, "LOCK_TIMEOUT", 0.0)
-        tree = JsonlProjection(root, device.log, clock=device.clock)
+        tree = runner_of(device, root)
         (root / "events/2026-02").mkdir(parents=True)
         await record(device, message_event("x"))
         with (
@@ -373,7 +378,7 @@ class TestPaths:
 )
 async def test_a_month_is_that_of_the_event_s_own_time_in_utc(device: Device, root: Path, ts: str, month: str) -> None:
     await record(device, {**message_event("x"), "ts": ts})
-    tree = JsonlProjection(root, device.log, clock=device.clock)
+    tree = runner_of(device, root)
     await tree.catch_up()
     name = f"events/{month}/{FileKey(month, 'proj_a').stem}.jsonl"
     assert list(lines_of(root)) == [name]
@@ -388,7 +393,7 @@ async def test_what_is_out_of_the_calendar_already_stands_at_its_end(
     device: Device, root: Path, ts: str, month: str
 ) -> None:
     await device.log.append([replace(device.intake.build(message_event("x")), ts=ts)])
-    tree = JsonlProjection(root, device.log, clock=device.clock)
+    tree = runner_of(device, root)
     await tree.catch_up()
     name = f"events/{month}/{FileKey(month, 'proj_a').stem}.jsonl"
     followed = lines_of(root)

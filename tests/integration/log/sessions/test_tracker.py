@@ -17,6 +17,7 @@ from sync.jsonl.importer import EventFileImporter
 from sync.jsonl.projection import JsonlProjection
 from sync.log.envelope import parse_timestamp
 from sync.log.model import Query
+from sync.log.projections.external import ExternalProjectionRunner
 from sync.log.sessions.tracker import IDLE_CHECK_INTERVAL, SessionTracker
 from sync.system.files import MAX_READ_BYTES
 from tests.support import (
@@ -293,7 +294,9 @@ class TestImport:
             tmp_path / "there", new_server(), device_id="there", clock=before, single_threaded=True
         ) as there:
             await record(there, *(said("memory_fact", payload={"content": f"第 {n} 件"}) for n in range(900)))
-            await JsonlProjection(tmp_path / "tree", there.log, clock=there.clock).catch_up()
+            await ExternalProjectionRunner(
+                there.log, JsonlProjection(tmp_path / "tree", there.log), there.clock
+            ).catch_up()
             made = [{"event_id": event.event_id, **event.payload} for event in await all_events(there)]
         async with open_device(tmp_path / "here", new_server(), device_id="here", single_threaded=True) as here:
             importer = EventFileImporter(here.log, here.intake, data_dir=tmp_path)
