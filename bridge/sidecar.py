@@ -59,7 +59,7 @@ def main(flags: dict[str, Any]) -> int:
         settings = Settings.from_sources(**flags)
         log_to_stderr_and_file(settings)
         for warning in settings.warnings:
-            logging.getLogger(__name__).warning("%s (README: warnings in status)", warning)
+            logging.getLogger(__name__).warning("%s (docs/operations.md)", warning)
         return asyncio.run(_serve_stdio(settings, descriptors))
     except (XiaobaiError, BaseExceptionGroup) as error:
         os.write(2, ("\n".join(terminal_lines(error)) + "\n").encode())

@@ -358,7 +358,7 @@ async def _check_document(document: MemoryFile) -> HealthCheck:
         return HealthCheck("document", ok=False, found=error.message, hint=error.hint)
     if not notices:
         return HealthCheck("document", ok=True, found="file and log agree")
-    hint = "The README explains each warning."
+    hint = "docs/operations.md explains each warning."
     if notices & RESOLVABLE:
         hint = f"Answer with `xiaobai-memory resolve accept` or `resolve restore`. {hint}"
     return HealthCheck(

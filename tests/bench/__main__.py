@@ -1,6 +1,6 @@
 """`make bench`: speed as ratios to floors measured in the same run, and to peers; one page.
 
-`--record` keeps the run in docs/bench/ and in the README, which only a quiet machine should. `--json` is for machines.
+`--record` keeps the run in docs/bench/ and docs/speed.md, which only a quiet machine should. `--json` is for machines.
 `--growth N` leaves out the logs of more than N events. `--publish` measures nothing and writes the page again.
 """
 

@@ -1,4 +1,4 @@
-"""The record of one run: what was measured and on what machine; the README's tables are made of it and nothing else.
+"""The record of one run: what was measured and on what machine; the tables of docs/speed.md come from it alone.
 
 No host name, user or path is in it. Written by `make bench RECORD=1`, on a machine that does nothing else.
 """
@@ -23,7 +23,7 @@ from tests.sidecar import REPOSITORY
 
 RECORD: Final = REPOSITORY / "docs/bench/latest.json"
 PLOT: Final = REPOSITORY / "docs/bench/growth.svg"
-README: Final = REPOSITORY / "README.md"
+CHAPTER: Final = REPOSITORY / "docs/speed.md"
 BEGIN: Final = "<!-- make bench RECORD=1 writes from here -->"
 END: Final = "<!-- to here -->"
 QUIET: Final = 0.5  # load average for each processor above which another program was measured as well
@@ -87,28 +87,28 @@ class BenchmarkReport:
         )
 
     def write(self) -> None:
-        """The record, its plot, and the README's tables."""
+        """Write the record, its plot and the tables of docs/speed.md."""
         RECORD.parent.mkdir(parents=True, exist_ok=True)
         RECORD.write_text(json.dumps(_rounded(asdict(self)), indent=1, ensure_ascii=False) + "\n", "utf-8")
         BenchmarkReport.read().publish()
 
     def publish(self) -> None:
-        """The plot and the README, from the figures that are kept."""
+        """Write the plot and the chapter from the stored figures."""
         PLOT.write_text(growth_svg(self.growth), "utf-8")
-        README.write_text(with_page(README.read_text("utf-8"), page(self)), "utf-8")
+        CHAPTER.write_text(with_page(CHAPTER.read_text("utf-8"), page(self)), "utf-8")
 
 
-def with_page(readme: str, made: str) -> str:
-    """A README with the generated part between its two marks."""
-    before, begin, rest = readme.partition(BEGIN)
+def with_page(chapter: str, made: str) -> str:
+    """The chapter with the generated part between its two marks."""
+    before, begin, rest = chapter.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError("the README has no place for the results")
+        raise ValueError("the chapter has no place for the results")
     return f"{before}{BEGIN}\n{made}{END}{after}"
 
 
 def page(record: BenchmarkReport) -> str:
-    """What the README says of a run, in Markdown."""
+    """The tables of a run, in Markdown."""
     return "\n".join(
         [*_machine(record), "", *_rows(record.rows), "", *_growth(record.growth), *_notes(record.notes), ""]
     )
@@ -150,7 +150,7 @@ def _growth(points: Sequence[GrowthPoint]) -> Iterable[str]:
         cells = " | ".join(f"{figure(value)} {unit}" for value in values)
         yield f"| {label} | {cells} | {values[-1] / values[0]:.2f} |"
     yield ""
-    yield f"![growth of load, update, start, pull and memory with the log]({PLOT.relative_to(REPOSITORY)})"
+    yield f"![growth of load, update, start, pull and memory with the log]({PLOT.relative_to(CHAPTER.parent)})"
 
 
 def _notes(peers: Sequence[PeerMeasurement]) -> Iterable[str]:

@@ -1,4 +1,4 @@
-"""What the README says of speed is what was measured, and nothing else."""
+"""docs/speed.md holds the stored measurements."""
 
 from dataclasses import replace
 from typing import Final
@@ -10,7 +10,7 @@ from tests.bench.cases.basic_memory import PeerMeasurement
 from tests.bench.cases.log_growth import GrowthPoint
 from tests.bench.measurement import Measurement, figure
 from tests.bench.plot import GROWTH, growth_svg
-from tests.bench.report import BEGIN, END, PLOT, README, BenchmarkReport, MachineInfo, page, with_page
+from tests.bench.report import BEGIN, CHAPTER, END, PLOT, BenchmarkReport, MachineInfo, page, with_page
 
 MACHINE: Final = MachineInfo(
     cores=2, memory_gb=8.0, kernel="Linux 6.1", python="3.11.7", sqlite="3.45", postgresql="15.8", node="20.1", load=0.4
@@ -27,9 +27,9 @@ RECORD: Final = BenchmarkReport(
 SVG: Final = "{http://www.w3.org/2000/svg}"
 
 
-def test_the_readme_holds_the_page_of_the_kept_record() -> None:
-    readme = README.read_text("utf-8")
-    assert with_page(readme, page(BenchmarkReport.read())) == readme, "python -m tests.bench --publish"
+def test_the_chapter_holds_the_page_of_the_kept_record() -> None:
+    chapter = CHAPTER.read_text("utf-8")
+    assert with_page(chapter, page(BenchmarkReport.read())) == chapter, "python -m tests.bench --publish"
 
 
 def test_the_plot_is_that_of_the_kept_record() -> None:

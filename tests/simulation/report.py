@@ -1,6 +1,6 @@
 """The record of a long run: what `make sim SEEDS=5000 RECORD=1` has lived and found.
 
-The figures are kept in `results.json`; RESULTS.md and a part of the README are made of them and of nothing else.
+The figures are kept in `results.json`; RESULTS.md and a part of docs/guarantees.md come from them alone.
 """
 
 import json
@@ -49,7 +49,7 @@ from tests.simulation.workload.plan import (
 
 FIGURES: Final = Path(__file__).with_name("results.json")
 RESULTS: Final = Path(__file__).with_name("RESULTS.md")
-README: Final = REPOSITORY / "README.md"
+CHAPTER: Final = REPOSITORY / "docs/guarantees.md"
 BEGIN: Final = "<!-- make sim RECORD=1 writes from here -->"
 END: Final = "<!-- make sim RECORD=1 writes to here -->"
 PROMISED: Final = 5_000  # histories; a shorter run says that it is one
@@ -167,7 +167,7 @@ class SimulationReport:
         """The figures, and what is made of them."""
         FIGURES.write_text(json.dumps(asdict(self), indent=1) + "\n", "utf-8")
         RESULTS.write_text(page(self), "utf-8")
-        README.write_text(with_part(README.read_text("utf-8"), part(self)), "utf-8")
+        CHAPTER.write_text(with_part(CHAPTER.read_text("utf-8"), part(self)), "utf-8")
 
 
 def _machine() -> str:
@@ -285,7 +285,7 @@ def _ranges() -> Iterable[str]:
 
 
 def part(record: SimulationReport) -> str:
-    """What the README says of it: the counts, and the faults that cost the original twice what it loses without."""
+    """The part of docs/guarantees.md: the counts, and the faults that cost the original twice what it loses without."""
     calm = record.faults[0]
     costly = [fault for fault in record.faults[1:] if fault.original_share > 2 * calm.original_share]
     worst = sorted(costly, key=lambda fault: -fault.original_share)
@@ -309,10 +309,10 @@ def _describe_losses(record: SimulationReport) -> str:
     return f"{record.original_lost:,} of {record.original_remembered:,} words ({share:.1%})"
 
 
-def with_part(readme: str, made: str) -> str:
-    """A README with the generated part between its two marks."""
-    before, begin, rest = readme.partition(BEGIN)
+def with_part(chapter: str, made: str) -> str:
+    """The chapter with the generated part between its two marks."""
+    before, begin, rest = chapter.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:
-        raise ValueError("the README has no place for what was simulated")
+        raise ValueError("the chapter has no place for what was simulated")
     return f"{before}{BEGIN}\n{made}{END}{after}"

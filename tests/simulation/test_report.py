@@ -1,10 +1,10 @@
-"""What RESULTS.md and the README say of the long run is what the run has found."""
+"""RESULTS.md and docs/guarantees.md hold the stored results."""
 
 import json
 from dataclasses import asdict, replace
 from pathlib import Path
 
-from tests.simulation.report import BEGIN, README, RESULTS, SimulationReport, page, part, with_part
+from tests.simulation.report import BEGIN, CHAPTER, RESULTS, SimulationReport, page, part, with_part
 from tests.simulation.seed_run import OTHERWISE, SeedResult, sort_of_defect
 from tests.simulation.workload.plan import ASKED, ASKING, BESIDES, KINDS
 
@@ -14,17 +14,17 @@ def result(seed: int, *defects: str, lost: int = 0) -> SeedResult:
     return SeedResult(seed, f"hash {seed}", defects, 5, 7, ("torn",), (10, lost), alone)
 
 
-def test_the_results_and_the_readme_say_what_the_figures_say() -> None:
+def test_the_results_and_the_chapter_say_what_the_figures_say() -> None:
     record = SimulationReport.read()
     assert RESULTS.read_text("utf-8") == page(record)
-    readme = README.read_text("utf-8")
-    assert with_part(readme, part(record)) == readme
+    chapter = CHAPTER.read_text("utf-8")
+    assert with_part(chapter, part(record)) == chapter
     assert [fault.kind for fault in record.faults[1:]] == [*KINDS, *BESIDES]
 
 
-def test_a_readme_changed_by_hand_is_noticed() -> None:
-    readme = README.read_text("utf-8")
-    forged = readme.replace(f"{BEGIN}\n", f"{BEGIN}\n9")
+def test_a_chapter_changed_by_hand_is_noticed() -> None:
+    chapter = CHAPTER.read_text("utf-8")
+    forged = chapter.replace(f"{BEGIN}\n", f"{BEGIN}\n9")
     assert with_part(forged, part(SimulationReport.read())) != forged
 
 
