@@ -61,9 +61,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--fuses", help="of it these deaths alone, by step")
     parser.add_argument("--trace", action="store_true", help="say everything that happened")
     parser.add_argument("--shrink", action="store_true", help="find a shorter history that fails as well")
-    parser.add_argument(
-        "--record", action="store_true", help="write results.json, RESULTS.md, docs/guarantees.md"
-    )
+    parser.add_argument("--record", action="store_true", help="write results.json, RESULTS.md, docs/guarantees.md")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     return parser.parse_args()
 
