@@ -26,7 +26,7 @@ def test_the_guide_has_a_row_for_every_migration_and_every_argument_of_a_sync() 
     for path in paths:
         assert path.name in guide, path.name
     sql = "".join(path.read_text("utf-8") for path in paths)
-    *_, newest = re.finditer(r"create (?:or replace )?function public\.ai_memory_sync\(([^)]*)\)", sql)
+    *_, newest = re.finditer(r"create function public\.ai_memory_sync\(([^)]*)\)", sql)
     arguments = re.findall(r"\bp_\w+", newest[1])
     assert "p_after_event" in arguments
     for argument in arguments:
