@@ -1,4 +1,4 @@
-"""The groups of settings, one for each room. What is read from where, and what is refused, stands in `settings.py`."""
+"""The groups of settings. `settings.py` reads and checks them; docs/settings.md shows the descriptions below."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -6,81 +6,182 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from sync.settings.values import HttpAddress, KeepLimit
+
 
 class SettingsSection(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A group of settings of one room: `XIAOBAI_<GROUP>__<NAME>`."""
-
-
-class KeepLimit(int):
-    """How much is kept, in days or megabytes, at least one; -1: everything. Nobody asks for 0 by accident twice."""
-
-
-class HttpAddress(str):
-    """https://…, without a slash at its end; http://… only for this machine."""
-
-    __slots__ = ()
+    """A group of settings: `XIAOBAI_<GROUP>__<NAME>`, or a table of `config.toml`."""
 
 
 class LoadSettings(SettingsSection, frozen=True):
-    other_devices: Literal["digest", "off"] = "digest"
+    other_devices: Annotated[
+        Literal["digest", "off"],
+        Meta(description="`off` leaves the other devices out of `load`; `devices hide` does so with one"),
+    ] = "digest"
 
 
 class PrivacySettings(SettingsSection, frozen=True):
-    store_messages: bool = False
-    retention_days: KeepLimit = KeepLimit(-1)  # days that events are kept here, then they are archived
-    retention_megabytes: KeepLimit = KeepLimit(-1)  # of their payloads
-    encrypt_at_rest: bool = False  # the profiles' databases; needs the extra `encryption`
-    erasure_events: Annotated[int, Meta(ge=0, le=1_000_000)] = 20  # more, of another device: signed, or asked about
-    erasure_percent: Annotated[int, Meta(ge=1, le=100)] = 25  # likewise, of the lines of the document
+    store_messages: Annotated[
+        bool,
+        Meta(
+            description="keep whole messages, redacted, besides the summaries. Without it only role and length are"
+            " kept of a `message` event that a program appends, so recall and daily records of such sessions need"
+            " `memory/update` or `daily/record`"
+        ),
+    ] = False
+    retention_days: Annotated[
+        KeepLimit, Meta(description="days that events are kept on this device; older ones go into an archive")
+    ] = KeepLimit(-1)
+    retention_megabytes: Annotated[
+        KeepLimit, Meta(description="megabytes of event payloads that are kept; the oldest go into an archive first")
+    ] = KeepLimit(-1)
+    encrypt_at_rest: Annotated[
+        bool, Meta(description="encrypt the profiles' databases on disk; needs the extra `encryption`")
+    ] = False
+    erasure_events: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=1_000_000,
+            description="an erasure by another device that removes more events than this from this device waits for"
+            " confirmation, unless a key signed it that this device has known for a day",
+        ),
+    ] = 20
+    erasure_percent: Annotated[
+        int,
+        Meta(
+            ge=1,
+            le=100,
+            description="the same for this share of the document's lines; up to three lines never wait",
+        ),
+    ] = 25
 
 
 class RecordSettings(SettingsSection, frozen=True):
-    min_importance: Annotated[float, Meta(ge=0, le=1)] = 0.0  # below it: in the log, not in the document
-    preferences: bool = True  # the user's statements of preference become entries of their own
-    deduplicate: bool = True  # what is said again is counted, not written again
+    min_importance: Annotated[
+        float,
+        Meta(
+            ge=0,
+            le=1,
+            description="below it (the caller's `importance`, else a heuristic) an exchange stays in the log and out of"
+            " the document",
+        ),
+    ] = 0.0
+    preferences: Annotated[
+        bool,
+        Meta(
+            description="stated preferences (我喜欢…, 以后都…, I prefer…, always…) become lines under 用户偏好. A"
+            " line that you delete is not added again. Messages of several lines, and those that may be pasted,"
+            " state none"
+        ),
+    ] = True
+    deduplicate: Annotated[
+        bool,
+        Meta(
+            description="count a repeated question with the same answer in its line (`（×2）`), and do not store an"
+            " answer that only repeats memory"
+        ),
+    ] = True
 
 
 class RedactionSettings(SettingsSection, frozen=True):
-    enabled: bool = (
-        True  # false: what stays on this device is kept as it was said; what leaves is redacted all the same
-    )
-    patterns: tuple[str, ...] = ()
+    enabled: Annotated[
+        bool,
+        Meta(
+            description="`false` keeps this device's own document (unless it is shared) and events that never leave the"
+            " device unredacted; everything else is redacted anyway"
+        ),
+    ] = True
+    patterns: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="more patterns (RE2 syntax; a group marks what is replaced), shown as `[自定义]`; try them with"
+            " `redact`"
+        ),
+    ] = ()
 
 
 class SessionSettings(SettingsSection, frozen=True):
-    idle_minutes: Annotated[float, Meta(gt=0, le=10_080)] = 30.0  # without a word, and a session is over
+    idle_minutes: Annotated[
+        float, Meta(gt=0, le=10_080, description="minutes without a message after which a session ends")
+    ] = 30.0
 
 
 class DailySettings(SettingsSection, frozen=True):
-    home: Path = msgspec.field(default_factory=Path.home)  # below it: the daily records of no project, in `.cursor/…`
+    home: Annotated[
+        Path,
+        Meta(
+            description="folder of the daily records without a project, as `.cursor/skills/memories` below it;"
+            " `DATA_DIR` if that is set"
+        ),
+    ] = msgspec.field(default_factory=Path.home)
 
 
 class DocumentSettings(SettingsSection, frozen=True):
-    sharing: Literal["device", "user"] = "device"  # whose document the file is: this device's, or one for all
-    poll_seconds: Annotated[float, Meta(gt=0, le=60)] = 3.0  # the floor below the watcher
-    keep_versions: Annotated[int, Meta(ge=20, le=10_000)] = 200  # an editor may hold a buffer this many writes old
-    keep_days: KeepLimit = KeepLimit(30)  # before a day folds into a line; today's words never do
+    sharing: Annotated[
+        Literal["device", "user"],
+        Meta(description="`user`: one document for all devices of the account that have this setting"),
+    ] = "device"
+    poll_seconds: Annotated[
+        float, Meta(gt=0, le=60, description="how often the memory file is checked besides the watcher")
+    ] = 3.0
+    keep_versions: Annotated[
+        int, Meta(ge=20, le=10_000, description="versions of the memory file that are kept; the base of late edits")
+    ] = 200
+    keep_days: Annotated[
+        KeepLimit,
+        Meta(
+            description="days after which a day of conversations folds into one line under 更早的对话. Your own"
+            " lines stay, and `restore` brings folded lines back; `-1`: never"
+        ),
+    ] = KeepLimit(30)
 
 
 class SyncSettings(SettingsSection, frozen=True):
-    poll_seconds: Annotated[float, Meta(ge=0.2, le=3600)] = 30.0
-    timeout_seconds: Annotated[float, Meta(gt=0, le=60)] = 12.0  # one request, as a whole
-    push_events: Annotated[int, Meta(ge=1, le=500)] = 200
-    realtime: bool = True  # hear of the other devices' changes at once; polling goes on below it
+    poll_seconds: Annotated[
+        float, Meta(ge=0.2, le=3600, description="how often the server is polled; a quarter as often with realtime")
+    ] = 30.0
+    timeout_seconds: Annotated[float, Meta(gt=0, le=60, description="how long one request may take as a whole")] = 12.0
+    push_events: Annotated[int, Meta(ge=1, le=500, description="most events in one request")] = 200
+    realtime: Annotated[
+        bool, Meta(description="receive other devices' changes at once over Supabase Realtime; polling continues")
+    ] = True
 
 
 class RecallWeights(SettingsSection, frozen=True):
-    """What takes the place of the preset's own numbers."""
+    """Replacements for the preset's numbers."""
 
     keyword: Annotated[float, Meta(ge=0, le=1)] | None = None
     semantic: Annotated[float, Meta(ge=0, le=1)] | None = None
-    decay: Annotated[float, Meta(gt=0, le=1)] | None = None  # what a day leaves of a score
+    decay: Annotated[float, Meta(gt=0, le=1)] | None = None  # what remains of a score after a day
 
 
 class RecallSettings(SettingsSection, frozen=True):
-    preset: Literal["default", "seed000", "seed004"] = "default"
-    weights: RecallWeights = RecallWeights()
-    scope_days: Annotated[int, Meta(ge=1, le=36_500)] = 30  # how far back the recent part of the memory goes
-    embeddings: Literal["auto", "off", "local", "api"] = "auto"  # auto: local where the extra is installed
-    embeddings_url: HttpAddress | None = None  # of an OpenAI-compatible API, as https://…/v1; used with `api` alone
-    embeddings_model: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    preset: Annotated[
+        Literal["default", "seed000", "seed004"],
+        Meta(
+            description="`default`: words and meaning alike, words more if one item holds most of a question;"
+            " `seed000`: keyword 0.4, semantic 0.6, 5 % less for each day; `seed004`: 0.3, 0.7, two hits at most"
+        ),
+    ] = "default"
+    weights: Annotated[
+        RecallWeights,
+        Meta(description="your own numbers in place of the preset's; a semantic weight of 0 searches by words alone"),
+    ] = RecallWeights()
+    scope_days: Annotated[
+        int, Meta(ge=1, le=36_500, description="how far back the recent memory goes that a context is taken from first")
+    ] = 30
+    embeddings: Annotated[
+        Literal["auto", "off", "local", "api"],
+        Meta(description="search by meaning: `auto` with the models of the extra `embeddings` if it is installed"),
+    ] = "auto"
+    embeddings_url: Annotated[
+        HttpAddress | None,
+        Meta(
+            description="an OpenAI-compatible API (`https://…/v1`), used with `RECALL__EMBEDDINGS=api` only; it gets"
+            " redacted text only"
+        ),
+    ] = None
+    embeddings_model: Annotated[
+        Annotated[str, Meta(min_length=1, max_length=200)] | None, Meta(description="the model of that API")
+    ] = None

@@ -1,11 +1,8 @@
-"""One frozen settings object; the only reader of the environment and of `config.toml`.
+"""One frozen settings object, the only reader of the environment and of `config.toml`.
 
-Where a value comes from, the first found wins: command-line flag, environment (`XIAOBAI_…`, nested ones with a double
-underscore), `config.toml` in the data directory, default. An unknown name or a bad value is an error that names it:
-a setting typed wrongly must not silently do nothing. Keys and tokens never appear in a message.
-
-msgspec, which the wire needs anyway, reads them: pydantic-settings took 10 MB of the 60 that an idle sidecar may have,
-and 100 ms of every command.
+The first source that has a value wins: command-line flag, environment (`XIAOBAI_…`), `config.toml` in the data
+directory, default. An unknown name or a bad value is an error that names it. Keys and tokens never appear in a message.
+Why msgspec and not pydantic-settings: docs/decisions/004-settings-reader.md.
 """
 
 import base64
@@ -29,8 +26,6 @@ from sync.errors import ServiceKeyRefused, SettingsError
 from sync.settings.sections import (
     DailySettings,
     DocumentSettings,
-    HttpAddress,
-    KeepLimit,
     LoadSettings,
     PrivacySettings,
     RecallSettings,
@@ -40,60 +35,70 @@ from sync.settings.sections import (
     SettingsSection,
     SyncSettings,
 )
+from sync.settings.values import MASKED, HttpAddress, Secret, decode_value, is_relative_path
 
 ENV_PREFIX: Final = "XIAOBAI_"
 NESTING_SEPARATOR: Final = "__"
-ADMIN_KEY_VARIABLES: Final = (f"{ENV_PREFIX}ADMIN_KEY", "SUPABASE_SECRET_KEY")  # the first found; never settings
-EMBEDDINGS_KEY_VARIABLE: Final = (
-    f"{ENV_PREFIX}EMBEDDINGS_KEY"  # of an embeddings API; a secret, so no setting and in no file
-)
+ADMIN_KEY_VARIABLES: Final = (f"{ENV_PREFIX}ADMIN_KEY", "SUPABASE_SECRET_KEY")  # the first one set; never settings
+EMBEDDINGS_KEY_VARIABLE: Final = f"{ENV_PREFIX}EMBEDDINGS_KEY"  # a secret, so it is no setting and in no file
 CONFIG_FILE: Final = "config.toml"
 EVENTS_FOLDER: Final = "memory-data"  # the folder of seed 002 §3
-LOCAL_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-MASKED: Final = "**********"
-VALIDATION_MESSAGE: Final = re.compile(r"(?s)(.*?)(?: - at `\$\.?(.*)`)?")  # what msgspec says, and of which value
-
-
-class Secret:
-    """A text that shows itself to nobody who prints it."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        return self._text
-
-    def __repr__(self) -> str:
-        return MASKED
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and other._text == self._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
+VALIDATION_MESSAGE: Final = re.compile(r"(?s)(.*?)(?: - at `\$\.?(.*)`)?")  # its message, and the path of the value
 
 
 def default_data_dir() -> Path:
-    """The system's place for application data."""
+    """The system's folder for application data."""
     return user_data_path("xiaobai-memory", appauthor=False)
 
 
 class Settings(SettingsSection, frozen=True):
-    """Everything that can be set. Use `Settings.gather()`, which reads all sources and checks what they say."""
+    """All settings. `Settings.from_sources()` reads and checks them."""
 
-    memory_file: Path = field(default_factory=lambda: Path.home() / "xiaobai-ai-memory.md")
-    data_dir: Path = field(default_factory=default_data_dir)
-    events_dir: Path | None = None  # where the JSONL tree lies; none: `memory-data/` in the data directory
-    app_db: Path | None = None
-    app_db_write_back: bool = False  # the app may rewrite its cache from memory, so it is asked for
-    supabase_url: HttpAddress | None = None
-    supabase_key: Secret | None = None
-    device_id: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,128}\Z")] | None = None
-    device_name: Annotated[str, Meta(min_length=1, max_length=128)] = field(default_factory=socket.gethostname)
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
-    token_store: Literal["auto", "file"] = "auto"  # noqa: S105 - where tokens are kept, not one of them
+    memory_file: Annotated[Path, Meta(description="the document")] = field(
+        default_factory=lambda: Path.home() / "xiaobai-ai-memory.md"
+    )
+    data_dir: Annotated[
+        Path,
+        Meta(
+            description="database, session, logs and `config.toml`; private (0700). The default depends on the system"
+        ),
+    ] = field(default_factory=default_data_dir)
+    events_dir: Annotated[
+        Path | None,
+        Meta(
+            description="the log as JSONL files, in a folder for each profile; `memory-data` in `DATA_DIR` by"
+            " default. A new folder is private; an existing one keeps its mode, and `doctor` reports if others"
+            " may enter it"
+        ),
+    ] = None
+    app_db: Annotated[Path | None, Meta(description="the Electron app's own SQLite cache, read when it changes")] = None
+    app_db_write_back: Annotated[
+        bool,
+        Meta(
+            description="write the memory back into row 1 of that cache, only over what was read last; off, because"
+            " the app may rewrite it"
+        ),
+    ] = False
+    supabase_url: Annotated[
+        HttpAddress | None, Meta(description="the Supabase project; without it everything works locally")
+    ] = None
+    supabase_key: Annotated[
+        Secret | None, Meta(description="the project's *publishable* key; a service key is refused")
+    ] = None
+    device_id: Annotated[
+        Annotated[str, Meta(pattern=r"^[A-Za-z0-9._:-]{1,128}\Z")] | None,
+        Meta(description="what this device is; derived from the hardware by default"),
+    ] = None
+    device_name: Annotated[
+        str, Meta(min_length=1, max_length=128, description="what this device is called; the host name by default")
+    ] = field(default_factory=socket.gethostname)
+    log_level: Annotated[
+        Literal["DEBUG", "INFO", "WARNING", "ERROR"],
+        Meta(description="of stderr and the rotating log file, for this program's own lines; logs never hold content"),
+    ] = "INFO"
+    token_store: Annotated[
+        Literal["auto", "file"], Meta(description="`auto`: the system's keychain, else a private file")
+    ] = "auto"  # noqa: S105 - where tokens are kept, not one of them
     load: LoadSettings = LoadSettings()
     privacy: PrivacySettings = PrivacySettings()
     record: RecordSettings = RecordSettings()
@@ -108,15 +113,15 @@ class Settings(SettingsSection, frozen=True):
     def from_sources(cls, **flags: Any) -> "Settings":
         """Read flags, environment and file. Raises SettingsError or ServiceKeyRefused."""
         flags = {name: value for name, value in flags.items() if value is not None}
-        given = _merge_trees(_read_environment(os.environ, cls), _resolve_flags(flags))
-        given = _merge_trees(_read_config_file(given.get("data_dir")), given)
-        if isinstance(level := given.get("log_level"), str):
-            given["log_level"] = level.upper()
+        values = _merge_trees(_read_environment(os.environ, cls), _resolve_flags(flags))
+        values = _merge_trees(_read_config_file(values.get("data_dir")), values)
+        if isinstance(level := values.get("log_level"), str):
+            values["log_level"] = level.upper()
         try:
-            settings = msgspec.convert(given, cls, strict=False, dec_hook=_decode_value)
+            settings = msgspec.convert(values, cls, strict=False, dec_hook=decode_value)
         except msgspec.ValidationError as error:
-            raise _to_settings_error(error, cls) from None  # the cause would show what was typed, which may be a key
-        if settings.data_dir != default_data_dir() and "home" not in given.get("daily", {}):
+            raise _to_settings_error(error, cls) from None  # the cause would show the value, which may be a key
+        if settings.data_dir != default_data_dir() and "home" not in values.get("daily", {}):
             settings = replace(settings, daily=replace(settings.daily, home=settings.data_dir))
         _refuse_service_key(settings.supabase_key)
         _refuse_own_file(settings.memory_file, settings.data_dir)
@@ -129,25 +134,25 @@ class Settings(SettingsSection, frozen=True):
         if recall.embeddings == "api" and (recall.embeddings_url is None or recall.embeddings_model is None):
             missing = "EMBEDDINGS_URL" if recall.embeddings_url is None else "EMBEDDINGS_MODEL"
             raise SettingsError(
-                f"{ENV_PREFIX}RECALL__{missing} is missing: an API is asked by its address and its model"
+                f"{ENV_PREFIX}RECALL__{missing} is missing: an embeddings API needs its address and its model"
             )
         return settings
 
     @property
     def jsonl_root(self) -> Path:
-        """Below it lies a folder for each profile, with the JSONL files of its events."""
+        """The folder with one folder of JSONL event files for each profile."""
         return self.events_dir or self.data_dir / EVENTS_FOLDER
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is allowed and probably a mistake, as `status` lists it."""
+        """What is allowed but probably a mistake, as `status` lists it."""
         is_odd = self.supabase_key is not None and key_kind(self.supabase_key.reveal()) == "unknown"
         return ("supabase_key_unknown",) if is_odd else ()
 
     def to_display(self) -> dict[str, Any]:
-        """All of them as JSON values, the key hidden, and in an address the name and password that open it."""
-        told: dict[str, Any] = msgspec.to_builtins(self, enc_hook=_display_value)
-        return told
+        """All settings as JSON values, without the key and without user names and passwords in addresses."""
+        values: dict[str, Any] = msgspec.to_builtins(self, enc_hook=_display_value)
+        return values
 
 
 def _display_value(value: object) -> str:
@@ -162,9 +167,9 @@ def _display_value(value: object) -> str:
 
 
 def _read_environment(environment: Mapping[str, str], model: type[SettingsSection]) -> dict[str, Any]:
-    """What the variables say, nested as the groups are. Raises SettingsError."""
-    found: dict[str, Any] = {}
-    for variable in sorted(environment, key=str.upper):  # a table as a whole comes before the values that change it
+    """The variables' values, nested like the groups. Raises SettingsError."""
+    values: dict[str, Any] = {}
+    for variable in sorted(environment, key=str.upper):  # a whole table comes before the values that change it
         if not variable.upper().startswith(ENV_PREFIX) or variable.upper() == EMBEDDINGS_KEY_VARIABLE:
             continue
         path = variable[len(ENV_PREFIX) :].lower().split(NESTING_SEPARATOR)
@@ -176,33 +181,33 @@ def _read_environment(environment: Mapping[str, str], model: type[SettingsSectio
             value = _parse_json(variable, value)
         for name in reversed(path):
             value = {name: value}
-        found = _merge_trees(found, value)
-    return found
+        values = _merge_trees(values, value)
+    return values
 
 
 def _resolve_flags(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Flags as values. A relative path is that of the shell in which it was typed."""
-    paths = {name for name, value in flags.items() if isinstance(value, str) and _is_relative(value)}
-    paths &= {one.name for one in msgspec.structs.fields(Settings) if one.type is Path}
+    """Flags as values. A relative path is relative to the shell's folder."""
+    paths = {name for name, value in flags.items() if isinstance(value, str) and is_relative_path(value)}
+    paths &= {field.name for field in msgspec.structs.fields(Settings) if _plain_type(field.type) is Path}
     return {name: os.path.abspath(value) if name in paths else value for name, value in flags.items()}  # noqa: PTH100 - keeps symlinks
 
 
 def _read_config_file(data_dir: object) -> dict[str, Any]:
-    """What `config.toml` says, in whatever data directory flags and environment have settled on."""
+    """The values of `config.toml` in the data directory that flags and environment name."""
     try:
         path = Path(str(data_dir or default_data_dir())).expanduser() / CONFIG_FILE
     except RuntimeError:
-        return {}  # a folder that cannot be; the check of `data_dir` says so
+        return {}  # an impossible folder; the check of `data_dir` reports it
     if "\0" in str(path):
         return {}
     try:
         if path.exists() and not path.is_file():
-            raise SettingsError(f"{path} is no ordinary file")  # a pipe would wait for somebody who writes into it
-        return tomllib.loads(path.read_text("utf-8-sig"))  # an editor on Windows may begin it with a byte order mark
+            raise SettingsError(f"{path} is no ordinary file")  # reading a pipe would wait for a writer
+        return tomllib.loads(path.read_text("utf-8-sig"))  # editors on Windows may add a byte order mark
     except FileNotFoundError:
         return {}
     except NotADirectoryError:
-        there = next(one for one in path.parents if one.exists())
+        there = next(parent for parent in path.parents if parent.exists())
         raise SettingsError(
             f"{ENV_PREFIX}DATA_DIR: {there} is a file, not a folder", hint=f"Set {ENV_PREFIX}DATA_DIR to a folder."
         ) from None
@@ -214,20 +219,25 @@ def _read_config_file(data_dir: object) -> dict[str, Any]:
 
 
 def _merge_trees(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Two trees as one; where both have a value the upper one counts."""
-    found = dict(below)
+    """Two trees as one; if both have a value, `above` wins."""
+    merged = dict(below)
     for name, value in above.items():
-        known = found.get(name)
-        found[name] = _merge_trees(known, value) if isinstance(known, dict) and isinstance(value, dict) else value
-    return found
+        lower = merged.get(name)
+        merged[name] = _merge_trees(lower, value) if isinstance(lower, dict) and isinstance(value, dict) else value
+    return merged
 
 
 def _type_of_setting(path: list[str], model: type[SettingsSection]) -> Any:
-    """The type of a setting; None where there is no such."""
-    kind = next((one.type for one in msgspec.structs.fields(model) if one.name == path[0]), None)
+    """The type of a setting without its bounds; None if there is no such setting."""
+    fields = msgspec.structs.fields(model)
+    kind = next((_plain_type(field.type) for field in fields if field.name == path[0]), None)
     if len(path) == 1 or kind is None:
         return kind
     return _type_of_setting(path[1:], kind) if _is_table(kind) else None
+
+
+def _plain_type(kind: Any) -> Any:
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
 
 
 def _is_table(kind: Any) -> bool:
@@ -244,87 +254,21 @@ def _parse_json(variable: str, text: str) -> Any:
 # --- what values may be -----------------------------------------------------------------------------------------------
 
 
-def _decode_value(kind: type, raw: Any) -> Any:
-    """The values that are no plain numbers, words or tables. Raises ValueError."""
-    if kind is Path:
-        return _decode_path(raw)
-    if kind is Secret:
-        return _decode_key(raw)
-    return _decode_address(raw) if kind is HttpAddress else _decode_limit(raw)
-
-
-def _decode_path(raw: Any) -> Path:
-    if not isinstance(raw, str | Path) or raw == "":  # which a path would take for the current folder
-        raise ValueError("must be a path" if raw != "" else "must not be empty")
-    if "\0" in str(raw) or not _is_utf8(str(raw)):
-        raise ValueError("must be a path in UTF-8 without NUL")
-    if _is_relative(str(raw)):  # an app starts the program anywhere
-        raise ValueError("must be an absolute path, or begin with ~")
-    try:
-        return Path(os.path.abspath(Path(raw).expanduser()))  # noqa: PTH100 - keeps symlinks
-    except RuntimeError:
-        raise ValueError("names the home of somebody this machine does not know") from None
-
-
-def _is_relative(path: str) -> bool:
-    return bool(path) and not Path(path).is_absolute() and not path.startswith("~")
-
-
-def _decode_key(raw: Any) -> Secret:
-    key = raw.strip() if isinstance(raw, str) else ""  # a line copied with its end
-    if not key.isascii() or not key.isprintable() or not key or " " in key:
-        raise ValueError("must be one word of ASCII characters")
-    return Secret(key)
-
-
-def _decode_address(raw: Any) -> HttpAddress:
-    if not isinstance(raw, str) or not _is_secure_url(raw):
-        raise ValueError("must be https://… (http://… only for this machine)")
-    return HttpAddress(raw.rstrip("/"))
-
-
-def _decode_limit(raw: Any) -> KeepLimit:
-    try:
-        bound = KeepLimit(raw)
-    except (TypeError, ValueError):
-        bound = KeepLimit(0)
-    if isinstance(raw, float | bool) or bound == 0 or bound < -1:
-        raise ValueError("must be -1 (for ever) or a whole number from 1 on")
-    return bound
-
-
 def _to_settings_error(error: msgspec.ValidationError, model: type[SettingsSection]) -> SettingsError:
-    """What is wrong, under the name of the setting; never what was typed."""
+    """The error under the setting's name, without the value."""
     parts = VALIDATION_MESSAGE.fullmatch(str(error))
     problem, place = (parts[1], parts[2] or "") if parts else (str(error), "")
     path = re.sub(r"\[.*", "", place).split(".") if place else []
     unknown = re.fullmatch(r"Object contains unknown field `(.*)`", problem)
     if unknown:
         return SettingsError(f"{'.'.join([*path, unknown[1]])} is not a setting of xiaobai-memory")
-    if problem.startswith("Invalid enum value"):  # and the value
+    if problem.startswith("Invalid enum value"):  # which shows the value
         problem = f"must be one of {', '.join(map(str, get_args(_type_of_setting(path, model))))}"
     return SettingsError(f"{ENV_PREFIX}{NESTING_SEPARATOR.join(path).upper()} ({'.'.join(path)}): {problem}")
 
 
-def _is_secure_url(address: str) -> bool:
-    try:
-        parts = urlsplit(address)
-        host, port = parts.hostname, parts.port  # a port is looked at when it is asked for
-    except ValueError:
-        return False
-    return bool(host) and port != 0 and (parts.scheme == "https" or (parts.scheme == "http" and host in LOCAL_HOSTS))
-
-
-def _is_utf8(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:  # bytes of a name that is not UTF-8
-        return False
-    return True
-
-
 def _refuse_own_file(memory_file: Path, data_dir: Path) -> None:
-    """The memory file is rewritten; a file of the program's own would not survive that."""
+    """Refuse a file of the program's own as the memory file, which is rewritten."""
     target = Path(os.path.realpath(memory_file))
     if target.suffix.lower() != ".md" and target.is_relative_to(os.path.realpath(data_dir)):
         raise SettingsError(
@@ -333,35 +277,35 @@ def _refuse_own_file(memory_file: Path, data_dir: Path) -> None:
 
 
 def _refuse_service_key(key: Secret | None) -> None:
-    """Decided contradiction 3: a key that passes row-level security by has no business on a user's machine."""
+    """Refuse a key that bypasses row-level security: it does not belong on a user's machine."""
     if key is not None and is_service_key(key.reveal()):
         raise ServiceKeyRefused(f"{ENV_PREFIX}SUPABASE_KEY holds a service key")
 
 
 def pop_admin_key(environment: MutableMapping[str, str]) -> str:
-    """The project's secret key, for the `admin` commands alone. Raises SettingsError where there is none.
+    """The project's secret key, for the `admin` commands only. Raises SettingsError if there is none.
 
-    It is taken out of the environment: nothing this process starts inherits it, and a sidecar that is given the same
-    variable refuses to start with an unknown setting.
+    It is removed from the environment, so child processes do not inherit it. A sidecar with the same variable refuses
+    to start.
     """
-    found = [key for name in ADMIN_KEY_VARIABLES if (key := environment.pop(name, "").strip())]
-    if not found:
+    keys = [key for name in ADMIN_KEY_VARIABLES if (key := environment.pop(name, "").strip())]
+    if not keys:
         raise SettingsError(
             f"no secret key: {ADMIN_KEY_VARIABLES[0]} and {ADMIN_KEY_VARIABLES[1]} are not set",
             hint=f"Set {ADMIN_KEY_VARIABLES[0]} in the environment of this one command; it belongs in no file.",
         )
-    if not is_service_key(found[0]):
+    if not is_service_key(keys[0]):
         raise SettingsError(f"{ADMIN_KEY_VARIABLES[0]} holds no secret key", hint="Use the project's sb_secret_… key.")
-    return found[0]
+    return keys[0]
 
 
 def read_embeddings_key(environment: Mapping[str, str]) -> str | None:
-    """The key of an embeddings API, where the environment has one."""
+    """The key of an embeddings API, if the environment has one."""
     return environment.get(EMBEDDINGS_KEY_VARIABLE, "").strip() or None
 
 
 def key_kind(key: str) -> Literal["service", "publishable", "anon", "unknown"]:
-    """What a Supabase key is: `sb_…` says it itself, a legacy key is a JWT with a role."""
+    """The kind of a Supabase key: by its prefix `sb_…`; a legacy key is a JWT with a role."""
     if key.startswith("sb_publishable_"):
         return "publishable"
     if key.startswith("sb_secret_"):

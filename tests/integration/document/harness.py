@@ -21,7 +21,8 @@ from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.log import EventLog
 from sync.log.model import Event, EventPage, Query
 from sync.redaction import Redactor
-from sync.settings.sections import DocumentSettings, KeepLimit
+from sync.settings.sections import DocumentSettings
+from sync.settings.values import KeepLimit
 
 MORNING = datetime(2026, 1, 8, 9, 0, 0, tzinfo=timezone(timedelta(hours=8)))
 DEFAULT_KEEP_VERSIONS = 200

@@ -40,7 +40,8 @@ from sync.redaction import Redactor
 from sync.retention.archives import list_archives, move_archives
 from sync.retention.policy import HoldReason, RetentionResult
 from sync.retention.service import RetentionConfig, RetentionService
-from sync.settings.sections import KeepLimit, RecallSettings
+from sync.settings.sections import RecallSettings
+from sync.settings.values import KeepLimit
 from tests.integration.document.harness import DocumentHarness, open_document_harness
 
 OLD = "2025-01-02T03:04:05.000Z"

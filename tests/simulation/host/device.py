@@ -21,8 +21,9 @@ from sync.app import App, AppMode, open_app
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.errors import XiaobaiError
 from sync.runtime.supervision import background_tasks, supervise
-from sync.settings.sections import DailySettings, DocumentSettings, HttpAddress, KeepLimit, RecallSettings, SyncSettings
-from sync.settings.settings import Secret, Settings
+from sync.settings.sections import DailySettings, DocumentSettings, RecallSettings, SyncSettings
+from sync.settings.settings import Settings
+from sync.settings.values import HttpAddress, KeepLimit, Secret
 from tests.simulation.checks.expected_state import ExpectedState
 from tests.simulation.host.device_files import DeviceFiles
 from tests.simulation.host.network import NetworkLine, SimulatedCloud, SimulatedServer

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sync.errors import ServiceKeyRefused, SettingsError
-from sync.settings.settings import Secret, Settings, is_service_key, read_embeddings_key
+from sync.settings.settings import Settings, is_service_key, read_embeddings_key
+from sync.settings.values import Secret
 
 KEY = "sb_publishable_ThisIsTheKeyThatNobodyMaySee"
 SECRET = "sb_secret_ThisOneEvenLess"

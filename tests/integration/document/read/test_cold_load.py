@@ -10,8 +10,9 @@ from bridge.sidecar import _cold_loader
 from sync.app import AppMode, open_app
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.read.results import LoadResult
-from sync.settings.sections import HttpAddress, RecallSettings
-from sync.settings.settings import Secret, Settings
+from sync.settings.sections import RecallSettings
+from sync.settings.settings import Settings
+from sync.settings.values import HttpAddress, Secret
 
 
 @pytest.fixture
