@@ -17,10 +17,11 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from filelock import FileLock, Timeout
+from filelock import FileLock
 
 from sync.encryption.database_encryption import DatabaseEncryption
 from sync.encryption.driver import driver_errors
@@ -28,6 +29,7 @@ from sync.encryption.emptied_marker import EmptiedDatabase
 from sync.errors import AlreadyRunning, StorageBusy, StorageCorrupt, StorageError, XiaobaiError
 from sync.system.files import make_private_folder, read_once, translate_os_errors, write_private
 from sync.system.hardware_id import derive_device_id
+from sync.system.process_lock import ProcessLock
 
 DEVICE_ID_PATTERN: Final = r"^[A-Za-z0-9._:-]{1,128}\Z"
 DEVICE_ID_REGEX: Final = re.compile(DEVICE_ID_PATTERN)
@@ -242,13 +244,8 @@ def acquire_sidecar_lock(data_dir: Path, *, timeout: float) -> FileLock:
 
     Raises AlreadyRunning where another process still has it after `patience` seconds.
     """
-    lock = FileLock(data_dir / "sidecar.lock", timeout=timeout, mode=0o600)
-    with translate_os_errors(data_dir):
-        try:
-            lock.acquire()
-        except Timeout as error:  # an OSError to Python, so it is met first
-            raise AlreadyRunning(f"another process serves {data_dir}") from error
-    return lock
+    busy = partial(AlreadyRunning, f"another process serves {data_dir}")
+    return ProcessLock(data_dir / "sidecar.lock", timeout=timeout, timeout_error=busy).acquire()
 
 
 def write_sidecar_pid(data_dir: Path) -> None:
@@ -290,16 +287,10 @@ def remove_profile_tree(folder: Path) -> None:
 @contextlib.contextmanager
 def _installation_lock(data_dir: Path) -> Iterator[None]:
     """The right to write `installation.json`, among processes."""
-    with translate_os_errors(data_dir):
-        lock = FileLock(data_dir / "installation.lock", timeout=INSTALLATION_LOCK_TIMEOUT, mode=0o600)
-        try:
-            lock.acquire()
-        except Timeout as error:  # an OSError to Python, so it is met first
-            raise StorageBusy(f"{data_dir} is being set up by another process") from error
-    try:
+    busy = partial(StorageBusy, f"{data_dir} is being set up by another process")
+    lock = ProcessLock(data_dir / "installation.lock", timeout=INSTALLATION_LOCK_TIMEOUT, timeout_error=busy)
+    with lock.hold_blocking():
         yield
-    finally:
-        lock.release()
 
 
 def _write_installation(data_dir: Path, installation: Installation) -> None:

@@ -18,7 +18,8 @@ from sync.log import outbox_store
 from sync.log.envelope import to_json
 from sync.log.log import EventLog
 from sync.log.model import Event
-from sync.system.files import rename_no_replace, sync_folder, translate_os_errors
+from sync.system.atomic_swap import rename_no_replace
+from sync.system.files import sync_folder, translate_os_errors
 
 EVENTS_PER_PART: Final = 1_000  # events
 

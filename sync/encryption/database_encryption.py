@@ -14,17 +14,16 @@ Decisions
 import secrets
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from sqlite3 import SQLITE_NOTADB, Connection
 from typing import TYPE_CHECKING, Final
-
-from filelock import FileLock, Timeout
 
 from sync.encryption import emptied_marker, encrypted_marker, sqlcipher_pages
 from sync.encryption.driver import PLAIN_ACCESS, DatabaseAccess, cipher_driver, driver_errors
 from sync.encryption.key import DatabaseKey
 from sync.errors import KeyLost, SettingsError, StorageBusy
-from sync.system.files import translate_os_errors
+from sync.system.process_lock import ProcessLock
 from sync.system.secret_store import (
     FileSecretStore,
     KeychainSecretStore,
@@ -165,14 +164,11 @@ class DatabaseEncryption:
     def _create_key(self, database: Path) -> DatabaseKey:
         """A new key, kept; that of another process which makes one at the same moment."""
         lock = database.with_name(f"{KEY_FILE}.lock")
-        with translate_os_errors(lock):
-            try:
-                with FileLock(lock, timeout=KEY_LOCK_TIMEOUT, mode=0o600):
-                    if (key := self._load_key(database)) is None:
-                        key = DatabaseKey.new(secrets.token_bytes)
-                        self._new_key_store(database).save(key.to_stored())
-            except Timeout as error:  # an OSError to Python, so it is met first
-                raise StorageBusy("another process has been making the database's key for too long") from error
+        busy = partial(StorageBusy, "another process has been making the database's key for too long")
+        with ProcessLock(lock, timeout=KEY_LOCK_TIMEOUT, timeout_error=busy).hold_blocking():
+            if (key := self._load_key(database)) is None:
+                key = DatabaseKey.new(secrets.token_bytes)
+                self._new_key_store(database).save(key.to_stored())
         self._keys[database] = key
         return key
 

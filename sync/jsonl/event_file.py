@@ -17,11 +17,11 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 import msgspec
-from filelock import FileLock, Timeout
 
 from sync.errors import StorageBusy, StorageError
 from sync.jsonl.model import INDEX_BLOCK, FileKey, IndexEntry, build_index_entries, encode_index, is_month
@@ -34,6 +34,7 @@ from sync.system.files import (
     translate_os_errors,
     write_private,
 )
+from sync.system.process_lock import ProcessLock
 
 T = TypeVar("T")
 
@@ -155,16 +156,9 @@ class EventFile:
     def _locked(self) -> Iterator[None]:
         """The right to write the file, among programs that ask for it."""
         _make_unlinked_folder(self.path.parent)
-        lock = FileLock(self._lock, timeout=LOCK_TIMEOUT, mode=PRIVATE_FILE)
-        with translate_os_errors(self._lock):
-            try:
-                lock.acquire()
-            except Timeout as error:  # an OSError to Python, so it is met first
-                raise StorageBusy(f"another program holds {self._lock}") from error
-        try:
+        busy = partial(StorageBusy, f"another program holds {self._lock}")
+        with ProcessLock(self._lock, timeout=LOCK_TIMEOUT, timeout_error=busy).hold_blocking():
             yield
-        finally:
-            lock.release()
 
     @contextmanager
     def _open(self, path: Path) -> Iterator[int]:

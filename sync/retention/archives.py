@@ -25,7 +25,8 @@ from sync.archive.container import ArchiveReader, ArchiveWriter
 from sync.errors import InvalidInput, StorageError
 from sync.log.envelope import DECODE_ERRORS, from_wire
 from sync.log.model import Event
-from sync.system.files import make_private_folder, rename_no_replace, sync_folder, translate_os_errors
+from sync.system.atomic_swap import rename_no_replace
+from sync.system.files import make_private_folder, sync_folder, translate_os_errors
 
 SUFFIX: Final = ".xbm"
 EVENT_PARTS: Final = "events/"  # the beginning of the names of parts that hold events

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from sync.system.files import DISPLACED_SUFFIX
+from sync.system.atomic_swap import DISPLACED_SUFFIX
 from tests.acceptance.environment import (
     ServerRows,
     cloud_settings,

@@ -24,11 +24,11 @@ AGAIN: Final = "the log says it: what follows it moves its watermark afterwards,
 CACHE: Final = "made anew from the log where it is missing, older or not understood"
 ALONE: Final = "one file, whole or not at all, and nothing else has to agree with it"
 UNLABELLED: Final = {
-    "sync.system.files:_remove_if_ours": PRIMITIVE,
-    "sync.system.files:_exchange_and_verify": PRIMITIVE,
-    "sync.system.files:_undo_exchange": PRIMITIVE,
-    "sync.system.files:_replace_with_retry": PRIMITIVE,
-    "sync.system.files:rename_no_replace": PRIMITIVE,
+    "sync.system.atomic_swap:_remove_if_ours": PRIMITIVE,
+    "sync.system.atomic_swap:_exchange_and_verify": PRIMITIVE,
+    "sync.system.atomic_swap:_undo_exchange": PRIMITIVE,
+    "sync.system.files:replace_with_retry": PRIMITIVE,
+    "sync.system.atomic_swap:rename_no_replace": PRIMITIVE,
     "sync.system.files:remove_temporary_files": HALF_MADE,
     "sync.archive.partial_files:_remove_unlocked": HALF_MADE,
     "sync.archive.partial_files:partial_file": HALF_MADE,

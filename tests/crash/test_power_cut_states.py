@@ -18,7 +18,8 @@ from sync.app import App, AppMode, open_app
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.log.model import Query
 from sync.settings.settings import Settings
-from sync.system.files import DISPLACED_SUFFIX, PRIVATE_FILE
+from sync.system.atomic_swap import DISPLACED_SUFFIX
+from sync.system.files import PRIVATE_FILE
 from tests.acceptance.environment import question_counts
 
 TEMPORARY: Final = ".memory.md.0a1b2c3d.tmp"

@@ -15,7 +15,8 @@ from typing import Any, Final
 from sync.accounts.profiles import create_profile_folder, open_installation, remove_profile
 from sync.errors import SettingsError, StorageCorrupt, StorageError
 from sync.settings.settings import Settings
-from sync.system.files import compare_and_swap, read_once
+from sync.system.atomic_swap import compare_and_swap
+from sync.system.files import read_once
 from tests.fuzz.campaign import Campaign, FuzzCases
 from tests.fuzz.rpc.framing import CheckedConnection, in_memory
 

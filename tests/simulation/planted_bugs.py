@@ -32,6 +32,7 @@ import sync.document.versions.surface_edits
 import sync.log.store
 import sync.recall.index.indexer
 import sync.retention.service
+import sync.system.atomic_swap
 import sync.system.files
 from sync.archive.archive_file import WrittenArchive
 from sync.clock import format_hlc, timestamp
@@ -328,14 +329,16 @@ BUGS: Final = (
     PlantedBug("no update is recorded", ((MemoryService, "update", _update_refused),), 0),
     PlantedBug("a load answers with nothing", ((MemoryService, "_compose_answer", _emptied),), 0),
     PlantedBug("files are not synced before the rename", ((sync.system.files, "os", _without_sync(os)),), 7),
-    PlantedBug("files are written in place", ((sync.system.files, "_replace_with_retry", _in_place),), 8),
+    PlantedBug("files are written in place", ((sync.system.files, "replace_with_retry", _in_place),), 8),
     PlantedBug(
         "what is saved soon after our own write is taken for it",
         ((MemoryFile, "_write", _write_noted), (MemoryFile, "_ingest", _blind_after_own_write)),
         15,
     ),
     PlantedBug(
-        "a file is written without comparing it again", ((sync.system.files, "_check_unchanged", _does_nothing),), 25
+        "a file is written without comparing it again",
+        ((sync.system.atomic_swap, "_check_unchanged", _does_nothing),),
+        25,
     ),
     PlantedBug(
         "every buffer is compared with the newest version",

@@ -13,7 +13,8 @@ from sync.errors import InvalidInput, TooLarge, XiaobaiError
 from sync.published.redaction import RedactedFileJson, RescanJson
 from sync.redaction import ExaminedText, Redactor
 from sync.settings.settings import Settings
-from sync.system.files import MAX_READ_BYTES, FileProbe, compare_and_swap, read_once
+from sync.system.atomic_swap import compare_and_swap
+from sync.system.files import MAX_READ_BYTES, FileProbe, read_once
 
 
 def redact(

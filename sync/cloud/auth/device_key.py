@@ -16,13 +16,12 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from filelock import FileLock, Timeout
-
 from sync.errors import StorageBusy
-from sync.system.files import translate_os_errors
+from sync.system.process_lock import ProcessLock
 from sync.system.secret_store import SecretStore
 
 KEY_SERVICE: Final = "xiaobai-memory device key"  # the name of its entry in the keychain
@@ -60,15 +59,12 @@ class DeviceKey:
         seed = None if rotate else _decode_key(secrets.load())
         if seed is not None:
             return seed
-        with translate_os_errors(self._lock):
-            try:
-                with FileLock(self._lock, timeout=KEY_LOCK_TIMEOUT, mode=0o600):
-                    seed = None if rotate else _decode_key(secrets.load())  # another process may have made it meanwhile
-                    if seed is None:
-                        seed = _generate_seed()
-                        secrets.save(_encode_key(seed))
-            except Timeout as error:  # an OSError to Python, so it is met first
-                raise StorageBusy("another process has been making the device's key for too long") from error
+        busy = partial(StorageBusy, "another process has been making the device's key for too long")
+        with ProcessLock(self._lock, timeout=KEY_LOCK_TIMEOUT, timeout_error=busy).hold_blocking():
+            seed = None if rotate else _decode_key(secrets.load())  # another process may have made it meanwhile
+            if seed is None:
+                seed = _generate_seed()
+                secrets.save(_encode_key(seed))
         return seed
 
 

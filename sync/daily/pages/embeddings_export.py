@@ -22,8 +22,9 @@ from sync.daily.pages.page_folders import PageFolder, is_folder, lies_within
 from sync.daily.records.reducer import DailyRecords
 from sync.errors import DocumentChanged
 from sync.runtime.change_counter import ChangeCounter
+from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
-from sync.system.files import compare_and_swap, read_once, remove_unchanged
+from sync.system.files import read_once
 
 MAX_ENTRIES: Final = 2_000
 

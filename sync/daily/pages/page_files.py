@@ -23,10 +23,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-from filelock import FileLock, Timeout
 
 from sync.daily.config import DailyConfig
 from sync.daily.model import Record
@@ -38,17 +37,11 @@ from sync.daily.pages.page_diff import PageBase, PageDiff, diff_page
 from sync.daily.pages.page_folders import SUBFOLDERS, PageFolder, PageFolders, is_folder, lies_within, list_folder
 from sync.daily.pages.page_format import render, split_page
 from sync.daily.records.reducer import DailyRecords
-from sync.errors import DocumentChanged, InvalidInput, StorageError
+from sync.errors import DocumentChanged, InvalidInput, StorageBusy, StorageError
 from sync.runtime.log_once import LogOnce
-from sync.system.files import (
-    compare_and_swap,
-    displaced_files,
-    read_once,
-    remove_private,
-    remove_temporary_files,
-    remove_unchanged,
-    translate_os_errors,
-)
+from sync.system.atomic_swap import compare_and_swap, displaced_files, remove_unchanged
+from sync.system.files import read_once, remove_private, remove_temporary_files, translate_os_errors
+from sync.system.process_lock import ProcessLock
 
 LOCK_FILE: Final = ".xiaobai-memory.lock"
 LOCK_TIMEOUT: Final = 2.0  # seconds; another process writes a few small files at most
@@ -153,12 +146,17 @@ class PageFiles:
     @contextmanager
     def exclusive(self, folder: PageFolder) -> Iterator[bool]:
         """Nobody else writes in a place meanwhile; False where another process does so just now."""
+        busy = partial(StorageBusy, "another process writes the pages of this place just now")
         try:
-            with FileLock(folder.root / LOCK_FILE, timeout=LOCK_TIMEOUT, mode=0o600):
-                yield True
-        except Timeout:
-            log.info("another process writes the pages of this place just now")
+            lock = ProcessLock(folder.root / LOCK_FILE, timeout=LOCK_TIMEOUT, timeout_error=busy).acquire()
+        except StorageBusy as error:
+            log.info(error.message)
             yield False
+            return
+        try:
+            yield True
+        finally:
+            lock.release()
 
     @contextmanager
     def isolate_errors(self, folder: PageFolder) -> Iterator[None]:

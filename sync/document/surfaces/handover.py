@@ -26,7 +26,8 @@ from sync.document.surfaces.memory_file import MemoryFile
 from sync.document.surfaces.notices import Notice
 from sync.document.surfaces.stable_read import Sleep, stable_read
 from sync.errors import DocumentChanged, DocumentUntouchable, StorageBusy, StorageError
-from sync.system.files import FileProbe, compare_and_swap, read_once, remove_unchanged
+from sync.system.atomic_swap import compare_and_swap, remove_unchanged
+from sync.system.files import FileProbe, read_once
 
 MAX_ATTEMPTS: Final = 5  # rounds against an editor that saves at the same moment
 

@@ -42,8 +42,9 @@ from sync.errors import DocumentChanged, DocumentUntouchable, InvalidInput, Stor
 from sync.log.log import EventLog
 from sync.redaction import Redactor
 from sync.settings.sections import DocumentSettings
+from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
-from sync.system.files import FileProbe, FileStamp, compare_and_swap, remove_unchanged, stat_stamp
+from sync.system.files import FileProbe, FileStamp, stat_stamp
 
 MAX_ATTEMPTS: Final = 5  # rounds against an editor that saves at the same moment; the next event starts over
 

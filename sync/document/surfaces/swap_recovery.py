@@ -1,9 +1,8 @@
-"""What an exchange with the memory file took out and did not put back: it becomes the hand edit that it was.
+"""What an exchange with the memory file took out and did not put back: it becomes the manual edit that it was.
 
-`sync.system.files` leaves such a file beside the memory file where a disk failed, or a kill came, between an exchange
-and its
-undoing. What it holds may be a version of ours, or what was read before: both are known, and the file goes. Anything
-else was saved by a hand and stands nowhere besides. What cannot be taken in, or is another account's, is parked.
+`sync.system.atomic_swap` leaves such a file beside the memory file if a disk failed, or the process was killed, between
+an exchange and its undoing. If it holds a version of ours, or what was read before, it is removed. Anything else was
+saved by the user and exists nowhere else. What cannot be ingested, or is another account's, is parked.
 """
 
 import asyncio
@@ -17,7 +16,8 @@ from sync.document.markdown.parse import parse
 from sync.document.ownership.other_profiles import ProfilePaths, park_copy
 from sync.document.versions.file_history import FileHistory
 from sync.errors import DocumentUntouchable, StorageError
-from sync.system.files import FileProbe, displaced_files, read_once, remove_private
+from sync.system.atomic_swap import displaced_files
+from sync.system.files import FileProbe, read_once, remove_private
 
 T = TypeVar("T")
 

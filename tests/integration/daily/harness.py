@@ -26,7 +26,7 @@ from sync.daily.worker import DailyWorker
 from sync.document.erasure import erasure
 from sync.document.erasure.selection import ErasureSelection
 from sync.log.model import Event
-from sync.system import files
+from sync.system import atomic_swap
 from tests.support import REDACTOR, Device, FixedClock, new_server, open_device
 
 IDLE_MINUTES = 30.0
@@ -139,5 +139,5 @@ def refusing_pages(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         raise OSError(errno.EIO, "Input/output error", str(target))
 
     with monkeypatch.context() as disk:
-        disk.setattr(daily_files, "compare_and_swap", partial(files.compare_and_swap, rename=refuses))
+        disk.setattr(daily_files, "compare_and_swap", partial(atomic_swap.compare_and_swap, rename=refuses))
         yield

@@ -42,6 +42,7 @@ from sqlalchemy.pool import StaticPool
 import sync.app
 import sync.db.engine
 import sync.document.store
+import sync.system.atomic_swap
 import sync.system.files
 from sync.clock import in_zone
 from sync.db.engine import BUSY_TIMEOUT_MS, Transaction
@@ -325,7 +326,11 @@ class SimulatedHost:
             (sync.db.engine, "_create_and_migrate", _prepare),
             (sync.app, "Redactor", _redactor),
             (sync.document.store, "RECENT_SNAPSHOTS", SnapshotCache(64)),  # room for the documents of all devices
-            (sync.system.files, "_system_rename", lambda *_, **__: False),  # the modelled disk knows plain renames
+            (
+                sync.system.atomic_swap,
+                "_system_rename",
+                lambda *_, **__: False,
+            ),  # the modelled disk knows plain renames
         ]
         before = [(place, name, getattr(place, name)) for place, name, _ in patches]
         try:

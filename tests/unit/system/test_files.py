@@ -10,19 +10,10 @@ from typing import Any, NoReturn
 import pytest
 
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
-from sync.system import files
+from sync.system import atomic_swap
+from sync.system.atomic_swap import ExchangeRename, compare_and_swap, displaced_files, rename_no_replace
 from sync.system.digests import sha256
-from sync.system.files import (
-    ExchangeRename,
-    compare_and_swap,
-    displaced_files,
-    make_private_folder,
-    read_once,
-    remove_temporary_files,
-    rename_no_replace,
-    stat_stamp,
-    write_private,
-)
+from sync.system.files import make_private_folder, read_once, remove_temporary_files, stat_stamp, write_private
 
 
 def mode(path: Path) -> int:
@@ -48,9 +39,9 @@ def exchanging(before: Callable[[], object]) -> ExchangeRename:
     """The system's rename; something happens just before each one that has to do with the file itself."""
 
     def rename(source: Path, target: Path, *, new: bool) -> bool:
-        if target.suffix != files.DISPLACED_SUFFIX:
+        if target.suffix != atomic_swap.DISPLACED_SUFFIX:
             before()
-        return files._system_rename(source, target, new=new)
+        return atomic_swap._system_rename(source, target, new=new)
 
     return rename
 
@@ -212,7 +203,7 @@ def test_a_system_that_cannot_exchange_but_rename_to_a_free_name_renames(tmp_pat
         path.write_bytes(before)
 
     def half(source: Path, target: Path, *, new: bool) -> bool:
-        return new and files._system_rename(source, target, new=True)
+        return new and atomic_swap._system_rename(source, target, new=True)
 
     compare_and_swap(path, None if before is None else sha256(before), b"ours", rename=half)
     assert path.read_bytes() == b"ours"
@@ -226,7 +217,7 @@ def test_a_system_that_cannot_exchange_files_renames(
     path = tmp_path / "memory.md"
     if before is not None:
         path.write_bytes(before)
-    monkeypatch.setattr(files, "_rename_syscall", lambda *, new: (lambda *_: errno.EINVAL) if new else None)
+    monkeypatch.setattr(atomic_swap, "_rename_syscall", lambda *, new: (lambda *_: errno.EINVAL) if new else None)
     compare_and_swap(path, None if before is None else sha256(before), b"ours")
     assert path.read_bytes() == b"ours"
     assert not leftovers(tmp_path)

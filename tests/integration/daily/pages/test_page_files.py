@@ -12,7 +12,7 @@ from sync.daily.pages.page_format import parse
 from sync.daily.record_service import RecordRequest
 from sync.errors import StorageFull
 from sync.log.event_types import SESSION_RECORDED
-from sync.system import files
+from sync.system import atomic_swap
 from tests.integration.daily.harness import DailyHarness, open_daily_harness
 
 BY_HAND = "\n---\n\n## Session {number} - 09:00:00\n\n### 主题\n{topic}\n"
@@ -159,8 +159,8 @@ class TestSavedMeanwhile:
 
             def saved_first(path: Path, expected: str) -> None:
                 write_below(page, 9, "手写的")
-                monkeypatch.setattr(daily_files, "remove_unchanged", files.remove_unchanged)
-                files.remove_unchanged(path, expected)
+                monkeypatch.setattr(daily_files, "remove_unchanged", atomic_swap.remove_unchanged)
+                atomic_swap.remove_unchanged(path, expected)
 
             monkeypatch.setattr(daily_files, "remove_unchanged", saved_first)
             await harness.service.record_service.remove(record.record_id)

@@ -17,7 +17,7 @@ from sync.encryption.database_encryption import DatabaseEncryption
 from sync.errors import InvalidInput, StorageBusy
 from sync.log.ingest import DraftBuilder
 from sync.log.model import Query
-from sync.system.files import DISPLACED_SUFFIX, displaced_files
+from sync.system.atomic_swap import DISPLACED_SUFFIX, displaced_files
 from tests.integration.document.harness import DocumentHarness, FakeAppCache, open_document_harness
 
 

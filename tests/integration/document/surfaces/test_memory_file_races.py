@@ -18,7 +18,7 @@ from sync.document.surfaces.notices import Notice
 from sync.document.surfaces.write_in_progress import MAX_WRITE_DURATION, MAX_WRITE_PAUSE
 from sync.errors import DocumentChanged, StorageError, StorageFull, StorageReadOnly
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED
-from sync.system import files
+from sync.system import atomic_swap, files
 from tests.integration.document.harness import DocumentHarness, open_document_harness
 
 HABITS = "### 工作习惯"
@@ -46,7 +46,7 @@ def before_each_write(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[],
     def arm(act: Callable[[], object]) -> None:
         def acting(path: Path, expected: str | None, data: bytes) -> files.FileStamp:
             act()
-            return files.compare_and_swap(path, expected, data)
+            return atomic_swap.compare_and_swap(path, expected, data)
 
         monkeypatch.setattr(memory_file, "compare_and_swap", acting)
 
@@ -87,7 +87,7 @@ class TestCrashes:
         self, harness: DocumentHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def write_and_die(path: Path, expected: str | None, data: bytes) -> None:
-            files.compare_and_swap(path, expected, data)
+            atomic_swap.compare_and_swap(path, expected, data)
             raise Killed
 
         await harness.record_and_reconcile("一")
@@ -108,7 +108,7 @@ class TestCrashes:
         self, harness: DocumentHarness, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         def write_and_die(path: Path, expected: str | None, data: bytes) -> None:
-            files.compare_and_swap(path, expected, data)
+            atomic_swap.compare_and_swap(path, expected, data)
             raise Killed
 
         await harness.record_and_reconcile("一")
@@ -376,14 +376,14 @@ class TestExchanges:
                 raise OSError(errno.EIO, "Input/output error")
             if target == harness.file:
                 harness.text = theirs
-            return files._system_rename(source, target, new=new)
+            return atomic_swap._system_rename(source, target, new=new)
 
         with monkeypatch.context() as disk:
-            disk.setattr(memory_file, "compare_and_swap", partial(files.compare_and_swap, rename=rename))
+            disk.setattr(memory_file, "compare_and_swap", partial(atomic_swap.compare_and_swap, rename=rename))
             await harness.record_exchange("二")
             with pytest.raises(StorageError):
                 await harness.memory.reconcile()
-        assert files.displaced_files(harness.file) == []
+        assert atomic_swap.displaced_files(harness.file) == []
         await harness.memory.reconcile()
         assert "用户问：二" in harness.text
         assert "- 就在这时存的\n" in harness.text
@@ -391,7 +391,7 @@ class TestExchanges:
 
     async def aside(self, harness: DocumentHarness, data: bytes, *, former: Path | None = None) -> list[bytes]:
         """What a kill left aside is looked at by the next start; what was parked then."""
-        aside = harness.file.with_name(f".{harness.file.name}.0a1b2c3d{files.DISPLACED_SUFFIX}")
+        aside = harness.file.with_name(f".{harness.file.name}.0a1b2c3d{atomic_swap.DISPLACED_SUFFIX}")
         aside.write_bytes(data)
         await harness.memory.swap_recovery.recover(leaving_folder=former)
         await harness.memory.reconcile()
@@ -460,7 +460,7 @@ class TestDisks:
 
         with monkeypatch.context() as disk:
             disk.setattr(Path, "replace", refused)
-            disk.setattr(memory_file, "compare_and_swap", partial(files.compare_and_swap, rename=refused))
+            disk.setattr(memory_file, "compare_and_swap", partial(atomic_swap.compare_and_swap, rename=refused))
             await harness.record_exchange("二")
             with pytest.raises(StorageReadOnly):
                 await harness.memory.reconcile()
