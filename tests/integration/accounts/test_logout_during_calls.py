@@ -66,7 +66,7 @@ async def test_what_is_said_while_a_logout_is_under_way_keeps_the_memory_here(tm
         assert app.replicator is not None
         await app.replicator.sync_now()
         assert (await app.login_flow.log_out(remove=True)).state == "guest"
-        (held,) = cloud.inner._server.memories.values()  # type: ignore[attr-defined]
+        (held,) = cloud.inner._server.user_logs.values()  # type: ignore[attr-defined]
         assert said.event.event_id in {event.event_id for event in held.events}
 
 
