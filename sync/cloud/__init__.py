@@ -1,14 +1,13 @@
-"""Between this device's log and the user's Supabase: one port, two implementations, one loop, one account.
+"""Replication between this device's log and the user's Supabase. Start at `port.py` and `replication/`.
 
 Glossary
-    epoch       names one life of a user's log on the server; another epoch means the log was replaced.
-    seq         the server's dense number of an event within a user; given under a lock, so it has no holes.
-    head/floor  the highest number given, and the lowest cursor that the server can serve.
-    round       requests until nothing waits and the cursor stands at the head.
+    epoch       one incarnation of a user's log on the server; a new epoch means that the log was replaced.
+    seq         the server's number of an event. The numbers of a user are assigned under a lock and have no gaps.
+    head/floor  the highest seq assigned, and the lowest cursor that the server can serve.
+    round       requests until nothing is pending and the cursor is at the head.
 """
 
 import sys
 
-# httpx has a command line of its own, which brings click, rich and pygments wherever they are installed: 5 MB of a
-# sidecar, 60 ms of a start. To it, they are missing here.
-sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # the import system's word for "not there"
+# httpx's command line imports click, rich and pygments if they are installed: 5 MB and 60 ms. Make it look missing.
+sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]  # None: not importable

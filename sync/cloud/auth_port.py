@@ -1,9 +1,8 @@
-"""What the program asks of a login server: `supabase_logins.py` is the real one, `memory_logins.py` its twin.
+"""The login server as a protocol. Implemented by `supabase/auth.py` and `fake/auth.py`.
 
-Errors of every implementation: CloudUnavailable (outcome unknown), RateLimited (with the seconds to wait, where the
-server says them), BadCredentials and below it CodeRefused, LoginRefused (the project does not let this person in, or
-not this way), MessageNotSent, InvalidInput (the server finds the number or the address impossible), LoginRequired (of
-a session or token that is over).
+Errors: CloudUnavailable (outcome unknown), RateLimited (with the seconds to wait, if known), BadCredentials and its
+subclass CodeRefused, LoginRefused (the project does not admit this user, or not this way), MessageNotSent,
+InvalidInput (the server rejects the number or address), LoginRequired (the session or token has ended).
 """
 
 import json
@@ -13,14 +12,12 @@ from typing import Final, Protocol
 
 from sync.cloud.contact import Contact
 
-RESEND_SECONDS: Final = (
-    60.0  # GoTrue's `max_frequency`: between two messages to one person, unless a project changes it
-)
+RESEND_SECONDS: Final = 60.0  # between two messages to one user: the default of GoTrue's `max_frequency`
 
 
 @dataclass(frozen=True, slots=True)
 class AuthSession:
-    """Who is logged in. `expires_at` in Unix seconds; without a refresh token somebody else refreshes it."""
+    """A login. `expires_at` is in Unix seconds. Without a refresh token, the app refreshes the session."""
 
     user_id: str
     label: str
@@ -30,9 +27,9 @@ class AuthSession:
 
     @property
     def login_id(self) -> str:
-        """Which login the token comes from (the claim `session_id`), the same after a refresh; empty where none says.
+        """The token's claim `session_id`, which a refresh does not change; empty if there is none.
 
-        Read without a check of the signature: it decides only when this program registers its device again.
+        The signature is not checked: the value only decides when this program registers its device again.
         """
         try:
             claims = json.loads(urlsafe_b64decode(self.access_token.split(".")[1] + "=="))
@@ -45,24 +42,24 @@ class AuthSession:
 
 
 class AuthPort(Protocol):
-    """How a session is obtained, kept alive and ended. Whose memory it opens is not decided here."""
+    """Obtains, refreshes and ends sessions."""
 
     async def send_code(self, contact: Contact) -> None:
-        """Send a code there. An account that does not exist yet is made when the code is verified."""
+        """Send a login code. Verifying it creates the account if there is none."""
         ...
 
     async def verify_code(self, contact: Contact, code: str) -> AuthSession:
-        """A session for the code of the newest message. CodeRefused where it is wrong, too old or used."""
+        """Log in with the newest code. CodeRefused if it is wrong, expired or used."""
         ...
 
     async def sign_in_with_password(self, contact: Contact, password: str) -> AuthSession: ...
 
     async def refresh_session(self, session: AuthSession) -> AuthSession:
-        """A new session for an old one. LoginRequired where the server has revoked it."""
+        """Refresh a session. LoginRequired if the server has revoked it."""
         ...
 
     async def identify_user(self, access_token: str) -> tuple[str, str]:
-        """Whose token this is: user id and label. LoginRequired where the server does not know it."""
+        """The user id and label of a token. LoginRequired if the server does not know it."""
         ...
 
     async def sign_out(self, session: AuthSession) -> None: ...

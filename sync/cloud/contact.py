@@ -1,11 +1,8 @@
-"""Where a person can be reached, and so who logs in: a phone number in E.164, or an e-mail address.
+"""A phone number or an e-mail address to log in with.
 
-People type numbers with an input method and paste them from address books, so full-width digits, spaces, dashes and
-invisible direction marks are taken out first. Eleven digits that begin with 1 are a mobile number of China, where this
-app's users live; any other number must name its country, because a guess would send somebody else a code.
-
-Neither logs nor errors hold a number or an address. A phone number is not shown whole anywhere: not in `status`, not in
-the local database, where the label of an account is kept.
+Typed and pasted numbers are normalised: full-width digits, spaces, dashes and invisible marks. Eleven digits that begin
+with 1 are a Chinese mobile number; any other number needs its country code, because a guess could send the code to a
+stranger. Logs and errors never contain a contact, and `status` shows a phone number only masked.
 """
 
 import re
@@ -15,9 +12,9 @@ from typing import Final, Literal
 
 from sync.errors import InvalidInput
 
-E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")  # ITU-T E.164: at most 15 digits; none shorter than 7 gets messages
+E164: Final = re.compile(r"\+[1-9][0-9]{6,14}")  # ITU-T E.164: at most 15 digits; shorter than 7 gets no messages
 CHINA_MOBILE: Final = re.compile(r"1[0-9]{10}")
-# what people put between digits: punctuation, and by category spaces, dashes, format marks, controls (a tab)
+# characters between digits, and Unicode categories of such: spaces, dashes, format marks, controls
 SEPARATORS: Final = frozenset("().·")
 SEPARATOR_CATEGORIES: Final = frozenset({"Zs", "Pd", "Cf", "Cc"})
 EMAIL_ADDRESS: Final = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
@@ -27,19 +24,19 @@ LOGIN_CODE: Final = re.compile(r"[0-9]{6,10}")  # Supabase lets a project choose
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """A phone number in E.164 or an e-mail address, checked. Made by `parse_contact`."""
+    """A valid phone number in E.164 or e-mail address. Made by `parse_contact`."""
 
     kind: Literal["phone", "email"]
     value: str
 
     @property
     def label(self) -> str:
-        """What a person recognises the account by: the address, or the masked number."""
+        """What users recognise the account by: the address, or the masked number."""
         return self.value if self.kind == "email" else self.masked
 
     @property
     def masked(self) -> str:
-        """138****5678, +14****2671, p***@example.com: enough to see a slip, too little to write to."""
+        """138****5678, +14****2671, p***@example.com: enough to notice a typing error."""
         if self.kind == "email":
             name, _, domain = self.value.rpartition("@")
             return f"{name[0]}***@{domain}"
@@ -47,19 +44,19 @@ class Contact:
         shown = max(0, min(4, len(number) - 7))  # digits at the end; at least four stay hidden
         return f"{number[:3]}****{number[len(number) - shown :]}"
 
-    def __repr__(self) -> str:  # a traceback or a log must not hold it
+    def __repr__(self) -> str:  # keeps it out of logs and tracebacks
         return f"Contact({self.kind})"
 
 
 def parse_contact(*, phone: str | None = None, email: str | None = None) -> Contact:
-    """Whichever of the two is given. Raises InvalidInput for none, for both, and for what is not one."""
+    """The contact from one of the two arguments. Raises InvalidInput for none, for both and for an invalid one."""
     if (phone is None) == (email is None):
         raise InvalidInput("give either phone or email", field="phone" if phone is None else "email")
     return Contact("phone", _parse_phone(phone)) if phone is not None else Contact("email", _parse_email(email or ""))
 
 
 def parse_login_code(text: str) -> str:
-    """The digits of a code that a person has typed. Raises InvalidInput."""
+    """The digits of a typed login code. Raises InvalidInput."""
     code = _strip_separators(text)
     if not LOGIN_CODE.fullmatch(code):
         raise InvalidInput("a code has 6 to 10 digits", field="code", hint="Type the digits of the newest message.")
@@ -67,7 +64,7 @@ def parse_login_code(text: str) -> str:
 
 
 def account_label(user_id: str, *, email: str | None, phone: str | None) -> str:
-    """How the server's account is shown; GoTrue writes numbers without their plus."""
+    """The label of an account. GoTrue writes phone numbers without the plus."""
     if email:
         return email
     return Contact("phone", f"+{phone.removeprefix('+')}").label if phone else user_id
@@ -91,7 +88,7 @@ def _parse_phone(text: str) -> str:
 
 
 def _strip_separators(text: str) -> str:
-    """Without what people put between digits; full-width characters as plain ones."""
+    """Remove separators, and turn full-width characters into plain ones."""
     plain = unicodedata.normalize("NFKC", text)
     return "".join(
         sign for sign in plain if sign not in SEPARATORS and unicodedata.category(sign) not in SEPARATOR_CATEGORIES
@@ -99,7 +96,7 @@ def _strip_separators(text: str) -> str:
 
 
 def _parse_email(text: str) -> str:
-    """As typed, but for the full-width sign of a Chinese input method. Whether it exists, a message shows."""
+    """The address as typed, except for the full-width @ of a Chinese input method."""
     address = text.strip().replace("＠", "@")
     if not EMAIL_ADDRESS.fullmatch(address) or len(address) > MAX_EMAIL_LENGTH:
         raise InvalidInput(

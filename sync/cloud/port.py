@@ -1,7 +1,7 @@
-"""What the program asks of a cloud: `supabase.py` is the real one, `memory.py` its twin, one contract suite for both.
+"""The server as a protocol. Implemented by `supabase/cloud.py` and `fake/server.py`; one contract suite tests both.
 
-Logging in is a port of its own (`logins.py`). Errors of every implementation: CloudUnavailable (outcome unknown, send
-again), RateLimited, LoginRequired, Forbidden, SchemaMismatch, Rejected (for good), DeviceForked, DeviceConflict.
+Errors: CloudUnavailable (outcome unknown: send again), RateLimited, LoginRequired, Forbidden, SchemaMismatch, Rejected
+(for good), DeviceForked, DeviceConflict. Logging in is a port of its own, `auth_port.py`.
 """
 
 from collections.abc import Mapping
@@ -13,24 +13,26 @@ from sync.log.model import Event
 from sync.redaction import Clean
 
 QUOTA_CODE: Final = "PT429"  # of an event that a daily limit of the account refuses; it is sent again later
-FOREIGN_DOCUMENT: Final = "foreign"  # somebody else wrote the device's document since this program read it
-STALE_DOCUMENT: Final = "stale"  # an older text of this replica stands there under the same number, and was not named
+FOREIGN_DOCUMENT: Final = "foreign"  # another program has written the device's document since this one read it
+STALE_DOCUMENT: Final = (
+    "stale"  # the server has another text of this replica with the same number, not named as the base
+)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceFacts:
-    """What a device says about itself when it registers."""
+    """A device's registration."""
 
     replica_id: str
     name: str
     platform: str
     app_version: str
-    takeover: str | None = None  # the replica this one replaces, after it turned out to be a copy
+    takeover: str | None = None  # the replica that this one replaces
     public_key: str | None = None  # `ed25519:` and the base64 of 32 bytes
-    proof: str | None = None  # the secret that the server knows this device by, in hexadecimal
-    proof_next: str | None = None  # the SHA-256 of the secret from now on; None: the one that is shown
+    proof: str | None = None  # the secret that proves this device, in hexadecimal
+    proof_next: str | None = None  # SHA-256 of the next secret; None keeps `proof`
 
-    def __repr__(self) -> str:  # the proof must not reach a log through a traceback
+    def __repr__(self) -> str:  # keeps the proof out of logs and tracebacks
         return f"DeviceFacts(replica_id={self.replica_id!r})"
 
 
@@ -50,10 +52,10 @@ class DeviceRow:
 
 @dataclass(frozen=True, slots=True)
 class EndedSessions:
-    """What revoking a device did to its logins.
+    """What revoking a device did to its sessions.
 
-    `known`: sessions that the server knows to be the device's. `ended`: how many of them it deleted now. `refused`: the
-    project does not let the function delete sessions.
+    The server knew of `known` sessions and has deleted `ended` of them. `refused`: the project does not let the
+    function delete sessions.
     """
 
     known: int
@@ -63,10 +65,10 @@ class EndedSessions:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRow:
-    """The device's document as it may leave: redacted. `through_replica_seq`: the last own event it contains.
+    """The device's redacted document. `through_replica_seq` is the last own event that it contains.
 
-    `base_sha256`: the text there that this one may go over: a foreign one that was read and taken in, or one of this
-    replica's own with the same `through_replica_seq`.
+    `base_sha256` is the text on the server that it may replace: a foreign one that was imported, or an own one with the
+    same `through_replica_seq`.
     """
 
     content: Clean
@@ -77,7 +79,7 @@ class SnapshotRow:
 
 @dataclass(frozen=True, slots=True)
 class StoredDocument:
-    """The device's document on the server; `existing_replica_id` is None if another program wrote it."""
+    """The device's document on the server; `replica_id` is None if another program wrote it."""
 
     content: str
     content_sha256: str | None
@@ -86,7 +88,7 @@ class StoredDocument:
 
 @dataclass(frozen=True, slots=True)
 class SyncRequest:
-    """One exchange: what we push, and where we stand: after which number, whose event, taken by the server when."""
+    """Events to push, and the cursor: the last number pulled, its event id and the server's time of it."""
 
     device_id: str
     replica_id: str
@@ -101,9 +103,9 @@ class SyncRequest:
 
 @dataclass(frozen=True, slots=True)
 class SyncAnswer:
-    """What the server holds: `acked` pairs of event id and number, `events` after the cursor without a gap.
+    """Acknowledged pairs of event id and number, and the events after the cursor, without a gap.
 
-    `snapshot`: what became of the document: written, kept, STALE, or FOREIGN, which is told without a document as well.
+    `snapshot` is the outcome for the document: written, kept, STALE or FOREIGN; FOREIGN also without a document.
     """
 
     epoch: str
@@ -118,9 +120,9 @@ class SyncAnswer:
 
 @dataclass(frozen=True, slots=True)
 class RealtimeNotice:
-    """What came through a channel; anything at all is a sign of life.
+    """A message of a channel; any message is a sign of life.
 
-    `poke`: the user's log has grown, to `head` where that is said. `ready`: from now on no poke is missed.
+    `poke`: the user's log has grown, to `head` if given. `ready`: from now on no poke is missed.
     """
 
     poke: bool = False
@@ -129,10 +131,10 @@ class RealtimeNotice:
 
 
 class Channel(Protocol):
-    """The server's pokes for one user. Every method but `close` raises CloudUnavailable once the channel is over."""
+    """The server's notices for one user. Once it has ended, all methods but `close` raise CloudUnavailable."""
 
     async def receive(self) -> RealtimeNotice:
-        """The next thing that is heard; cancelling the wait loses nothing. LoginRequired, Forbidden: why it ended."""
+        """Wait for the next notice; cancelling loses none. LoginRequired or Forbidden say why the channel ended."""
         ...
 
     async def send_heartbeat(self) -> None:
@@ -140,7 +142,7 @@ class Channel(Protocol):
         ...
 
     async def update_token(self, session: AuthSession) -> None:
-        """Go on under a newer token of the same user, before the old one ends the channel."""
+        """Use a newer token of the same user, before the old one expires."""
         ...
 
     async def close(self) -> None: ...
@@ -153,23 +155,23 @@ class Cloud(Protocol):
     def auth(self) -> AuthPort: ...
 
     async def register_device(self, session: AuthSession, device_id: str, facts: DeviceFacts) -> None:
-        """Make this device known; idempotent. DeviceRevoked where it or its key was, DeviceKeyInUse."""
+        """Register this device; idempotent. DeviceRevoked if it or its key was revoked, DeviceKeyInUse."""
         ...
 
     async def list_devices(self, session: AuthSession) -> tuple[DeviceRow, ...]:
-        """The account's devices, revoked ones included, the last seen first; 500 at most."""
+        """At most 500 devices of the account, revoked ones included, the last seen first."""
         ...
 
     async def rename_device(self, session: AuthSession, device_id: str, name: str) -> None:
-        """A name given by a person; no host name replaces it. DeviceUnknown, DeviceRevoked."""
+        """Set a name that no host name replaces. DeviceUnknown, DeviceRevoked."""
         ...
 
     async def revoke_device(self, session: AuthSession, device_id: str) -> EndedSessions:
-        """For ever. Revoking again changes nothing. DeviceUnknown."""
+        """Revoke a device for good; idempotent. DeviceUnknown."""
         ...
 
     async def report_refusals(self, session: AuthSession, device_id: str, refused: Mapping[str, int]) -> None:
-        """For administrators: how many events this device has set aside, by the code they were refused with."""
+        """Report to administrators how many events this device has in quarantine, by the code of their refusal."""
         ...
 
     async def sync(self, session: AuthSession, request: SyncRequest) -> SyncAnswer:
@@ -177,14 +179,14 @@ class Cloud(Protocol):
         ...
 
     async def open_channel(self, session: AuthSession) -> Channel:
-        """Join the user's own channel. Forbidden where the project has none, or lets nobody listen."""
+        """Join the user's channel. Forbidden if the project has no Realtime or does not let users join."""
         ...
 
     async def read_document(self, session: AuthSession, device_id: str) -> StoredDocument | None:
-        """This user's document of that device; None where there is none."""
+        """The stored document of that device; None if there is none."""
 
     async def is_reachable(self) -> bool:
-        """Whether a connection can be made, without sending anything."""
+        """Whether a connection can be made. Sends nothing."""
         ...
 
     async def close(self) -> None: ...

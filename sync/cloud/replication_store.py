@@ -1,4 +1,4 @@
-"""The SQL of replication: what to push, what was answered, whose profile this is."""
+"""The SQL of replication: what to push, and applying an answer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -31,35 +31,35 @@ _COUNT_ERASABLE: Final = (
 
 
 class PendingBatch(NamedTuple):
-    """What one request is made of."""
+    """The events and the cursor of one request."""
 
     events: list[Event]
     cursor: RemoteCursor
 
 
 def read_cursor(connection: Transaction) -> RemoteCursor:
-    """Where we stand in the server's log."""
+    """How far the server's log was pulled."""
     return outbox_store.read_cursor(connection, CLOUD)
 
 
 def pending_batch(connection: Transaction, most_events: int, *, device_id: str | None = None) -> PendingBatch:
-    """The oldest undelivered events and our place in the server's log, from one view of the database.
+    """The oldest undelivered events and the cursor, from one transaction. `device_id`: only events of that device.
 
-    `device_id`: none but those of this device. They say nothing that a wish behind them takes back, carried out by now
-    or not: a restored server that gets both again has heard the wish before, from another device.
+    Text that a later erasure request or correction in the log retracts is left out, whether that was applied yet or
+    not: a restored server may have the request already, from another device, and would not apply it again.
     """
     positions = outbox_store.pending_positions(connection, CLOUD, most_events, device_id=device_id)
-    found = log_store.read_at_positions(connection, positions)
-    withdrawn = Retractions()
-    if found:
-        withdrawn.apply(
-            log_store.read_by_types(connection, (PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED), after=found[0].position)
+    pending = log_store.read_at_positions(connection, positions)
+    retractions = Retractions()
+    if pending:
+        retractions.apply(
+            log_store.read_by_types(connection, (PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED), after=pending[0].position)
         )
-    return PendingBatch([withdrawn.effective_event(event) for event in found], read_cursor(connection))
+    return PendingBatch([retractions.effective_event(event) for event in pending], read_cursor(connection))
 
 
 def count_erasable(connection: Transaction, event_ids: Sequence[str]) -> int:
-    """How many of these events have a payload here that an erasure request would take away."""
+    """How many of these events have a payload here that an erasure request would remove."""
     return int(connection.execute(_COUNT_ERASABLE, {"ids": list(event_ids)}).scalar_one())
 
 
@@ -72,13 +72,12 @@ def apply_answer(
     device_id: str = "",
     review: Callable[[Transaction, Event], Event] | None = None,
 ) -> int:
-    """Take an answer in, acknowledgements, events and cursor together. Returns how many events were new here.
+    """Apply acknowledgements, events and cursor in one transaction. Return how many events were new here.
 
-    After a reset the server's numbers are forgotten and read again from the start; when the cursor has caught up,
-    events that were acknowledged once and have no number any more are sent again. What comes back of `device_id`, ours,
-    counts as acknowledged: nobody else would send it again. Raises DeviceForked where our own replica has said what we
-    do not hold, or not under that number: two databases speak as one, or we are what a backup has left of it. No number
-    need ever meet another one to tell. Numbers of former replicas are the server's to say.
+    A reset clears the server's numbers. Once the cursor has caught up again, acknowledged events that got no number are
+    sent again. Events of `device_id`, this device, that the server returns count as acknowledged. The server decides
+    the replica numbers of former replicas. Raises DeviceForked if the server has events of this replica that this
+    database lacks, or has under other numbers: it is a copy, or was restored from a backup.
     """
     if verdict.reset:
         outbox_store.clear_server_numbers(connection)
@@ -87,12 +86,14 @@ def apply_answer(
         outbox_store.acknowledge(connection, CLOUD, answer.acked)
         return 0
     outbox_store.acknowledge(connection, CLOUD, answer.acked)
-    known = outbox_store.replica_numbers(connection, [event.event_id for event in answer.events])
-    held = [event for event in answer.events if event.event_id in known]
-    new = list({event.event_id: event for event in answer.events if event.event_id not in known}.values())
-    unlike = {event.event_id: event for event in answer.events if known.get(event.event_id) != event.replica_key}
-    if unlike:
-        _adopt_server_numbers(connection, list(unlike.values()))
+    local_numbers = outbox_store.replica_numbers(connection, [event.event_id for event in answer.events])
+    held = [event for event in answer.events if event.event_id in local_numbers]
+    new = list({event.event_id: event for event in answer.events if event.event_id not in local_numbers}.values())
+    renumbered = {
+        event.event_id: event for event in answer.events if local_numbers.get(event.event_id) != event.replica_key
+    }
+    if renumbered:
+        _adopt_server_numbers(connection, list(renumbered.values()))
     beyond = answer.head if verdict.caught_up else None
     may_lack = (
         outbox_store.clear_stale_numbers(connection, answer.events, beyond=beyond) or read_cursor(connection).may_lack
@@ -104,7 +105,7 @@ def apply_answer(
     if review is None:
         log_store.insert_events(connection, new)
     else:
-        for event in new:  # one by one: each request is weighed with those before it
+        for event in new:  # one by one: a review counts the requests before it
             log_store.insert_events(connection, [review(connection, event)])
     returned = [event.event_id for event in new if event.device_id == device_id]
     outbox_store.mark_delivered(connection, CLOUD, returned)
@@ -116,7 +117,7 @@ def apply_answer(
 
 
 def _adopt_server_numbers(connection: Transaction, renumbered: Sequence[Event]) -> None:
-    """Take the numbers that events of former replicas have there. Raises DeviceForked."""
+    """Adopt the server's numbers of events of former replicas. Raises DeviceForked."""
     own = log_store.existing_replica_id(connection)
     if _is_forked(renumbered, own):
         raise DeviceForked("the server has events under our replica's numbers that we do not hold under them")
@@ -130,13 +131,13 @@ def _is_forked(renumbered: Sequence[Event], own: str) -> bool:
 
 
 def acknowledge(connection: Transaction, answer: SyncAnswer) -> None:
-    """Take in what an answer says the server has, and nothing else: its events are asked for again."""
-    there = [(event.event_id, event.server_seq or 0) for event in answer.events]
-    outbox_store.acknowledge(connection, CLOUD, [*answer.acked, *there])
+    """Acknowledge all events that an answer names, but do not store them: they are pulled again."""
+    pulled = [(event.event_id, event.server_seq or 0) for event in answer.events]
+    outbox_store.acknowledge(connection, CLOUD, [*answer.acked, *pulled])
 
 
 def fork_replica(connection: Transaction, clock: Clock) -> str:
-    """This database is a copy: what the server does not have gets a new replica's numbers, and keeps its ids."""
+    """Become a new replica and return its id. Unsent events keep their ids and get new numbers."""
     own = log_store.ensure_replica_id(connection, clock)
     outbox_store.retire_former_numbers(connection, CLOUD, own_replica_id=own)
     unsent = outbox_store.unsent_positions(connection, CLOUD, own)

@@ -1,4 +1,4 @@
-"""What to send and what an answer means: the decisions of replication, as functions of values."""
+"""Pure decisions of replication: what to send, and what an answer means."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from sync.errors import CloudUnavailable
 from sync.log.envelope import to_wire
 from sync.log.model import Event, RefusedEvent, RemoteCursor
 
-MAX_REPORTED_CODES: Final = 50  # what the server takes in one report
-PUSH_BYTES: Final = 1024 * 1024  # half of what the server takes in one call
+MAX_REPORTED_CODES: Final = 50  # the server's limit
+PUSH_BYTES: Final = 1024 * 1024  # half of the server's limit
 
 
 def next_batch(pending: Sequence[Event], *, most_events: int, most_bytes: int = PUSH_BYTES) -> tuple[Event, ...]:
-    """The oldest pending events of one device that fit into one request; at least one where there is one.
+    """The oldest pending events of one device that fit into one request; at least one if any is pending.
 
-    A device's id can change (the app names it): what was recorded before goes out under the id it has.
+    A device's id can change (the app sets it); earlier events keep the id that they were recorded under.
     """
     chosen: list[Event] = []
     size = 0
@@ -32,20 +32,20 @@ def next_batch(pending: Sequence[Event], *, most_events: int, most_bytes: int = 
 
 
 def split_batch(events: Sequence[Event]) -> tuple[tuple[Event, ...], tuple[Event, ...]]:
-    """Two parts of a refused batch, the first not smaller: one of them holds the culprit."""
+    """Split a refused batch in two; the first part is not the smaller one."""
     middle = (len(events) + 1) // 2
     return tuple(events[:middle]), tuple(events[middle:])
 
 
 def count_by_code(refusals: Sequence[RefusedEvent]) -> dict[str, int]:
-    """How many events stand in quarantine, by their code: what an administrator may know of them."""
-    counted = Counter(refusal.code if refusal.code.isalnum() else "other" for refusal in refusals)
-    return dict(counted.most_common(MAX_REPORTED_CODES))
+    """Count quarantined events by code; administrators see nothing else of them."""
+    counts = Counter(refusal.code if refusal.code.isalnum() else "other" for refusal in refusals)
+    return dict(counts.most_common(MAX_REPORTED_CODES))
 
 
 @dataclass(frozen=True, slots=True)
 class PageVerdict:
-    """What to do with an answer: forget the server's numbers first (`reset`), or apply and move to `cursor`."""
+    """Whether to clear the server's numbers (`reset`) or apply the answer, and the cursor after it."""
 
     reset: bool
     cursor: RemoteCursor
@@ -53,14 +53,14 @@ class PageVerdict:
 
 
 def check_page(cursor: RemoteCursor, answer: SyncAnswer) -> PageVerdict:
-    """Compare where we stand with what the server says.
+    """Compare the cursor with an answer.
 
-    Raises CloudUnavailable where the numbers have a hole: a cursor never passes an event it has not seen (I6), so the
-    answer is not used and asked for again.
+    Raises CloudUnavailable if the numbers have a gap: a cursor never passes an event that it has not seen (I6), so the
+    page is requested again.
     """
     if answer.reset or (cursor.epoch is not None and cursor.epoch != answer.epoch):
         start = RemoteCursor(epoch=answer.epoch, seq=answer.floor, head=answer.head, synced_at=answer.server_time)
-        return PageVerdict(reset=True, cursor=start, caught_up=False)  # nothing below can be served
+        return PageVerdict(reset=True, cursor=start, caught_up=False)
     seq, event_id = cursor.seq, cursor.event_id
     for event in answer.events:
         if event.server_seq != seq + 1:

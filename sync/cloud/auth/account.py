@@ -1,15 +1,8 @@
-"""Whose memory this profile is, and the one place that refreshes a session.
+"""The login of a profile, and the only place that refreshes a session.
 
-Refreshing uses a token up: two refreshers at once make the server revoke the session. So there is one, under a lock
-that also holds between processes, and it reads the stored session again before it asks. Logging in and out take the
-same lock, or a refresh under way would bring back what was just thrown away. A refresh that has begun is finished and
-stored even when its caller is stopped; an answer that got lost is asked for once more at once, which Auth allows for
-the parent of the active token. Only a definite refusal ends the session. The store is read at every use, because
-another process may have logged in or out. An expired session without an answer from the server raises
-CloudUnavailable; nothing is ever sent under the publishable key alone but sign-in.
-
-Logging in has two steps. A session is *obtained* (`logins`: by code or password; `identify`: from the app), which
-changes nothing here; then one *enters* a profile with it, which claims the profile, or says that it is another's.
+A refresh uses up its token, and two at once make the server revoke the session. So refreshing, logging in and logging
+out share a lock between processes, and the stored session is read at every use: another process may have changed it.
+A login obtains a session (`auth`), which changes nothing here, and then enters a profile with it (`log_in`).
 """
 
 import asyncio
@@ -38,15 +31,15 @@ from sync.runtime.change_counter import ChangeCounter
 from sync.runtime.supervision import finish_despite_cancel
 from sync.system.process_lock import ProcessLock
 
-REFRESH_MARGIN_SECONDS: Final = 60.0  # seconds before its end a token is renewed: longer than any one request
+REFRESH_MARGIN_SECONDS: Final = 60.0  # before its end a token is renewed; longer than any request
 UNKNOWN_OWNER_HINT: Final = "If it is yours, log in with `--accept`; if not, use another XIAOBAI_DATA_DIR."
-REFRESH_GRACE_SECONDS: Final = 1.0  # seconds for a refresh under way when we are stopped; the whole stop has two
-LOCK_TIMEOUT: Final = 150.0  # seconds for another process's refresh: more than its two deadlines can be
+REFRESH_GRACE_SECONDS: Final = 1.0  # seconds to finish a refresh at shutdown, which has two
+LOCK_TIMEOUT: Final = 150.0  # seconds; more than the two deadlines of another process's refresh
 
 
 @dataclass(frozen=True, slots=True)
 class AccountState:
-    """What `auth/status` says. `owner`: the account this profile belongs to, also while logged out."""
+    """The result of `auth/status`. The user id and label are the profile's owner, also while logged out."""
 
     state: Literal["not_configured", "guest", "logged_out", "logged_in"]
     user_id: str | None
@@ -62,13 +55,11 @@ class Account:
         self._database = database
         self._cloud = cloud
         self._tokens = tokens
-        self._refresh_lock = ProcessLock(
-            lock, timeout=LOCK_TIMEOUT, timeout_error=_refresh_busy_error
-        )  # to replace the stored session
+        self._refresh_lock = ProcessLock(lock, timeout=LOCK_TIMEOUT, timeout_error=_refresh_busy_error)
         self._clock = clock
         self._session: AuthSession | None = None
-        self._app_session: AuthSession | None = None  # by the app, which goes on refreshing it; never stored
-        self._token_requested_for: str | None = None  # the token in whose place we asked the app for another
+        self._app_session: AuthSession | None = None  # from the app, which refreshes it; never stored
+        self._token_requested_for: str | None = None  # the token that the app was asked to replace
         self.changed = ChangeCounter()
         self.token_needed = ChangeCounter()
 
@@ -80,29 +71,29 @@ class Account:
         return AccountState("guest" if self._cloud else "not_configured", None, None)
 
     async def session_from_token(self, access_token: str, expires_at: float) -> AuthSession:
-        """The session that the app opened and goes on refreshing, so without a refresh token; the server says whose.
+        """The session of the app's token. It has no refresh token: the app refreshes it.
 
-        Raises LoginRequired for a token the server does not know, CloudUnavailable.
+        Raises LoginRequired if the server does not know the token, CloudUnavailable.
         """
         user_id, label = await self.auth.identify_user(access_token)
         return AuthSession(user_id, label, access_token, None, expires_at)
 
     @property
     def is_logged_in(self) -> bool:
-        """Whether somebody was logged in when that was last looked at, here or by a round under way."""
+        """Whether the last use of the session found a login."""
         return self._session is not None
 
     async def owner_id(self) -> str | None:
-        """The user this profile belongs to; None while it is a guest's, empty where damage has hidden it."""
+        """The user this profile belongs to; None for a guest's, empty if a damaged database has lost it."""
         owner = await self._database.read(owner_store.read_owner)
         return None if owner is None else owner.user_id
 
     async def log_in(self, session: AuthSession, *, accept: bool = False) -> AccountState:
-        """Be logged in here; the first one to enter makes this profile his, with everything the guest recorded.
+        """Enter this profile with a session. The first user to enter owns it, with all that a guest has recorded.
 
-        `accept`: the memory is this user's, says a person, where a damaged database no longer tells whose it is.
-        Raises DifferentUser where the profile is another's. Nothing has changed then, and the session is still open:
-        it is the caller's, to enter another profile with or to `abandon`.
+        `accept`: the user confirms that the memory is theirs, after a damaged database has lost its owner.
+        Raises DifferentUser if the profile belongs to another user. Then nothing has changed, and the caller enters
+        another profile with the session or passes it to `discard_session`.
         """
         await self._database.write(lambda connection: self._claim_profile(connection, session, accept=accept))
         if session.refresh_token is None:
@@ -115,12 +106,12 @@ class Account:
         return await self.state()
 
     async def discard_session(self, session: AuthSession) -> None:
-        """End a session on the server that nobody entered with. The app ends its own itself."""
+        """End an unused session on the server. The app ends its own."""
         if session.refresh_token is not None:
             await self._sign_out(session)
 
     async def log_out(self) -> AccountState:
-        """Forget the session here and end it on the server if it answers; the memory stays and stays his."""
+        """Delete the session here, and end it on the server if that answers. The memory and its owner stay."""
         async with self._refresh_lock.hold():
             session = await self._load_session()
             await self._delete_session()
@@ -130,9 +121,10 @@ class Account:
         return await self.state()
 
     async def session(self, *, rejected_token: str | None = None) -> AuthSession:
-        """A session whose token is good for at least one request. `rejected`: a token the server just refused.
+        """A session that is valid for at least one request. `rejected_token`: the server has just refused it.
 
-        Raises LoginRequired, CloudUnavailable.
+        A refresh that has begun is finished and stored even if the caller is cancelled. Only a definite refusal ends
+        the session. Raises LoginRequired, CloudUnavailable.
         """
         current = await self._require_session()
         if not self._is_stale(current, rejected_token):
@@ -147,12 +139,12 @@ class Account:
 
     @property
     def auth(self) -> AuthPort:
-        """Where sessions are obtained. CloudNotConfigured."""
+        """The login server. CloudNotConfigured."""
         return self.cloud.auth
 
     @property
     def warning(self) -> str | None:
-        """What `status` says about how the session is kept."""
+        """The warning of `status` about how the session is stored."""
         return self._tokens().warning if self._session and self._app_session is None else None
 
     async def _refresh_if_stale(self, rejected_token: str | None) -> AuthSession:
@@ -175,7 +167,7 @@ class Account:
         return fresh
 
     async def _refresh_with_retry(self, current: AuthSession) -> AuthSession:
-        """The next session. Where the answer was lost, the server gives it again to whoever asks with its parent."""
+        """Refresh a session, once more if the answer was lost: Auth repeats it for the parent of the active token."""
         try:
             return await self.auth.refresh_session(current)
         except CloudUnavailable as error:
@@ -190,13 +182,13 @@ class Account:
         )
 
     async def restore_owner(self) -> None:
-        """After a salvage, of this start or of one that was killed, that lost the owner: his whose session is here."""
+        """After a salvage that lost the owner: claim the profile for the user of the stored session."""
         if await self.owner_id() != UNKNOWN_OWNER:
             return
         try:
             session = await asyncio.to_thread(lambda: self._tokens().load())
         except StorageError:
-            return  # a locked keychain tells nothing: a person has to
+            return  # the keychain is locked: the user has to log in
         if session is not None:
             await self._database.write(lambda connection: self._claim_profile(connection, session, accept=True))
 
@@ -216,15 +208,16 @@ class Account:
         return session
 
     async def _load_session(self) -> AuthSession | None:
-        """The stored session if it is the owner's: a keychain entry can outlive the database it belonged to."""
+        """The stored session if it is the owner's. A keychain entry can outlive its database."""
         if self._cloud is None:
             return None
         if self._app_session is not None:
             self._session = self._app_session
             return self._session
         owner = await self._database.read(owner_store.read_owner)
-        found = await asyncio.to_thread(lambda: self._tokens().load())
-        self._session = found if found is not None and owner is not None and found.user_id == owner.user_id else None
+        stored = await asyncio.to_thread(lambda: self._tokens().load())
+        is_owners = stored is not None and owner is not None and stored.user_id == owner.user_id
+        self._session = stored if is_owners else None
         return self._session
 
     async def _delete_session(self) -> None:
@@ -239,7 +232,7 @@ class Account:
         try:
             await self.auth.sign_out(session)
         except CloudError:
-            return  # the server cannot be asked; the token here is gone, and there it expires within the hour
+            return  # the token is deleted here, and expires on the server within an hour
 
 
 def _refresh_busy_error() -> CloudUnavailable:

@@ -1,13 +1,8 @@
-"""The key by which this installation is known: Ed25519, made once, its private half kept as the session is.
+"""The Ed25519 key of this installation, one per profile. Its private half is stored like the session.
 
-Decisions
-    One key a profile, not one a data directory. A profile is one account on one installation, and a key speaks for
-    exactly that: two accounts on one machine cannot be told to be one machine by comparing their lists of devices, and
-    no peer of one account ever meets a key that the other account trusts.
-    A copied home brings the key along. The copy becomes a new replica (`sync.cloud.replication.sync_round`) and then
-    makes a key of
-    its own, which replaces the old one in the account's list; the server does not take a key under a second device id.
-    `cryptography` is imported at the first use, in a thread: registering needs it, answering does not.
+One key per profile, so that two accounts on one machine cannot be linked by their lists of devices. A copied home
+contains the key; the copy becomes a new replica (`replication/sync_round.py`) and makes a key of its own.
+`cryptography` takes 30 ms, so it is imported at the first use, in a thread.
 """
 
 import asyncio
@@ -24,34 +19,34 @@ from sync.errors import StorageBusy
 from sync.system.process_lock import ProcessLock
 from sync.system.secret_store import SecretStore
 
-KEY_SERVICE: Final = "xiaobai-memory device key"  # the name of its entry in the keychain
-ALGORITHM_PREFIX: Final = "ed25519:"  # before the base64 of the raw 32 bytes, in both halves
+KEY_SERVICE: Final = "xiaobai-memory device key"  # of its keychain entry
+ALGORITHM_PREFIX: Final = "ed25519:"  # before the base64 of the 32 bytes of either half
 KEY_BYTES: Final = 32
-PROOF_CONTEXT: Final = b"xiaobai-memory device proof 1"  # what the proof is derived from, beside the private half
-KEY_LOCK_TIMEOUT: Final = 10.0  # seconds for another process that makes the key at the same moment
+PROOF_CONTEXT: Final = b"xiaobai-memory device proof 1"  # the proof is an HMAC of this text with the private half
+KEY_LOCK_TIMEOUT: Final = 10.0  # seconds
 
 
 class DeviceKey:
-    """The key of one profile. `lock` is a file that only this user can make. Errors: StorageError."""
+    """The key of one profile. `lock` is a file in a private folder. Errors: StorageError."""
 
     def __init__(self, secrets: Callable[[], SecretStore], *, lock: Path) -> None:
         self._secrets = secrets
         self._lock = lock
 
     async def public_key(self) -> str:
-        """The public half, `ed25519:` and base64. Made now where there is none, or none that can be read."""
+        """The public half, `ed25519:` and base64. Creates the key if there is none that can be read."""
         return await asyncio.to_thread(lambda: _public_key(self._load_or_create(rotate=False)))
 
     async def rotate(self) -> str:
-        """The public half of a new key; the old one is gone."""
+        """Replace the key. Return the new public half."""
         return await asyncio.to_thread(lambda: _public_key(self._load_or_create(rotate=True)))
 
     async def proof(self) -> str:
-        """The secret that proves to the server who holds this key: 64 hexadecimal digits, the same for one key."""
+        """The secret that proves possession of the key to the server: 64 hexadecimal digits, derived from the key."""
         return _derive_proof(await asyncio.to_thread(self._load_or_create, rotate=False))
 
     async def sign(self, data: bytes) -> str:
-        """The signature of these bytes by the private half, in base64."""
+        """Sign bytes; the signature in base64."""
         return await asyncio.to_thread(lambda: _sign(self._load_or_create(rotate=False), data))
 
     def _load_or_create(self, *, rotate: bool) -> bytes:
@@ -61,7 +56,7 @@ class DeviceKey:
             return seed
         busy = partial(StorageBusy, "another process has been making the device's key for too long")
         with ProcessLock(self._lock, timeout=KEY_LOCK_TIMEOUT, timeout_error=busy).hold_blocking():
-            seed = None if rotate else _decode_key(secrets.load())  # another process may have made it meanwhile
+            seed = None if rotate else _decode_key(secrets.load())  # another process may have made it
             if seed is None:
                 seed = _generate_seed()
                 secrets.save(_encode_key(seed))
@@ -69,7 +64,7 @@ class DeviceKey:
 
 
 def load_proof(secrets: SecretStore) -> str | None:
-    """The proof of the key that is kept there; None if there is none. Raises StorageError."""
+    """The proof of the stored key; None if there is none. Raises StorageError."""
     seed = _decode_key(secrets.load())
     return None if seed is None else _derive_proof(seed)
 
@@ -79,8 +74,8 @@ def _derive_proof(seed: bytes) -> str:
 
 
 def verify_signature(public_key: str, signature: str, data: bytes) -> bool:
-    """Whether the holder of this public key (`ed25519:` and base64) signed these bytes."""
-    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - 30 ms, see above
+    """Whether `signature` signs these bytes with this public key (`ed25519:` and base64)."""
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - 30 ms
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey  # noqa: PLC0415
 
     raw = _decode_key(public_key.encode("utf-8", "replace"))
@@ -88,25 +83,25 @@ def verify_signature(public_key: str, signature: str, data: bytes) -> bool:
         return False
     try:
         Ed25519PublicKey.from_public_bytes(raw).verify(base64.b64decode(signature, validate=True), data)
-    except (InvalidSignature, ValueError):  # binascii's is one as well
+    except (InvalidSignature, ValueError):  # binascii.Error is a ValueError
         return False
     return True
 
 
 def _sign(seed: bytes, data: bytes) -> str:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - 30 ms, see above
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - 30 ms
 
     return base64.b64encode(Ed25519PrivateKey.from_private_bytes(seed).sign(data)).decode()
 
 
 def _generate_seed() -> bytes:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - 30 ms, see above
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - 30 ms
 
     return Ed25519PrivateKey.generate().private_bytes_raw()
 
 
 def _public_key(seed: bytes) -> str:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - 30 ms, see above
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey  # noqa: PLC0415 - 30 ms
 
     return _encode_key(Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()).decode()
 
@@ -116,7 +111,7 @@ def _encode_key(raw: bytes) -> bytes:
 
 
 def _decode_key(encoded: bytes | None) -> bytes | None:
-    """The 32 bytes of a half as it is written; None where there is none or it is damaged."""
+    """The 32 bytes of a stored half; None if it is missing or damaged."""
     if encoded is None or not encoded.startswith(ALGORITHM_PREFIX.encode()):
         return None
     try:

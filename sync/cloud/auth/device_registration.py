@@ -1,6 +1,6 @@
-"""Registering a device at the server: what it says about itself, and the proof that it is the same device.
+"""Register a device at the server, with a proof that it is the same device as before.
 
-docs/decisions/003-device-proof.md has the rules of the server.
+docs/decisions/003-device-proof.md explains the rules.
 """
 
 import logging
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class DeviceRegistrar:
-    """Which devices this program has registered under which login, and as which replica."""
+    """Registers device ids once per login."""
 
     def __init__(self, account: Account, facts: DeviceFacts, key: DeviceKey | None, *, timeout: float) -> None:
         self._account = account
@@ -26,19 +26,19 @@ class DeviceRegistrar:
         self._key = key
         self._timeout = timeout
         self._registered: set[tuple[str, str, str]] = set()  # (user, login, device)
-        self._previous_proof: str | None = None  # of the key that a new replica has replaced
+        self._previous_proof: str | None = None  # of the key before a rotation
 
     @property
     def replica_id(self) -> str:
-        """Under which id the database speaks."""
+        """The id of this database on the server."""
         return self._facts.replica_id
 
     def reset(self) -> None:
-        """Register everything once more at the next call."""
+        """Register again at the next call."""
         self._registered.clear()
 
     async def become_replica(self, replica_id: str) -> None:
-        """Go on as another replica, with a key of its own: whoever was copied has the old one too."""
+        """Continue as a new replica with a new key: the original has the old one."""
         self._facts = replace(self._facts, replica_id=replica_id, takeover=self._facts.replica_id)
         self._registered.clear()
         if self._key is not None:
@@ -46,12 +46,12 @@ class DeviceRegistrar:
             await self._key.rotate()
 
     async def ensure_registered(self, session: AuthSession, device_id: str, *, own: bool, is_new: bool = False) -> None:
-        """Register a device unless this login has done so. `own`: it is this device, not an id that it had before.
+        """Register a device id unless this login has done so. `own`: it is not a former id of this device.
 
-        `is_new`: this database never synced, so a device with our key that is known has lost its former one.
+        `is_new`: this database never synced. If the server knows the device's key, the former database was lost.
         """
-        known = session.user_id, session.login_id, device_id  # the server binds each login to the device
-        if known in self._registered:
+        registration = session.user_id, session.login_id, device_id  # the server binds each login to the device
+        if registration in self._registered:
             return
         facts = await self._with_key_proof(self._facts, own=own)
         try:
@@ -59,7 +59,7 @@ class DeviceRegistrar:
         except DeviceConflict as error:
             if not own:
                 raise
-            if self._facts.takeover is not None and self._facts.proof is not None:  # a memory that was removed here
+            if self._facts.takeover is not None and self._facts.proof is not None:  # the memory was removed here before
                 await self._register(session, device_id, replace(facts, proof=self._facts.proof))
             elif is_new and error.holder is not None:
                 log.warning("this device lost its former database; its replica takes the place of %s", error.holder)
@@ -74,15 +74,15 @@ class DeviceRegistrar:
             await self._register(session, device_id, await self._with_key_proof(facts, own=True))
         if own:
             self._previous_proof = None
-        self._registered.add(known)
+        self._registered.add(registration)
 
     async def _with_key_proof(self, facts: DeviceFacts, *, own: bool) -> DeviceFacts:
-        """With what the key says. An id that this device had before keeps the public key that it had then."""
+        """The facts with the key's proof. A former id of this device keeps its former public key."""
         if self._key is None:
             return facts
         proof = await self._key.proof()
-        shown = self._previous_proof or proof
-        changed = replace(facts, proof=shown, proof_next=sha256(proof.encode()).hexdigest())
+        current_proof = self._previous_proof or proof
+        changed = replace(facts, proof=current_proof, proof_next=sha256(proof.encode()).hexdigest())
         return replace(changed, public_key=await self._key.public_key()) if own else changed
 
     async def _register(self, session: AuthSession, device_id: str, facts: DeviceFacts) -> None:

@@ -1,4 +1,4 @@
-"""Where a session is kept between starts: the operating system's keychain, else a file only this user can read."""
+"""Where the session is stored: in the operating system's keychain, or in a file that only this user can read."""
 
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -14,7 +14,7 @@ NO_KEYCHAIN_WARNING: Final = "no_keychain: the session is kept in a file that on
 
 
 class SessionStorage(Protocol):
-    """One session. `warning` is what `status` shows a person, or None. A locked keychain raises StorageError."""
+    """Stores one session. `warning` is shown by `status`. A locked keychain raises StorageError."""
 
     warning: str | None
 
@@ -30,8 +30,8 @@ class _SecretSessionStorage:
         self._secret = secret
 
     def load(self) -> AuthSession | None:
-        found = self._secret.load()
-        return None if found is None else _decode_session(found)
+        data = self._secret.load()
+        return None if data is None else _decode_session(data)
 
     def save(self, session: AuthSession) -> None:
         self._secret.save(msgspec.json.encode(session))
@@ -41,7 +41,7 @@ class _SecretSessionStorage:
 
 
 class FileSessionStorage(_SecretSessionStorage):
-    """A 0600 file in the profile's private folder. `chosen`: by a setting, so nobody has to be told."""
+    """A 0600 file in the profile's private folder. `is_chosen`: by a setting, so there is no warning."""
 
     def __init__(self, path: Path, *, is_chosen: bool = False) -> None:
         super().__init__(FileSecretStore(path))
@@ -49,7 +49,7 @@ class FileSessionStorage(_SecretSessionStorage):
 
 
 class KeychainSessionStorage(_SecretSessionStorage):
-    """The keychain of the operating system, one entry a profile."""
+    """The keychain of the operating system, with one entry per profile."""
 
     warning: str | None = None
 
@@ -58,13 +58,15 @@ class KeychainSessionStorage(_SecretSessionStorage):
 
 
 def open_session_storage(path: Path, profile: str, *, prefer_file: bool) -> SessionStorage:
-    """The keychain where there is one, else the file beside the database."""
-    found = None if prefer_file else trusted_keychain()
-    return FileSessionStorage(path, is_chosen=prefer_file) if found is None else KeychainSessionStorage(found, profile)
+    """The keychain if there is one, else the file beside the database."""
+    keychain = None if prefer_file else trusted_keychain()
+    if keychain is None:
+        return FileSessionStorage(path, is_chosen=prefer_file)
+    return KeychainSessionStorage(keychain, profile)
 
 
 def _decode_session(data: bytes) -> AuthSession | None:
     try:
         return msgspec.json.decode(data, type=AuthSession)
     except DECODE_ERRORS:
-        return None  # a damaged session is no session: the user logs in again, nothing of the memory is touched
+        return None  # damaged: the user logs in again

@@ -1,7 +1,4 @@
-"""A call under the user's token, with a deadline; a token that the server refuses is refreshed once.
-
-Once more where the fresh one ran out before it was used: a machine may sleep between the two.
-"""
+"""Make a call with a deadline, and once more with a fresh token if the server refuses the token."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -13,13 +10,13 @@ from sync.errors import CloudUnavailable, Forbidden, LoginRequired
 
 T = TypeVar("T")
 
-MAX_TOKENS: Final = 4  # the stored one, a fresh one, and more where the machine slept between a refresh and its use
+MAX_TOKENS: Final = 4  # the stored one, a fresh one, and more if the machine slept between a refresh and its use
 
 
 async def with_fresh_token(
     account: Account, call: Callable[[AuthSession], Awaitable[T]], *, timeout: float, session: AuthSession | None = None
 ) -> T:
-    """What `call` answers within `timeout` seconds a try. Raises what it raises, CloudUnavailable, Forbidden."""
+    """The result of `call`, with `timeout` seconds for each try. Raises its errors, CloudUnavailable, Forbidden."""
     current = session or await account.session()
     refused: LoginRequired | None = None
     for attempt in range(MAX_TOKENS):
@@ -28,7 +25,7 @@ async def with_fresh_token(
         except LoginRequired as error:
             tried, refused = current.access_token, error
         current = await account.session(rejected_token=None if attempt else tried)
-        if current.access_token == tried:  # it has not run out: another refresh would end the same way, at every poll
+        if current.access_token == tried:  # a fresh token that has not expired: refreshing again would not help
             break
     hint = "Log in again; if that does not help, check the keys of the Supabase project."
     raise Forbidden("the server does not accept a token it has just issued", hint=hint) from refused

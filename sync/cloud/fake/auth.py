@@ -1,7 +1,7 @@
-"""The login server's twin in memory: accounts, codes, sessions, with GoTrue's waiting time and expiry.
+"""The login server in memory: accounts, codes and sessions, with GoTrue's waiting time and expiry.
 
-A test reads a code where a person would (`code_sent_to`). As on a hosted project a code is good once, for an hour, and
-only the newest one; there is a minute between two messages; verifying one makes the account where there is none.
+As on a hosted project, a code works once, for an hour, and only the newest one; a minute must pass between two
+messages; verifying a code creates the account. Tests read codes with `code_sent_to`.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ class _SentCode:
 
 
 class FakeAccounts:
-    """Everybody who can log in, and what was sent to them. `contact.value` is who it is."""
+    """All accounts, and the codes sent to them, by `contact.value`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -40,7 +40,7 @@ class FakeAccounts:
         self._sent_codes: dict[str, _SentCode] = {}
         self._tokens: dict[str, tuple[str, float]] = {}
         self._refresh_tokens: dict[str, str] = {}
-        self._replaced_sessions: dict[str, AuthSession] = {}  # by the refresh token that was used up for it
+        self._replaced_sessions: dict[str, AuthSession] = {}  # by the refresh token that it replaced
 
     def add_user(self, contact: Contact, password: str | None = None) -> str:
         """The id of a new user."""
@@ -59,13 +59,11 @@ class FakeAccounts:
         self._tokens = {token: (user, 0.0) for token, (user, _) in self._tokens.items()}
 
     def user_of(self, access_token: str) -> str:
-        """Whose token this is. LoginRequired."""
+        """The user of a token. LoginRequired."""
         user_id, expires = self._tokens.get(access_token, ("", 0.0))
         if expires <= self._now():
             raise LoginRequired("the server does not know this token")
         return user_id
-
-    # --- what the client half calls ------------------------------------------------------------------------
 
     def send_code(self, contact: Contact) -> None:
         last = self._sent_codes.get(contact.value)
@@ -84,26 +82,26 @@ class FakeAccounts:
         return self._issue_session(self._users[contact.value])
 
     def sign_in_with_password(self, contact: Contact, password: str) -> AuthSession:
-        known = self._users.get(contact.value)
-        if known is None or known.password != password:
+        user = self._users.get(contact.value)
+        if user is None or user.password != password:
             raise BadCredentials("the number or address, or the password, is wrong")
-        return self._issue_session(known)
+        return self._issue_session(user)
 
     def refresh_session(self, session: AuthSession) -> AuthSession:
-        """As GoTrue does: who used the parent of the active token up and did not hear the answer gets it once more.
+        """Refresh like GoTrue: the parent of the active token gets the answer again, in case the first was lost.
 
-        The refresh token is the same then; the access token is a new one, which is good for a whole hour again.
+        The refresh token is then the same, and the access token is a new one.
         """
         parent = session.refresh_token or ""
         user_id = self._refresh_tokens.pop(parent, None)
         if user_id is not None:
             self._replaced_sessions[parent] = self._issue_session(self._user(user_id))
             return self._replaced_sessions[parent]
-        known = self._replaced_sessions.get(parent)
-        if known is None or known.refresh_token not in self._refresh_tokens:
+        successor = self._replaced_sessions.get(parent)
+        if successor is None or successor.refresh_token not in self._refresh_tokens:
             raise LoginRequired("the session was ended by the server")
-        token, expires = self._issue_token(known.user_id)
-        return replace(known, access_token=token, expires_at=expires)
+        token, expires = self._issue_token(successor.user_id)
+        return replace(successor, access_token=token, expires_at=expires)
 
     def identify_user(self, access_token: str) -> tuple[str, str]:
         person = self._user(self.user_of(access_token))
@@ -120,7 +118,7 @@ class FakeAccounts:
         return AuthSession(person.user_id, person.label, token, refresh, expires)
 
     def _issue_token(self, user_id: str) -> tuple[str, float]:
-        """A new access token and when it ends."""
+        """A new access token and its end."""
         token, expires = self._clock.random_bytes(16).hex(), self._now() + TOKEN_SECONDS
         self._tokens[token] = (user_id, expires)
         return token, expires
@@ -133,7 +131,7 @@ class FakeAccounts:
 
 
 class FakeAuth:
-    """One device's way to `FakeAccounts`. `check_reachable` raises where there is none."""
+    """One device's connection to `FakeAccounts`. `check_reachable` raises if the server is down."""
 
     def __init__(self, accounts: FakeAccounts, check_reachable: Callable[[], None]) -> None:
         self._accounts = accounts

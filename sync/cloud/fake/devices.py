@@ -1,4 +1,4 @@
-"""The devices of an account in the twin: what `ai_memory_devices` holds, and its rules."""
+"""The devices of an account on the fake server, with the rules of `ai_memory_devices`."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ class FakeDevice:
     last_seen: float
     created: float
     name: str | None = None
-    is_named_by_user: bool = False  # by a person
+    is_named_by_user: bool = False
     platform: str | None = None
     app_version: str | None = None
     public_key: str | None = None
@@ -30,7 +30,7 @@ class FakeDevice:
 
 
 def active_device(devices: Mapping[str, FakeDevice], device_id: str) -> FakeDevice:
-    """DeviceUnknown, DeviceRevoked."""
+    """The device. Raises DeviceUnknown, DeviceRevoked."""
     device = devices.get(device_id)
     if device is None:
         raise DeviceUnknown("this device is not registered")
@@ -40,7 +40,7 @@ def active_device(devices: Mapping[str, FakeDevice], device_id: str) -> FakeDevi
 
 
 def check_public_key(devices: Mapping[str, FakeDevice], device_id: str, public_key: str | None) -> None:
-    """A key belongs to one device of the account, also after that device was revoked."""
+    """Raise an error unless the key is valid and belongs to no other device, revoked or not."""
     if public_key is None:
         return
     if not PUBLIC_KEY.fullmatch(public_key):
@@ -53,12 +53,12 @@ def check_public_key(devices: Mapping[str, FakeDevice], device_id: str, public_k
 
 
 def proof_hash(proof: str | None) -> str | None:
-    """What is kept of a proof."""
+    """The SHA-256 of a proof, which is what the server stores."""
     return None if proof is None else sha256(proof.encode()).hexdigest()
 
 
 def device_row(device_id: str, device: FakeDevice) -> DeviceRow:
-    """As the server lists it."""
+    """The device as the server lists it."""
     return DeviceRow(
         device_id=device_id,
         name=device.name,

@@ -1,4 +1,4 @@
-"""The devices' documents on the twin server, by the rules of `sql/migrations` (`write_document`, `tend_document`)."""
+"""The documents on the fake server, with the rules of `write_document` and `tend_document` in `sql/migrations`."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -8,7 +8,7 @@ from sync.cloud.port import FOREIGN_DOCUMENT, STALE_DOCUMENT, SnapshotRow, SyncR
 
 @dataclass
 class FakeDocument:
-    """`existing_replica_id` is None where another program wrote it."""
+    """A document; `replica_id` is None if another program wrote it."""
 
     content: str
     content_sha256: str
@@ -17,11 +17,11 @@ class FakeDocument:
 
 
 def store_document(documents: dict[str, FakeDocument], request: SyncRequest) -> str | None:
-    """What became of the document; without one, only that another program's text stands there."""
-    held, sent = documents.get(request.device_id), request.snapshot
+    """Store the document of a request. Return the outcome; without a document, only FOREIGN is reported."""
+    stored, sent = documents.get(request.device_id), request.snapshot
     if sent is None:
-        return FOREIGN_DOCUMENT if held is not None and held.replica_id is None else None
-    if held is not None and (refusal := _refusal(held, sent, request.replica_id)) is not None:
+        return FOREIGN_DOCUMENT if stored is not None and stored.replica_id is None else None
+    if stored is not None and (refusal := _refusal(stored, sent, request.replica_id)) is not None:
         return refusal
     documents[request.device_id] = FakeDocument(
         sent.content, sent.content_sha256, request.replica_id, sent.through_replica_seq
@@ -30,7 +30,7 @@ def store_document(documents: dict[str, FakeDocument], request: SyncRequest) -> 
 
 
 def _refusal(stored: FakeDocument, sent: SnapshotRow, replica_id: str) -> str | None:
-    """Why the text that stands there stays."""
+    """Why the stored text is not replaced; None if it is."""
     if stored.replica_id is None:
         return None if stored.content_sha256 in {sent.content_sha256, sent.base_sha256} else FOREIGN_DOCUMENT
     if stored.replica_id != replica_id or stored.through_replica_seq < sent.through_replica_seq:
@@ -43,7 +43,7 @@ def _refusal(stored: FakeDocument, sent: SnapshotRow, replica_id: str) -> str | 
 
 
 def overwrite_document(documents: dict[str, FakeDocument], device_id: str, content: str) -> None:
-    """Another program's write of the same content changes nothing."""
-    held = documents.get(device_id)
-    if held is None or held.content != content:
+    """Write as another program. The same content changes nothing."""
+    stored = documents.get(device_id)
+    if stored is None or stored.content != content:
         documents[device_id] = FakeDocument(content, sha256(content.encode()).hexdigest())

@@ -1,7 +1,6 @@
-"""The port's twin in memory: the server's rules without a server, for the contract suite, the simulator and trials.
+"""The server in memory, with the rules of `sql/migrations`: for tests, the simulator and trials.
 
-It decides exactly as `sql/migrations` does (numbering, idempotency, reset, fork, conflict, snapshot) and lets a test
-take the network away. Its accounts are in `memory_logins.py`.
+Tests can take the network away, lose answers and refuse events.
 """
 
 import asyncio
@@ -40,13 +39,13 @@ from sync.errors import (
 from sync.log.envelope import postgres_json_size, to_wire
 from sync.log.model import Event, erased_by
 
-LIVE_SECONDS: Final = 600.0  # another replica that spoke more recently than this holds the device
+LIVE_SECONDS: Final = 600.0  # a replica that was seen within this time keeps the device
 EVENT_BYTES: Final = 64 * 1024
 BATCH_BYTES: Final = 2 * 1024 * 1024
 BATCH_EVENTS: Final = 500
 DOCUMENT_BYTES: Final = 1024 * 1024
 
-# field: (least, most characters), and what a text must look like; sql/migrations, `event_problem`
+# the rules of `event_problem` in sql/migrations: fewest and most characters of each field
 LENGTHS: Final = {
     "event_id": (1, 128),
     "type": (1, 128),
@@ -65,7 +64,7 @@ NUMBERS: Final = {"replica_seq": (1, 10**18 - 1), "schema_version": (0, 10**9 - 
 
 @dataclass
 class _UserLog:
-    """What one user has on the server."""
+    """The data of one user."""
 
     epoch: str = "epoch-1"
     floor: int = 0
@@ -80,24 +79,24 @@ class _UserLog:
 
 
 class FakeServer:
-    """Everybody's memory, and the switches of a test: `down` refuses all calls, `refuses` rejects single events."""
+    """All users' data, and switches for tests."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self.down = False
-        self.answers_to_lose = 0  # so many answers get lost after the work was done
+        self.answers_to_lose = 0  # so many answers get lost after their request was carried out
         self.refused_event_ids: set[str] = set()
-        self.announces_ready = True  # an older Realtime never says from when on it is fed
-        self.is_half_open = False  # channels stay open and nothing comes through: a half-open connection
+        self.announces_ready = True  # an older Realtime does not
+        self.is_half_open = False  # channels stay open, but nothing comes through
         self.user_logs: defaultdict[str, _UserLog] = defaultdict(_UserLog)
         self.accounts = FakeAccounts(clock)
 
     def add_user(self, email: str, password: str) -> str:
-        """The id of a person who logs in with e-mail and password."""
+        """Add a user who logs in with e-mail and password; their id."""
         return self.accounts.add_user(parse_contact(email=email), password)
 
     def restore(self, user_id: str, keep: int, *, epoch: str | None = None) -> None:
-        """What an administrator's backup does: only the first `keep` events are left."""
+        """Restore a backup: keep only the first `keep` events."""
         memory = self.user_logs[user_id]
         memory.events = memory.events[: keep - memory.floor]
         memory.epoch = epoch or memory.epoch
@@ -109,7 +108,7 @@ class FakeServer:
             memory.channels.clear()
 
     def write_document(self, user_id: str, device_id: str, content: str) -> None:
-        """What the original app does with the user's token: the whole text of a device, over whatever stands there."""
+        """Replace a device's document, as the original app does with the user's token."""
         overwrite_document(self.user_logs[user_id].documents, device_id, content)
 
     def check_reachable(self) -> None:
@@ -117,7 +116,7 @@ class FakeServer:
             raise CloudUnreachable("the server does not answer")
 
     def log_of(self, session: AuthSession) -> _UserLog:
-        """LoginRequired where the token is not good."""
+        """The data of the session's user. LoginRequired if the token is invalid."""
         return self.user_logs[self.accounts.user_of(session.access_token)]
 
 
@@ -137,16 +136,16 @@ class FakeCloud:
         former = device.replica_id
         takeover, named = facts.takeover if proven else None, proven and device.proof_hash is not None
         self._claim_device(memory, device_id, facts.replica_id, takeover=takeover, proven=named)
-        kept = device.proof_hash if former == facts.replica_id else None
-        device.proof_hash = facts.proof_next or proof_hash(facts.proof) or kept
+        unchanged = device.proof_hash if former == facts.replica_id else None
+        device.proof_hash = facts.proof_next or proof_hash(facts.proof) or unchanged
         device.name = device.name if device.is_named_by_user else facts.name
         device.platform, device.app_version = facts.platform, facts.app_version
         device.public_key = facts.public_key or device.public_key
 
     async def list_devices(self, session: AuthSession) -> tuple[DeviceRow, ...]:
         self._server.check_reachable()
-        found = self._server.log_of(session).devices
-        newest_first = sorted(found.items(), key=lambda item: (-item[1].last_seen, item[0]))
+        devices = self._server.log_of(session).devices
+        newest_first = sorted(devices.items(), key=lambda item: (-item[1].last_seen, item[0]))
         return tuple(device_row(device_id, device) for device_id, device in newest_first)
 
     async def rename_device(self, session: AuthSession, device_id: str, name: str) -> None:
@@ -205,8 +204,8 @@ class FakeCloud:
 
     async def read_document(self, session: AuthSession, device_id: str) -> StoredDocument | None:
         self._server.check_reachable()
-        held = self._server.log_of(session).documents.get(device_id)
-        return None if held is None else StoredDocument(held.content, held.content_sha256, held.replica_id)
+        stored = self._server.log_of(session).documents.get(device_id)
+        return None if stored is None else StoredDocument(stored.content, stored.content_sha256, stored.replica_id)
 
     async def is_reachable(self) -> bool:
         return not self._server.down
@@ -242,7 +241,7 @@ class FakeCloud:
 
 
 class FakeChannel:
-    """A channel of the twin. It ends with the server, with the token, or by `MemoryServer.cut_channels`."""
+    """A channel. It ends with the token or by `FakeServer.cut_channels`."""
 
     def __init__(self, server: FakeServer, session: AuthSession) -> None:
         self._server = server
@@ -257,12 +256,12 @@ class FakeChannel:
         self._notices.put_nowait(None)
 
     async def receive(self) -> RealtimeNotice:
-        heard = await self._notices.get()
-        if heard is None:
-            self.end()  # it stays over
+        notice = await self._notices.get()
+        if notice is None:
+            self.end()  # for the next call
             raise CloudUnavailable("the channel was cut")
         self._server.log_of(self._session)
-        return heard
+        return notice
 
     async def send_heartbeat(self) -> None:
         self._server.check_reachable()
@@ -298,7 +297,7 @@ def _invalid_field(event: Event, device_id: str) -> str | None:
 
 
 def _contains_nul(value: Any) -> bool:
-    """PostgreSQL's text cannot hold a NUL, so its jsonb refuses one."""
+    """PostgreSQL's jsonb refuses a NUL."""
     if isinstance(value, str):
         return "\0" in value
     if isinstance(value, Mapping):
@@ -329,12 +328,12 @@ def _must_reset(memory: _UserLog, request: SyncRequest) -> bool:
 
 
 def _append_events(memory: _UserLog, request: SyncRequest, server_ts: str) -> tuple[tuple[str, int], ...]:
-    known = {event.event_id: event for event in memory.events}
-    taken = {(event.replica_id, event.replica_seq) for event in memory.events}
-    once = {event.event_id: event for event in reversed(request.events)}  # the first of equal ids counts
+    stored_ids = {event.event_id for event in memory.events}
+    used_numbers = {(event.replica_id, event.replica_seq) for event in memory.events}
+    once = {event.event_id: event for event in reversed(request.events)}  # the first of equal ids wins
     batch = [once.pop(event.event_id) for event in request.events if event.event_id in once]
-    fresh = [event for event in batch if event.event_id not in known]
-    if any((event.replica_id, event.replica_seq) in taken for event in fresh):
+    fresh = [event for event in batch if event.event_id not in stored_ids]
+    if any((event.replica_id, event.replica_seq) in used_numbers for event in fresh):
         raise DeviceForked("this replica's numbers are known under other event ids")
     for event in fresh:
         memory.events.append(replace(event, server_seq=memory.head + 1, server_ts=server_ts, position=0))
@@ -343,7 +342,7 @@ def _append_events(memory: _UserLog, request: SyncRequest, server_ts: str) -> tu
 
 
 def _erase_payloads(memory: _UserLog, request: SyncRequest) -> None:
-    """Blank what the `payload_forgotten` events of a batch name."""
+    """Erase the payloads that the `payload_forgotten` events of a batch name."""
     named = {name for event in request.events for name in erased_by(event)}
     memory.events = [
         replace(event, payload={}, extra={}) if event.event_id in named else event for event in memory.events

@@ -1,6 +1,6 @@
-"""Erasure requests of other devices: signed where they begin, judged where they arrive.
+"""Sign this device's erasure requests, and review those of other devices.
 
-A large one waits for the person unless a key that is known for a day signed it: docs/decisions/002-mass-erasure.md.
+A mass erasure waits for the user unless a key that was known for a day signed it: docs/decisions/002-mass-erasure.md.
 """
 
 import json
@@ -25,47 +25,47 @@ from sync.log.model import ERASURE_STATE_FIELD, Event, RemoteErasureState, named
 from sync.settings.sections import PrivacySettings
 
 SIGNATURE_FIELD: Final = "signature"  # a field of the envelope: {"key": "ed25519:…", "value": base64}
-TRUST_DELAY: Final = timedelta(days=1)  # before a key is trusted with a large request
-WINDOW_MS: Final = 86_400_000  # small requests of one day count together
-ALWAYS_ALLOWED_LINES: Final = 3  # lines that may always go, however short the document is
+TRUST_DELAY: Final = timedelta(days=1)  # after which a key is trusted with a mass erasure
+WINDOW_MS: Final = 86_400_000  # requests within a day count together
+ALWAYS_ALLOWED_LINES: Final = 3  # however short the document is
 
 EventReview = Callable[[Transaction, Event], Event]
 
 
 @dataclass(frozen=True, slots=True)
 class ErasureImpact:
-    """What a request takes away here: lines of the document, and how many lines the document has."""
+    """The lines that a request removes from the document, and how many lines the document has."""
 
     lines: int = 0
     document_lines: int = 0
 
 
 def signed_bytes(event: Event) -> bytes:
-    """What a device signs: the request, under its id and the device's."""
-    said = ["xiaobai-memory erasure 1", event.event_id, event.device_id, event.type, dict(event.payload)]
-    return json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+    """The bytes that a device signs: the request with its id and the device's id."""
+    signed = ["xiaobai-memory erasure 1", event.event_id, event.device_id, event.type, dict(event.payload)]
+    return json.dumps(signed, sort_keys=True, separators=(",", ":")).encode()
 
 
 def signer_of(event: Event) -> str | None:
-    """The public key whose holder signed this request; None without a signature that is good."""
-    said = event.extra.get(SIGNATURE_FIELD)
-    key, value = (said.get("key"), said.get("value")) if isinstance(said, dict) else (None, None)
+    """The public key that signed this request; None without a valid signature."""
+    signature = event.extra.get(SIGNATURE_FIELD)
+    key, value = (signature.get("key"), signature.get("value")) if isinstance(signature, dict) else (None, None)
     if not isinstance(key, str) or not isinstance(value, str):
         return None
     return key if verify_signature(key, value, signed_bytes(event)) else None
 
 
 def is_mass_erasure(limits: PrivacySettings, events: int, impact: ErasureImpact, *, earlier: int = 0) -> bool:
-    """Whether so many events and lines are a mass erasure, with what requests of the same day took before."""
+    """Whether so many events and lines are a mass erasure. `earlier`: the events of requests of the same day."""
     lines, of = impact.lines + earlier, impact.document_lines + earlier
     many_lines = impact.lines > 0 and lines > ALWAYS_ALLOWED_LINES and lines * 100 > of * limits.erasure_percent
     return events + earlier > limits.erasure_events or many_lines
 
 
 class ErasureGuard:
-    """Signs this device's erasure requests and judges those of the others.
+    """Signs this device's erasure requests and reviews those of the others.
 
-    `stake` says, within a transaction, what a request that names these events takes from the document.
+    `impact_of` computes what erasing these events removes from the document.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class ErasureGuard:
         self._clock = clock
 
     async def sign_requests(self, events: Sequence[Event]) -> tuple[Event, ...]:
-        """These events as they are sent."""
+        """The events to send, with a signature on each erasure request."""
         return tuple(
             [await self._sign_request(event) if event.type == PAYLOAD_FORGOTTEN else event for event in events]
         )
@@ -93,13 +93,13 @@ class ErasureGuard:
         return replace(event, extra={**event.extra, SIGNATURE_FIELD: signature})
 
     async def review_for(self, events: Sequence[Event]) -> EventReview | None:
-        """How to take these events in; None where none of them erases anything."""
+        """The review of these events; None if none of them erases anything."""
         if all(event.type != PAYLOAD_FORGOTTEN for event in events):
             return None
         return partial(self._review, await self._key.public_key())
 
     async def record_device_keys(self, rows: Sequence[DeviceRow]) -> None:
-        """Note the keys of the account's devices, and forget those that are none of them any more."""
+        """Store the keys of the account's devices, and delete those that are no longer listed."""
         now = timestamp(self._clock.now())
         await self._log.database.write(lambda connection: device_key_store.replace_device_keys(connection, rows, now))
 
@@ -118,7 +118,7 @@ class ErasureGuard:
         return replace(event, extra={**event.extra, ERASURE_STATE_FIELD: str(mark)})
 
     def _count_earlier_untrusted(self, connection: Transaction, event: Event, trusted: frozenset[str]) -> int:
-        """How many events other requests have named within a day before this one, and no trusted key signed."""
+        """Count the events that untrusted requests of other devices have named in the day before this one."""
         if (end := _accepted_ms(event)) is None:
             return 0
         count = 0
@@ -134,7 +134,7 @@ class ErasureGuard:
 
 
 def _accepted_ms(event: Event) -> int | None:
-    """When the server took an event."""
+    """When the server accepted an event; None if that is unknown."""
     try:
         return None if event.server_ts is None else parse_timestamp_ms(event.server_ts)
     except InvalidInput:

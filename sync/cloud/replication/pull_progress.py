@@ -1,7 +1,6 @@
-"""How a pull that takes more than one answer comes on, told to whoever listens: once an answer, never by the clock.
+"""The progress of a pull that takes more than one answer: one callback per answer.
 
-A callback and not a signal: a signal lets a slow listener see only the last of several changes, and here the first
-and the last one mean something.
+Callbacks instead of a `ChangeCounter`, because a slow listener must not miss the first and the last report.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,10 +14,10 @@ from sync.log.model import RemoteCursor
 
 @dataclass(frozen=True, slots=True)
 class PullProgress:
-    """Events that this pull has brought, of those that it will bring as far as the server has said.
+    """How many events a pull has brought, of the total that the server has announced.
 
-    `pull` counts the long pulls of this process. A pull that fails ends before `done` is `total`; the next one goes
-    on where it ended, and counts from there.
+    `pull` numbers the long pulls of this process. A pull that fails ends before `done` reaches `total`; the next one
+    continues there and counts from zero.
     """
 
     pull: int
@@ -31,7 +30,7 @@ ProgressListener = Callable[[PullProgress], None]
 
 
 class PullProgressTracker:
-    """The long pulls of one exchange, one after another. One that fits into a single answer is not told."""
+    """Reports the long pulls of one `SyncRunner`. A pull that fits into one answer is not reported."""
 
     def __init__(self) -> None:
         self._listeners: list[ProgressListener] = []
@@ -41,12 +40,12 @@ class PullProgressTracker:
 
     @property
     def is_pulling(self) -> bool:
-        """Whether a long pull is: what can wait leaves it the database."""
+        """Whether a long pull is running: work that can wait should leave the database to it."""
         return self._last is not None
 
     @contextmanager
     def reporting_to(self, on_progress: ProgressListener) -> Iterator[None]:
-        """Tell a listener, for as long as the block lasts. It may hear of a pull that has begun before."""
+        """Report to a listener within the block. A pull may already be running."""
         self._listeners.append(on_progress)
         try:
             yield
@@ -54,8 +53,8 @@ class PullProgressTracker:
             self._listeners.remove(on_progress)
 
     def advance(self, before: RemoteCursor, verdict: PageVerdict) -> None:
-        """An answer has been taken in."""
-        if verdict.reset:  # everything comes again, from the server's floor
+        """An answer was applied."""
+        if verdict.reset:  # the pull starts over at the server's floor
             self._start_seq = verdict.cursor.seq
             return
         if self._last is None:
@@ -70,7 +69,7 @@ class PullProgressTracker:
             self.end()
 
     def end(self) -> None:
-        """The round has ended, well or not."""
+        """The round has ended or failed."""
         if self._last is not None:
             self._notify(replace(self._last, step="end"))
             self._last = None

@@ -1,14 +1,8 @@
-"""Keeps a channel to the server for as long as somebody is logged in, and pokes the replicator.
+"""Keep one realtime channel open while a user is logged in, and wake the replicator.
 
-A poke is never data: it only ends the replicator's waiting, and polling goes on below it, rarer. So whatever goes wrong
-here costs time and no event, and the answer is always the same: throw the channel away, wait, make a new one. Each new
-one is a poke as well, since nobody knows what was missed.
-
-What is noticed: a server that no longer answers heartbeats (half-open); a machine that slept (wall time passed that
-no wait explains); a session that was refreshed by the replicator, the app or another process (the channel gets the new
-token) or ended (it is closed). After a failure the wait is random, up to a bound that doubles, so that devices do not
-return in step after an outage. Only a channel that lived for a while ends the doubling: a server that closes each one
-at once is not stormed.
+A notice is never data, so any failure only costs time: polling goes on, and the supervisor opens another channel after
+a random wait. Each new channel wakes the replicator, because notices may have been missed. Only a channel that lived
+for a while resets the backoff; a server that closes every channel at once is not stormed.
 """
 
 import asyncio
@@ -29,19 +23,19 @@ from sync.runtime.change_counter import wait_for_any_change
 
 RECONNECT_BACKOFF: Final = Backoff(base=1.0, limit=30.0, jitter=1.0)  # a channel back that late has cost one poll
 MIN_RECONNECT_WAIT: Final = 0.2  # seconds
-TICK_SECONDS: Final = 2.0  # seconds between two looks at clock and session
-SLEEP_THRESHOLD: Final = 10.0  # seconds of wall time that a tick cannot explain
-HEARTBEAT_INTERVAL: Final = 25.0  # seconds; the server drops who is silent for a minute
-BUSY_HEARTBEAT_INTERVAL: Final = 4.0  # seconds, while somebody relies on the channel: see standing.VOUCHES_FOR
-HEARTBEAT_TIMEOUT: Final = 10.0  # seconds for the answer to a heartbeat
-REFUSED_RETRY_INTERVAL: Final = 300.0  # after a refusal that only a person can mend
-LOGIN_CHECK_INTERVAL: Final = 30.0  # another process may log in
+TICK_SECONDS: Final = 2.0  # between two checks of the clock and the session
+SLEEP_THRESHOLD: Final = 10.0  # seconds of wall time beyond a tick: the machine slept
+HEARTBEAT_INTERVAL: Final = 25.0  # seconds; the server closes a channel that is silent for a minute
+BUSY_HEARTBEAT_INTERVAL: Final = 4.0  # seconds, while callers rely on the channel: below freshness.FRESH_SECONDS
+HEARTBEAT_TIMEOUT: Final = 10.0  # seconds
+REFUSED_RETRY_INTERVAL: Final = 300.0  # seconds, after a refusal that needs a person
+LOGIN_CHECK_INTERVAL: Final = 30.0  # seconds; another process may log in
 
 log = logging.getLogger(__name__)
 
 
 class RealtimeSupervisor:
-    """The supervisor of one profile's channel. `run()` for ever."""
+    """Supervises the channel of one profile."""
 
     def __init__(self, account: Account, replicator: Replicator, *, clock: Clock, timeout: float) -> None:
         self._account = account
@@ -49,10 +43,10 @@ class RealtimeSupervisor:
         self._freshness = replicator.freshness
         self._clock = clock
         self._timeout = timeout
-        self._failures = 0  # in a row, without a channel that lived for a while
+        self._failures = 0  # in a row
 
     async def run(self) -> None:
-        """Until cancelled. Errors of ours are answered by waiting; polling goes on meanwhile."""
+        """Keep a channel open until cancelled. After a product error, wait and try again."""
         try:
             while True:
                 seen = self._account.changed.count
@@ -62,7 +56,7 @@ class RealtimeSupervisor:
             self._set_state("off")
 
     async def _run_channel_and_pause(self) -> float:
-        """One connection from its making to its end; seconds to wait before the next."""
+        """Open one channel and serve it to its end. Return the seconds to wait before the next one."""
         try:
             await self._run_channel()
         except LoginRequired:
@@ -79,7 +73,7 @@ class RealtimeSupervisor:
         return REFUSED_RETRY_INTERVAL
 
     async def _run_channel(self) -> None:
-        """Never returns: a channel ends by an error."""
+        """Serve one channel. Never returns: a channel ends with an error."""
         session, channel = await self._join()
         began = self._clock.monotonic()
         try:
@@ -98,43 +92,42 @@ class RealtimeSupervisor:
         try:
             return session, await self._account.cloud.open_channel(session)
         except LoginRequired:
-            session = await self._account.session(rejected_token=session.access_token)  # one refresh, one more try
+            session = await self._account.session(rejected_token=session.access_token)
         try:
             return session, await self._account.cloud.open_channel(session)
-        except LoginRequired as error:  # another refresh would end the same way
+        except LoginRequired as error:  # refreshing again would not help
             raise CloudUnavailable("the channel does not accept a token that was just issued") from error
 
     async def _serve_channel(self, session: AuthSession, channel: Channel) -> None:
-        unanswered: float | None = None  # since when a heartbeat has been
+        unanswered: float | None = None  # when the first unanswered heartbeat was sent
         last_beat = self._clock.monotonic()
         seen = self._account.changed.count
         while True:
-            heard = await self._receive_once(channel)
+            notice = await self._receive_once(channel)
             now = self._clock.monotonic()
-            if heard is not None:
+            if notice is not None:
                 unanswered = None
-                self._handle_notice(heard)
+                self._handle_notice(notice)
             elif unanswered is not None and now - unanswered > HEARTBEAT_TIMEOUT:
-                raise CloudUnavailable("the channel is half open: nobody answers a heartbeat")
+                raise CloudUnavailable("the channel is half open: no answer to a heartbeat")
             if self._account.changed.count != seen or self._is_expiring(session):
                 seen = self._account.changed.count
                 session = await self._refresh_token(session, channel)
-            if now - last_beat >= (
-                BUSY_HEARTBEAT_INTERVAL if self._freshness.is_relied_on(now) else HEARTBEAT_INTERVAL
-            ):
+            interval = BUSY_HEARTBEAT_INTERVAL if self._freshness.is_relied_on(now) else HEARTBEAT_INTERVAL
+            if now - last_beat >= interval:
                 last_beat, unanswered = now, unanswered or now
                 await self._send_within_timeout(channel.send_heartbeat())
 
     async def _receive_once(self, channel: Channel) -> RealtimeNotice | None:
-        """What was heard within one tick. Raises CloudUnavailable where the machine slept through it."""
+        """The notice of one tick, if any. Raises CloudUnavailable if the machine slept."""
         began = self._clock.now()
-        heard = None
+        notice = None
         with suppress(TimeoutError):
             async with asyncio.timeout(TICK_SECONDS):
-                heard = await channel.receive()
+                notice = await channel.receive()
         if (self._clock.now() - began).total_seconds() > TICK_SECONDS + SLEEP_THRESHOLD:
-            raise CloudUnavailable("the machine slept; the channel may have died meanwhile")
-        return heard
+            raise CloudUnavailable("the machine slept; the channel may be dead")
+        return notice
 
     def _handle_notice(self, notice: RealtimeNotice) -> None:
         self._note_activity()
@@ -145,10 +138,10 @@ class RealtimeSupervisor:
             self._replicator.on_server_change(notice.head)
 
     async def _refresh_token(self, session: AuthSession, channel: Channel) -> AuthSession:
-        """The session as it is now; the channel learns of a new token, before the server would end it."""
+        """The current session. A new token is passed to the channel before the old one expires."""
         fresh = await self._account.session()
         if fresh.user_id != session.user_id:
-            raise CloudUnavailable("somebody else has logged in")
+            raise CloudUnavailable("another user has logged in")
         if fresh.access_token != session.access_token:
             await self._send_within_timeout(channel.update_token(fresh))
         return fresh
@@ -160,7 +153,7 @@ class RealtimeSupervisor:
         self._freshness.note_activity(self._clock.monotonic(), self._clock.now().timestamp())
 
     def _note_lost(self, error: XiaobaiError) -> None:
-        """Look at once whether the rest of the server answers; from then on it is polled as often as without us."""
+        """Wake the replicator: it checks whether the server answers, and polls without a channel from now on."""
         log.info("no channel: %s (%s)", error.message, error.kind)
         if self._set_state("connecting"):
             self._replicator.wake()
@@ -176,4 +169,4 @@ class RealtimeSupervisor:
             async with asyncio.timeout(self._timeout):
                 await sending
         except TimeoutError as error:
-            raise CloudUnavailable("the channel takes nothing any more") from error
+            raise CloudUnavailable("the channel accepts no messages") from error

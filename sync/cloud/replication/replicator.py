@@ -39,7 +39,7 @@ MAX_RETRY_AFTER: Final = 3600.0  # seconds; a longer wait that the server asks f
 BREAKER_FAILURES: Final = 3  # one lost request is bad luck, three are an outage
 BREAKER_BACKOFF: Final = Backoff(base=1.0, limit=30.0)  # of callers that ask often: a user waits for their answer
 SHORT_OUTAGE_SECONDS: Final = 600.0
-SHORT_PROBE_SECONDS: Final = 3.0  # between network probes in a short outage: nobody notices the way back
+SHORT_PROBE_SECONDS: Final = 3.0  # between network probes in a short outage, so that its end is noticed at once
 LONG_PROBE_SECONDS: Final = 30.0  # in a long one: every device probes a server that is down for everybody
 PROBE_JITTER: Final = 0.5
 REFUSED_RETRY_INTERVAL: Final = 300.0  # seconds, after an error that needs a person

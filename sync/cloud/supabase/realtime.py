@@ -84,7 +84,7 @@ class RealtimeChannel:
 async def join_channel(url: str, key: str, session: AuthSession, *, timeout: float, tls: SSLContext) -> RealtimeChannel:
     """Connect to the project at `url` and join its user's channel, within `timeout` seconds as a whole.
 
-    Raises CloudUnavailable, RateLimited, LoginRequired (the token is refused), Forbidden (nobody may join).
+    Raises CloudUnavailable, RateLimited, LoginRequired (the token is refused), Forbidden (users may not join).
     """
     address = (
         f"ws{url.removeprefix('http')}/realtime/v1/websocket?{urlencode({'apikey': key, 'vsn': PROTOCOL_VERSION})}"
