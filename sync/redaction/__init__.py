@@ -1,9 +1,10 @@
-"""Redaction: text in, `RedactText` text out, the only text an event payload may hold.
+"""Redaction: text in, `Clean` text out. Event payloads contain only clean text.
 
-Glossary. A *kind* names what was found (手机号, 密钥 …) and is all that stays of it, as a placeholder `[手机号]`. A
-*span* is where it was found, in characters of the original. The *view* is the text as detectors see it: folded,
-stripped of invisible characters, with what is already replaced as a barrier. A *detector* is a function from view to
-spans.
+Glossary
+    kind      what a value is (手机号, 密钥 …). The placeholder `[手机号]` replaces the value.
+    span      where a value was found, in characters of the original text.
+    view      the normalised text that detectors search; values that were replaced are barriers in it.
+    detector  a function from a view to spans.
 """
 
 from sync.redaction.model import KINDS, Clean, CleanPayload, ExaminedText, SecretSpan, placeholder

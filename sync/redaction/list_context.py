@@ -1,4 +1,4 @@
-"""What the strings of a list say only as a whole: a command and its arguments, the lines of a private key."""
+"""Redact secrets that only the strings of a list together show: a command with its arguments, a key line by line."""
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice, takewhile
@@ -7,9 +7,9 @@ from sync.redaction.model import SECRET_KINDS, SecretSpan, placeholder
 
 
 def redact_joined(texts: Sequence[str], find_spans: Callable[[str], list[SecretSpan]]) -> list[str]:
-    """`texts` without what is secret in them when they are read one behind the other.
+    """Redact the secrets that appear when `texts` are joined.
 
-    Numbers and addresses are looked for in each by itself: in a row, two halves would make one that nobody wrote.
+    Only secrets: two numbers side by side would make one that is not in the data.
     """
     read = list(texts)
     for joint in _separators(texts):
@@ -20,7 +20,7 @@ def redact_joined(texts: Sequence[str], find_spans: Callable[[str], list[SecretS
 
 
 def _separators(texts: Sequence[str]) -> Iterator[str]:
-    """What would stand between the strings in a text, where that makes a difference."""
+    """The separators to join with, of those that can make a difference."""
     if any("private" in text.lower() for text in texts):
         yield "\n"
     if any(_is_option(text) for text in texts):
@@ -32,7 +32,7 @@ def _is_option(text: str) -> bool:
 
 
 def _replace_spans(spans: Sequence[SecretSpan], texts: Sequence[str], separator_length: int) -> Iterator[str]:
-    """Each of the texts with the name of its kind for its part of each span; the spans are those of the whole."""
+    """Replace in each text its part of each span of the joined text."""
     begin = first = 0
     for text in texts:
         pieces: list[str] = []

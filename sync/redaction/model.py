@@ -1,8 +1,7 @@
-"""What redaction speaks of: a kind, a span, and the two values that may leave this package.
+"""Kinds, spans and the two proofs of redaction, `Clean` and `CleanPayload`.
 
-`RedactText` and `CleanPayload` are proofs: who holds one knows that its text has passed a `Redactor`. Both demand the
-seal of this package, so a store that accepts only them cannot be handed raw text by mistake; any method of `str`
-gives a plain `str` back, which is no proof of anything and has to pass the redactor again.
+Only this package can create the proofs, so a store that accepts only them cannot get raw text by mistake. The methods
+of `str` return a plain `str`, which has to pass the redactor again.
 """
 
 from dataclasses import dataclass
@@ -38,7 +37,7 @@ _SEAL: Final = object()
 
 @dataclass(frozen=True, slots=True, order=True)
 class SecretSpan:
-    """Characters `start` up to but not including `end` hold a `kind`, one of `KIND_LABELS`."""
+    """A value from `start` up to but not including `end`. `kind` is one of `KINDS`."""
 
     start: int
     end: int
@@ -47,20 +46,20 @@ class SecretSpan:
 
 @dataclass(frozen=True, slots=True)
 class ExaminedText:
-    """A text as it may be kept, and how often each kind was found in it, the most frequent first."""
+    """A clean text, and how often each kind was found in it, the most frequent first."""
 
     text: "Clean"
     counts: dict[str, int]
 
 
 def placeholder(kind: str) -> str:
-    """What stands in the text instead of a value: the kind in brackets, and nothing of the value."""
+    """The replacement of a value: its kind in brackets."""
     return f"[{kind}]"
 
 
 @final
 class Clean(str):
-    """Text that has passed the redactor; only `Redactor.clean` makes one."""
+    """Text that has passed the redactor. Only `Redactor` creates it."""
 
     __slots__ = ()
 
@@ -84,16 +83,16 @@ class Clean(str):
 
 @final
 class CleanPayload:
-    """A JSON object whose strings and keys have all passed the redactor. Only `Redactor.clean_payload` makes one.
+    """A JSON object whose keys and strings have all passed the redactor. Only `Redactor` creates it.
 
-    `value` is a fresh copy on every reading: the proof stays true whatever its reader does with the copy.
+    `value` is a new copy each time, so that changing it does not change the proof.
     """
 
     __slots__ = ("_value",)
 
     def __init__(self, value: dict[str, Any], seal: object) -> None:
         if seal is not _SEAL:
-            raise TypeError("a CleanPayload comes from Redactor.payload only")
+            raise TypeError("a CleanPayload comes from Redactor.clean_payload only")
         object.__setattr__(self, "_value", value)
 
     @property
@@ -126,17 +125,17 @@ class CleanPayload:
         raise TypeError("a CleanPayload is not pickled: a proof cannot be read from bytes")
 
     def _read(self) -> dict[str, Any]:
-        held: dict[str, Any] = object.__getattribute__(self, "_value")
-        return held
+        value: dict[str, Any] = object.__getattribute__(self, "_value")
+        return value
 
 
 def seal_text(text: str) -> Clean:
-    """For the redactor alone."""
+    """Create the proof. Only the redactor may call this."""
     return Clean(text, _SEAL)
 
 
 def seal_payload(value: dict[str, Any]) -> CleanPayload:
-    """For the redactor alone."""
+    """Create the proof. Only the redactor may call this."""
     return CleanPayload(value, _SEAL)
 
 

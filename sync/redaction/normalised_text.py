@@ -1,12 +1,12 @@
-"""The normalised view: the text as a detector should see it, with the way back to the original.
+"""The normalised view of a text that detectors search, with the way back to the original.
 
-Folding is a function of one character and nothing else, so that the view of a redacted text is the masked view of
-the original; the redactor's idempotence rests on it.
+Each character is normalised by itself, so that the view of a redacted text is the masked view of the original; the
+redactor's idempotence depends on that.
 
  - NFKC per character: １３８ is 138, ＠ is @, a no-break space is a space, ① is 1.
- - Format characters (zero-width, bidi, soft hyphen), variation selectors, combining marks and NUL vanish.
- - Every dash is '-'; a Cyrillic or Greek letter that looks like a Latin one is that one: pаssword with a Cyrillic а.
- - Chinese punctuation that ends a value in prose (，；！？（）…) stays as it is: it is how a password ends.
+ - Format characters (zero-width, bidi, soft hyphen), variation selectors, combining marks and NUL are removed.
+ - Every dash is '-'. A Cyrillic or Greek letter that looks like a Latin one becomes that one.
+ - Chinese punctuation that ends a value in prose (，；！？（）…) is kept.
  - A placeholder such as [手机号] becomes one `BARRIER`, which no rule matches.
 """
 
@@ -18,7 +18,7 @@ from unicodedata import category, normalize
 from sync.redaction.model import KINDS, SecretSpan
 from sync.redaction.pattern import Pattern
 
-BARRIER: Final = "\ue000"  # private use: no text means anything by it
+BARRIER: Final = "\ue000"  # private use
 _UNFOLDED: Final = frozenset("，；！？（）…～｛｝。、")
 _MARK_CATEGORIES: Final = frozenset({"Mn", "Me"})
 _PLACEHOLDER: Final = Pattern(r"\[(?:" + "|".join(KINDS) + r")\]")
@@ -26,7 +26,7 @@ _PLACEHOLDER: Final = Pattern(r"\[(?:" + "|".join(KINDS) + r")\]")
 
 @dataclass(frozen=True, slots=True)
 class NormalisedText:
-    """`text` to search in; its character i comes from the original's `starts[i]` up to `ends[i]`."""
+    """The text to search. Its character i comes from the original's `starts[i]` up to `ends[i]`."""
 
     text: str
     starts: Sequence[int]
@@ -37,7 +37,7 @@ class NormalisedText:
         return SecretSpan(self.starts[span.start], self.ends[span.end - 1], span.kind)
 
     def expand_to_characters(self, span: SecretSpan) -> SecretSpan:
-        """The span with all that came from the same characters of the original: one half of ¼ is no span."""
+        """Extend a span to whole characters of the original: ¼ is three characters of the view."""
         start, end = span.start, span.end
         while start > 0 and self.starts[start - 1] == self.starts[start]:
             start -= 1
@@ -46,7 +46,7 @@ class NormalisedText:
         return SecretSpan(start, end, span.kind)
 
     def mask(self, spans: Sequence[SecretSpan]) -> "NormalisedText":
-        """This view with one BARRIER for each of `spans` (in order, disjoint, in characters of this view)."""
+        """Replace each span by one BARRIER. `spans` are ordered, disjoint, and in characters of this view."""
         text: list[str] = []
         starts: list[int] = []
         ends: list[int] = []
@@ -65,7 +65,7 @@ class NormalisedText:
 
 
 def normalise(text: str) -> NormalisedText:
-    """Fold `text`; time and memory linear in its length."""
+    """Normalise a text, in time and memory linear in its length."""
     view = _fold_text(text)
     if "[" not in view.text:
         return view
@@ -84,14 +84,14 @@ def _fold_text(text: str) -> NormalisedText:
 
 
 def _cluster_end(text: str, start: int) -> int:
-    """Where a character ends once the marks on it are counted in."""
+    """The end of a character with its combining marks."""
     end = start + 1
     while end < len(text) and category(text[end]) in _MARK_CATEGORIES:
         end += 1
     return end
 
 
-# Confusables of UTS 39 among small and capital letters of names, which NFKC keeps.
+# Confusables of UTS 39 that NFKC keeps.
 _CONFUSABLES: Final = dict(
     zip(
         "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u043a\u0456\u0455\u0501\u04bb\u0458\u0442\u043f\u0433"
@@ -105,7 +105,7 @@ _CONFUSABLES: Final = dict(
 
 
 class _Folds(dict[int, str]):
-    """Code point -> what the view shows; filled as characters are met."""
+    """A cache from code points to normalised text."""
 
     def __missing__(self, point: int) -> str:
         folded = self[point] = _fold(chr(point))

@@ -1,14 +1,8 @@
-r"""Patterns in google-re2: linear in the text whatever the pattern, so that no text can stall a capture.
+r"""Patterns in google-re2, whose time is linear in the text for any pattern, so that no text can stall a capture.
 
-Two properties of RE2 carry the rules of this package. `\b` and `\w` are ASCII by definition, hence a Chinese
-neighbour *is* a word boundary, which is what a token in 我的密钥是… needs. And there is no look-around: what stands
-beside a match is looked at in Python, in constant time.
-
-Compiling is lazy: a rule that never comes near its text costs nothing, and the library (some 5 ms) is imported by
-the first one that does.
-
-The library reads bytes; given a str, it counts the characters up to each end of each group anew. Here it is given the
-bytes, and what is ASCII, which most matches are, is not counted: a text full of secrets takes a fifth less.
+`\b` and `\w` are ASCII, so a Chinese neighbour is a word boundary, as the rules need it. There is no look-around;
+detectors check the neighbours of a match in Python. Patterns are compiled, and the library imported, at the first use.
+Matching runs on bytes: on a str, the library counts characters again for every group.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,11 +33,11 @@ class Pattern:
         return self._compiled.fullmatch(b"") is not None
 
     def find_all(self, text: str) -> Iterator[Groups]:
-        """Spans of each match from left to right: the whole first, then its groups ((-1, -1) when unused)."""
+        """The spans of each match: the whole first, then its groups ((-1, -1) if unused)."""
         if text.isascii():
             for match in self._compiled.finditer(text.encode()):
                 yield tuple(match._spans)  # noqa: SLF001 - one tuple instead of a call per group
-        elif self._may_be_empty:  # between bytes it could be anywhere
+        elif self._may_be_empty:  # an empty match could split a character
             for match in self._compiled.finditer(text):
                 yield tuple(match._spans)  # noqa: SLF001 - as above
         else:
@@ -56,22 +50,22 @@ class Pattern:
                 yield _byte_spans_to_characters(spans, data, characters)
 
     def match(self, text: str) -> Groups | None:
-        """The match at the very beginning of `text`, or None."""
+        """The match at the beginning of `text`, or None."""
         data = text.encode()
         match = self._compiled.match(data)
         return None if match is None else _byte_spans_to_characters(match._spans, data, 0)  # noqa: SLF001 - as above
 
     def search(self, text: str) -> bool:
-        """Does the pattern match anywhere in `text`?"""
+        """Whether the pattern matches anywhere in `text`."""
         return self._compiled.search(text.encode()) is not None
 
     def fullmatch(self, text: str) -> bool:
-        """Does the pattern describe all of `text`?"""
+        """Whether the pattern matches all of `text`."""
         return self._compiled.fullmatch(text.encode()) is not None
 
 
 def _byte_spans_to_characters(spans: Sequence[tuple[int, int]], data: bytes, characters: int) -> Groups:
-    """The spans of one match, from bytes to characters; the match begins behind so many of them."""
+    """Convert the spans of one match from bytes to characters. `characters`: how many precede the match."""
     begin, end = spans[0]
     if data[begin:end].isascii():
         ahead = begin - characters
@@ -85,7 +79,7 @@ def _byte_spans_to_characters(spans: Sequence[tuple[int, int]], data: bytes, cha
 
 @lru_cache(maxsize=1024)
 def compile_pattern(source: str) -> Any:
-    import re2  # noqa: PLC0415 - not before the first text needs it
+    import re2  # noqa: PLC0415 - 5 ms
 
     options = re2.Options()
     options.log_errors = False
@@ -100,9 +94,9 @@ def _compile_errors() -> tuple[type[Exception], ...]:
 
 
 def parse_user_pattern(source: str) -> Pattern:
-    """A pattern from the configuration file, compiled at once so that a bad one is known at start.
+    """A pattern from the settings, compiled at once.
 
-    Raises SettingsError that shows the pattern: it is the user's own setting, not text of the memory.
+    Raises SettingsError with the pattern in it: it is a setting, not text of the memory.
     """
     try:
         compile_pattern(source)
@@ -115,5 +109,5 @@ def parse_user_pattern(source: str) -> Pattern:
 
 
 def escape_literal(literal: str) -> str:
-    """The pattern that matches `literal` and nothing else."""
+    """Escape a literal for RE2."""
     return "".join(char if char.isalnum() or char in "_-/ " else "\\" + char for char in literal)

@@ -1,9 +1,8 @@
-"""JSON objects: every string redacted, what JSON or PostgreSQL cannot hold refused with the path to it.
+"""Redact JSON objects, and refuse what JSON or PostgreSQL cannot store.
 
-A string is redacted under the name that says what it is: its key; that of the object around it, where its own key
-says no more than "value"; the name beside it in {"name": …, "value": …} and in lists of pairs. The strings of a list
-are read once more together, because a command and a block of lines say only as a whole what is secret in them. An
-object is not written as JSON and read so: what merely stands side by side in it would become name and value.
+A string is redacted under a name: its key; the key of the object around it, if its own says only "value"; the name
+beside it in {"name": …, "value": …} and in lists of pairs. The strings of a list are also redacted joined. Objects are
+not redacted as JSON text: values side by side would become name and value.
 """
 
 import math
@@ -15,35 +14,35 @@ from sync.redaction.model import KINDS, placeholder
 from sync.redaction.rules.secret_names import is_quantity_or_id, may_name_secret
 from sync.redaction.rules.value_tests import has_letter
 
-_MAX_DEPTH: Final = 64  # levels; some JSON parsers of others stop at 100
-_MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**64 - 1  # what every JSON reader on the way keeps exactly
-_MIN_SECRET_DIGITS: Final = 4  # digits of a number that may be a secret because its key says so
-_MIN_PERSONAL_DIGITS: Final = 11  # digits of a number that is a person's whatever its key says: a mobile number
+_MAX_DEPTH: Final = 64  # levels; some JSON parsers stop at 100
+_MIN_INTEGER, _MAX_INTEGER = -(2**63), 2**64 - 1  # exact in every JSON parser involved
+_MIN_SECRET_DIGITS: Final = 4  # of a number whose key names a secret
+_MIN_PERSONAL_DIGITS: Final = 11  # of a number under any key: a mobile number
 
-# Keys that say nothing but that this is it, and those beside them that say what it is; case does not matter.
+# Keys of a value, and the keys beside it that name it; case-insensitive.
 _VALUES: Final = frozenset({"value", "val", "raw", "plain", "plaintext", "current", "new", "old"})
 _NAMES: Final = ("name", "key", "header", "variable", "field", "option")
-_LONGEST_NAME: Final = 200  # characters; what is longer is no name
+_LONGEST_NAME: Final = 200  # characters
 
 
 class StringCleaner(Protocol):
-    """What makes strings clean."""
+    """Cleans the strings of an object."""
 
     def clean_value(self, name: str, text: str, /) -> str:
-        """`text`, the value of `name`, cleaned; the name is empty for a key itself."""
+        """Clean `text`, the value of `name`. The name is empty if `text` is a key."""
         ...
 
     def clean_list(self, name: str, texts: Sequence[str], /) -> Sequence[str]:
-        """`texts`, the strings of one list that is the value of `name`, each clean by itself, cleaned as a whole."""
+        """Clean the strings of a list together; each is clean by itself. The list is the value of `name`."""
         ...
 
 
 def clean_object(value: Mapping[str, Any], cleaner: StringCleaner) -> dict[str, Any]:
-    """A new object with every key and string of `value` passed through `clean` and NUL taken out.
+    """Copy an object with every key and string cleaned and NUL removed.
 
-    A number becomes a placeholder when its key names a secret, or when its digits are those of a person's number.
-    Raises InvalidInput, `field` being the (cleaned) path, for anything that is not JSON: other types, keys that are
-    not strings, NaN, infinities and integers beyond 64 bits, lone surrogates, more than 64 levels.
+    A number becomes a placeholder if its key names a secret, or if it is a personal number. Raises InvalidInput with
+    the (cleaned) path for anything that is not JSON: other types, keys that are not strings, NaN, infinities, integers
+    beyond 64 bits, lone surrogates, more than 64 levels.
     """
     if not isinstance(value, Mapping):
         raise InvalidInput("a payload is a JSON object", field="payload")
@@ -54,19 +53,19 @@ def _clean_object(
     outer_name: str, value: Mapping[Any, Any], cleaner: StringCleaner, path: tuple[str, ...]
 ) -> dict[str, Any]:
     _check_depth(path)
-    said = _declared_name(value, cleaner, path) or outer_name
+    declared = _declared_name(value, cleaner, path) or outer_name
     cleaned: dict[str, Any] = {}
     for key, inner in value.items():
         if not isinstance(key, str):
             raise _invalid(path, f"has a key of type {type(key).__name__}; JSON keys are strings")
         name = _unique_key(_clean_string("", key, cleaner, path), cleaned)
-        meant = said if said and name.lower() in _VALUES else name
-        cleaned[name] = _clean_value(meant, inner, cleaner, (*path, name))
+        label = declared if declared and name.lower() in _VALUES else name
+        cleaned[name] = _clean_value(label, inner, cleaner, (*path, name))
     return cleaned
 
 
 def _declared_name(value: Mapping[Any, Any], cleaner: StringCleaner, path: tuple[str, ...]) -> str:
-    """What {"name": "DB_PASSWORD", "value": …} says that its value is; nothing where it is no such object."""
+    """The name in {"name": "DB_PASSWORD", "value": …}; empty for other objects."""
     keys = {key.lower(): key for key in value if isinstance(key, str)}
     if _VALUES.isdisjoint(keys):
         return ""
@@ -75,31 +74,29 @@ def _declared_name(value: Mapping[Any, Any], cleaner: StringCleaner, path: tuple
         return ""
     name = _clean_string(key, value[key], cleaner, path)
     hidden = any(placeholder(kind) in name for kind in KINDS)
-    return "" if hidden or not has_letter(name) else name  # a secret itself, or a number: no name
+    return "" if hidden or not has_letter(name) else name  # a secret or a number is not a name
 
 
 def _clean_array(
     name: str, value: Sequence[Any], cleaner: StringCleaner, path: tuple[str, ...], *, pair: bool = False
 ) -> list[Any]:
-    """`pair`: of a name and its value, as programs keep headers."""
+    """Clean a list. `pair`: it is a name and its value, as in lists of headers."""
     _check_depth(path)
     pairs = all(_is_pair(inner) for inner in value)
     cleaned: list[Any] = []
     for index, inner in enumerate(value):
-        meant = cleaned[0] if pair and index and len(cleaned[0]) <= _LONGEST_NAME else name
+        label = cleaned[0] if pair and index and len(cleaned[0]) <= _LONGEST_NAME else name
         below = (*path, str(index))
         cleaned.append(
-            _clean_array(meant, inner, cleaner, below, pair=True)
+            _clean_array(label, inner, cleaner, below, pair=True)
             if pairs
-            else _clean_value(meant, inner, cleaner, below)
+            else _clean_value(label, inner, cleaner, below)
         )
     places = [place for place, inner in enumerate(value) if isinstance(inner, str)]
     if len(places) > 1:
         together = cleaner.clean_list(name, [cleaned[place] for place in places])
         for place, text in zip(places, together, strict=True):
-            cleaned[place] = str(
-                text
-            )  # `RedactText` proves nothing inside an object, and its encoder knows no such type
+            cleaned[place] = str(text)  # the JSON encoder does not know `Clean`
     return cleaned
 
 
@@ -141,7 +138,7 @@ def _clean_number(name: str, value: Any, cleaner: StringCleaner, path: tuple[str
 
 
 def _may_be_secret(name: str, written: str) -> bool:
-    """May this number be a secret, or a number of a person, under this name?"""
+    """Whether a number under this name may be a secret or a personal number."""
     if is_quantity_or_id(name):
         return False
     if may_name_secret(name):
@@ -150,7 +147,7 @@ def _may_be_secret(name: str, written: str) -> bool:
 
 
 def _unique_key(name: str, existing: Mapping[str, Any]) -> str:
-    """`name`, or with a number when two keys have become one placeholder; no value is lost."""
+    """`name`, with a number if two keys have become the same placeholder."""
     count, free = 1, name
     while free in existing:
         count += 1

@@ -1,15 +1,8 @@
-"""Text of the memory made unable to pass for anything but text. Pure.
+"""Neutralise remembered text before it becomes part of a prompt. Pure.
 
-Whatever somebody once typed may be written to be obeyed: as a heading, the turn of a speaker, a tag or a tool call of a
-chat template, as the end of the fence around it, or hidden in characters that only a machine reads. All of it stays
-legible and loses its force. This helps a reader tell data from orders; it is no proof against a sentence that simply
-asks, which is what the fence and the rules behind it are for.
-
-Decisions
-    What cannot be seen goes: controls, zero-width and bidirectional characters, Unicode tags, runs of variation
-    selectors. An emoji keeps the joiners between its parts and a flag its tags.
-    A speaker is recognised by the word before the first colon of a line as a reader sees it: full-width letters,
-    spaced letters, letters of other scripts that look alike, behind any marks.
+Headings, speakers, chat-template tags, tool calls, the end of the fence and invisible characters stay readable and lose
+their effect. A sentence that simply asks is not affected; the fence and its rules deal with that. An emoji keeps its
+joiners and a flag its tags.
 """
 
 import re
@@ -30,11 +23,11 @@ _HORIZONTAL_RULE: Final = re.compile(
     r"^[ \t>]*(?:(?:-[ \t]*)+|(?:\*[ \t]*){3,}|(?:_[ \t]*){3,}|=+[ \t]*)$", re.MULTILINE
 )
 _CODE_FENCE: Final = re.compile(r"`{3,}|~{3,}")
-_GENERIC_TYPE: Final = (  # the parameter of a generic type, which stays behind a word: `List<String>`
+_GENERIC_TYPE: Final = (  # the parameter of a generic type: `List<String>`
     r"(?-i:[A-Z][a-z][A-Za-z0-9]*|[A-Z][0-9]?|[iuf](?:8|16|32|64|128|size)|[iu]size|int|integer|long|short|byte|char|float"
     r"|double|bool|boolean|str|string|number|bytes|object|any|void|unknown|never|undefined|null|dyn|const|typename|class)"
 )
-_TAG: Final = re.compile(  # by name or as an end anywhere; behind a word where it closes and is no type
+_TAG: Final = re.compile(  # known names and closing tags anywhere; others if closed and not a generic type
     r"<(?=[|｜]|/?\s*(?:memory|system|user|human|assistant|developer|tool|function|instruction|antml|im_|s>|\w*prompt))"
     rf"|<(?=[/!?])|(?<![A-Za-z0-9_)<])<+(?=[a-z])|<(?=[a-z_][^<>]{{0,300}}>)(?!{_GENERIC_TYPE}[\s\[\]?&*]*[,<>|])",
     re.IGNORECASE,
@@ -55,7 +48,7 @@ _LOOKALIKES: Final = str.maketrans("аеорсухіѕԁтмнвкαορυι", "
 
 
 def neutralise(content: str, fence: str) -> str:
-    """The memory without the fence's word and without marks that could pass for structure, roles or the fence."""
+    """Remove the fence's word, and marks that could pass for structure, roles or the fence."""
     text = _INVISIBLE.sub(lambda match: match[1] or "", _LINE_BREAKS.sub("\n", content))
     if fence:
         text = re.sub(re.escape(fence), lambda match: "·" * len(match[0]), text, flags=re.IGNORECASE)
@@ -68,7 +61,7 @@ def neutralise(content: str, fence: str) -> str:
 
 
 def _quote_speaker(match: re.Match[str]) -> str:
-    """A speaker's name in quotation marks; anything else before a colon as it is."""
+    """Put a speaker's name into quotation marks. It is recognised as a reader sees it, look-alikes included."""
     name = match[2].strip(" \t#＃*_~`\"'()（）[]【】{}<>|\\“”‘’")
     seen = unicodedata.normalize("NFKC", name).casefold().translate(_LOOKALIKES)
     if not _SPEAKER_NAME.fullmatch(re.sub(r"[\W_]+", "", seen)):

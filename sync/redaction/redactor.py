@@ -1,8 +1,8 @@
-"""The redactor: fold, detect, replace in the original; when anything goes wrong, nothing comes out.
+"""The redactor: normalise, detect, and replace in the original. After any failure nothing comes out.
 
-Detection repeats on the masked view until it finds nothing more. The view of a cleaned text is that last view, so
-cleaning twice is cleaning once. Replacing a value may uncover a neighbour that had been part of a longer run, hence
-more than one round; each round costs one pass, and a text that has not settled after `_MAX_ROUNDS` is refused.
+Replacing a value may uncover a neighbour, so detection repeats on the masked view until it finds nothing more. That
+view is also the view of the cleaned text, so cleaning twice is cleaning once. A text that is not stable after
+`_MAX_ROUNDS` is refused.
 """
 
 from collections import Counter
@@ -59,7 +59,7 @@ from sync.redaction.payload import clean_object
 
 Detector = Callable[[str], Iterable[SecretSpan]]
 
-# In order of authority: where spans overlap they are replaced as one, under the name of the first.
+# In order of authority: overlapping spans become one, of the kind of the first.
 DETECTORS: Final[tuple[Detector, ...]] = (
     private_key_blocks,
     split_tokens,
@@ -87,54 +87,50 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     random_strings,
 )
 _RANDOM_STRINGS_RANK: Final = DETECTORS.index(random_strings)
-RULES_VERSION: Final = (
-    5  # raised with every change of what the rules find; a log can then be read again (`redact --log`)
-)
+RULES_VERSION: Final = 5  # raise it with every change of what the rules find, so that logs are rescanned
 _MAX_ROUNDS: Final = 16
-_MAX_CACHED: Final = 512  # texts that came out clean,
 _LONGEST_QUESTION: Final = 80  # characters of a question's last line
-_MAX_CACHED_LENGTH: Final = 256  # none longer than this: names of fields, the summaries of a conversation
+_MAX_CACHED: Final = 512  # clean texts
+_MAX_CACHED_LENGTH: Final = 256  # characters: field names, summaries of a conversation
 
 
 class Redactor:
-    """Turns text into `RedactText` text and JSON objects into `CleanPayload`s.
+    """Turns text into `Clean` and JSON objects into `CleanPayload`.
 
-    `extra_patterns` are the user's own, in google-re2 syntax; a group, if there is one, marks what is replaced.
-    `enabled=False` is the user's choice about what is captured on this device: `clean` and `payload` then only seal.
-    What leaves the device goes through `for_leaving()`, which is always an enabled redactor.
+    `extra_patterns` are the user's, in google-re2 syntax; a group, if there is one, marks what is replaced. With
+    `enabled=False`, the user's choice for this device, text is only sealed. Whatever leaves the device passes
+    `for_egress()`, which is always enabled.
     """
 
     def __init__(self, *, extra_patterns: Sequence[str] = (), enabled: bool = True) -> None:
         self._user_patterns = tuple(parse_user_pattern(source) for source in extra_patterns)
         self.enabled = enabled
-        self._clean_cache: set[str] = set()  # what has come out lately; going in again it would come out as it is
+        self._clean_cache: set[str] = set()  # recent results, which redaction does not change
 
     @property
     def rules_version(self) -> int:
-        """A number that is another one whenever texts may come out differently: rules of ours or of the user."""
-        told = "\n".join((str(RULES_VERSION), *(pattern.source for pattern in self._user_patterns)))
-        return int.from_bytes(sha256(told.encode()).digest()[:6])
+        """A number that changes with the rules, built-in or the user's."""
+        sources = "\n".join((str(RULES_VERSION), *(pattern.source for pattern in self._user_patterns)))
+        return int.from_bytes(sha256(sources.encode()).digest()[:6])
 
     def for_egress(self) -> "Redactor":
-        """The redactor for everything that leaves this device, whatever the setting for local capture."""
+        """An enabled redactor, for everything that leaves this device."""
         if self.enabled:
             return self
         return Redactor(extra_patterns=[pattern.source for pattern in self._user_patterns])
 
     def clean(self, text: str) -> Clean:
-        """`text` with every value that was found replaced by the name of its kind.
-
-        Raises RedactionFailed when the text could not be examined; raw text never comes back.
-        """
+        """Replace every value that is found by its placeholder. Raises RedactionFailed, never returns raw text."""
         return seal_text(self._redact_cached(text) if self.enabled else text)
 
     def clean_after(self, before: str, text: str) -> Clean:
-        """`text` cleaned as what stands behind `before`: the name of a header, the question that it answers."""
+        """Clean `text` as the continuation of `before`, such as a header's name or a question."""
         if not self.enabled:
             return self.clean(text)
         for _ in range(_MAX_ROUNDS):
-            found = [span for span in self.find_spans(before + text) if span.start >= len(before)]
-            moved = [SecretSpan(span.start - len(before), span.end - len(before), span.kind) for span in found]
+            offset = len(before)
+            spans = [span for span in self.find_spans(before + text) if span.start >= offset]
+            moved = [SecretSpan(span.start - offset, span.end - offset, span.kind) for span in spans]
             cleaned = self.clean(_insert_placeholders(moved, text))
             if cleaned == text:
                 return cleaned
@@ -142,50 +138,50 @@ class Redactor:
         raise RedactionFailed(f"redaction did not settle in {_MAX_ROUNDS} rounds")
 
     def clean_reply(self, question: str, answer: str) -> Clean:
-        """`answer` cleaned, given the question: 密码是多少？ says what the answer is."""
-        asked = question.strip().splitlines()[-1:]
-        if not self.enabled or not asked or not asks_for_secret(asked[0]):
+        """Clean an answer in the context of its question, such as 密码是多少？"""
+        last_line = question.strip().splitlines()[-1:]
+        if not self.enabled or not last_line or not asks_for_secret(last_line[0]):
             return self.clean(answer)
-        return self.clean_after(f"问：{asked[0][-_LONGEST_QUESTION:]}\n答：", answer)
+        return self.clean_after(f"问：{last_line[0][-_LONGEST_QUESTION:]}\n答：", answer)
 
     def clean_payload(self, value: Mapping[str, Any]) -> CleanPayload:
-        """The JSON object `value` with every string and key in it cleaned, at any depth, and NUL taken out.
+        """Clean every string and key of a JSON object, at any depth, and remove NUL.
 
-        Raises InvalidInput with the path of what JSON cannot hold, RedactionFailed as `clean` does.
+        Raises InvalidInput with the path of what JSON cannot store, RedactionFailed as `clean` does.
         """
         return seal_payload(clean_object(value, _RedactingCleaner(self) if self.enabled else _UnchangedCleaner()))
 
     def clean_payload_with_ids(self, field: str, ids: str | Sequence[str], value: Mapping[str, Any]) -> CleanPayload:
-        """`payload(value)` with ids of recorded events under `field`, as they are.
+        """Clean `value` and add ids of recorded events, unchanged, under `field`.
 
-        They stand in the envelopes of those events wherever these are. An id that the rules would change, whatever it
-        looks like, has to name its event all the same: else that one could be neither corrected nor forgotten.
+        The ids are in the envelopes of those events anyway. An id that the rules would change must still name its
+        event, or the event could be neither corrected nor erased.
         """
-        named = ids if isinstance(ids, str) else list(ids)
-        return seal_payload({field: named, **self.clean_payload(value).value})
+        unchanged = ids if isinstance(ids, str) else list(ids)
+        return seal_payload({field: unchanged, **self.clean_payload(value).value})
 
     def is_sensitive_id(self, name: str) -> bool:
-        """Whether an id says what should not leave: a number of somebody's, an address, a key by its form.
+        """Whether an id contains a personal number, an address or a key of a known form.
 
-        By chance one in ten long numbers is a card's, and ids are random: what only looks like either is none.
+        Card numbers and random strings do not count: one in ten long numbers is a valid card's, and ids are random.
         """
         hits = self._detect(normalise(name))
         return any(rank != _RANDOM_STRINGS_RANK and span.kind != BANK_CARD for rank, span in hits)
 
     def examine(self, text: str) -> ExaminedText:
-        """What the rules make of `text`, whatever the setting for local capture. Raises RedactionFailed."""
+        """Redact `text`, whether enabled or not, and count what was found. Raises RedactionFailed."""
         spans = self.find_spans(text)
         counts = Counter(span.kind for span in spans)
         return ExaminedText(seal_text(_insert_placeholders(spans, text)), dict(counts.most_common()))
 
     def find_spans(self, text: str) -> list[SecretSpan]:
-        """What `clean` would replace: disjoint spans from left to right, in characters of `text`."""
+        """The spans that `clean` replaces: disjoint and ordered, in characters of `text`."""
         try:
             return self._find_until_stable(normalise(text))
         except XiaobaiError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, nothing raw may come out
-            # The cause is dropped on purpose: encoding errors carry the whole text with them.
+        except Exception as error:  # noqa: BLE001 - nothing raw may come out
+            # `from None`: encoding errors contain the whole text.
             raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
 
     def _redact_cached(self, text: str) -> str:
@@ -209,7 +205,7 @@ class Redactor:
         raise RedactionFailed(f"redaction did not settle in {_MAX_ROUNDS} rounds")
 
     def _detect(self, view: NormalisedText) -> list[tuple[int, SecretSpan]]:
-        """(authority, span) of every detector."""
+        """The rank and span of everything that a detector finds."""
         hits = [(rank, hit) for rank, detector in enumerate(DETECTORS) for hit in detector(view.text)]
         hits += [(-1, hit) for pattern in self._user_patterns for hit in _find_custom(pattern, view.text)]
         trimmed = ((rank, _trim_barriers(view.text, hit)) for rank, hit in hits)
@@ -217,7 +213,7 @@ class Redactor:
 
 
 class _UnchangedCleaner:
-    """What leaves every string of an object as it is."""
+    """Leaves every string of an object unchanged."""
 
     def clean_value(self, _name: str, text: str) -> str:
         return text
@@ -227,21 +223,21 @@ class _UnchangedCleaner:
 
 
 class _RedactingCleaner:
-    """What cleans the strings of an object, given what they are called and what stands beside them."""
+    """Cleans the strings of an object in the context of their names and lists."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
 
     def clean_value(self, name: str, text: str) -> str:
-        """`text` cleaned, given that it is the value of `name`: {"password": "swordfish"} says what it is."""
+        """Clean the value of a name: {"password": "swordfish"} is a secret."""
         try:
             kind = secret_kind(name, text) if name else None
         except Exception as error:  # noqa: BLE001 - as in find
             raise RedactionFailed(f"redaction stopped on {type(error).__name__}") from None
         if kind:
             return placeholder(kind)
-        told = name.lower().endswith(_AUTHORIZATION_SUFFIX) or names_personal_field(name)
-        return str(self._redactor.clean_after(f"{name}: ", text) if told else self._redactor.clean(text))
+        in_context = name.lower().endswith(_AUTHORIZATION_SUFFIX) or names_personal_field(name)
+        return str(self._redactor.clean_after(f"{name}: ", text) if in_context else self._redactor.clean(text))
 
     def clean_list(self, name: str, texts: Sequence[str]) -> Sequence[str]:
         for _ in range(_MAX_ROUNDS):
@@ -256,7 +252,7 @@ _AUTHORIZATION_SUFFIX: Final = "authorization"  # also Proxy-Authorization
 
 
 def _insert_placeholders(spans: Sequence[SecretSpan], text: str) -> str:
-    """The text with the name of its kind in the place of each span."""
+    """Replace each span by its placeholder."""
     pieces: list[str] = []
     done = 0
     for span in spans:
@@ -272,7 +268,7 @@ def _find_custom(pattern: Pattern, text: str) -> Iterable[SecretSpan]:
 
 
 def _trim_barriers(text: str, span: SecretSpan) -> SecretSpan | None:
-    """The span without what is already replaced at its edges; None when nothing is left."""
+    """Trim placeholders from the ends of a span; None if nothing is left."""
     start, end = span.start, span.end
     while start < end and text[start] == BARRIER:
         start += 1
@@ -282,13 +278,13 @@ def _trim_barriers(text: str, span: SecretSpan) -> SecretSpan | None:
 
 
 def _merge_overlaps(hits: list[tuple[int, SecretSpan]]) -> list[SecretSpan]:
-    """Disjoint spans in order; overlapping ones become one with the kind of the highest authority."""
+    """Merge overlapping spans into one of the kind with the highest authority."""
     merged: list[tuple[int, SecretSpan]] = []
     for rank, span in sorted(hits, key=lambda hit: (hit[1].start, hit[0])):
         if merged and span.start < merged[-1][1].end:
             best, last = merged[-1]
             if span.kind == EMAIL and last.kind in SECRET_KINDS:
-                continue  # the host after user:password@ is nobody's address
+                continue  # the host after user:password@ is not an address
             kind = last.kind if best <= rank else span.kind
             merged[-1] = min(best, rank), SecretSpan(last.start, max(last.end, span.end), kind)
         else:
@@ -297,12 +293,12 @@ def _merge_overlaps(hits: list[tuple[int, SecretSpan]]) -> list[SecretSpan]:
 
 
 def _absorb(found: list[SecretSpan], new: list[SecretSpan]) -> list[SecretSpan]:
-    """Both lists in order; what lies inside a new span is part of it from now on."""
+    """Merge both lists in order; spans inside a new span become part of it."""
     if not found:
         return new
     both = sorted([(span.start, 1, span) for span in found] + [(span.start, 0, span) for span in new])
-    kept: list[SecretSpan] = []
+    merged: list[SecretSpan] = []
     for _, _, span in both:
-        if not kept or span.start >= kept[-1].end:
-            kept.append(span)
-    return kept
+        if not merged or span.start >= merged[-1].end:
+            merged.append(span)
+    return merged

@@ -1,9 +1,8 @@
-"""Assignments: a name that says secret, something that says is, and the value, which alone is replaced.
+"""Assignments of secrets: a name, an operator and a value. Only the value is replaced.
 
-The pattern finds the name with its operator; the value is then cut out and judged in Python, because what counts as
-one depends on all three: `password: hunter2` is a secret, `password: required` is a schema, 密码是必填项 is talk.
-
-A value is judged by its first `_LONGEST` characters and goes as a whole, however long it is.
+The pattern finds the name and the operator. The value is judged in Python, because all three count: `password: hunter2`
+is a secret, `password: required` is a schema, 密码是必填项 is prose. The first `_LONGEST` characters decide for a value
+of any length.
 """
 
 from collections.abc import Iterator
@@ -85,7 +84,7 @@ def assignments(text: str) -> Iterator[SecretSpan]:
     """Values of named secrets, in prose, configuration and code."""
     runs, done = ValueSpans(text), 0
     for groups in _NAME_AND_OPERATOR.find_all(text):
-        if groups[0][1] < done:  # a name inside a value that has been found
+        if groups[0][1] < done:  # a name inside a value
             continue
         value = _value_at(text, groups[0][1], runs)
         claim = _candidate(text, groups) if value else None
@@ -110,7 +109,7 @@ def reversed_assignments(text: str) -> Iterator[SecretSpan]:
         start, end = strip_punctuation(text, *groups[1])
         kind = next(kind for group, kind in enumerate(_BACK_KINDS, 2) if groups[group][0] >= 0)
         if is_secret(SecretCandidate(kind, "backwards"), text[start:end], quoted=False, after=""):
-            if start == groups[1][0]:  # the pattern looks 200 characters back, and a value may be longer
+            if start == groups[1][0]:  # the value may be longer than the 200 characters of the pattern
                 start = _start_of_run(text, start)
             yield SecretSpan(start, end, kind)
     for _, (start, end) in _CODE_FIRST.find_all(text):
@@ -118,7 +117,7 @@ def reversed_assignments(text: str) -> Iterator[SecretSpan]:
 
 
 def _start_of_run(text: str, at: int) -> int:
-    """Where the visible ASCII before `at` begins, as far as an opening quote."""
+    """The start of the visible ASCII before `at`, up to an opening quote."""
     while at > 0 and "!" <= text[at - 1] <= "~" and text[at - 1] not in "\"'`":
         at -= 1
     return at
@@ -128,7 +127,7 @@ _BACK_KINDS: Final = tuple(_KINDS.values())
 
 
 def secret_kind(name: str, value: str) -> str | None:
-    """The kind of secret that the JSON value `value` is under the key `name`, or None."""
+    """The kind of secret of a JSON value under a key, or None."""
     quoted = f'"{name}": '
     for groups in _NAME_AND_OPERATOR.find_all(quoted):
         claim = _candidate(quoted, groups)
@@ -138,7 +137,7 @@ def secret_kind(name: str, value: str) -> str | None:
 
 
 def _candidate(text: str, groups: tuple[tuple[int, int], ...]) -> SecretCandidate | None:
-    """What the name and operator promise; None when the name is of something else."""
+    """The candidate that name and operator make; None if the name is not a secret's."""
     which = next(group for group in (*_KINDS, _WEAK) if groups[group][0] >= 0)
     start, end = groups[which]
     operator = _operator(groups)
@@ -171,7 +170,7 @@ def _candidate(text: str, groups: tuple[tuple[int, int], ...]) -> SecretCandidat
 
 
 def _is_option(text: str, start: int) -> bool:
-    """Is the name an option, with its argument behind a blank: --password x, --db-password x, -storepass x?"""
+    """Whether the name is an option with an argument: --password x, --db-password x, -storepass x."""
     before = text[max(0, start - _LONGEST_OPTION) : start]
     begun = before[len(before.rstrip(_OPTION)) :]
     return begun.startswith("--") or (begun == "-" and before[-2:-1] in ("", " ", "\t", "\n"))
@@ -187,7 +186,7 @@ def _operator(groups: tuple[tuple[int, int], ...]) -> str:
 
 
 def _fills_line(value: str, after: str) -> bool:
-    """A value on the line below its name is all that stands there, and no word."""
+    """Whether a value below its name fills the line and is not a word."""
     return has_digit(value) and after.lstrip("\"'`* ")[:1] in ("", "\n", "\r", "<", "}")
 
 
@@ -199,7 +198,7 @@ _STRONG_WORDS: Final = {
 
 
 def _is_secret_name(text: str, start: int, name: str, suffix: str, *, short: bool) -> bool:
-    """Is this the whole of a name, and of a secret's?"""
+    """Whether this is a whole name, and a secret's."""
     before = text[max(0, start - 24) : start]
     if short and before[-1:].isascii() and before[-1:].isalpha() and not (name[0].isupper() and before[-1].islower()):
         return False
@@ -214,7 +213,7 @@ def _is_secret_name(text: str, start: int, name: str, suffix: str, *, short: boo
 
 
 def _value_at(text: str, at: int, spans: ValueSpans) -> _ValueSpan | None:
-    """The value that begins at `at`: what its quotes hold, or the run of visible ASCII."""
+    """The value at `at`: a quoted string or a run of visible ASCII."""
     limit = min(len(text), at + _LONGEST)
     while at < limit and text[at] in "*\\@" and text[at + 1 : at + 2] in ("*", '"', "'", "`"):
         at += 1
@@ -234,6 +233,6 @@ def _value_at(text: str, at: int, spans: ValueSpans) -> _ValueSpan | None:
 
 
 def _closing_quote(text: str, at: int, closing: str) -> int:
-    """Where on this line the quotes are closed; `at` where they are not."""
+    """The closing quote on this line; `at` if there is none."""
     end = text.find(closing, at)
     return end if end >= 0 and "\n" not in text[at:end] else at

@@ -1,8 +1,8 @@
-"""Phone, identity and card numbers: found as groups of digits, judged by their checksums.
+"""Phone, identity and card numbers: groups of digits, checked by their checksums.
 
-A chain is what a pattern can see: digits with single separators between them. Its groups are then tried as windows
-from left to right, the longest first, so that 138 0013 8000 is one number, 13800138000 13900139000 are two, and
-eleven digits in the middle of a longer number are none. A window has at most 19 digits, so the work is linear.
+A pattern finds chains of digits with single separators. Windows of groups are tried from left to right, the longest
+first, so that 138 0013 8000 is one number, 13800138000 13900139000 are two, and eleven digits inside a longer number
+are none. A window has at most 19 digits, so the work is linear.
 """
 
 from collections.abc import Iterator
@@ -28,15 +28,15 @@ _COUNTRY: Final = ("0086", "86")
 _MAX_DIGITS: Final = 19
 _MOST_GROUPS: Final = 13  # digits one by one, with a country code
 _NUMBER_LENGTHS: Final = frozenset((11, 13, 15, 16, 17, 18, 19))
-# How people write a mobile number; dots, slashes and underscores are stricter: addresses, versions, paths and names
-# have them too.
+# How people write a mobile number. Dots, slashes and underscores are stricter: addresses, versions and paths have
+# them too.
 _PHONE_GROUPS: Final = frozenset(
     {(11,), (3, 4, 4), (3, 3, 5), (3, 8), (4, 4, 3), (4, 3, 4), (5, 6), (7, 4), (3, 4, 2, 2), (3, 2, 2, 4), (1,) * 11}
 )
 _DOTTED_GROUPS: Final = frozenset({(11,), (3, 4, 4), (3, 3, 5), (4, 4, 3)})
 _DOTS: Final = (".", "/", "_")
 _CARD_GROUPS: Final = frozenset({(4, 6, 5), (6, 10), (6, 11), (6, 12), (6, 13)})
-# Words that are written right before a number without a space: tel13800138000, wx13800138000.
+# Words written right before a number: tel13800138000, wx13800138000.
 _GLUED_WORDS: Final = frozenset(
     ("tel", "phone", "mobile", "mob", "cell", "user", "wx", "weixin", "wechat", "vx", "qq", "sms", "call", "sj", "dh")
 ) | frozenset(("hm", "to", "no", "id", "u", "p", "t", "m", "is"))
@@ -52,7 +52,7 @@ class _DigitGroup:
 
     @property
     def separator_symbol(self) -> str:
-        """The separator without the blanks around it; a blank when it is nothing else."""
+        """The separator without surrounding blanks; one blank if it has nothing else."""
         return self.separator.strip() or " "
 
     @property
@@ -61,7 +61,7 @@ class _DigitGroup:
 
 
 def numbers(text: str) -> Iterator[SecretSpan]:
-    """Mobile, identity and bank card numbers in `text`, in whatever grouping."""
+    """Mobile, identity and bank card numbers, in any grouping."""
     for (start, end), *_ in _CHAIN.find_all(text):
         yield from _in_chain(text, start, end)
     for (start, end), *_ in _SPELLED.find_all(text):
@@ -107,7 +107,7 @@ def _longest_number(text: str, groups: list[_DigitGroup], first: int) -> tuple[i
     best: tuple[int, SecretSpan] | None = None
     digits, separator = "", ""
     start = groups[first].start
-    second = first + (text[start : groups[first].end] in _COUNTRY)  # what follows +86 may be separated in its own way
+    second = first + (text[start : groups[first].end] in _COUNTRY)  # the separator after +86 may differ
     for last in range(first, min(first + _MOST_GROUPS, len(groups))):
         group = groups[last]
         digits += text[group.start : group.end]
@@ -130,7 +130,7 @@ def _longest_number(text: str, groups: list[_DigitGroup], first: int) -> tuple[i
 
 
 def _may_begin(groups: list[_DigitGroup], first: int) -> bool:
-    """Digits one by one are a number only when there is nothing else around."""
+    """Whether a number may begin here: single digits only if nothing precedes them."""
     return groups[first].length > 1 or (first == 0 and len(groups) <= _MOST_GROUPS)
 
 
@@ -162,7 +162,7 @@ def _is_card_grouping(lengths: list[int]) -> bool:
 
 
 def _is_measured(text: str, start: int, end: int) -> bool:
-    """Does the name or the unit beside these eleven digits, or the listing of files they are in, say what they are?"""
+    """Whether a name, a unit or a file listing shows that these eleven digits are a quantity."""
     line = text[max(0, start - _LONGEST_LINE) : start].rpartition("\n")[2]
     before = line.rstrip(" \t\"'")
     name = before.rstrip("=:")
@@ -171,14 +171,14 @@ def _is_measured(text: str, start: int, end: int) -> bool:
     return (name != before or name.endswith(_SIZES)) and is_quantity(name.rstrip("\"' ").rpartition(" ")[2])
 
 
-_LONGEST_LINE: Final = 120  # characters before a number that are looked at
+_LONGEST_LINE: Final = 120  # characters before a number that are examined
 _UNIT: Final = Pattern(r"[ \t]?(?:(?:bytes|[nµμ]s|rows)\b|字节|毫秒|微秒|纳秒)")
 _FILE_LISTING: Final = Pattern(r"[ \t]*[\-dlbcps](?:[r\-][w\-][xsStT\-]){3}[+@.]?[ \t]")
 _SIZES: Final = ("size", "bytes", "大小", "字节数")
 
 
 def _may_start_at(text: str, group: _DigitGroup) -> bool:
-    """Nothing that a number grows out of stands before this group."""
+    """Whether nothing before this group is part of the number."""
     if group.separator:
         return _is_break(group.separator)
     before = text[max(0, group.start - 12) : group.start]
@@ -198,19 +198,19 @@ def _may_end_at(text: str, groups: list[_DigitGroup], last: int) -> bool:
 
 
 def _is_break(separator: str) -> bool:
-    """Two numbers may stand on either side of it."""
+    """Whether a separator may be between two numbers."""
     return separator.isspace() or separator in ("/", "_")
 
 
 def _is_separate(kind: str, lengths: list[int], separator: str, *, alone: bool, unionpay: bool) -> bool:
-    """Among other groups with the same blanks a phone number has its usual grouping, a card begins with 62."""
+    """Whether a number is separate from its neighbours: the usual grouping of a phone, a card that begins with 62."""
     if alone or separator != " " or kind == IDENTITY:
         return True
     return lengths[-3:] == [3, 4, 4] if kind == PHONE else unionpay
 
 
 def _with_country(text: str, start: int, end: int) -> int:
-    """Where the number begins once its plus sign and bracket are counted in."""
+    """The start of a number with its plus sign and bracket."""
     if text[start - 1 : start] == "+":
         start -= 1
     if text[start - 1 : start] in ("(", "（") and not {")", "）"}.isdisjoint(text[start:end]):

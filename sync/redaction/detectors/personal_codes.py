@@ -1,4 +1,4 @@
-"""Personal data that is not a bare number: company codes, e-mail addresses, and numbers that a word introduces."""
+"""Company codes, e-mail addresses, and numbers introduced by a word."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -17,7 +17,7 @@ _SPOKEN_EMAIL: Final = Pattern(
     r"(?i)[a-z0-9_][a-z0-9._%+\-]{0,63} ?[\[({] ?at ?[\])}] ?[a-z0-9\-]{1,63}"
     r"(?:(?: ?[\[({] ?dot ?[\])}] ?|\.)[a-z0-9\-]{2,63}){1,4}"
 )
-# Spaces around the sign make an address only of what is no plain word: zhang_san @ qq.com, but not me @ home.com.
+# With spaces around the sign, a plain word is not an address: zhang_san @ qq.com is one, me @ home.com is not.
 _WIDE_EMAIL: Final = Pattern(
     r"[A-Za-z0-9]+(?:[._+\-][A-Za-z0-9]+|[0-9]+)[A-Za-z0-9._+\-]{0,40} {1,2}@ {1,2}"
     r"(?:[A-Za-z0-9][A-Za-z0-9\-]{0,62}\.){1,4}[A-Za-z]{2,24}"
@@ -30,7 +30,7 @@ _SERVICES: Final = frozenset({"openssh.com", "libssh.org"})  # names of algorith
 _SERVICE_USERS: Final = frozenset({"git", "hg", "svn"})
 
 
-# A word says what the number is, so a slip of the pen in its check digit does not save it: groups by kind.
+# A word names the number, so its check digit may be wrong. Groups by kind.
 _LABELLED_NUMBER: Final = Pattern(
     r"(?i)(?:身份证(?:号码?|件号)?|证件号码?|id ?card(?: (?:no|number))?)[^0-9a-z\n]{0,8}"
     r"(?P<identity>[0-9]{17}[0-9x]|[0-9]{15})"

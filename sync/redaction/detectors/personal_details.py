@@ -1,7 +1,7 @@
-"""Personal data by its document: passports, permits, licence plates, SSNs, WeChat ids, foreign phones, addresses.
+"""Passports, permits, licence plates, SSNs, WeChat ids, foreign phone numbers and addresses.
 
-None of these has a check digit that would prove it, so a word beside it names it, or its form is nothing else's: a
-plate's province, a plus sign with a country's code, a road with its number below a city.
+None has a check digit, so either a word names it or its form is unmistakable: a plate's province, a plus sign with a
+country code, a road with a house number below a city.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from sync.redaction.rules.secret_names import word_set
 _GAP: Final = r"[^0-9a-z\n]{0,8}(?:is[ :]{1,2})?"
 _NUMBER: Final = r"(?:[ _]?(?:number|num|no|id)\b|#)?"
 _PERMIT: Final = r"(?:港澳|台湾|内地|大陆)[^0-9a-z\n，。；]{0,8}通行证|通行证|回乡证|台胞证|home return permit"
-# A word says what the value is; groups by kind. Chinese passports: E or G with 8 digits, two letters with 7.
+# A word names the value; groups by kind. Chinese passports: E or G with 8 digits, two letters with 7.
 _LABELLED_NUMBER: Final = Pattern(
     rf"(?i)(?:护照|passport{_NUMBER})(?:号码?|编号)?{_GAP}(?P<passport>[a-z]{{1,2}}[0-9]{{6,8}}|[0-9]{{9}})"
     rf"|(?:{_PERMIT})(?:号码?|编号)?{_GAP}(?P<permit>[chmwt][a-z]?[0-9]{{7,10}}|[0-9]{{8}}(?:[0-9]{{2}})?)"
@@ -26,7 +26,7 @@ _LABELLED_NUMBER: Final = Pattern(
 )
 _LABELLED_KINDS: Final = (PASSPORT, PERMIT, SSN, PASSWORD, LANDLINE)
 _BEFORE_NAME: Final = Pattern(r"([EGDSPegdsp][A-Za-z]?[0-9]{7,8})[^0-9A-Za-z\n，。；]{0,6}护照")
-# What follows a card that has been replaced: its date of expiry and its check number.
+# After a card that was replaced: its expiry date and check number.
 _EXPIRY: Final = Pattern("\ue000[ ,，/|]{1,3}(?:0[1-9]|1[0-2]) ?/ ?(?:20)?[2-4][0-9][ ,，/|]{1,3}([0-9]{3,4})")
 
 # GA 36-2018: province, letter of the office, five characters; six for new energy with D or F first or last.
@@ -113,7 +113,7 @@ def identity_documents(text: str) -> Iterator[SecretSpan]:
 
 
 def names_personal_field(name: str) -> bool:
-    """Does the name of a field say that its value is a number, an id or an address of a person?"""
+    """Whether a field's name names a personal number, id or address."""
     return len(name) <= _LONGEST_NAME and _FIELD.fullmatch(name)
 
 
@@ -126,7 +126,7 @@ _FIELD: Final = Pattern(
 
 
 def contact_details(text: str) -> Iterator[SecretSpan]:
-    """Phone numbers outside of mainland China, WeChat ids, and e-mail addresses with 艾特 for their sign."""
+    """Phone numbers outside mainland China, WeChat ids, and e-mail addresses with 艾特 for the @."""
     for (start, end), *_ in _FOREIGN_PHONE.find_all(text):
         if may_end(text, end) and not is_word_character(text[start - 1 : start]) and _is_foreign_phone(text[start:end]):
             yield SecretSpan(start, end, LANDLINE)

@@ -1,8 +1,8 @@
-"""The last resort: strings that look random although nothing names them.
+"""Strings that look random although nothing names them: the last resort.
 
-Most random-looking strings are no secrets: hashes, UUIDs, identifiers, integrity sums, pictures in base64. Hence the
-gates: letters of both cases and digits, strewn as base62 strews them, outside of paths and data, and not one of the
-families below. A word such as key or 令牌 on the same line lowers the threshold.
+Most random-looking strings are not secret: hashes, UUIDs, identifiers, checksums, pictures in base64. So a string must
+have letters of both cases and digits, distributed like random base62, be outside paths and data, and not belong to one
+of the families below. A word such as key or 令牌 on the same line lowers the threshold.
 """
 
 from base64 import b64decode
@@ -21,11 +21,11 @@ _HINT: Final = Pattern(
     r"(?i).*(?:\bkeys?\b|_key|apikey|api key|token|secret|passw|pwd|\bauth|credential|bearer"
     r"|密|令牌|凭证|凭据|口令|授权|鉴权|钥).*"
 )
-_LONGEST: Final = 128  # characters; what is longer is data
-_HINT_DISTANCE: Final = 32  # characters before a string in which a hint counts
-_MIN_LENGTH_WITH_HINT: Final = 20  # characters from which on a string is looked at
+_LONGEST: Final = 128  # characters; longer strings are data
+_HINT_DISTANCE: Final = 32  # characters before a string to search for a hint
+_MIN_LENGTH_WITH_HINT: Final = 20  # characters
 _MIN_LENGTH_ALONE: Final = 32
-# Beginnings of pictures, archives, public keys and certificates in base64, of sums, and of the identifiers of APIs.
+# Prefixes of pictures, archives, public keys and certificates in base64, of checksums, and of ids of APIs.
 _KNOWN_PREFIXES: Final = (
     *("iVBOR", "/9j/", "R0lGOD", "UklGR", "PHN2Zy", "Qk0", "AAABAA", "JVBERi", "UEsDB", "H4sI", "AAAAB3NzaC1", "MII"),
     *("AAAAC3NzaC1", "AAAAE2VjZHNh", "sha1-", "sha256-", "sha384-", "sha512-", "Qm", "bafy", "http"),
@@ -43,7 +43,7 @@ _SUMS: Final = ("h1:", "sha1:", "sha256:", "sha384:", "sha512:", "base64,", "md5
 
 
 def random_strings(text: str) -> Iterator[SecretSpan]:
-    """Strings that a generator of secrets may have made."""
+    """Strings that look like a generated secret."""
     for (begun, end), *_ in _RUN.find_all(text):
         start = skip_escape(text, begun)
         run = text[start:end]
@@ -81,7 +81,7 @@ def _is_random(run: str, *, min_length: int) -> bool:
 
 
 def _is_in_path(text: str, start: int, end: int, run: str) -> bool:
-    """Part of a URL's path or of a file's: no secret of its own, and full of identifiers."""
+    """Whether a string is part of the path of a URL or file."""
     before = text[max(0, start - 200) : start]
     word = before[len(before.rstrip("".join(map(chr, range(33, 127))))) :]
     if "://" in word:
@@ -92,7 +92,7 @@ def _is_in_path(text: str, start: int, end: int, run: str) -> bool:
 
 
 def _has_harmless_name(text: str, start: int) -> bool:
-    """An assignment whose name says what it is: publicToken = …, credentialId: …"""
+    """Whether a harmless name is assigned: publicToken = …, credentialId: …"""
     before = text[max(0, start - 60) : start].rstrip("\"'` \\")
     if before[-1:] not in ("=", ":"):
         return False
@@ -102,7 +102,7 @@ def _has_harmless_name(text: str, start: int) -> bool:
 
 
 def _is_encoded_text(run: str) -> bool:
-    """Base64 of something readable is a message, not a key."""
+    """Whether a string is base64 of readable text, which is not a key."""
     try:
         decoded = b64decode(run + "=" * (-len(run) % 4), validate=True).decode()
     except (NotBase64, UnicodeDecodeError, ValueError):

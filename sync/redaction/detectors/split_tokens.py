@@ -1,7 +1,7 @@
-"""Tokens and identity numbers in pieces: broken by the end of a line, or joined by a program ("ghp_…" + "…").
+"""Tokens and identity numbers that are split by a line end or by code ("ghp_…" + "…").
 
-The pieces are put together and read as one; a find counts if it goes over a joint. Whatever is behind a joint has to
-look like the rest of a token, because words stand at the beginnings of lines too.
+The pieces are joined and searched; a match counts if it crosses a joint. The text behind a joint must look like the
+rest of a token, because lines also begin with words.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ _PIECE: Final = r"[A-Za-z0-9_\-./+=]"
 _JOINT: Final = r"(?:[\"'`][ \t]*(?:[+.&]|\\\n|\.\.)?[ \t]*\n?[ \t]*[\"'`]|[ \t]*\\?\r?\n[ \t>]*)"
 _PIECES: Final = Pattern(rf"{_PIECE}{{3,}}(?:{_JOINT}{_PIECE}{{4,}})+")
 _BETWEEN: Final = Pattern(_JOINT)
-_LONGEST: Final = 4_000  # characters of a piece chain that are read together
+_LONGEST: Final = 4_000  # characters of pieces that are joined
 
 
 def split_tokens(text: str) -> Iterator[SecretSpan]:
-    """Tokens that go on behind a line end or a plus sign, and identity numbers that go on in the next line."""
+    """Tokens that continue behind a line end or a plus sign, and identity numbers on two lines."""
     if "\n" not in text and '"' not in text and "'" not in text:
         return
     for (start, end), *_ in _PIECES.find_all(text):
@@ -31,7 +31,7 @@ def split_tokens(text: str) -> Iterator[SecretSpan]:
 
 
 def _tokens_across_joints(text: str, start: int, end: int) -> Iterator[SecretSpan]:
-    """Finds that go over a joint between `start` and `end`."""
+    """Matches that cross a joint between `start` and `end`."""
     inner = [(start + first, start + last) for (first, last), *_ in _BETWEEN.find_all(text[start:end])]
     pieces = list(zip([start, *(last for _, last in inner)], [*(first for first, _ in inner), end], strict=True))
     for (first, stop), (begin, last) in pairwise(pieces):

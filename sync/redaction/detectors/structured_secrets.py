@@ -1,4 +1,4 @@
-"""Values whose name is on another line: tables of accounts, questions and answers, .pgpass, the data of a Secret."""
+"""Values whose name is on another line: tables, questions and answers, .pgpass, Kubernetes Secrets."""
 
 from base64 import b64decode
 from binascii import Error as NotBase64
@@ -16,7 +16,7 @@ from sync.redaction.rules.value_tests import has_digit, has_letter, is_code, is_
 _SECRETS: Final = tuple((kind, names) for kind, names in (*CHINESE_NAMES, *LATIN_NAMES) if kind != CODE)
 _KINDS: Final = (PASSWORD, KEY, TOKEN) * 2
 
-# A head of a column that is a secret's name and nothing else, and one that says whose it is.
+# A column's head that is exactly a secret's name, and one that names the owner.
 _NAMES: Final = "(?:" + "|".join(f"({names})" for _, names in _SECRETS) + ")"
 _COLUMN_HEAD: Final = Pattern(
     rf"(?i)[*_` ]*(?:登[录陆]|管理员?|初始|默认|数据库|new |user |admin |login |default |initial )?{_NAMES}[*_` ]*"
@@ -26,8 +26,8 @@ _OWNER_COLUMN_HEAD: Final = Pattern(
     r"|user|login|account|e-?mail|host|server|system|site|database).*"
 )
 _LONGEST_CELL: Final = 200  # characters
-_PAIR: Final = 2  # cells of a row that is a name and its value
-_SHORTEST_NUMBER: Final = 6  # digits of a password that has nothing else
+_PAIR: Final = 2  # cells: a name and its value
+_SHORTEST_NUMBER: Final = 6  # digits of a numeric password
 _ROWS: Final = Pattern(r"(?m)^[ \t>]*\|.*\|.*$")
 
 _QUESTION: Final = Pattern(
@@ -36,12 +36,12 @@ _QUESTION: Final = Pattern(
     r"(?:(?:ai|我|assistant)?[ ]?(?:回?答案?|answer|a)|assistant|ai|bot|助手|小白)\**[ ]?[:：]\**[ \t]*"
     r"(?:应该是|就是|是|它是|it'?s |it is |the password is )?[ ]?[`\"'“「]?([!-~]{4,})"
 )
-# 密码是 abc1 in place of 密码是多少？: a question that says the value asks for none.
+# 密码是 abc1: a question that contains the value asks for none.
 _STATED_VALUE: Final = Pattern(r"(?i)[`*]*[ ]?(?:就?是|为|is|[:：=])[ ]?[!->@-~]*[0-9][!->@-~]*(?:[^!-~][^?？吗]*)?")
 _SECRET_NAME: Final = Pattern("(?i)" + "|".join(names for _, names in _SECRETS))
-# An exchange in the memory document: its answer was examined with its question when it was recorded. Examined again in
-# the whole document, after an edit of the question, the server's copy would differ from what all devices show.
-CAPTURED_EXCHANGE_PREFIX: Final = "- 用户问:"  # the view of a text has ASCII punctuation
+# An exchange in the memory document was redacted when it was recorded. Redacting it again in the whole document, after
+# an edit of the question, would make the server's copy differ from the devices' documents.
+CAPTURED_EXCHANGE_PREFIX: Final = "- 用户问:"  # normalised text has ASCII punctuation
 _PGPASS: Final = Pattern(
     r"(?m)^[ \t]*(?:\*|[A-Za-z0-9.\-]*[A-Za-z.][A-Za-z0-9.\-]*):(?:\*|[0-9]{4,5}):(?:\*|[A-Za-z_][\w\-]*):"
     r"(?:\*|[A-Za-z_][\w.\-]*):([^\s:]{4,})[ \t]*\r?$"
@@ -69,7 +69,7 @@ _ENTRY: Final = Pattern(r"(?m)^[ \t]+[\w.\-]+:[ ]*[\"']?([A-Za-z0-9+/]{8,}={0,2}
 
 
 def table_secrets(text: str) -> Iterator[SecretSpan]:
-    """The cells of a Markdown table below a head that names a secret."""
+    """Cells of a Markdown table in a column that is named like a secret."""
     if "|" not in text:
         return
     columns: dict[int, str] = {}
@@ -98,7 +98,7 @@ def table_secrets(text: str) -> Iterator[SecretSpan]:
 
 
 def answered_secrets(text: str) -> Iterator[SecretSpan]:
-    """问：密码多少？ 答：… on the next line."""
+    """The answer on the line after a question: 问：密码多少？ 答：…"""
     for groups in _QUESTION.find_all(text):
         if text[slice(*groups[0])].lstrip().startswith(CAPTURED_EXCHANGE_PREFIX):
             continue
@@ -112,19 +112,19 @@ def answered_secrets(text: str) -> Iterator[SecretSpan]:
 
 
 def asks_for_secret(question: str) -> bool:
-    """Does the question name a secret?"""
+    """Whether a question asks for a secret."""
     return _SECRET_NAME.search(question)
 
 
 def pgpass_passwords(text: str) -> Iterator[SecretSpan]:
-    """The last field of host:port:database:user:password, as .pgpass has it."""
+    """The last field of host:port:database:user:password, the format of .pgpass."""
     for (start, _), (first, end) in _PGPASS.find_all(text):
         if not is_reference(text[first:end]) and not any(file in text[start:first] for file in _FILES):
             yield SecretSpan(first, end, PASSWORD)
 
 
 def encoded_secrets(text: str) -> Iterator[SecretSpan]:
-    """Base64 of credentials, and what stands in the data of a Kubernetes Secret."""
+    """Credentials in base64, and the data of a Kubernetes Secret."""
     if _SECRET_KIND.search(text):
         for _, (start, end) in _ENTRY.find_all(text):
             if _decode_text(text[start:end]) is not None:
@@ -138,7 +138,7 @@ def encoded_secrets(text: str) -> Iterator[SecretSpan]:
 
 
 def _cells(text: str, start: int, end: int) -> list[tuple[int, int]]:
-    """Where the cells of a row are, without the blanks and marks around them."""
+    """The spans of a row's cells, without surrounding blanks and marks."""
     cells: list[tuple[int, int]] = []
     at = text.index("|", start, end) + 1
     while (stop := text.find("|", at, end)) >= 0:
@@ -160,7 +160,7 @@ def _kind_of_column(head: str) -> str | None:
 
 
 def _is_secret_cell(value: str, *, has_owner_column: bool) -> bool:
-    """One word that may be a secret; letters alone are one if the table also says whose it is."""
+    """Whether a cell may be a secret: one word, of letters alone only if the table names the owner."""
     if not 4 <= len(value) <= _LONGEST_CELL or not value.isascii() or " " in value or is_reference(value):
         return False
     if is_code(value) or not value.strip("-:"):
@@ -171,7 +171,7 @@ def _is_secret_cell(value: str, *, has_owner_column: bool) -> bool:
 
 
 def _decode_text(written: str) -> str | None:
-    """The text that is written in base64; None if it is none."""
+    """Decode text from base64; None if it is not text."""
     if len(written) % 4:
         return None
     try:

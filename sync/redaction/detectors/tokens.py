@@ -1,9 +1,7 @@
-"""Tokens by their shape: the literal beginnings of all issuers in one pass, then marks inside longer runs.
+"""Tokens by their format: the prefixes of all issuers in one pass, then marks inside longer runs.
 
-A token has no greatest length: one with many claims in it is several thousand characters. What stands at a beginning
-is looked at as far as `_LONGEST`, because there may be a beginning at every third character; where the characters of
-a token go on without a break, the first beginning of theirs is looked at to their end, and what matched up to the
-edge of what was looked at is followed there. Each character is walked over once, whatever the text.
+Behind each prefix at most `_LONGEST` characters are examined, because a prefix may occur at every third character. A
+token has no maximal length: a match that reaches the limit is followed to its end. Each character is scanned once.
 """
 
 from collections.abc import Iterator
@@ -16,16 +14,16 @@ from sync.redaction.rules.boundaries import may_end, may_start
 from sync.redaction.rules.token_formats import MARKED_FORMATS, PREFIXED_FORMATS
 from sync.redaction.rules.value_tests import is_sample
 
-_LONGEST: Final = 2_000  # characters behind each beginning that are looked at
-_SAMPLE_WINDOW: Final = 200  # characters of a token in which a sample says that it is one
-_STEP: Final = 512  # characters of a longer token that are walked over at a time
-_TOKEN_CHARACTERS: Final = Pattern(r"(?:[A-Za-z0-9_\-+/=.%]|\\/)*")  # how a token goes on; JSON may write / as \/
+_LONGEST: Final = 2_000  # characters examined behind each prefix
+_SAMPLE_WINDOW: Final = 200  # characters of a token in which to look for a sample
+_STEP: Final = 512  # characters of a longer token scanned at a time
+_TOKEN_CHARACTERS: Final = Pattern(r"(?:[A-Za-z0-9_\-+/=.%]|\\/)*")  # JSON may write / as \/
 _RUN: Final = Pattern(r"[A-Za-z0-9_~.][A-Za-z0-9_\-+/=.~:|%@]{24,}")
 _INNER: Final = tuple((shape.mark, shape.kind, Pattern(shape.pattern)) for shape in MARKED_FORMATS)
 
 
 def prefixed_tokens(text: str) -> Iterator[SecretSpan]:
-    """Tokens that begin as an issuer's tokens do and go on as they must."""
+    """Tokens with the prefix and the format of an issuer."""
     finder, shapes = _compile_prefixes()
     walked = done = 0
     for groups in finder.find_all(text):
@@ -45,7 +43,7 @@ def prefixed_tokens(text: str) -> Iterator[SecretSpan]:
 
 
 def _token_at(text: str, start: int, edge: int, formats: list[tuple[str, Pattern]]) -> SecretSpan | None:
-    """The token that begins at `start`, as far as `edge`."""
+    """The token at `start`, up to `edge`."""
     window = text[start:edge]
     for kind, pattern in formats:
         match = pattern.match(window)
@@ -55,14 +53,14 @@ def _token_at(text: str, start: int, edge: int, formats: list[tuple[str, Pattern
 
 
 def _end_of_token(text: str, at: int) -> int:
-    """Where the characters that a token is made of stop, from `at` on."""
+    """The end of the token characters from `at` on."""
     while (match := _TOKEN_CHARACTERS.match(text[at : at + _STEP])) and match[0][1]:
         at += match[0][1]
     return at
 
 
 def marked_tokens(text: str) -> Iterator[SecretSpan]:
-    """Tokens that are known by what stands inside them."""
+    """Tokens with a known mark inside."""
     for (start, end), *_ in _RUN.find_all(text):
         run = text[start:end]
         for mark, kind, pattern in _INNER:
@@ -76,7 +74,7 @@ def marked_tokens(text: str) -> Iterator[SecretSpan]:
 
 @cache
 def _compile_prefixes() -> tuple[Pattern, dict[str, list[tuple[str, Pattern]]]]:
-    """The pattern of all beginnings, longest first, and for each the shapes that may stand there."""
+    """The pattern of all prefixes, longest first, and the formats of each."""
     longest_first = sorted(PREFIXED_FORMATS, key=lambda shape: -len(shape.prefix))
     patterns = [
         (shape.prefix, shape.kind, Pattern(escape_literal(shape.prefix) + f"(?:{shape.rest})"))

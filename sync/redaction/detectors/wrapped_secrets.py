@@ -1,4 +1,4 @@
-r"""Secrets in a wrapping that names them: key blocks, the userinfo of URLs, HTTP headers, command lines.
+r"""Secrets in a form that identifies them: key blocks, the userinfo of URLs, HTTP headers, command lines.
 
 Sources: RFC 7468 and RFC 4880 armour, PuTTY's key files; RFC 3986 userinfo; RFC 6750 bearer and RFC 7617 basic
 credentials; the manuals of curl, mysql and sshpass.
@@ -32,8 +32,8 @@ _AUTHORIZATION: Final = Pattern(
     r"(?:(?:bearer|basic|token|apikey|api-key|digest|negotiate|aws4-hmac-sha256)\s{1,3})?([^\s\"'`,;<>${}]{6,})"
 )
 _BASIC: Final = Pattern(r"(?i)\bbasic\s{1,3}([A-Za-z0-9+/]{8,}={0,2})")
-# Where a program takes a password as an argument; then the password, in quotes or as one word. What has been
-# replaced before counts as one, so that a command is looked at once.
+# An option for a password, then the password in quotes or as one word. A placeholder counts as one, so that a command
+# is examined once.
 _ARGUMENT: Final = (
     r"\bcurl\b[^\n]*?\s(?:-u|--user)[ =]?[\"']?[^\s:\"']{1,80}:"
     r"|\b(?:mysql(?:dump|admin|import|show)?|mariadb(?:-dump)?)\b[^\n]*?\s-p|\bsshpass\s+-p\s{0,3}"
@@ -73,7 +73,7 @@ def passphrases(text: str) -> Iterator[SecretSpan]:
 _NAMES: Final = "(?:password|passwd|pwd|passphrase|passcode)"
 _NEW: Final = r"[`\"'“「]?([!-~]{6,200})"
 _OLD: Final = rf"{_NEW}[`\"'”」]?"
-# What a password was and what it is now, and what is used as one.
+# The former and the new password, and a value used as one.
 _CHANGED: Final = Pattern(
     rf"(?i)\b(?:set|reset|chang(?:e|ed|ing)|updat(?:e|ed|ing)) (?:[a-z'’]{{2,12}} ){{0,3}}{_NAMES}"
     rf" (?:from {_OLD} )?to {_NEW}"
@@ -118,7 +118,7 @@ def credentials_in_urls(text: str) -> Iterator[SecretSpan]:
 
 
 def authorization_headers(text: str) -> Iterator[SecretSpan]:
-    """Bearer and basic credentials, and whatever an Authorization header holds."""
+    """Bearer and basic credentials, and the value of an Authorization header."""
     for pattern in (_BEARER, _AUTHORIZATION):
         for groups in pattern.find_all(text):
             start, end = groups[-1]
@@ -134,7 +134,7 @@ def authorization_headers(text: str) -> Iterator[SecretSpan]:
             yield SecretSpan(start, end, TOKEN)
 
 
-# admin / Hunter2!, as manuals name an account and its password.
+# admin / Hunter2!: an account and its password, as manuals write them.
 _ACCOUNT: Final = Pattern(
     r"(?i)(?:^|[^A-Za-z0-9/_.\-])[`\"'“]?(?:admin|administrator|root|sa)[`\"'”]?[ ]?[/:][ ]?[`\"'“]?([!-~]{5,64})"
 )
@@ -153,7 +153,7 @@ def account_passwords(text: str) -> Iterator[SecretSpan]:
 
 
 def command_line_passwords(text: str) -> Iterator[SecretSpan]:
-    """Passwords where well-known programs take them as an argument."""
+    """Passwords as arguments of well-known programs."""
     for _, *groups in _COMMANDS.find_all(text):
         start, end = max(groups)
         if start >= 0 and not is_reference(text[start:end]):
@@ -161,11 +161,11 @@ def command_line_passwords(text: str) -> Iterator[SecretSpan]:
 
 
 _LONGEST_BASIC: Final = 400  # characters that are decoded: whole groups of four
-_SHORTEST_BODY: Final = 16  # characters; fewer is talk about key files
+_SHORTEST_BODY: Final = 16  # characters; fewer is prose about key files
 
 
 def _is_credential(value: str, *, is_named: bool) -> bool:
-    """Not a word of a sentence (bearer authentication) nor a reference to a value kept elsewhere."""
+    """Whether a value is not a word of a sentence (bearer authentication) and not a reference."""
     if is_reference(value) or value.lower().startswith(("token", "auth")):
         return False
     mixed = any(char.isdecimal() for char in value) or value.lower() not in (value, value[:1].lower() + value[1:])
@@ -173,7 +173,7 @@ def _is_credential(value: str, *, is_named: bool) -> bool:
 
 
 def _is_expression(value: str) -> bool:
-    """An expression of a program: process.env.TOKEN, get_token(). Three parts that name nothing are a token: a.b.c."""
+    """Whether a value is code, such as process.env.TOKEN or get_token(). Three random parts a.b.c are a token."""
     if not is_code(value):
         return False
     parts = value.split(".")

@@ -1,22 +1,22 @@
-r"""Where a value may begin and end.
+r"""Whether a value may begin or end at a position.
 
-RE2 has no look-around, and what may stand beside a value is not what `\b` says: a Chinese character, an underscore
-or an escape such as \n and %3D before a token is an edge, another ASCII letter or digit is not.
+`\b` is not enough: a Chinese character, an underscore or an escape such as \n and %3D before a token is a boundary,
+another ASCII letter or digit is not.
 """
 
 
 def is_word_character(char: str) -> bool:
-    """Is this one character (or nothing) an ASCII letter or digit?"""
+    """Whether a character is an ASCII letter or digit; False for an empty string."""
     return char.isascii() and char.isalnum()
 
 
 def skip_escape(text: str, start: int) -> int:
-    r"""Where a run of letters really begins: the n of \n is part of the escape, as in JSON inside of JSON."""
+    r"""Skip the n of \n, which belongs to an escape, as in JSON inside JSON."""
     return start + 1 if text[start - 1 : start] == "\\" and text[start] in "nrt" else start
 
 
 def may_start(text: str, start: int) -> bool:
-    """May a value begin at `start`?"""
+    """Whether a value may begin at `start`."""
     before = text[max(0, start - 3) : start]
     if not before or not is_word_character(before[-1]):
         return True
@@ -24,5 +24,5 @@ def may_start(text: str, start: int) -> bool:
 
 
 def may_end(text: str, end: int) -> bool:
-    """May a value end before `end`?"""
+    """Whether a value may end before `end`."""
     return not is_word_character(text[end : end + 1])

@@ -1,6 +1,6 @@
-"""Is this number what it looks like? Check digits and plausible parts, each with its source.
+"""Check digits and plausible parts of numbers, each with its source.
 
-Every function takes digits without separators and answers in constant time.
+Every function takes digits without separators and runs in constant time.
 """
 
 from datetime import date

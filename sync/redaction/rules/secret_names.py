@@ -1,8 +1,7 @@
-"""What secrets are called, in English and Chinese, and what only sounds so.
+"""The names of secrets in English and Chinese, and names that only sound like one.
 
-English names are the keys of configuration files, environments and forms; the list follows detect-secrets'
-KeywordDetector and gitleaks' generic rule, widened by what Chinese consoles call theirs (AccessKey Secret, AppSecret,
-SecretId/SecretKey). The services are those whose tokens have no shape of their own and are known by name alone.
+The English names follow detect-secrets' KeywordDetector and gitleaks' generic rule, extended by the names of Chinese
+consoles (AccessKey Secret, AppSecret, SecretId/SecretKey). The services are those whose tokens have no known format.
 """
 
 from typing import Final
@@ -11,7 +10,7 @@ from sync.redaction.model import CODE, KEY, PASSWORD, TOKEN
 
 
 def word_set(text: str) -> frozenset[str]:
-    """The words of a list that is written as text, for the reader's sake."""
+    """A set of words, written as text."""
     return frozenset(text.split())
 
 
@@ -45,9 +44,9 @@ CHINESE_NAMES: Final[tuple[tuple[str, str], ...]] = (
     (KEY, "密钥|密鑰|秘钥|密匙|秘匙|私钥|私鑰|金鑰|授权码|激活码|凭证|凭据"),
     (TOKEN, "令牌|权杖"),
 )
-# Names so short that other words contain them: compass, spin, monkey.
+# Short names that other words contain: compass, spin, monkey.
 SHORT_NAMES: Final = frozenset({"pass", "pin", "otp", "pwd", "psw", "cvv", "cvc", "jwt", "creds", "mima"})
-# Names that hold a secret only when the value looks like one: words, and vendors whose tokens have no shape.
+# Names of a secret only if the value looks like one.
 WEAK_WORDS: Final = frozenset({"key", "auth", "access", "ak", "sk", "sign", "signature", "sig", "ticket"})
 _VENDORS: Final = (
     "adafruit|adobe|airtable|algolia|alibaba|aliyun|asana|atlassian|beamer|bitbucket|bittrex|cloudflare|codecov|cohere"
@@ -60,7 +59,7 @@ _VENDORS: Final = (
 )
 WEAK_NAMES: Final = rf"signature|ticket|access|auth|sign|sig|key|ak|sk|(?:{_VENDORS})(?:(?:[ ]|'s |[ ]?的[ ]?)keys?)?"
 
-# What a name goes on with when it does not hold the secret itself: token_url, password_length, secretName.
+# Suffixes of names that do not hold the secret itself: token_url, password_length, secretName.
 HARMLESS_SUFFIXES: Final = word_set(
     """
     url uri endpoint name names type types length len size file files filename path dir field fields label hint expiry
@@ -75,7 +74,7 @@ HARMLESS_SUFFIXES: Final = word_set(
     mode modes argtypes restype izer izers ization ize ized
     """
 )
-# What stands before a name that is not a secret: public_key, csrf-token, nextPageToken, eos_token.
+# Prefixes of names that are not secret: public_key, csrf-token, nextPageToken, eos_token.
 HARMLESS_PREFIXES: Final = word_set(
     """
     public pub csrf xsrf primary foreign sort partition cache idempotency hot natural bucket object sequence schema row
@@ -85,7 +84,7 @@ HARMLESS_PREFIXES: Final = word_set(
     """
 )
 
-# Words of a name whose number is a measure: thirteen gigabytes have as many digits as a mobile number.
+# Words that make a number a measure: 13 GB in bytes has as many digits as a mobile number.
 _MEASURES: Final = word_set(
     """
     size sizes bytes length len count counts total sum offset position line column duration elapsed latency age ttl
@@ -93,7 +92,7 @@ _MEASURES: Final = word_set(
     revision index page width height exit status
     """
 )
-# Words that make a number a quantity unless the name speaks of a person or a secret: heapUsed, expires_at.
+# Words that make a number a quantity unless the name may name a secret: heapUsed, expires_at.
 _QUANTITIES: Final = word_set(
     """
     nanos nanoseconds microseconds milliseconds seconds at modified expires deadline since until start end uptime delay
@@ -101,7 +100,7 @@ _QUANTITIES: Final = word_set(
     revenue cap volume bandwidth throughput qps hits views followers population
     """
 )
-# Words of ids that programs give. In prose, `chat:` or `order:` before a mobile number proves nothing.
+# Words of ids assigned by programs. In prose, `chat:` or `order:` before a mobile number proves nothing.
 _ID_WORDS: Final = word_set(
     """
     hash checksum crc seed pid ppid message msg order trace span request event job task build run thread session file
@@ -133,20 +132,20 @@ _SECRET_OR_PERSONAL_WORDS: Final = (
 
 
 def may_name_secret(name: str) -> bool:
-    """May a number under this name be a secret, or a number of a person, however short it is?"""
+    """Whether even a short number under this name may be a secret or a personal number."""
     return not name.isascii() or any(word in name.lower() for word in _SECRET_OR_PERSONAL_WORDS)
 
 
 def is_quantity(name: str) -> bool:
-    """Does a number under this name count, measure or date something?"""
-    said = identifier_words(name)
-    if name.endswith(_CHINESE_MEASURES) or not _MEASURES.isdisjoint(said):
+    """Whether a number under this name is a count, a measure or a date."""
+    words = identifier_words(name)
+    if name.endswith(_CHINESE_MEASURES) or not _MEASURES.isdisjoint(words):
         return True
-    return not may_name_secret(name) and not _QUANTITIES.isdisjoint(said)
+    return not may_name_secret(name) and not _QUANTITIES.isdisjoint(words)
 
 
 def is_quantity_or_id(name: str) -> bool:
-    """Is a number under this name a quantity, or an id that a program gave?"""
+    """Whether a number under this name is a quantity or an id assigned by a program."""
     return is_quantity(name) or (not may_name_secret(name) and not _ID_WORDS.isdisjoint(identifier_words(name)))
 
 

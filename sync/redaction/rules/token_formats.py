@@ -1,12 +1,9 @@
-r"""Tokens of known issuers, as data: who, what kind, how it begins, what follows.
+"""The formats of known tokens, as data: issuer, kind, prefix, and what follows.
 
-A row's shape is the issuer's own documentation of its format or, where that is silent, the public rules of secret
-scanners (gitleaks `config/gitleaks.toml` v8, detect-secrets 1.5 plugins, GitHub's list of partner patterns); the
-Chinese providers' shapes come from their consoles' documentation. Lengths are taken as at least rather than exactly
-where a prefix is unmistakable, because issuers lengthen their tokens without notice.
-
-`PREFIXED_FORMATS` are found by their first characters, `MARKED_FORMATS` by a mark inside. Publishable keys
-(sb_publishable_, pk_live_, phc_) are public by design and not here.
+The formats are from the issuers' documentation or, if that is silent, from the public rules of secret scanners
+(gitleaks `config/gitleaks.toml` v8, detect-secrets 1.5 plugins, GitHub's list of partner patterns). If a prefix is unmistakable,
+lengths are minimal ones, because issuers lengthen their tokens without notice. Publishable keys (sb_publishable_,
+pk_live_, phc_) are public by design and not listed.
 """
 
 from typing import Final, NamedTuple
@@ -17,7 +14,7 @@ _UUID: Final = "[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"
 
 
 class TokenFormat(NamedTuple):
-    """`beginning` is literal; `rest` is a google-re2 pattern for what must follow it."""
+    """A literal prefix, and a google-re2 pattern of what must follow it."""
 
     issuer: str
     kind: str
@@ -264,7 +261,7 @@ PREFIXED_FORMATS: Final[tuple[TokenFormat, ...]] = (
         "sc_ ext_ scauth_ authress_",
         r"[A-Za-z0-9]{5,30}\.[a-z0-9]{4,6}\.acc[_\-][A-Za-z0-9\-]{10,32}\.[A-Za-z0-9+/_=\-]{30,120}",
     ),
-    # JSON web tokens (RFC 7515, 7516): base64url of '{"' begins with eyJ; the same once more in base64
+    # JSON web tokens (RFC 7515, 7516): base64url of '{"' begins with eyJ; also base64 of that
     *_formats(
         "JWT",
         TOKEN,
@@ -277,7 +274,7 @@ PREFIXED_FORMATS: Final[tuple[TokenFormat, ...]] = (
 
 
 class MarkedTokenFormat(NamedTuple):
-    """`mark` is literal and inside; `pattern` is the whole token."""
+    """A literal mark inside a token, and the pattern of the whole token."""
 
     issuer: str
     kind: str

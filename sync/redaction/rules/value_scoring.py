@@ -1,7 +1,7 @@
-"""The verdict on a named value: does it look like what its name promises?
+"""Decide whether a named value looks like what its name promises.
 
-From loose to strict: a password after `=` may be nearly anything; a value after a mere blank has to look random; a
-value under a weak name (`key`, the name of a service) has to look random and long.
+From loose to strict: a password after `=` may be nearly anything; a value after a blank must look random; a value under
+a weak name (`key`, the name of a service) must look random and long.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ _PATH: Final = Pattern(
     r"(?i)(?:https?|ftp|file|s3|ws|wss)://.*|(?:\.{0,2}|~)/[\w.\-]+(?:/.*)?|[a-z]:\\.*"
     r"|[\w./\-]+\.(?:pem|key|crt|cer|p12|pfx|json|ya?ml|toml|txt|env|md|py|js|ts|go|java|ini|conf|cfg|log|sh|html?)"
 )
-# What a number before it counts: 12 位, 3600 秒, 8 characters; not the beginning of another word (个人, secret=).
+# Units after a count: 12 位, 3600 秒, 8 characters; not the beginning of another word (个人, secret=).
 _UNITS: Final = Pattern(
     r"(?i)(?:[ \t]*(?:位(?:[^置于]|$)|个(?:[^人]|$)|分(?:[^享别]|$)|次(?:[^日]|$)|天(?:[^天]|$)"
     r"|条|块|秒|字|年|月|小时|元|万)"
@@ -36,7 +36,7 @@ _UNITS: Final = Pattern(
     r"|[ \t]?k[ \t]|-(?:bit|char|digit)).*"
 )
 _COUNT: Final = Pattern(r"(?i)[0-9][0-9.,~\-]*[kw]?")
-# What is said about a secret instead of the secret: SHA256 加密, JWT 格式.
+# Words that describe a secret instead of giving it: SHA256 加密, JWT 格式.
 _MANNERS: Final = (
     "加密",
     "算法",
@@ -54,17 +54,17 @@ _MANNERS: Final = (
 )
 _ALPHABETS: Final = ("abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _NAME_VERSION: Final = Pattern(r"[A-Za-z][A-Za-z\-]*[\-@:]v?[0-9]+(?:\.[0-9]+)+[A-Za-z0-9.\-]*")
-# A kebab-case word that ends like this is the name of a resource: app-decryption-secret.
+# Endings of kebab-case resource names: app-decryption-secret.
 _RESOURCES: Final = ("-secret", "-secrets", "-token", "-key", "-keys", "-password", "-credentials", "-auth")
 
 
 @dataclass(frozen=True, slots=True)
 class SecretCandidate:
-    """What stands before a value: the kind its name promises, and how.
+    """The name and the operator before a value.
 
-    `operator` is `symbol` (= : =>), `copula` (是, is), `list` (a comma or bracket), `blank`, or `backwards` when the
-    value comes first. `weak` names hold a secret only when the value looks random; `service` is a weak name that is a
-    vendor's; `suffixed` names go on after the word that counts; `tight` is = without blanks, as in a shell.
+    `operator` is `symbol` (= : =>), `copula` (是, is), `list` (a comma or bracket), `blank`, or `backwards` if the
+    value comes first. A weak name names a secret only if the value looks random; `is_service`: it is a vendor's. A
+    suffix follows the word that counts. A shell assignment is = without blanks.
     """
 
     kind: str
@@ -77,7 +77,7 @@ class SecretCandidate:
 
 
 def is_secret(candidate: SecretCandidate, value: str, *, quoted: bool, after: str) -> bool:
-    """Is `value` what `claim` promises? `after` is the text right behind it."""
+    """Whether `value` is what its name promises. `after` is the text behind it."""
     if len(value) < _MIN_LENGTH or is_reference(value) or _is_description(value, after):
         return False
     if candidate.kind == CODE:
@@ -97,7 +97,7 @@ def is_secret(candidate: SecretCandidate, value: str, *, quoted: bool, after: st
 
 
 def _is_description(value: str, after: str) -> bool:
-    """Does the text right behind say that this is a count or a manner?"""
+    """Whether the text behind a value makes it a count or a description."""
     return after.lstrip(" \t").startswith(_MANNERS) or (
         _COUNT.fullmatch(value) and _UNITS.fullmatch(after.partition("\n")[0])
     )
@@ -109,12 +109,12 @@ _MAX_NON_ASCII_LENGTH: Final = 24  # characters of a password that is not ASCII
 
 
 def _is_non_ascii_password(value: str) -> bool:
-    """Chinese with digits, in one piece: 芝麻开门123; not what holds a placeholder already."""
+    """Whether a value is Chinese with digits, in one piece, without a placeholder: 芝麻开门123."""
     return len(value) <= _MAX_NON_ASCII_LENGTH and has_digit(value) and not any(char in "[] \n" for char in value)
 
 
 def _is_ordinary_value(candidate: SecretCandidate, value: str, *, quoted: bool, after: str) -> bool:
-    """A path, a name of the program, a sentence."""
+    """Whether a value is a path, an identifier or a sentence."""
     if _PATH.fullmatch(value) or _NAME_VERSION.fullmatch(value) or any(alphabet in value for alphabet in _ALPHABETS):
         return True
     if is_code(value) and not (quoted and (has_digit(value) or _is_joined_words(candidate, value))):
@@ -126,7 +126,7 @@ def _is_ordinary_value(candidate: SecretCandidate, value: str, *, quoted: bool, 
 
 
 def _is_joined_words(candidate: SecretCandidate, value: str) -> bool:
-    """Words joined by dashes or capitals, as a password in quotes, none of which names a secret or a field."""
+    """Whether a quoted password is joined words, none of which names a secret or a field."""
     plain = value.replace("_", "").replace("-", "").isalpha()
     return (
         candidate.kind == PASSWORD
@@ -161,7 +161,7 @@ _SERVICE_LENGTH: Final = 14  # characters of the shortest token known by its ser
 
 
 def _is_one_time_code(candidate: SecretCandidate, value: str) -> bool:
-    """A code is four to eight digits, or up to ten letters and digits when something says is."""
+    """Whether a value is four to eight digits, or up to ten letters and digits after an operator."""
     if value.isdecimal():
         return 4 <= len(value) <= 8
     if candidate.operator == "blank":
@@ -188,7 +188,7 @@ def _is_key(candidate: SecretCandidate, value: str, *, quoted: bool, after: str)
 
 
 def _is_plain_value(candidate: SecretCandidate, value: str, *, quoted: bool, after: str) -> bool:
-    """May letters alone be the secret here? In quotes, in an environment file, or as all that is said."""
+    """Whether letters alone may be the secret: in quotes, in an environment file, or alone on a line."""
     if candidate.has_suffix:
         return False
     if candidate.is_chinese:
@@ -201,7 +201,7 @@ def _is_plain_value(candidate: SecretCandidate, value: str, *, quoted: bool, aft
 
 
 def _ends_word(after: str) -> bool:
-    """A blank, the end or the next parameter follows: no bracket of a call, no comma of its arguments."""
+    """Whether a blank, the end or the next parameter follows, not a bracket or comma of a call."""
     return not after or after[0] in " \t\n\r&;，。；"
 
 
@@ -217,7 +217,7 @@ def _at_end(after: str) -> bool:
 
 
 def _is_secret_without_operator(candidate: SecretCandidate, value: str) -> bool:
-    """No equals sign says so: the value has to look like one."""
+    """Whether a value without an operator looks like a secret."""
     if is_uuid(value):
         return candidate.operator != "blank"
     if (
@@ -236,7 +236,7 @@ def _is_secret_without_operator(candidate: SecretCandidate, value: str) -> bool:
 
 
 def looks_random(value: str, *, min_length: int) -> bool:
-    """Is this no word and no identifier? Hexadecimal from 32 digits on, else digits strewn among letters."""
+    """Whether a value looks random: at least 32 hexadecimal digits, or digits scattered among letters."""
     if len(value) < min_length or any(alphabet in value for alphabet in _ALPHABETS):
         return False
     if is_hex(value):
@@ -252,7 +252,7 @@ def looks_random(value: str, *, min_length: int) -> bool:
 
 
 def _is_phrase(candidate: SecretCandidate, value: str) -> bool:
-    """Two or three words with a digit may be a password in quotes; more are a sentence."""
+    """Whether a quoted value is a password of at most three words with a digit."""
     return candidate.kind == PASSWORD and has_digit(value) and value.count(" ") <= 2 and candidate.operator != "list"
 
 

@@ -1,7 +1,6 @@
-"""Where values without quotes end: each character of a text is looked at once, however many names stand before it.
+"""Where unquoted values end. Each character is scanned once, however many names precede it.
 
-`key=key=key=…` names a value at every fourth character, and each of them goes on to the end of the same run. Where
-that run ends depends on nothing before it, so it is found once.
+In `key=key=key=…` every fourth character begins a value, and all of them end at the end of the same run.
 """
 
 from typing import Final
@@ -11,18 +10,16 @@ _LEADING: Final = "([|'\"`"
 
 
 class ValueSpans:
-    """The runs of visible ASCII in `text` that values are."""
+    """Finds unquoted values: runs of visible ASCII in `text`."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._begin = self._end = 0  # the run that was looked at last
-        self._bracket = -1  # its last opening bracket,
-        self._end_without_bracket = self._end_with_bracket = (
-            0  # and its end without what closes the sentence: behind that bracket, before it
-        )
+        self._begin = self._end = 0  # the last run that was scanned
+        self._bracket = -1  # its last opening bracket
+        self._end_without_bracket = self._end_with_bracket = 0  # without trailing punctuation: after and up to it
 
     def span_at(self, at: int) -> tuple[int, int]:
-        """Start and end of the value that begins at `at`; they are the same where there is none."""
+        """Start and end of the value at `at`; they are equal if there is none."""
         if not self._begin <= at < self._end:
             self._scan(at)
         end = self._end_with_bracket if at <= self._bracket else self._end_without_bracket
@@ -39,7 +36,7 @@ class ValueSpans:
 
 
 def strip_punctuation(text: str, start: int, end: int) -> tuple[int, int]:
-    """Without the punctuation of the sentence or table around it."""
+    """Strip the punctuation of the surrounding sentence or table."""
     end = _strip_trailing(text, start, end, bracketed="(" in text[start:end])
     return _strip_leading(text, start, end), end
 
@@ -57,7 +54,7 @@ def _strip_leading(text: str, start: int, end: int) -> int:
 
 
 def _ends_value(text: str, at: int) -> bool:
-    """Does a new piece of syntax begin at this character of an unquoted value?"""
+    """Whether an unquoted value ends at this character."""
     char, rest = text[at], text[at + 1 : at + 40]
     if char in "\"'`<":
         return True

@@ -1,6 +1,6 @@
-"""Is this the value of a secret, or a word, a reference, a placeholder in its place?
+"""Tests of a short string: is it a secret, or a word, a reference, a placeholder?
 
-The questions are about one short string, so they are answered in Python; each answer is linear in its length.
+Each test is linear in the length of the string.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ def _word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# What stands where a secret would: in documentation, templates, schemas, interfaces and talk.
+# Words in the place of a secret: in documentation, templates, schemas, interfaces and prose.
 _NON_SECRET_WORDS: Final = _word_set(
     """
     a an the it this that here there not no none null nil undefined true false yes on off empty blank default unset
@@ -48,7 +48,7 @@ _REFERENCE: Final = Pattern(
     r"|[A-Z][A-Za-z]*(?:Input|Type))!?\]?!?)"
     r"|(?-i:.*EXAMPLE.*)"
 )
-# A name or a call of some programming language where a literal would stand.
+# An identifier or a call of a programming language instead of a literal.
 _CODE: Final = Pattern(
     r"(?:[A-Za-z_$][A-Za-z0-9_$]*(?:\.|::|->|\?\.))+[A-Za-z_$][A-Za-z0-9_$]*[;,)]?"
     r"|(?:await |new |not )?[A-Za-z_$][A-Za-z0-9_$.:>\-]*[(\[].*"
@@ -60,7 +60,7 @@ _UUID: Final = Pattern(r"(?i)\{?[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\}?")
 
 
 def is_reference(value: str) -> bool:
-    """A placeholder, a template or a word that says what should stand here."""
+    """Whether a value is a placeholder, a template or a word for the secret."""
     return value.lower() in _NON_SECRET_WORDS or _REFERENCE.fullmatch(value)
 
 
@@ -70,12 +70,12 @@ _SAMPLE: Final = Pattern(
 
 
 def is_sample(token: str) -> bool:
-    """Does a token of the right shape only show the shape? sk-xxxxxxxxxxxxxxxxxxxx, AKIAIOSFODNN7EXAMPLE."""
+    """Whether a token is only a sample: sk-xxxxxxxxxxxxxxxxxxxx, AKIAIOSFODNN7EXAMPLE."""
     return _SAMPLE.fullmatch(token)
 
 
 def is_code(value: str) -> bool:
-    """An identifier made of words, an attribute, a call: the secret is elsewhere."""
+    """Whether a value is an identifier made of words, an attribute or a call."""
     return _CODE.fullmatch(value)
 
 
@@ -88,12 +88,12 @@ def is_hex(value: str) -> bool:
 
 
 def is_made_of_words(value: str) -> bool:
-    """Words, numbers and words with a number behind them, joined by dashes or underscores."""
+    """Whether a value is words and numbers joined by dashes or underscores."""
     return all(not part or _WORD.fullmatch(part) for part in value.rstrip("=").replace("_", "-").split("-"))
 
 
 def is_lower_alphanumeric(value: str) -> bool:
-    """Small letters (or capitals) and at least three digits: base36."""
+    """Whether a value is base36 in one case, with at least three digits."""
     plain = value.replace("-", "").replace("_", "").replace("=", "")
     return plain.isalnum() and plain in (plain.lower(), plain.upper()) and sum(map(str.isdecimal, plain)) >= 3
 
@@ -107,7 +107,7 @@ def has_letter(value: str) -> bool:
 
 
 def is_not_a_word(value: str) -> bool:
-    """Not a word: a digit, a symbol inside, or capitals beyond the first letter among small ones."""
+    """Whether a value has a digit, a symbol, or mixed case beyond its first letter."""
     inner = value[1:]
     return (
         has_digit(value)
@@ -117,15 +117,15 @@ def is_not_a_word(value: str) -> bool:
 
 
 def shannon_entropy(value: str) -> float:
-    """Shannon's, in bits for each character."""
+    """Shannon entropy, in bits per character."""
     total = len(value)
     return -sum(count / total * log2(count / total) for count in Counter(value).values()) if total else 0.0
 
 
 def class_change_rate(value: str) -> float:
-    """How often the class (small, capital, digit, other) changes from one character to the next, 0 to 1.
+    """How often the class (small, capital, digit, other) changes between neighbours, from 0 to 1.
 
-    Random base62 changes at some .6 of its places, camelCase with a number at .2 to .35, words at less.
+    About .6 for random base62, .2 to .35 for camelCase with a number, less for words.
     """
     if len(value) < 2:
         return 0.0
