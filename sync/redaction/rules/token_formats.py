@@ -1,9 +1,9 @@
 """The formats of known tokens, as data: issuer, kind, prefix, and what follows.
 
 The formats are from the issuers' documentation or, if that is silent, from the public rules of secret scanners
-(gitleaks `config/gitleaks.toml` v8, detect-secrets 1.5 plugins, GitHub's list of partner patterns). If a prefix is unmistakable,
-lengths are minimal ones, because issuers lengthen their tokens without notice. Publishable keys (sb_publishable_,
-pk_live_, phc_) are public by design and not listed.
+(gitleaks `config/gitleaks.toml` v8, detect-secrets 1.5 plugins, GitHub's list of partner patterns). If a prefix is
+unmistakable, lengths are minimal ones, because issuers lengthen their tokens without notice. Publishable keys
+(sb_publishable_, pk_live_, phc_) are public by design and not listed.
 """
 
 from typing import Final, NamedTuple
