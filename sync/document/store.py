@@ -337,6 +337,9 @@ class SnapshotCache:
 
     def put(self, key: tuple[bytes, str], snapshot: Snapshot) -> None:
         with self._guard:
+            for other in self._snapshots.values():
+                if other is not snapshot:
+                    other.drop_caches()
             self._snapshots[key] = snapshot
             self._snapshots.move_to_end(key)
             while len(self._snapshots) > self._max_size:

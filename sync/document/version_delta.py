@@ -22,6 +22,7 @@ from sync.sequences import common_prefix_length, common_suffix_length
 
 MAX_DELTAS_PER_BASE: Final = 32  # differences from one base; then a version is stored whole again
 MAX_NEW_SHARE: Final = 0.25  # of a document that may be new in a difference; above it the version is stored whole
+MAX_BYTES_PER_CHARACTER: Final = 4  # in UTF-8 and in GB18030
 MAX_NEW_CHARACTERS: Final = 8_192  # characters that may be: they are written again with each version
 
 Range = tuple[int, int]
@@ -58,7 +59,9 @@ class VersionDelta:
 
     def encode(self) -> tuple[bytes, str]:
         """The two columns of a row."""
-        blocks = msgspec.json.encode(_StoredDelta(self.base_digest, self.number, self.block_parts))
+        # Encoding keeps its UTF-8 form inside a str, and these are strings of a document that stays in memory.
+        parts = tuple([part.encode().decode() if isinstance(part, str) else part for part in self.block_parts])
+        blocks = msgspec.json.encode(_StoredDelta(self.base_digest, self.number, parts))
         return zlib.compress(blocks, level=1), msgspec.json.encode(self.id_parts).decode()
 
     def next_delta(self, before: Snapshot, now: Snapshot) -> "VersionDelta | None":
@@ -70,7 +73,7 @@ class VersionDelta:
         tail = common_suffix_length(before.ids, now.ids, min(len(before.ids), len(now.ids)) - head)
         ids = _replace_items(self.id_parts, head, len(before.ids) - tail, now.ids[head : len(now.ids) - tail])
         own = sum(len(part) for part in (*blocks, *ids) if isinstance(part, str))
-        if self.number >= MAX_DELTAS_PER_BASE or own > min(MAX_NEW_CHARACTERS, MAX_NEW_SHARE * len(now.document.text)):
+        if self.number >= MAX_DELTAS_PER_BASE or own > MAX_NEW_CHARACTERS or _exceeds_share(own, now.document):
             return None
         return VersionDelta(self.base_digest, self.number + 1, blocks, ids)
 
@@ -141,6 +144,13 @@ def _changed_ranges(before: MemoryDocument, now: MemoryDocument) -> Iterator[tup
         tail = common_suffix_length(old, new, min(len(old), len(new)) - head)
         if head < max(len(old), len(new)) - tail:
             yield low + head, low + len(old) - tail, now.blocks[start + head : start + len(new) - tail]
+
+
+def _exceeds_share(new_characters: int, document: MemoryDocument) -> bool:
+    """Whether more than `MAX_NEW_SHARE` of the document is new. Its size in bytes mostly tells without counting."""
+    if new_characters <= MAX_NEW_SHARE * len(document.data) / MAX_BYTES_PER_CHARACTER:
+        return False
+    return new_characters > MAX_NEW_SHARE * sum(len(block.raw) for block in document.blocks)
 
 
 def _replace_items(parts: Parts, low: int, high: int, items: Iterable[str]) -> Parts:

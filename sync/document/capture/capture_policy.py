@@ -10,7 +10,7 @@ Decisions
     Two processes that record the same words at the same moment do not see each other: then both lines stand.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping
 from itertools import chain
 from typing import Any, Final
@@ -24,8 +24,8 @@ from sync.document.markdown.model import Block, MemoryDocument, Snapshot
 from sync.document.markdown.one_line import ELLIPSIS
 from sync.document.markdown.repeat_suffix import split_repeat_count
 from sync.document.markdown.template import PREFERENCES, QUESTION_PREFIX
+from sync.document.merge.line_index import HashedMultimap, LineIndex
 from sync.document.merge.text_equality import (
-    LineIndex,
     comparison_key,
     core_words,
     have_same_words,
@@ -138,15 +138,15 @@ class DocumentIndex:
     def __init__(self) -> None:
         self.lines = LineIndex()
         self._snapshot = Snapshot(MemoryDocument())
-        self._exchanges_by_question: defaultdict[str, set[str]] = defaultdict(
-            set
-        )  # the bare words of a question -> exchanges
+        self._questions = HashedMultimap()  # the words of a question -> its entry ids
         self._preference_counts: Counter[str] = Counter()  # the bare words of preferences
 
     def exchanges_asking(self, question: str) -> list[str]:
         """The exchanges that ask this, in the order of the document."""
-        found = self._exchanges_by_question.get(core_words(question), ())
-        return sorted(found, key=lambda event_id: self._snapshot.ids.index(f"{event_id}.q") if len(found) > 1 else 0)
+        entry_ids = self._questions.get(core_words(question))
+        if len(entry_ids) > 1:
+            entry_ids = sorted(entry_ids, key=self._snapshot.ids.index)
+        return [entry_id.removesuffix(".q") for entry_id in entry_ids]
 
     def has_preference(self, preference: str) -> bool:
         """Whether this stands among the preferences."""
@@ -169,18 +169,16 @@ class DocumentIndex:
         self._snapshot = snapshot
 
     def _add(self, entry_id: str, block: Block) -> None:
-        self.lines.add(line_letters(block.text))
+        self.lines.add(block.raw)
         if (words := _question_key(entry_id, block)) is not None:
-            self._exchanges_by_question[words].add(entry_id.removesuffix(".q"))
+            self._questions.add(words, entry_id)
         if block.section[:1] == (PREFERENCES,):
             self._preference_counts[core_words(block.text)] += 1
 
     def _remove(self, entry_id: str, block: Block) -> None:
-        self.lines.remove(line_letters(block.text))
+        self.lines.remove(block.raw)
         if (words := _question_key(entry_id, block)) is not None:
-            self._exchanges_by_question[words].discard(entry_id.removesuffix(".q"))
-            if not self._exchanges_by_question[words]:
-                del self._exchanges_by_question[words]
+            self._questions.remove(words, entry_id)
         if block.section[:1] == (PREFERENCES,):
             self._preference_counts[core_words(block.text)] -= 1
 

@@ -75,6 +75,10 @@ KIND_LETTERS: Final = {
 }
 
 
+def _join_raw(blocks: Iterable[Block]) -> str:
+    return "".join([block.raw for block in blocks])
+
+
 def shape_of(blocks: Iterable[Block]) -> str:
     """The kind of each block as one letter: places are found in it without a look at each block."""
     return "".join([KIND_LETTERS[block.kind] for block in blocks])
@@ -94,7 +98,7 @@ class MemoryDocument:
     @cached_property
     def text(self) -> str:
         """The file's text, without the byte order mark."""
-        return "".join([block.raw for block in self.blocks])
+        return _join_raw(self.blocks)
 
     @cached_property
     def shape(self) -> str:
@@ -129,12 +133,18 @@ class MemoryDocument:
     @cached_property
     def data(self) -> bytes:
         """The bytes: for every accepted file, the very bytes that were read."""
-        return ((BOM if self.bom else "") + self.text).encode(self.encoding)
+        text = vars(self).get("text") or _join_raw(self.blocks)  # the text is not kept beside the bytes
+        return ((BOM if self.bom else "") + text).encode(self.encoding)
 
     @cached_property
     def sha256(self) -> str:
         """Over the bytes, in hex."""
         return digest_of(self.data)
+
+    def drop_caches(self) -> None:
+        """Forget derived values that are as large as the document; they are computed again when needed."""
+        for name in ("text", "data", "entries"):
+            vars(self).pop(name, None)
 
     def without_caches(self) -> "MemoryDocument":
         """The same without most of what was derived from it: for whoever keeps many."""
@@ -186,6 +196,12 @@ class Snapshot:
         return tuple(
             [Cell(block, next(ids) if block.kind is BlockKind.ENTRY else None) for block in self.document.blocks]
         )
+
+    def drop_caches(self) -> None:
+        """Forget derived values that are as large as the document; they are computed again when needed."""
+        for name in ("entries", "cells"):
+            vars(self).pop(name, None)
+        self.document.drop_caches()
 
     def without_caches(self) -> "Snapshot":
         """The same without most of what was derived from it: for whoever keeps many."""

@@ -10,17 +10,16 @@ Decisions
 
 import re
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 from sync.document.markdown.repeat_suffix import split_repeat_count
 
 RECALLED_SHARE: Final = 0.6  # of an answer that are lines of the memory
-MIN_RECALLED_LENGTH: Final = 24  # letters of an answer; below it every phrase is somebody's line
 MIN_LINE_LENGTH: Final = 8  # letters of a line that is looked for in an answer
-CACHED_LINES: Final = 16_384  # lines whose bare words are kept: a document has a few thousand
+MIN_RECALLED_LENGTH: Final = 24  # letters of an answer; below it every phrase is somebody's line
+CACHED_LINES: Final = 1_024  # lines whose bare words are kept
 
 _COURTESY: Final = re.compile(
     r"请问|请|麻烦|帮我|给我|一下|你好|您好|吗|呢|吧|啊|呀|哦|嘛|哈|的|了|您|\b(?:please|can you|could you"
@@ -46,34 +45,9 @@ def core_words(text: str) -> str:
     return _alphanumerics(_COURTESY.sub(" ", folded)) or _alphanumerics(folded)
 
 
-class LineIndex:
-    """The `letters` of lines by their beginning: an index for `is_recalled_answer`."""
-
-    def __init__(self) -> None:
-        self._by_start: defaultdict[str, Counter[str]] = defaultdict(Counter)
-
-    def add(self, line: str) -> None:
-        if len(line) >= MIN_LINE_LENGTH:
-            self._by_start[line[:MIN_LINE_LENGTH]][line] += 1
-
-    def remove(self, line: str) -> None:
-        alike = self._by_start.get(line[:MIN_LINE_LENGTH], Counter())
-        alike[line] -= 1
-        if alike[line] <= 0:
-            del alike[line]
-        if not alike:
-            self._by_start.pop(line[:MIN_LINE_LENGTH], None)
-
-    def candidates_in(self, answer: str) -> Iterator[str]:
-        """The lines whose beginning the answer has: no other line can stand in it."""
-        said = _answer_letters(answer)
-        for start in {said[at : at + MIN_LINE_LENGTH] for at in range(len(said) - MIN_LINE_LENGTH + 1)}:
-            yield from self._by_start.get(start, ())
-
-
 def is_recalled_answer(answer: str, lines: Iterable[str]) -> bool:
     """Whether an answer mostly consists of lines whose `letters` are known, and is more than one phrase of old."""
-    said = _answer_letters(answer)
+    said = answer_letters(answer)
     if len(said) < MIN_RECALLED_LENGTH:
         return False
     covered = bytearray(len(said))
@@ -91,7 +65,7 @@ def line_letters(line: str) -> str:
     return _alphanumerics(unicodedata.normalize("NFKC", core).casefold())
 
 
-def _answer_letters(answer: str) -> str:
+def answer_letters(answer: str) -> str:
     return _alphanumerics(unicodedata.normalize("NFKC", answer).casefold())
 
 
