@@ -19,7 +19,7 @@ from typing import Final
 
 from sync.clock import parse_hlc
 from sync.document.capture.exchange_events import is_in_document, preference_entries_of
-from sync.document.erasure.erasure import entry_ids_of
+from sync.document.erasure.related_events import entry_ids_of
 from sync.log.envelope import event_ms
 from sync.log.event_types import (
     DOCUMENT_EVENT_TYPES,

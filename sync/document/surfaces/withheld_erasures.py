@@ -8,6 +8,7 @@ from sync.cloud.replication.erasure_guard import ErasureImpact
 from sync.db.engine import Transaction
 from sync.document import store
 from sync.document.erasure import erasure
+from sync.document.erasure.related_events import entry_ids_of
 from sync.document.surfaces.notices import Notice
 from sync.document.versions.writer import EditResult, VersionWriter
 from sync.errors import InvalidInput
@@ -57,7 +58,7 @@ def erasure_stake(connection: Transaction, event_ids: Sequence[str]) -> ErasureI
     """What an erasure of these events takes from the document."""
     shown = store.shown_entry_ids(connection)
     held = [event for event_id in event_ids if (event := log_store.find_event(connection, event_id)) is not None]
-    return ErasureImpact(len(shown & {line for event in held for line in erasure.entry_ids_of(event)}), len(shown))
+    return ErasureImpact(len(shown & {line for event in held for line in entry_ids_of(event)}), len(shown))
 
 
 def request_notices(connection: Transaction, clock: Clock) -> set[Notice]:

@@ -1,0 +1,183 @@
+"""The events that repeat or quote what an erasure names, and the lines of the document that events made.
+
+They are erased with it: repeats and messages of an exchange, edits and removals of its lines, additions of lines that
+had left the document, compacted days, and changes of a daily record that repeat its content.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from sync.db.engine import Transaction
+from sync.document.capture.day_compaction import compacted_entry_hashes
+from sync.document.capture.exchange_events import (
+    exchange_ids,
+    exchange_lines,
+    preference_entries_of,
+    repeated_exchange_id,
+)
+from sync.document.markdown.template import ANSWER_PREFIX
+from sync.document.shared.entry_ops import conflict_copy_id
+from sync.log import store as log_store
+from sync.log.event_types import (
+    DAILY_UNDONE,
+    DAY_FOLDED,
+    ENTRY_ADDED,
+    ENTRY_EDITED,
+    ENTRY_REMOVED,
+    EXCHANGE_RECORDED,
+    MESSAGE,
+    PAYLOAD_REDACTED,
+    SESSION_EDITED,
+    SESSION_MARKED,
+    SESSION_ORIGINAL,
+    SESSION_RECORDED,
+)
+from sync.log.model import Event
+from sync.log.retractions import correction_of
+
+QUOTING_TYPES: Final = (ENTRY_EDITED, ENTRY_REMOVED, DAY_FOLDED)
+MANUAL_TYPES: Final = frozenset({ENTRY_ADDED, ENTRY_EDITED})
+RECORD_TYPES: Final = (SESSION_RECORDED, SESSION_EDITED, SESSION_MARKED, DAILY_UNDONE)  # hold a whole record
+RECORD_FIELDS: Final = ("record_id", "topic", "facts", "code", "tags")
+
+
+def quoting_events(
+    connection: Transaction, device_id: str, entry_ids: frozenset[str], *, except_ids: frozenset[str]
+) -> tuple[str, ...]:
+    """This device's events that quote these lines, and what repeats them; without `except_ids`."""
+    own = log_store.read_by_device(connection, device_id, after=0, types=QUOTING_TYPES)
+    quoting = frozenset(event.event_id for event in own if _is_quoting(event, entry_ids)) - except_ids
+    return tuple(sorted({*quoting, *repeating_events(connection, quoting)})) if quoting else ()
+
+
+def repeating_events(connection: Transaction, event_ids: frozenset[str]) -> list[str]:
+    """The events that hold the text of these events a second time."""
+    named = [event for name in event_ids if (event := log_store.find_event(connection, name)) is not None]
+    entry_ids = frozenset(entry_id for event in named for entry_id in entry_ids_of(event))
+    edits = list(log_store.read_by_types(connection, (ENTRY_EDITED, ENTRY_REMOVED), after=0)) if entry_ids else []
+    own_edits = [event for event in edits if event.payload.get("entry_id") in entry_ids]
+    readded = list(_readding_events(connection, named, own_edits))
+    entry_ids |= {entry_id for event in readded for entry_id in entry_ids_of(event)}
+    questions = {f"{event_id}.q" for event_id in event_ids}
+    quoting = [event.event_id for event in (*readded, *(edit for edit in edits if _is_quoting(edit, entry_ids)))]
+    event_ids = event_ids.union(quoting)  # corrections of these too
+    compacted = list(log_store.read_by_types(connection, [DAY_FOLDED], after=0))
+    days = {event.payload.get("entry_id") for event in compacted if questions & set(compacted_entry_hashes(event))}
+    return [
+        *quoting,
+        *_repeated_exchanges(connection, event_ids),
+        *_record_originals(connection, event_ids),
+        *(message for event_id in event_ids for message in _stored_messages_of(connection, event_id)),
+        *_repeating_record_changes(connection, event_ids),
+        *_corrections_of(connection, event_ids),
+        *(event.event_id for event in compacted if event.payload.get("entry_id") in days),
+    ]
+
+
+def entry_ids_of(event: Event) -> tuple[str, ...]:
+    """The lines of the document that an event made, each with the id of its conflict copy.
+
+    In a shared document the copy stands beside a line that two devices changed. No other event names the copy: once
+    this event is blank, the copy would stay as a line of unknown origin.
+    """
+    return tuple(
+        line for entry_id in _named_entry_ids(event) for line in (entry_id, conflict_copy_id(entry_id, event.event_id))
+    )
+
+
+def _named_entry_ids(event: Event) -> tuple[str, ...]:
+    if event.type == EXCHANGE_RECORDED:
+        return *exchange_ids(event), *(entry.entry_id for entry in preference_entries_of(event))
+    entry_id = event.payload.get("entry_id") if event.type in {ENTRY_ADDED, ENTRY_EDITED, DAY_FOLDED} else None
+    return (entry_id,) if isinstance(entry_id, str) else ()
+
+
+def _is_quoting(event: Event, entry_ids: frozenset[str]) -> bool:
+    """Whether an event holds former text of these lines, or a hash from which that text could be guessed."""
+    if event.type == DAY_FOLDED:
+        return not entry_ids.isdisjoint(compacted_entry_hashes(event))
+    is_edit = event.type == ENTRY_EDITED or "base_hash" in event.payload
+    return is_edit and event.payload.get("entry_id") in entry_ids
+
+
+def _readding_events(connection: Transaction, erased: Sequence[Event], edits: Sequence[Event]) -> Iterator[Event]:
+    """The additions of lines that had left the document: restored or typed again, a line has another id.
+
+    `edits`: the edits and removals of these lines. Many answers read alike: one counts if it follows such a line.
+    """
+    texts: defaultdict[str, set[str]] = defaultdict(set)
+    for event in (*erased, *edits):
+        for entry_id, text in _lines_with_text(event):
+            texts[entry_id].add(text)
+    removed_at: dict[tuple[str, str], int] = {}
+    for event in edits:
+        for text in texts[event.payload["entry_id"]] if event.type == ENTRY_REMOVED else ():
+            removed_at.setdefault((str(event.payload.get("section")), text), event.position)
+    entry_ids = set(texts)
+    after = min(removed_at.values(), default=0)
+    for event in log_store.read_by_types(connection, [ENTRY_ADDED], after=after) if removed_at else ():
+        for entry_id, text in _lines_with_text(event):
+            position = removed_at.get((str(event.payload.get("section")), text))
+            follows = not text.startswith(ANSWER_PREFIX) or event.payload.get("after") in entry_ids
+            if position is not None and position < event.position and follows:
+                entry_ids.add(entry_id)
+                yield event
+
+
+def _lines_with_text(event: Event) -> Iterator[tuple[str, str]]:
+    """The ids and texts of the lines that an event holds."""
+    if event.type == EXCHANGE_RECORDED:
+        yield from zip(exchange_ids(event), exchange_lines(event) or (), strict=False)
+        yield from ((entry.entry_id, entry.text) for entry in preference_entries_of(event))
+    entry_id, text = event.payload.get("entry_id"), event.payload.get("text")
+    if event.type in MANUAL_TYPES and isinstance(entry_id, str) and isinstance(text, str):
+        yield entry_id, text
+
+
+def _repeated_exchanges(connection: Transaction, event_ids: frozenset[str]) -> Iterator[str]:
+    for event in log_store.read_by_types(connection, [EXCHANGE_RECORDED], after=0):
+        if repeated_exchange_id(event) in event_ids:
+            yield event.event_id
+
+
+def _record_originals(connection: Transaction, event_ids: frozenset[str]) -> Iterator[str]:
+    """The unredacted text of daily records, kept on this device."""
+    for event in log_store.read_by_types(connection, [SESSION_ORIGINAL], after=0):
+        if event.payload.get("of") in event_ids:
+            yield event.event_id
+
+
+def _repeating_record_changes(connection: Transaction, event_ids: frozenset[str]) -> Iterator[str]:
+    """The changes of daily records that leave a record with the same content."""
+    records = log_store.read_by_types(connection, RECORD_TYPES, after=0)
+    changes = [event for event in records if "record_id" in event.payload]
+    contents = [_record_content(event) for event in changes if event.event_id in event_ids]
+    yield from (event.event_id for event in changes if _record_content(event) in contents)
+
+
+def _record_content(event: Event) -> tuple[Any, ...]:
+    return tuple(event.payload.get(name) for name in RECORD_FIELDS)
+
+
+def _corrections_of(connection: Transaction, event_ids: frozenset[str]) -> Iterator[str]:
+    for event in log_store.read_by_types(connection, [PAYLOAD_REDACTED], after=0):
+        correction = correction_of(event)
+        if correction is not None and correction[0] in event_ids:
+            yield event.event_id
+
+
+def _stored_messages_of(connection: Transaction, event_id: str) -> Iterator[str]:
+    """The stored messages of an exchange: they have the next numbers of its replica, and its time.
+
+    Archived messages are not found here; they are in the archive and in the cloud.
+    """
+    exchange = log_store.find_event(connection, event_id)
+    if exchange is None or exchange.type != EXCHANGE_RECORDED:
+        return
+    for number, event in enumerate(log_store.read_later_of_replica(connection, exchange), exchange.replica_seq + 1):
+        is_other = event.replica_seq != number or event.session_id != exchange.session_id
+        is_part = "part" in event.payload if event.payload else event.ts == exchange.ts
+        if is_other or event.type != MESSAGE or not is_part:
+            return
+        yield event.event_id
