@@ -43,6 +43,7 @@ from sync.document.surfaces.cloud_document import CloudDocument
 from sync.document.surfaces.memory_file import MemoryFile
 from sync.document.surfaces.watcher import Watcher
 from sync.encryption.database_encryption import DatabaseEncryption
+from sync.erasure_service import ErasureService
 from sync.errors import AlreadyRunning, InvalidInput, StorageError
 from sync.insights.cache import CACHE_FILE, InsightsCache
 from sync.jsonl.service import EventFilesService
@@ -115,9 +116,23 @@ class App:
     _failure_log: LogOnce = field(default_factory=lambda: LogOnce(log))
 
     log_scrubber: LogScrubber = field(init=False)
+    erasure: ErasureService = field(init=False)
 
     def __post_init__(self) -> None:
         self.log_scrubber = LogScrubber(self.log)
+        self.erasure = ErasureService(
+            log=self.log,
+            draft_builder=self.draft_builder,
+            account=self.account,
+            replicator=self.replicator,
+            event_files=self.event_files,
+            daily=self.daily,
+            recall=self.recall,
+            retention=self.retention,
+            reconcile_document=self.reconcile_memory_file,
+            log_storage_errors=self._log_storage_errors,
+            is_sidecar=self.is_sidecar,
+        )
 
     def writable_document(self) -> MemoryFile:
         """The memory file, for what only the holder of the sidecar role may do. AlreadyRunning."""
@@ -150,19 +165,6 @@ class App:
         await self._log_storage_errors(
             "insights", self.insights_cache.remove_if_stale
         )  # it may hold what was just forgotten
-
-    async def apply_erasures(self, *, vacuum: bool = False) -> None:
-        """Carry out now what was just asked to be forgotten or corrected, wherever it stands; a sidecar does it else.
-
-        `whole`: nothing of it is left in freed pages of the database either. Raises StorageError.
-        """
-        if self.is_sidecar:
-            await self.reconcile_memory_file()
-            await self._log_storage_errors("daily", self.daily().reconcile)
-            await self._log_storage_errors("recall", self.recall().apply_erasures)
-        await self.log.database.purge(vacuum=vacuum and self.is_sidecar)
-        if self.is_sidecar:
-            await self.retention().apply_retractions()  # last: where an archive cannot be written, it alone is left
 
     async def record_ended_sessions(self) -> None:
         """Keep the sessions that are over, where no sidecar is there to do it."""

@@ -8,7 +8,6 @@ import msgspec
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, NoParams, Params
-from bridge.methods.log import erasure
 from sync import contract, published
 from sync.log import ingest
 from sync.log.ingest import DraftBuilder
@@ -73,7 +72,7 @@ async def _record(app: "App", drafts: Callable[[DraftBuilder], list[EventDraft]]
 
 async def forget(context: Context[AppProvider], params: Forget) -> published.ForgottenJson:
     app = await context.app.wait_until_open()
-    return contract.forgotten_to_json(await erasure.request_erasure(app, params.event_ids))
+    return contract.forgotten_to_json(await app.erasure.request(params.event_ids))
 
 
 async def read(context: Context[AppProvider], params: Read) -> published.EventsJson:

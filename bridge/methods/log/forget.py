@@ -7,7 +7,6 @@ import msgspec
 from bridge.api.app_provider import AppProvider
 from bridge.api.filter_params import since_ms, until_ms
 from bridge.api.method_table import Context, Params
-from bridge.methods.log import erasure
 from sync.contract import forgetting as contract
 from sync.document.erasure.selection import ErasureSelection
 from sync.errors import InvalidInput
@@ -39,6 +38,6 @@ async def forget_matching(context: Context[AppProvider], params: ForgetMatching)
         raise InvalidInput("query holds no words", field="query", hint="Leave it out, or say which words are meant.")
     if choice.is_empty:
         raise InvalidInput("say what to forget", field="query", hint="Give query, source, since or until.")
-    found = await erasure.find_matching(app, choice)
-    held = None if params.dry_run else await erasure.request_erasure(app, [event.event_id for event in found])
+    found = await app.erasure.find_matching(choice)
+    held = None if params.dry_run else await app.erasure.request([event.event_id for event in found])
     return contract.forget_matching_to_json(found, held)

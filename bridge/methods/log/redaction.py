@@ -31,5 +31,5 @@ async def rescan(context: Context[AppProvider], params: RescanParams) -> RescanJ
         app.log, app.draft_builder.redactor, app.clock, local=local, apply=params.apply, archives=app.retention()
     )
     if found.applied and found.corrected:
-        await app.apply_erasures(vacuum=True)
+        await app.erasure.apply(vacuum=True)
     return redaction.rescan_to_json(found)

@@ -37,5 +37,5 @@ async def apply(context: Context[AppProvider], params: BoundsParams) -> Retentio
     room = app.retention()
     done = await room.apply(room.build_rules(params.days, params.megabytes), heard)
     if done.forgotten:
-        await app.apply_erasures(vacuum=True)
+        await app.erasure.apply(vacuum=True)
     return retention.retention_to_json(done, applied=True)

@@ -211,7 +211,7 @@ async def mark(context: Context[AppProvider], params: Marking) -> DailyOutcomeJs
     room = app.daily()
     if params.mark == "sensitive":
         await room.record_service.forget(params.id)
-        await app.apply_erasures()
+        await app.erasure.apply()
         done = ChangeResult(None, "forgotten")
     else:
         done = await room.record_service.mark(params.id, params.mark, on=params.on)

@@ -8,7 +8,6 @@ import msgspec
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Params
-from bridge.methods.log import erasure
 from bridge.methods.memory import recall
 from bridge.methods.memory.daily import Name, Path, Turns, summary_turns
 from sync.contract import daily as contract
@@ -48,7 +47,7 @@ async def run_command(context: Context[AppProvider], params: Saying) -> CommandJ
         asked = recall.Search(wanted.query, wanted.limit, project=place, since=since, weights=weights)
         return (await recall.search(context, asked))["hits"]
 
-    eraser = ErasurePort(partial(_events_with_words, app), partial(erasure.erase_and_confirm, app))
+    eraser = ErasurePort(partial(_events_with_words, app), app.erasure.erase_and_confirm)
     provider: Provider = "openai" if app.settings.recall.embeddings == "api" else "local"
     here = CommandContext(
         app.draft_builder.safe_session_id(params.session_id), summary_turns(params.turns), params.project_path
@@ -60,4 +59,4 @@ async def run_command(context: Context[AppProvider], params: Saying) -> CommandJ
 async def _events_with_words(app: "App", words: str) -> "list[Event]":
     """Every event that has all of these words."""
     choice = ErasureSelection(words)
-    return [] if choice.is_empty else await erasure.find_matching(app, choice)
+    return [] if choice.is_empty else await app.erasure.find_matching(choice)

@@ -109,7 +109,7 @@ async def test_what_is_forgotten_later_leaves_no_copy(home: Home) -> None:
         await synced(app)
         (asked,) = [event for event in (await events_of(app)).values() if "第 2 个" in str(event.payload)]
         await erasure.request(app.log, app.draft_builder, [asked.event_id])
-        await app.apply_erasures()
+        await app.erasure.apply()
         await synced(app)
         assert "第 2 个" not in home.settings.memory_file.read_text()
     assert not any("第 2 个" in str(event.payload) for event in rows_on_server(home))

@@ -1,0 +1,109 @@
+"""Erase events here, on the server and on every device: the use case, and every participant in its order.
+
+Why it is done this way: docs/decisions/005-erasure.md.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from sync.cloud.auth.account import Account
+from sync.cloud.replication.replicator import Replicator
+from sync.document.erasure import erasure
+from sync.document.erasure.selection import ErasureSelection
+from sync.errors import CloudError, StorageError
+from sync.jsonl.service import EventFilesService
+from sync.log.ingest import DraftBuilder
+from sync.log.log import EventLog
+from sync.log.model import Event
+
+if TYPE_CHECKING:  # loaded at their first use
+    from sync.daily.commands.erasure_replies import ErasureStatus
+    from sync.daily.service import DailyService
+    from sync.recall.search import RecallService
+    from sync.retention.service import RetentionService
+
+CLOUD_CONFIRM_TIMEOUT: Final = 3.0  # seconds that an answer waits for the server to confirm an erasure
+
+
+@dataclass(frozen=True, slots=True)
+class ErasureService:
+    """The erasures of one profile.
+
+    `reconcile_document`: brings document and log together, and logs a StorageError. `log_storage_errors` runs a step,
+    logs its StorageError under a key, and goes on.
+    """
+
+    log: EventLog
+    draft_builder: DraftBuilder
+    account: Account
+    replicator: Replicator | None
+    event_files: EventFilesService
+    daily: "Callable[[], DailyService]"
+    recall: "Callable[[], RecallService]"
+    retention: "Callable[[], RetentionService]"
+    reconcile_document: Callable[[], Awaitable[None]]
+    log_storage_errors: Callable[[str, Callable[[], Coroutine[None, None, object]]], Awaitable[None]]
+    is_sidecar: bool
+
+    async def find_matching(self, selection: ErasureSelection) -> list[Event]:
+        """The events that a selection means, archived ones first."""
+        logged = await erasure.select_events(self.log, selection)
+        known = {event.event_id for event in logged}
+        archived = await self.retention().find_archived(selection)
+        return [*(event for event in archived if event.event_id not in known), *logged]
+
+    async def request(self, event_ids: Sequence[str]) -> list[str]:
+        """Erase these events and what repeats them; the events that the request names."""
+        archived = await self.retention().archived_corrections_of(frozenset(event_ids))
+        named = await erasure.request(self.log, self.draft_builder, [*event_ids, *archived])
+        await self.apply()
+        return named
+
+    async def erase_and_confirm(self, event_ids: Sequence[str]) -> "ErasureStatus":
+        """Erase these events and what repeats them; where that is done, and where it is still to come."""
+        from sync.daily.commands.erasure_replies import ErasureStatus  # noqa: PLC0415 - a start need not load it
+
+        if not event_ids:
+            return ErasureStatus(0)
+        named = await self.request(event_ids)
+        if self.is_sidecar:
+            await self.event_files.write_pending()
+        is_applied = self.is_sidecar and not await self.log.database.read(erasure.has_pending)
+        confirmation = await self._cloud_confirmation() if named else "none"
+        return ErasureStatus(len(named), "done" if is_applied else "soon", confirmation)
+
+    async def apply(self, *, vacuum: bool = False) -> None:
+        """Apply every recorded erasure and correction on this device, in this order. Raises StorageError.
+
+        A process that is not the sidecar leaves this to the sidecar. `vacuum`: also rewrite the database file.
+        """
+        if self.is_sidecar:
+            # 1. One transaction (`sync.document.versions.erasure_step`): log payloads, the document and its events,
+            #    parked documents, outbox, stored versions, hashes of the erased lines. Then the memory file, the app's
+            #    cache and the insights cache.
+            await self.reconcile_document()
+            # 2. Pages of daily records.
+            await self.log_storage_errors("daily", self.daily().reconcile)
+            # 3. The search index and its vectors.
+            await self.log_storage_errors("recall", self.recall().apply_erasures)
+        # 4. Freed pages of the database.
+        await self.log.database.purge(vacuum=vacuum and self.is_sidecar)
+        if self.is_sidecar:
+            # 5. Archives, last: if one cannot be written, everything else is done.
+            await self.retention().apply_retractions()
+        # 6. JSONL files: `EventFilesService` follows the log; `erase_and_confirm` waits for it.
+        # 7. The server and other devices: the request is in the outbox, and each of them applies it.
+
+    async def _cloud_confirmation(self) -> Literal["none", "done", "later"]:
+        """Whether the server has the erasure. It never had a memory without a login."""
+        if self.replicator is None or (await self.account.state()).state in {"not_configured", "guest"}:
+            return "none"
+        if self.is_sidecar:
+            try:
+                async with asyncio.timeout(CLOUD_CONFIRM_TIMEOUT):
+                    await self.replicator.sync_unless_backing_off()
+            except (TimeoutError, CloudError, StorageError):  # kept in `status`; the erasure waits in the outbox
+                return "later"
+        return "done" if (await self.log.outbox()).pending == 0 else "later"
