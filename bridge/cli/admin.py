@@ -15,7 +15,8 @@ from uuid import UUID
 
 import typer
 
-from bridge.cli.runner import CliContext, JsonFlag, exit_with_error, print_json
+from bridge.cli.output import CliContext, exit_with_error, print_json
+from bridge.cli.runner import JsonFlag
 from sync.errors import CloudNotConfigured, InvalidInput, XiaobaiError
 from sync.settings.settings import Settings, pop_admin_key
 

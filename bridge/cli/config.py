@@ -4,7 +4,8 @@ from typing import Any
 
 import typer
 
-from bridge.cli.runner import CliContext, JsonFlag, exit_with_error, print_json
+from bridge.cli.output import CliContext, exit_with_error, print_json
+from bridge.cli.runner import JsonFlag
 from sync.errors import XiaobaiError
 from sync.settings.settings import CONFIG_FILE, ENV_PREFIX, Settings
 

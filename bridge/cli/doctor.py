@@ -5,7 +5,8 @@ from typing import Any
 
 import typer
 
-from bridge.cli.runner import CliContext, JsonFlag, print_json
+from bridge.cli.output import CliContext, print_json
+from bridge.cli.runner import JsonFlag
 from sync import contract
 from sync.accounts.profiles import read_installation
 from sync.app import AppMode, open_app

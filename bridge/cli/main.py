@@ -23,7 +23,11 @@ def main() -> None:
 
         raise SystemExit(serve({}))
     with default_sigint():
-        from bridge.cli.parser import app  # noqa: PLC0415
+        from bridge.cli import fast_commands  # noqa: PLC0415 - `serve` does not need it
+
+        if fast_commands.run(sys.argv[1:]):
+            return
+        from bridge.cli.parser import app  # noqa: PLC0415 - typer takes longest
 
     app()
 

@@ -1,19 +1,95 @@
-"""`xiaobai-memory`: the nouns and verbs, and what stands before them."""
+"""`xiaobai-memory`: its commands, and the options before them. A command's module is imported when it is needed."""
 
-from typing import Annotated
+import importlib
+from collections.abc import Iterator, MutableMapping
+from typing import Annotated, Any, Final
 
 import typer
+from typer.main import get_group
 
-from bridge.cli import admin, config, doctor, serve
-from bridge.cli.account import cloud, devices, login, quarantine
-from bridge.cli.log import archive, event_files, events, forget, redact, retention, watermarks
-from bridge.cli.memory import daily, document, insights, load_update, recall
-from bridge.cli.runner import CliContext, CommandGroup
+from bridge.cli.output import CliContext
+from bridge.cli.runner import CommandGroup
 from sync import __version__
+
+COMMANDS: Final = {
+    "serve": "bridge.cli.serve:serve_command",
+    "load": "bridge.cli.memory.load_update:load",
+    "update": "bridge.cli.memory.load_update:update",
+    "status": "bridge.cli.account.cloud:status",
+    "forget": "bridge.cli.log.forget:forget",
+    "search": "bridge.cli.memory.recall:search",
+    "export": "bridge.cli.log.archive:export_archive",
+    "import": "bridge.cli.log.archive:import_archive",
+    "retention": "bridge.cli.log.retention:app",
+    "history": "bridge.cli.memory.document:history",
+    "restore": "bridge.cli.memory.document:restore",
+    "resolve": "bridge.cli.memory.document:resolve",
+    "sync": "bridge.cli.account.cloud:sync",
+    "quarantine": "bridge.cli.account.quarantine:app",
+    "login": "bridge.cli.account.login:login",
+    "logout": "bridge.cli.account.login:logout",
+    "devices": "bridge.cli.account.devices:app",
+    "doctor": "bridge.cli.doctor:doctor",
+    "redact": "bridge.cli.log.redact:redact",
+    "config": "bridge.cli.config:config",
+    "events": "bridge.cli.log.event_files:app",
+    "session-meta": "bridge.cli.log.event_files:session_meta",
+    "insights": "bridge.cli.memory.insights:app",
+    "daily": "bridge.cli.memory.daily:app",
+    "remember": "bridge.cli.memory.daily:remember",
+    "watermarks": "bridge.cli.log.watermarks:app",
+    "admin": "bridge.cli.admin:app",
+}
+
+
+class LazyCommands(MutableMapping[str, Any]):
+    """The commands by name, each made at its first use."""
+
+    def __init__(self) -> None:
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = _load_command(name)
+        return self._loaded[name]
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        raise TypeError("a command cannot be removed")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+class RootGroup(CommandGroup):
+    """The program itself: a group whose commands are loaded lazily."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = LazyCommands()
+
+
+def _load_command(name: str) -> Any:
+    """The function or group that `COMMANDS` names, as typer makes a command of it. KeyError if there is none."""
+    module, _, attribute = COMMANDS[name].partition(":")
+    target = getattr(importlib.import_module(module), attribute)
+    group = typer.Typer()
+    group.callback()(lambda: None)
+    if isinstance(target, typer.Typer):
+        group.add_typer(target, name=name)
+    else:
+        group.command(name)(target)
+    return get_group(group).commands[name]
+
 
 app = typer.Typer(
     name="xiaobai-memory",
-    cls=CommandGroup,
+    cls=RootGroup,
     help="The long-term memory of a desktop AI: a Markdown file you own, an event log, your own Supabase.",
     no_args_is_help=True,
     add_completion=False,
@@ -42,32 +118,3 @@ def global_options(
     del version
     flags = {"data_dir": data_dir, "memory_file": memory_file}
     context.obj = CliContext(json=json, flags={name: value for name, value in flags.items() if value is not None})
-
-
-app.command("serve")(serve.serve_command)
-app.command("load")(load_update.load)
-app.command("update")(load_update.update)
-app.command("status")(cloud.status)
-app.command("forget")(forget.forget)
-app.command("search")(recall.search)
-app.command("export")(archive.export_archive)
-app.command("import")(archive.import_archive)
-app.add_typer(retention.app, name="retention")
-app.command("history")(document.history)
-app.command("restore")(document.restore)
-app.command("resolve")(document.resolve)
-app.command("sync")(cloud.sync)
-app.add_typer(quarantine.app, name="quarantine")
-app.command("login")(login.login)
-app.command("logout")(login.logout)
-app.add_typer(devices.app, name="devices")
-app.command("doctor")(doctor.doctor)
-app.command("redact")(redact.redact)
-app.command("config")(config.config)
-app.add_typer(events.app, name="events")
-app.add_typer(event_files.session_meta, name="session-meta")
-app.add_typer(insights.app, name="insights")
-app.add_typer(daily.app, name="daily")
-app.command("remember")(daily.remember)
-app.add_typer(watermarks.app, name="watermarks")
-app.add_typer(admin.app, name="admin")

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from bridge.api.openrpc import openrpc_document
-from bridge.cli.runner import CliContext, print_json
+from bridge.cli.output import CliContext, print_json
 from bridge.methods.registry import METHOD_TABLE
 from bridge.sidecar import main
 

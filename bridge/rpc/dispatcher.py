@@ -90,6 +90,11 @@ class Dispatcher(Generic[App]):
         """Whether the application has been opened, or is known to stay closed."""
         return self._app.done()
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no call is running or waiting."""
+        return not self._running and not self._queued
+
     def app_failed(self, error: BaseException) -> None:
         """The application could not be opened: everybody who waits learns why, then we leave."""
         if not self._app.done():

@@ -1,14 +1,12 @@
-"""The local endpoint: a Unix socket in the data directory on which a running sidecar answers the same JSON-RPC.
+"""The server of the local endpoint: a running sidecar answers the same JSON-RPC on a socket in its data directory.
 
-Its folder is private (0700), the socket has mode 0600, and the peer's user is checked. A socket that a killed sidecar
-left is replaced by the next one, which holds the sidecar lock. Windows has no endpoint yet.
+The folder is private (0700), the socket has mode 0600, and the peer's user is checked. The next sidecar, which holds
+the sidecar lock, replaces the socket of one that was killed.
 """
 
 import asyncio
 import os
 import socket
-import struct
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
@@ -16,16 +14,14 @@ from typing import Final, TypeVar
 
 from bridge.api.method_table import MethodTable
 from bridge.rpc.dispatcher import Dispatcher
+from bridge.rpc.endpoint_client import SOCKET_NAME, is_same_user, socket_address
 from bridge.rpc.stdio_transport import StdioTransport
 
 App = TypeVar("App")
 
-SOCKET_NAME: Final = "sidecar.sock"
-MAX_SOCKET_PATH_BYTES: Final = 100  # bytes of a socket's path: 108 on Linux and 104 on macOS, with the final NUL
-MAX_CONNECTIONS: Final = 32  # at once; a further one waits in the listen queue
+MAX_CONNECTIONS: Final = 32  # at once; a further one takes the place of the oldest silent one
 ACCEPT_RETRY_INTERVAL: Final = 0.5  # seconds after a connection could not be accepted
 DRAIN_TIMEOUT: Final = 0.2  # seconds for accepted calls when the sidecar leaves: its own client's had theirs before
-_UCRED: Final = struct.Struct("3i")  # pid, uid, gid: struct ucred of Linux
 
 
 @asynccontextmanager
@@ -44,25 +40,8 @@ async def serve_endpoint(data_dir: Path, table: MethodTable[App], app: App) -> A
 
 
 @contextmanager
-def connect_to_sidecar(data_dir: Path, *, timeout: float) -> Iterator[socket.socket | None]:
-    """A connection to the sidecar of this data directory; None if none listens. `timeout`: seconds for each step."""
-    with _socket_address(data_dir) as address:
-        if address is None:
-            yield None
-            return
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-            connection.settimeout(timeout)
-            try:
-                connection.connect(address)
-            except OSError:
-                yield None
-                return
-            yield connection if _is_same_user(connection) else None
-
-
-@contextmanager
 def _listening_socket(data_dir: Path) -> Iterator[socket.socket | None]:
-    with _socket_address(data_dir) as address:
+    with socket_address(data_dir) as address:
         if address is None:
             yield None
             return
@@ -86,57 +65,28 @@ def _listening_socket(data_dir: Path) -> Iterator[socket.socket | None]:
                     (data_dir / SOCKET_NAME).unlink()
 
 
-@contextmanager
-def _socket_address(data_dir: Path) -> Iterator[str | None]:
-    """The address to bind or connect to; None if this system has none for it.
-
-    Linux names a long path by a descriptor of its folder.
-    """
-    path = str(data_dir / SOCKET_NAME)
-    if sys.platform == "win32":
-        yield None
-    elif len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
-        yield path
-    elif sys.platform == "linux":
-        try:
-            folder = os.open(data_dir, os.O_PATH | os.O_DIRECTORY)
-        except OSError:
-            yield None
-            return
-        try:
-            yield f"/proc/self/fd/{folder}/{SOCKET_NAME}"
-        finally:
-            os.close(folder)
-    else:
-        yield None
-
-
 async def _accept_connections(listener: socket.socket, table: MethodTable[App], app: App) -> None:
     loop = asyncio.get_running_loop()
-    room = asyncio.Semaphore(MAX_CONNECTIONS)
     dispatchers: dict[asyncio.Task[None], Dispatcher[App]] = {}
-
-    def finished(task: asyncio.Task[None]) -> None:
-        dispatchers.pop(task, None)
-        room.release()
-
     try:
         while True:
-            await room.acquire()
             try:
                 connection, _ = await loop.sock_accept(listener)
             except OSError:  # no descriptor is free: the client waits in the listen queue
-                room.release()
                 await asyncio.sleep(ACCEPT_RETRY_INTERVAL)
                 continue
-            if not _is_same_user(connection):
+            if not is_same_user(connection):
                 connection.close()
-                room.release()
                 continue
+            try:
+                await _make_room(dispatchers)
+            except asyncio.CancelledError:
+                connection.close()
+                raise
             dispatcher = Dispatcher(table, StdioTransport((connection.fileno(), connection.fileno())))
             task = asyncio.create_task(_serve_connection(dispatcher, app, connection))
             dispatchers[task] = dispatcher
-            task.add_done_callback(finished)
+            task.add_done_callback(dispatchers.pop)
     finally:
         for dispatcher in dispatchers.values():
             dispatcher.begin_shutdown("the sidecar is leaving", drain=DRAIN_TIMEOUT)
@@ -144,15 +94,15 @@ async def _accept_connections(listener: socket.socket, table: MethodTable[App], 
             await asyncio.wait(set(dispatchers))
 
 
+async def _make_room(dispatchers: dict[asyncio.Task[None], Dispatcher[App]]) -> None:
+    """Wait until there is room for one more connection; end the oldest one that has no call under way."""
+    while len(dispatchers) >= MAX_CONNECTIONS:
+        if (silent := next((one for one in dispatchers.values() if one.is_idle), None)) is not None:
+            silent.begin_shutdown("another client needs the place", drain=0)
+        await asyncio.wait(set(dispatchers), return_when=asyncio.FIRST_COMPLETED)
+
+
 async def _serve_connection(dispatcher: Dispatcher[App], app: App, connection: socket.socket) -> None:
     with connection:
         dispatcher.app_opened(app)
         await dispatcher.run()
-
-
-def _is_same_user(connection: socket.socket) -> bool:
-    """Whether the process at the other end runs as this user; macOS relies on the modes of socket and folder."""
-    if sys.platform != "linux":
-        return True
-    credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
-    return bool(_UCRED.unpack(credentials)[1] == os.getuid())

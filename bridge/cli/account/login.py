@@ -9,7 +9,9 @@ import typer
 from bridge.api.app_provider import AppProvider, OpenAppProvider
 from bridge.api.errors import terminal_lines
 from bridge.api.method_table import Context
-from bridge.cli.runner import STDIN, CliContext, JsonFlag, call_method, exit_with_error, read_stdin_line, run_with_app
+from bridge.cli.arguments import STDIN, read_stdin_line
+from bridge.cli.output import CliContext, exit_with_error
+from bridge.cli.runner import JsonFlag, call_method, run_with_app
 from bridge.methods.registry import METHOD_TABLE
 from sync.app import App
 from sync.errors import CodeRefused, InvalidInput, RateLimited

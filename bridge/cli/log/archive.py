@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 import typer
 
+from bridge.cli.arguments import STDIN, path_argument, read_stdin_line
 from bridge.cli.log.event_files import call_with_progress
-from bridge.cli.runner import STDIN, JsonFlag, path_argument, read_stdin_line
+from bridge.cli.runner import JsonFlag
 from sync.errors import InvalidInput
 
 PassphraseFile = Annotated[

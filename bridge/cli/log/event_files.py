@@ -10,10 +10,12 @@ import typer
 from bridge.api.app_provider import AppProvider, OpenAppProvider
 from bridge.api.errors import EXIT_FAILURE
 from bridge.api.method_table import Context, Notify, no_notifications
+from bridge.cli import requests
+from bridge.cli.arguments import check_params, path_argument
 from bridge.cli.log.events import JsonArgument, app
-from bridge.cli.runner import JsonFlag, call_method, check_params, json_argument, path_argument, run_with_app
+from bridge.cli.runner import JsonFlag, call_method, run_command, run_with_app
 from bridge.methods.registry import METHOD_TABLE
-from sync.app import App, AppMode
+from sync.app import App
 from sync.errors import InvalidInput
 
 session_meta = typer.Typer(help="Title, summary and tags of a session as a whole.", no_args_is_help=True)
@@ -22,7 +24,7 @@ session_meta = typer.Typer(help="Title, summary and tags of a session as a whole
 @app.command("files")
 def files(context: typer.Context, *, json: JsonFlag = False) -> None:
     """Where the JSONL files of the log lie, and how far they have come."""
-    call_method(context, "events/files", {}, _show_files, as_json=json, role=AppMode.HELPER)
+    call_method(context, "events/files", {}, _show_files, as_json=json, role="helper")
 
 
 @app.command("rebuild-files")
@@ -51,15 +53,13 @@ def import_files(
 @session_meta.command("upsert")
 def upsert(context: typer.Context, meta: JsonArgument, *, json: JsonFlag = False) -> None:
     """Say something of a session: '{"session_id", "title", "tags", …}'. The same again records nothing new."""
-    value = json_argument(meta, name="meta")
-    call_method(context, "sessionMeta/upsert", {"meta": value}, _show_session, as_json=json, role=AppMode.HELPER)
+    run_command(context, requests.upsert_session(meta), as_json=json)
 
 
 @session_meta.command("list")
 def list_sessions(context: typer.Context, query: JsonArgument = "{}", *, json: JsonFlag = False) -> None:
     """Sessions, newest first: '{"project_id", "days", "limit"}'."""
-    value = json_argument(query, name="filter")
-    call_method(context, "sessionMeta/list", value, _show_sessions, as_json=json)
+    run_command(context, requests.list_sessions(query), as_json=json)
 
 
 def call_with_progress(
@@ -88,7 +88,7 @@ def call_with_progress(
                     method, Context[AppProvider](OpenAppProvider(opened), told), params | retry_params
                 )
 
-    return run_with_app(context, working, show, as_json=as_json, role=AppMode.HELPER)
+    return run_with_app(context, working, show, as_json=as_json, role="helper")
 
 
 @contextmanager
@@ -125,14 +125,3 @@ def _show_imported(result: dict[str, Any]) -> None:
         typer.echo("{path}: {recorded} recorded, {known} known already, {refused} refused".format(**file))
         for refused in file["refusals"]:
             typer.echo(f"  line {refused['line']}: {refused['problem']}")
-
-
-def _show_session(result: dict[str, Any]) -> None:
-    _show_sessions({"sessions": [result["session"]]})
-
-
-def _show_sessions(result: dict[str, Any]) -> None:
-    for session in result["sessions"]:
-        ended = session["ended_at"] or "open"
-        title = session.get("title") or ""
-        typer.echo(f"{session['session_id']}  {session['started_at'] or '?'} - {ended}  {title}".rstrip())

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from bridge.cli.runner import CliContext, JsonFlag, call_method, json_argument, run_with_app
-from sync.app import App, AppMode
-from sync.errors import InvalidInput
+from bridge.cli import display, requests
+from bridge.cli.output import CliContext
+from bridge.cli.runner import JsonFlag, call_method, run_command, run_with_app
+from sync.app import App
 from sync.log.envelope import to_json
 from sync.log.ingest import parse_event_query as query_of
 from sync.log.model import MAX_PAGE_EVENTS
@@ -25,21 +26,19 @@ JsonArgument = Annotated[str, typer.Argument(help="JSON; - reads standard input.
 @app.command("append")
 def append(context: typer.Context, event: JsonArgument, *, json: JsonFlag = False) -> None:
     """Record one event. The same event_id again records nothing new."""
-    value = json_argument(event, name="event")
-    call_method(context, "events/append", {"event": value}, _show_recorded, as_json=json, role=AppMode.HELPER)
+    run_command(context, requests.append_event(event), as_json=json)
 
 
 @app.command("append-batch")
 def append_batch(context: typer.Context, events: JsonArgument, *, json: JsonFlag = False) -> None:
     """Record all events of a JSON array, or none."""
-    value = json_argument(events, name="events")
-    call_method(context, "events/appendBatch", {"events": value}, _show_recorded, as_json=json, role=AppMode.HELPER)
+    run_command(context, requests.append_events(events), as_json=json)
 
 
 @app.command("read")
 def read(context: typer.Context, query: JsonArgument = "{}", *, json: JsonFlag = False) -> None:
     """Events after a position, oldest first: '{"project_id", "since_ts", "after", "types", "limit"}'."""
-    call_method(context, "events/read", _parse_filter(query), _show_events, as_json=json)
+    run_command(context, requests.read_events(query), as_json=json)
 
 
 @app.command("tail")
@@ -51,9 +50,9 @@ def tail(
     json: JsonFlag = False,
 ) -> None:
     """The newest events: '{"project_id", "limit"}'."""
-    value = _parse_filter(query)
+    value = requests.parse_event_filter(query)
     if not follow:
-        call_method(context, "events/tail", value, _show_events, as_json=json)
+        call_method(context, "events/tail", value, display.show_events, as_json=json)
         return
     as_json = json or context.ensure_object(CliContext).json
 
@@ -62,7 +61,7 @@ def tail(
         page = await app.log.tail(asked, from_other_program=True)
         while True:
             for event in page.events:
-                line = msgspec.json.encode(to_json(event)).decode() if as_json else _event_line(to_json(event))
+                line = msgspec.json.encode(to_json(event)).decode() if as_json else display.event_line(to_json(event))
                 typer.echo(line)
             await asyncio.sleep(FOLLOW_INTERVAL)
             page = await app.log.read(replace(asked, after=page.next_offset, limit=MAX_PAGE_EVENTS))
@@ -76,36 +75,6 @@ def verify(context: typer.Context, *, json: JsonFlag = False) -> None:
     """Check that the log is sound; exit 1 where it is not."""
     result = call_method(context, "events/verify", {}, _show_verification, as_json=json)
     raise SystemExit(0 if result["ok"] else 1)
-
-
-def _parse_filter(text: str) -> dict[str, Any]:
-    value = json_argument(text, name="filter")
-    if not isinstance(value, dict):
-        raise InvalidInput("a filter is a JSON object", field="filter")
-    return value
-
-
-def _show_recorded(result: dict[str, Any]) -> None:
-    for event_id in result["eventIds"]:
-        known = " (known already)" if event_id in result["duplicates"] else ""
-        typer.echo(f"recorded {event_id}{known}")
-    if without := result.get("withoutText"):
-        typer.echo(f"without its text: {len(without)} (PRIVACY__STORE_MESSAGES=true keeps messages)")
-    if left_out := result.get("notSaved"):
-        typer.echo(f"not recorded: {left_out} (a person asked not to save this conversation)")
-    if unknown := result.get("unknownTypes"):
-        typer.echo(f"types that this program does not know, kept as they are: {', '.join(unknown)}", err=True)
-
-
-def _show_events(result: dict[str, Any]) -> None:
-    for event in result["events"]:
-        typer.echo(_event_line(event))
-    typer.echo(f"next offset {result['nextOffset']}")
-
-
-def _event_line(event: dict[str, Any]) -> str:
-    place = f"{event['position']:>6}  {event['ts']}"
-    return f"{place}  {event['type']:<20} {event['project_id']}  {event['event_id']}"
 
 
 def _show_verification(result: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import typer
 
 from bridge.cli.runner import JsonFlag, call_method
-from sync.app import AppMode
 
 
 def forget(
@@ -31,10 +30,10 @@ def forget(
         raise typer.BadParameter("name events, or say which: --query, --source, --since, --until")
     if event_ids:
         params: dict[str, Any] = {"eventIds": event_ids}
-        call_method(context, "events/forget", params, _show_forgotten, as_json=json, role=AppMode.HELPER)
+        call_method(context, "events/forget", params, _show_forgotten, as_json=json, role="helper")
         return
     params = {**given, "dryRun": not yes}
-    call_method(context, "events/forgetMatching", params, _show_forget_matching, as_json=json, role=AppMode.HELPER)
+    call_method(context, "events/forgetMatching", params, _show_forget_matching, as_json=json, role="helper")
 
 
 def _show_forgotten(result: dict[str, Any]) -> None:

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from bridge.cli.runner import STDIN, CliContext, JsonFlag, call_method, exit_with_error, print_json
-from sync.app import AppMode
+from bridge.cli.arguments import STDIN
+from bridge.cli.output import CliContext, exit_with_error, print_json
+from bridge.cli.runner import JsonFlag, call_method
 from sync.contract import redaction as contract
 from sync.errors import InvalidInput, TooLarge, XiaobaiError
 from sync.published.redaction import RedactedFileJson, RescanJson
@@ -32,7 +33,7 @@ def redact(
     """Count what would be redacted, by kind; changes nothing without --write, --in-place or --apply."""
     if log:
         _reject_options_beside_log(file, write, in_place=in_place)
-        call_method(context, "redaction/rescan", {"apply": apply}, _show_rescan, as_json=json, role=AppMode.HELPER)
+        call_method(context, "redaction/rescan", {"apply": apply}, _show_rescan, as_json=json, role="helper")
     elif file is None:
         raise typer.BadParameter("name a file, - or --log", param_hint="FILE")
     elif in_place and file == STDIN:

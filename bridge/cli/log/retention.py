@@ -6,7 +6,6 @@ import typer
 
 from bridge.cli.log.event_files import call_with_progress
 from bridge.cli.runner import JsonFlag, call_method
-from sync.app import AppMode
 
 app = typer.Typer(help="Archive what is old, then forget it on this device.", no_args_is_help=True)
 
@@ -17,9 +16,7 @@ Megabytes = Annotated[int | None, typer.Option(help="How much of them; privacy.r
 @app.command("plan")
 def plan(context: typer.Context, *, days: Days = None, megabytes: Megabytes = None, json: JsonFlag = False) -> None:
     """What would go, and what stays and why; changes nothing."""
-    call_method(
-        context, "retention/plan", _bound_params(days, megabytes), _show_retention, as_json=json, role=AppMode.HELPER
-    )
+    call_method(context, "retention/plan", _bound_params(days, megabytes), _show_retention, as_json=json, role="helper")
 
 
 @app.command("apply")

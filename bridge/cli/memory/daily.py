@@ -1,21 +1,13 @@
 """`daily …` and `remember`: what is kept of each session, by day."""
 
-import re
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
-import msgspec
 import typer
 
-from bridge.cli.runner import (
-    CliContext,
-    JsonFlag,
-    call_method,
-    folder_option,
-    json_argument,
-    project_option,
-    text_argument,
-)
-from sync.app import AppMode
+from bridge.cli import requests
+from bridge.cli.arguments import folder_option, json_argument, project_option, text_argument
+from bridge.cli.display import show_options, show_records
+from bridge.cli.runner import JsonFlag, call_method, run_command
 
 app = typer.Typer(help="What is kept of each session, by day.", no_args_is_help=True)
 
@@ -51,7 +43,7 @@ def list_records(
 ) -> None:
     """Records, newest first."""
     asked = {"project": project, "since": since, "until": until, "mark": mark, "limit": limit}
-    _call_daily(context, "daily/list", asked, lambda result: _show_records(result["records"]), as_json=json)
+    _call_daily(context, "daily/list", asked, lambda result: show_records(result["records"]), as_json=json)
 
 
 @app.command("record")
@@ -181,7 +173,7 @@ def clean(
 ) -> None:
     """What is older than `storage.retention_days`; nothing is done without --confirm."""
     _call_daily(
-        context, "daily/clean", {"confirm": confirm}, lambda result: _show_records(result["records"]), as_json=json
+        context, "daily/clean", {"confirm": confirm}, lambda result: show_records(result["records"]), as_json=json
     )
 
 
@@ -205,7 +197,7 @@ def config(
         from sync.daily.config import check_option  # noqa: PLC0415 - as above
 
         check_option(option)
-    _call_daily(context, "daily/config", asked, lambda result: _show_options(result, option), as_json=json)
+    _call_daily(context, "daily/config", asked, lambda result: show_options(result, option), as_json=json)
 
 
 @app.command("status")
@@ -231,68 +223,20 @@ def remember(
     json: JsonFlag = False,
 ) -> None:
     """Say something to the memory, in Chinese or English; exit 2 if it is no command (0 with --json)."""
-    said = text_argument(text)
-    asked = {"text": said, "sessionId": session_id, "projectPath": project}
-    given = {name: value for name, value in asked.items() if value is not None}
-    result = call_method(context, "memory/command", given, _show_reply, as_json=json, role=AppMode.HELPER)
-    if result["command"] is None and not (json or context.ensure_object(CliContext).json):
-        typer.echo(_COMMANDS_ZH if re.search("[\u4e00-\u9fff]", said) else _COMMANDS_EN, err=True)
-        raise SystemExit(2)
+    run_command(context, requests.remember(text, session_id=session_id, project=project), as_json=json)
 
 
 def _call_daily(context: typer.Context, method: str, params: dict[str, Any], show: Any, *, as_json: bool) -> None:
     given = {name: value for name, value in params.items() if value is not None}
-    call_method(context, method, given, show, as_json=as_json, role=AppMode.HELPER)
+    call_method(context, method, given, show, as_json=as_json, role="helper")
 
 
 def _show_page(result: dict[str, Any]) -> None:
     typer.echo(result["text"].rstrip() or f"{result['date']}: -")
 
 
-def _show_records(records: list[dict[str, Any]]) -> None:
-    for record in records:
-        marks = f"  [{', '.join(record['marks'])}]" if record["marks"] else ""
-        typer.echo(f"{record['id']}  {record['date']} #{record['session']}  {record['topic']}{marks}")
-
-
 def _show_outcome(result: dict[str, Any]) -> None:
     if result["record"] is not None:
-        _show_records([result["record"]])
+        show_records([result["record"]])
     if result["reason"] is not None:
         typer.echo(result["reason"])
-
-
-_COMMANDS_ZH: Final = """没有听懂，什么也没有做。能听懂的有：
-  记住这个 · 记住这个：…      保存当前对话，或一句话
-  不要保存 · 标记为敏感对话    清除本次对话，之后也不保存
-  搜索记忆: …                 查看今日记忆
-  删除记忆: … · 删除记忆: … 确认   撤销
-  清理旧记忆                  记忆设置 · 记忆设置: 名称=值"""
-_COMMANDS_EN: Final = """Not understood; nothing was done. What is understood:
-  save this · save this: …              keep this conversation, or a sentence
-  don't save this · this is sensitive   erase this conversation, save no more of it
-  search memory: …                      today's memory
-  delete memory: … · delete memory: … confirm   undo
-  clean up old memories                 memory settings · memory settings: name=value"""
-
-
-def _show_reply(result: dict[str, Any]) -> None:
-    if result["message"]:
-        typer.echo(result["message"])
-    if result.get("page"):
-        typer.echo(result["page"].rstrip())
-    else:
-        _show_records(result.get("records", []))
-    for hit in result.get("hits", []):
-        typer.echo(f"{hit['date']}  {' '.join(hit['text'].split())}")
-    if "config" in result:
-        _show_options(result["config"], None)
-
-
-def _show_options(result: dict[str, Any], option: str | None) -> None:
-    """Options as they stand in the file and can be set, or one of them; where the file is, or what is wrong in it."""
-    for group, section in result["options"].items():
-        for name, held in section.items() if isinstance(section, dict) else ():
-            if option in {None, f"{group}.{name}"}:
-                typer.echo(f"{group}.{name} = {held if isinstance(held, str) else msgspec.json.encode(held).decode()}")
-    typer.echo(result["problem"] or result["path"], err=True)

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 import typer
 
 from bridge.cli.runner import JsonFlag, call_method
-from sync.app import AppMode
 
 
 def history(
@@ -15,7 +14,7 @@ def history(
     json: JsonFlag = False,
 ) -> None:
     """List the versions of the memory file."""
-    call_method(context, "memory/history", {"limit": limit}, _show_history, as_json=json, role=AppMode.HELPER)
+    call_method(context, "memory/history", {"limit": limit}, _show_history, as_json=json, role="helper")
 
 
 def restore(
@@ -27,7 +26,7 @@ def restore(
     json: JsonFlag = False,
 ) -> None:
     """Bring a version back, as new events; what is there now stays in the history."""
-    call_method(context, "memory/restore", {"sha256": sha256}, _show_edited, as_json=json, role=AppMode.HELPER)
+    call_method(context, "memory/restore", {"sha256": sha256}, _show_edited, as_json=json, role="helper")
 
 
 def resolve(
@@ -39,7 +38,7 @@ def resolve(
     json: JsonFlag = False,
 ) -> None:
     """Answer suspicious_mass_delete, document_missing, cloud_mass_delete or mass_erasure_waits of `status`."""
-    call_method(context, "memory/resolve", {"answer": answer}, _show_edited, as_json=json, role=AppMode.HELPER)
+    call_method(context, "memory/resolve", {"answer": answer}, _show_edited, as_json=json, role="helper")
 
 
 def _show_history(result: dict[str, Any]) -> None:

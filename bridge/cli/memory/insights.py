@@ -6,7 +6,6 @@ from typing import Annotated, Any
 import typer
 
 from bridge.cli.runner import JsonFlag, call_method
-from sync.app import AppMode
 
 app = typer.Typer(help="What the log tells about how you work; read-only.", no_args_is_help=True)
 
@@ -62,7 +61,7 @@ def report(
 
 def _call_insights(context: typer.Context, method: str, params: dict[str, Any], show: Any, *, as_json: bool) -> None:
     given = {name: value for name, value in params.items() if value is not None}
-    call_method(context, method, given, show, as_json=as_json, role=AppMode.HELPER)
+    call_method(context, method, given, show, as_json=as_json, role="helper")
 
 
 def _show_next(result: dict[str, Any]) -> None:

@@ -1,28 +1,12 @@
 """`search`: ask the memory."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Literal
 
 import typer
 
-from bridge.cli.runner import (
-    JsonFlag,
-    call_method,
-    call_sidecar,
-    check_params,
-    print_result,
-    project_option,
-    text_argument,
-)
-from sync.app import AppMode
-
-MAX_HIT_CHARS = 160  # characters of a hit in the list
-SEMANTIC_NOTICES = {  # what a person is told of an answer that is not by words and meaning
-    "off": "Found by words alone; a running sidecar with the extra `embeddings` searches by meaning too.",
-    "pending": "Found by words alone: the vectors are not ready yet.",
-    "partial": "Not all memories have vectors yet: some were compared by words alone.",
-    "failed": "Found by words alone: the models did not answer. See the log of the sidecar.",
-}
-PRESETS: Final = {"default": "default", "fading": "seed000", "meaning": "seed004"}  # and as the wire names them
+from bridge.cli import requests
+from bridge.cli.requests import PRESETS
+from bridge.cli.runner import JsonFlag, run_command
 
 
 def wire_preset(value: str | None) -> str | None:
@@ -38,12 +22,12 @@ def search(
     context: typer.Context,
     query: Annotated[str, typer.Argument(help="What to look for; - reads standard input.")],
     *,
-    limit: Annotated[int, typer.Option(help="How many hits.")] = 10,
+    limit: Annotated[int, typer.Option(help="How many hits.")] = requests.SEARCH_LIMIT,
     scope: Annotated[
         Literal["all", "recent"],
         typer.Option(help="all, or recent: older ones only where the recent say too little."),
     ] = "all",
-    project: Annotated[str | None, typer.Option(help="Id or path of a project.", callback=project_option)] = None,
+    project: Annotated[str | None, typer.Option(help="Id or path of a project.")] = None,
     since: Annotated[str | None, typer.Option(help="A day or time; what is older is left out.")] = None,
     until: Annotated[str | None, typer.Option(help="A day or time; what is later is left out.")] = None,
     kind: Annotated[
@@ -64,38 +48,15 @@ def search(
     json: JsonFlag = False,
 ) -> None:
     """Search everything that is kept. A running sidecar answers by meaning too; without one, words alone do."""
-    given = {
-        "query": text_argument(query),
-        "limit": limit,
-        "scope": scope,
-        "project": project,
-        "since": since,
-        "until": until,
-        "kinds": kind,
-        "weights": preset,
-    }
-    params: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    method, show = ("recall/context", _show_context) if prompt else ("recall/search", _show_hits)
-    check_params(params)
-    answer = call_sidecar(context, method, params)
-    if answer is None:
-        call_method(context, method, params, show, as_json=json, role=AppMode.HELPER)
-    else:
-        print_result(context, answer, show, as_json=json)
-
-
-def _show_hits(result: dict[str, Any]) -> None:
-    for hit in result["hits"]:
-        text = " ".join(hit["text"].split())
-        shown = text if len(text) <= MAX_HIT_CHARS else text[: MAX_HIT_CHARS - 1] + "…"
-        typer.echo(f"{hit['score']:.2f}  {hit['date']}  {hit['kind']:<9} {shown}  ({hit['origin']}, {hit['eventId']})")
-    if not result["hits"]:
-        typer.echo("nothing found")
-    if result["partial"]:
-        typer.echo("The index is still being built: some memories are missing from this answer.", err=True)
-    if result["semantic"] != "used":
-        typer.echo(SEMANTIC_NOTICES[result["semantic"]], err=True)
-
-
-def _show_context(result: dict[str, Any]) -> None:
-    typer.echo(result["context"], nl=False)
+    request = requests.search(
+        query,
+        limit=limit,
+        scope=scope,
+        project=project,
+        since=since,
+        until=until,
+        kind=kind,
+        preset=preset,
+        context=prompt,
+    )
+    run_command(context, request, as_json=json)

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from bridge.api.filter_params import resolve_project_id, since_ms, until_ms
-from bridge.cli.runner import folder_option, project_option
+from bridge.cli.arguments import folder_option, project_option
 from sync.clock import to_unix_ms
 from sync.errors import InvalidInput
 from sync.log.model import project_id_for

@@ -1,0 +1,91 @@
+"""What a command prints: results on stdout, errors and notices on stderr. Imports no typer.
+
+With `--json` a result is one JSON object and so is an error. The exit status is 0, 1 for a failure, 2 for wrong usage.
+"""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Final, NoReturn
+
+import msgspec
+
+from bridge.api.errors import RpcError, exit_code_of, rpc_error_of
+from sync.errors import StorageError
+
+_ANSI_SEQUENCE: Final = re.compile(r"\033\[[0-?]*[ -/]*[@-~]")
+
+
+@dataclass
+class CliContext:
+    """The options before the verb; `json` may also follow it."""
+
+    json: bool = False
+    flags: dict[str, Any] = field(default_factory=dict)
+
+
+def echo(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print a text. Terminal control sequences in it reach a terminal only."""
+    stream = sys.stderr if err else sys.stdout
+    if stream is None:
+        return
+    stream.write((text if stream.isatty() else _ANSI_SEQUENCE.sub("", text)) + ("\n" if nl else ""))
+    stream.flush()
+
+
+def print_json(value: object) -> None:
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")
+
+
+def print_result(cli: CliContext, result: Any, show: Callable[[Any], None]) -> None:
+    """Print a result as JSON, or as `show` prints it for people."""
+    if cli.json:
+        print_json(result)
+    else:
+        show(result)
+
+
+def exit_with_error(error: BaseException, *, as_json: bool) -> NoReturn:
+    """Print an error and exit with its status."""
+    exit_with_rpc_error(rpc_error_of(error), exit_code_of(error), as_json=as_json)
+
+
+def exit_with_rpc_error(error: RpcError, status: int, *, as_json: bool) -> NoReturn:
+    if as_json:
+        fields = {"code": error.code, "message": error.message, "data": error.data}
+        sys.stderr.write(msgspec.json.encode({"error": fields}).decode() + "\n")
+    else:
+        sys.stderr.write(f"error: {error.message}\nhint: {error.data.hint}\n")
+    raise SystemExit(status)
+
+
+@contextmanager
+def flushed_stdout() -> Iterator[None]:
+    """Flush stdout after a block. StorageError if it does not take the result; BrokenPipeError if nobody reads it."""
+    try:
+        try:
+            yield
+        finally:
+            if sys.stdout is not None:  # None in a process that was started without one
+                sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        discard_stdout()
+        reason = error.strerror or type(error).__name__
+        raise StorageError(
+            f"the answer could not be written to standard output ({reason})",
+            hint="What was asked is done and need not be repeated; only its answer is missing.",
+        ) from error
+
+
+def discard_stdout() -> None:
+    """Drop what stdout still holds; otherwise the interpreter tries to write it at exit and reports that itself."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
