@@ -13,8 +13,10 @@ from typing import Any
 
 import pytest
 
+from sync.archive.archive_items import ArchiveLineParser
 from sync.archive.container import INFO_PART, ArchiveReader, ArchiveWriter
 from sync.archive.encryption import CHUNK_BYTES, MAGIC, SALT_BYTES, TAG_BYTES
+from sync.archive.item_import import ImportItem
 from sync.archive.model import ArchiveImportResult
 from sync.archive.service import ArchiveService
 from sync.document.versions.importer import DocumentImporter
@@ -120,9 +122,8 @@ async def test_the_same_file_again_changes_nothing_and_a_broken_import_is_gone_o
 ) -> None:
     await fill_log(device, 700)
     path = await export(device, tmp_path / "all.xbm")
-    archived = archive(other)
-    first = [item async for item in _items(archived, path)][:500]
-    await archived.append_items(first, ArchiveImportResult("archive"))
+    first = _items(other, path)[:500]
+    await archive(other).item_importer.append(first, ArchiveImportResult("archive"))
 
     taken = await import_archive(other, path)
     assert (taken.recorded, taken.known) == (200, 500)
@@ -134,13 +135,15 @@ async def test_the_same_file_again_changes_nothing_and_a_broken_import_is_gone_o
     assert (await import_archive(device, path)).recorded == 0
 
 
-async def _items(archived: ArchiveService, path: Path) -> AsyncIterator[Any]:
-    reading = ArchiveReader.open_verified(path, None)
-    for name, data in reading.read_parts():
-        if name.startswith("events/"):
-            items, _ = archived._parse_items(data, reading.info, ArchiveImportResult("archive"), lambda: None)
-            for item in items:
-                yield item
+def _items(device: Device, path: Path) -> list[ImportItem]:
+    reader = ArchiveReader.open_verified(path, None)
+    parser = ArchiveLineParser(device.log.device_id, device.intake, reader.info)
+    return [
+        item
+        for name, data in reader.read_parts()
+        if name.startswith("events/")
+        for item in parser.parse(data, ArchiveImportResult("archive"), lambda: None)[0]
+    ]
 
 
 async def test_what_others_said_stays_theirs_and_is_not_sent_for_them(
@@ -148,7 +151,7 @@ async def test_what_others_said_stays_theirs_and_is_not_sent_for_them(
 ) -> None:
     theirs = event(7, replica="rep_c", device="device-c")
     taken = ArchiveImportResult("test")
-    await archive(device).append_items([theirs], taken)
+    await archive(device).item_importer.append([theirs], taken)
     path = await export(device, tmp_path / "all.xbm")
 
     await import_archive(other, path)
@@ -165,7 +168,7 @@ async def test_what_a_device_said_before_the_app_named_it_comes_back_as_its_own(
     unnamed = EventLog(device.database, device.clock, device_id="before-the-app", session_id="sess_1")
     await unnamed.append([draft("第一天的火锅")])
     await device.record_notes("第二天的爬山")
-    await archive(device).append_items(
+    await archive(device).item_importer.append(
         [event(7, replica="rep_c", device="device-c", server_seq=7)], ArchiveImportResult("test")
     )
     path = await export(device, tmp_path / "all.xbm")
@@ -199,7 +202,7 @@ async def test_a_long_message_of_another_device_comes_in_whole_and_an_own_one_in
     own, theirs = ({"role": "user", "content": who * 300} for who in "我他")
     (recorded,) = DraftBuilder(REDACTOR, store_messages=True).build_batch([{"type": "message", "payload": own}])
     await device.log.append([recorded])
-    await archive(device).append_items(
+    await archive(device).item_importer.append(
         [event(7, replica="rep_c", device="device-c", type="message", payload=theirs)], ArchiveImportResult("test")
     )
     path = await export(device, tmp_path / "all.xbm")
@@ -222,8 +225,8 @@ async def test_an_event_whose_place_is_another_s_here_is_refused_and_not_called_
     await device.record_notes("一")
     kept = event(7, replica="rep_c", device="device-c")
     displaced = event(7, replica="rep_c", device="device-c")
-    await archive(device).append_items([displaced], ArchiveImportResult("test"))
-    await archive(other).append_items([kept], ArchiveImportResult("test"))
+    await archive(device).item_importer.append([displaced], ArchiveImportResult("test"))
+    await archive(other).item_importer.append([kept], ArchiveImportResult("test"))
     path = await export(device, tmp_path / "all.xbm")
 
     counted = await import_archive(other, path, dry_run=True)
@@ -243,7 +246,7 @@ async def test_numbers_of_this_replica_that_come_in_are_taken_before_it_counts_o
     ) as one:
         await one.record_notes("一")
         ours = event(1, replica=other.replica_id, device="before-it-was-restored")
-        await archive(one).append_items([ours], ArchiveImportResult("test"))
+        await archive(one).item_importer.append([ours], ArchiveImportResult("test"))
         path = await export(one, tmp_path / "all.xbm")
 
     assert (await import_archive(other, path)).recorded == 2
@@ -360,7 +363,7 @@ async def test_an_archive_of_a_newer_version_is_refused_by_its_number(device: De
 async def test_whoever_wrote_the_file_its_secrets_do_not_come_in(device: Device, other: Device, tmp_path: Path) -> None:
     planted = event(1, replica="rep_c", device="device-c", payload={"text": f"钥匙 {CANARY}"})
     own = event(2, replica="rep_x", device="device-a", payload={"text": f"钥匙 {CANARY}"})
-    await archive(device).append_items([planted, own], ArchiveImportResult("test"))
+    await archive(device).item_importer.append([planted, own], ArchiveImportResult("test"))
     assert CANARY in str(await device.events())
 
     await import_archive(other, await export(device, tmp_path / "all.xbm"))
