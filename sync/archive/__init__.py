@@ -1,6 +1,5 @@
-"""Everything in one file, and back; and what other programs kept, brought in.
+"""Export a profile into one file, and import such files and those of other programs.
 
-archive   a gzip'd tar of parts, with a manifest of their hashes at its end; sealed with a passphrase where asked
-part      one member of it: at most a thousand events, or some versions of the document
-source    what an import reads: an archive, or another program's file
+An archive is a gzip'd tar of parts with a manifest of their hashes at its end, encrypted if the user gives a
+passphrase. A part holds at most a thousand events, or some versions of the document.
 """

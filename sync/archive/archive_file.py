@@ -1,4 +1,4 @@
-"""An archive as a new file: whole, read back and then there, or not there at all."""
+"""Write an archive as a new file: verified and complete, or not at all."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ EVENTS_PER_PART: Final = 1_000  # events
 
 @dataclass(frozen=True, slots=True)
 class WrittenArchive:
-    """`sha256`: of all parts, as the manifest has it."""
+    """`sha256`: the hash of all parts, from the manifest."""
 
     bytes: int
     sha256: str
@@ -39,46 +39,44 @@ async def write_archive(
     *,
     replace_existing: bool = False,
 ) -> WrittenArchive:
-    """Write what `fill` adds into a new file. Raises InvalidInput where there is one already, StorageError.
+    """Write what `fill` adds into a new file. Raises InvalidInput if the file exists, StorageError.
 
-    `anew`: in the place of the one that is there. What killed writers of the same file left goes.
+    `replace_existing`: replace the file. Partial files of killed writers are removed.
     """
     if not replace_existing and await asyncio.to_thread(path.exists):
         raise _already_exists(path)
     await asyncio.to_thread(remove_partial_files, path.parent, name=path.name)
     with partial_file(path) as (temporary, file):
         with translate_os_errors(path), file:
-            writing = await asyncio.to_thread(ArchiveWriter, file, passphrase, os.urandom)
-            await fill(writing)
-            manifest = await asyncio.to_thread(writing.finish)
+            writer = await asyncio.to_thread(ArchiveWriter, file, passphrase, os.urandom)
+            await fill(writer)
+            manifest = await asyncio.to_thread(writer.finish)
             file.flush()
             await asyncio.to_thread(os.fsync, file.fileno())
             size = file.tell()
-        await asyncio.to_thread(
-            ArchiveReader.open_verified, temporary, passphrase
-        )  # a backup that nobody can read is none
+        await asyncio.to_thread(ArchiveReader.open_verified, temporary, passphrase)  # the backup can be read
         with translate_os_errors(path):
             await asyncio.to_thread(_move_into_place, temporary, path, replace_existing=replace_existing)
     return WrittenArchive(size, manifest.sha256)
 
 
 async def build_info_part(events: EventLog, head: int, clock: Clock) -> bytes:
-    """The part that says what the archive is."""
-    now, said_as = timestamp(clock.now()), await events.database.read(outbox_store.own_device_ids)
-    device_ids = tuple(sorted({events.device_id, *said_as}))
+    """Return the part that describes the archive."""
+    now, own_ids = timestamp(clock.now()), await events.database.read(outbox_store.own_device_ids)
+    device_ids = tuple(sorted({events.device_id, *own_ids}))
     return msgspec.json.encode(ArchiveInfo(FORMAT, VERSION, now, __version__, events.device_id, head, device_ids))
 
 
-def build_events_part(number: int, found: Sequence[Event]) -> tuple[str, bytes]:
-    """Name and bytes of a part of events, a line each."""
-    lines = b"".join(msgspec.json.encode(to_json(event)) + b"\n" for event in found)
+def build_events_part(number: int, part: Sequence[Event]) -> tuple[str, bytes]:
+    """Return name and bytes of a part, one event a line."""
+    lines = b"".join(msgspec.json.encode(to_json(event)) + b"\n" for event in part)
     return f"events/{number:06}.jsonl", lines
 
 
 def _move_into_place(temporary: Path, path: Path, *, replace_existing: bool) -> None:
     try:
         (os.replace if replace_existing else rename_no_replace)(temporary, path)
-    except FileExistsError:  # by now
+    except FileExistsError:  # created meanwhile
         raise _already_exists(path) from None
     sync_folder(path.parent)
 

@@ -1,15 +1,8 @@
-"""Conversations of other programs as events of this log.
+"""Turn conversations of other programs into events.
 
-Decisions
-    A conversation becomes a session that began and ended when it did; a turn becomes an exchange, as if it had been
-    said here, but for its origin (`imported`), its day and its id, which comes from the ids of the other program: the
-    same export again, and a later one that holds more, record only what is new, on whatever device.
-    Where a later export holds more of a turn, as the answer that was still missing, what is recorded stays as it is and
-    the rest is a turn of its own, without a question where it is an answer. How much is recorded is told by the
-    lengths in the recorded exchange; where no beginning of the turn has those (it was forgotten, or answered anew), it
-    stays what it is.
-    They are found by recall and kept out of the document: years of another program would fold its few lines away.
-    Their whole text is kept where the user has the originals of messages kept, as for what is said here.
+A conversation becomes a session and a turn an exchange, with ids derived from the other program's: another import
+records only what is new. If a later export holds more of a turn, the recorded part stays and the rest becomes a turn
+of its own. Recall finds these exchanges; the document leaves them out, because they would crowd out its own lines.
 """
 
 import hashlib
@@ -25,37 +18,37 @@ from sync.log.event_types import SESSION_ENDED, SESSION_STARTED
 from sync.log.ingest import DraftBuilder
 from sync.log.model import Event, EventDraft, Origin
 
-FindEvent = Callable[[str], Event | None]  # what the log holds under an id
+FindEvent = Callable[[str], Event | None]  # by its id
 
 
 def split_recorded_turns(chat: ImportedChat, find_event: FindEvent) -> ImportedChat:
-    """The conversation with each turn that has grown since it was recorded divided into what is here and the rest."""
+    """Split each turn that has grown since it was recorded into the recorded part and the rest."""
     return replace(chat, turns=tuple(part for turn in chat.turns for part in _split_turn(chat, turn, find_event)))
 
 
 def _split_turn(chat: ImportedChat, turn: ChatTurn, find_event: FindEvent) -> Iterator[ChatTurn]:
     rest = turn
     while (recorded := find_event(_turn_event_id(chat, rest))) is not None:
-        here = _recorded_message_count(rest, recorded)
-        yield ChatTurn(rest.messages[:here])
-        if here == len(rest.messages):
+        count = _recorded_message_count(rest, recorded)
+        yield ChatTurn(rest.messages[:count])
+        if count == len(rest.messages):
             return
-        rest = ChatTurn(rest.messages[here:])
+        rest = ChatTurn(rest.messages[count:])
     yield rest
 
 
 def _recorded_message_count(turn: ChatTurn, recorded: Event) -> int:
-    """How many messages of a turn an exchange was made of; all, where that cannot be told."""
+    """Return how many messages of a turn an exchange holds, judged by its lengths; all if that cannot be decided."""
     lengths = (recorded.payload.get("question_length"), recorded.payload.get("answer_length"))
-    return next((count for count, found in enumerate(turn.lengths(), 1) if found == lengths), len(turn.messages))
+    return next((count for count, reached in enumerate(turn.lengths(), 1) if reached == lengths), len(turn.messages))
 
 
 def draft_chat_events(chat: ImportedChat, intake: DraftBuilder) -> Iterator[EventDraft]:
-    """The events of one conversation, in order. Raises InvalidInput, RedactionFailed."""
+    """Yield the events of one conversation, in order. Raises InvalidInput, RedactionFailed."""
     times = [turn.asked_at for turn in chat.turns if turn.asked_at is not None]
-    begun = chat.started_at or (times[0] if times else None)
-    yield _draft_session_event(chat, intake, SESSION_STARTED, begun, {"title": chat.title, "source": chat.program})
-    latest = begun
+    started = chat.started_at or (times[0] if times else None)
+    yield _draft_session_event(chat, intake, SESSION_STARTED, started, {"title": chat.title, "source": chat.program})
+    latest = started
     for turn in chat.turns:
         latest = turn.asked_at or latest
         yield from _draft_turn_events(chat, turn, latest, intake)
@@ -68,9 +61,13 @@ def _draft_turn_events(
     exchange = ExchangeInput(
         turn.question, turn.answer, _session_id_of(chat), idempotency_key=_idempotency_key(chat, turn)
     )
-    decided = {"in_document": False, "source": chat.program}
+    policy_fields = {"in_document": False, "source": chat.program}
     drafts = draft_exchange_events(
-        exchange, intake.redactor, device_id=chat.program, store_messages=intake.store_messages, policy_fields=decided
+        exchange,
+        intake.redactor,
+        device_id=chat.program,
+        store_messages=intake.store_messages,
+        policy_fields=policy_fields,
     )
     return (_as_imported(draft, at, intake.clock) for draft in drafts)
 
@@ -84,11 +81,11 @@ def _draft_session_event(
 
 
 def _as_imported(draft: EventDraft, at: datetime | None, clock: Clock) -> EventDraft:
-    """As imported, on the day it was, where that is known and is one in the zone of the person."""
-    known = None if at is None else local_day_and_offset(at, clock)
-    if at is None or known is None:
+    """Mark a draft as imported, with its day in the user's time zone if the time is known and in the calendar."""
+    local = None if at is None else local_day_and_offset(at, clock)
+    if at is None or local is None:
         return replace(draft, origin=Origin.IMPORTED)
-    day, offset = known
+    day, offset = local
     return replace(draft, origin=Origin.IMPORTED, ts=timestamp(at), local_date=day, utc_offset=offset)
 
 
@@ -97,12 +94,12 @@ def _idempotency_key(chat: ImportedChat, turn: ChatTurn) -> str:
 
 
 def _turn_event_id(chat: ImportedChat, turn: ChatTurn) -> str:
-    """The id of the exchange that a turn becomes."""
+    """Return the id of a turn's exchange."""
     event_id = keyed_event_id(chat.program, _idempotency_key(chat, turn))
-    assert event_id is not None  # there is a key
+    assert event_id is not None  # it has a key
     return event_id
 
 
 def _session_id_of(chat: ImportedChat) -> str:
-    """The program's own id, hashed: it becomes a file's name and must be one."""
+    """Return a session id that is a valid file name: the program's own id, hashed."""
     return f"sess_{chat.program}_{hashlib.sha256(chat.chat_id.encode()).hexdigest()[:16]}"

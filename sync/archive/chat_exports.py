@@ -1,14 +1,9 @@
-"""What Claude and ChatGPT hand out of a person's conversations (`conversations.json`), as turns. Pure.
+"""Parse the conversation exports of Claude and ChatGPT (`conversations.json`) into turns. Pure.
 
-    Claude    [{uuid, name, created_at, chat_messages: [{uuid, sender: human | assistant, text, content: [{type, text}],
-              created_at}]}]
-    ChatGPT   [{conversation_id, title, create_time, current_node, mapping: {node: {message: {id, author: {role},
-              content: {parts}, create_time}, parent, children}}}]
+    Claude    [{uuid, name, created_at, chat_messages: [{uuid, sender, text, content: [{type, text}], created_at}]}]
+    ChatGPT   [{conversation_id, title, create_time, current_node, mapping: {node: {message, parent, children}}}]
 
-Decisions
-    Of a ChatGPT tree the branch that was last shown counts: from `current_node` up to the root.
-    What tools, the system and hidden messages said is no conversation. Several messages of one side in a row are one.
-    Whatever is not shaped as expected is left out, alone: an export of years holds shapes of years.
+Of a ChatGPT tree the last shown branch counts. Values of an unexpected shape are skipped one by one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,9 +13,9 @@ from typing import Any, Final, Literal
 
 Program = Literal["claude", "chatgpt"]
 
-MAX_LEADING_VALUES: Final = 10_000  # values before the first conversation
-MAX_BRANCH_NODES: Final = 100_000  # nodes on one branch; a tree that leads in a circle ends here
-MESSAGE_SEPARATOR: Final = "\n\n"  # the messages of one side
+MAX_LEADING_VALUES: Final = 10_000  # before the first conversation
+MAX_BRANCH_NODES: Final = 100_000  # also ends a cycle
+MESSAGE_SEPARATOR: Final = "\n\n"  # between messages of one side
 ROLES: Final = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
@@ -34,13 +29,13 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChatTurn:
-    """A question and what was answered to it, in one message at least; either may be empty."""
+    """A question and its answer: at least one message. Either side may be empty."""
 
     messages: tuple[ChatMessage, ...]
 
     @property
     def turn_id(self) -> str:
-        """That of its first message."""
+        """Return the id of the first message."""
         return self.messages[0].message_id
 
     @property
@@ -56,7 +51,7 @@ class ChatTurn:
         return next((message.sent_at for message in self.messages if message.sent_at is not None), None)
 
     def lengths(self) -> Iterator[tuple[int, int]]:
-        """Those of question and answer after each message."""
+        """Yield the lengths of question and answer after each message."""
         asked = answered = 0
         for message in self.messages:
             if message.role == "user":
@@ -78,87 +73,85 @@ class ImportedChat:
 
 
 def read_chats(listed: Iterable[object]) -> Iterator[ImportedChat]:
-    """The conversations of either export; empty if the first `MAX_LEADING_VALUES` values show that it is neither."""
-    found = False
+    """Yield the conversations of an export; none if the first `MAX_LEADING_VALUES` values are no conversations."""
+    any_found = False
     for number, value in enumerate(listed):
-        talk = _parse_chat(value) if isinstance(value, dict) else None
-        if talk is not None and talk.turns:
-            found = True
-            yield talk
-        elif not found and number >= MAX_LEADING_VALUES:
+        chat = _parse_chat(value) if isinstance(value, dict) else None
+        if chat is not None and chat.turns:
+            any_found = True
+            yield chat
+        elif not any_found and number >= MAX_LEADING_VALUES:
             return
 
 
 def _parse_chat(value: Mapping[str, Any]) -> ImportedChat | None:
     if isinstance(value.get("mapping"), dict):
-        talk_id, begun = (
-            _stripped_text(value.get("conversation_id")) or _stripped_text(value.get("id")),
-            _from_unix_seconds(value.get("create_time")),
-        )
         program: Program = "chatgpt"
+        chat_id = _stripped_text(value.get("conversation_id")) or _stripped_text(value.get("id"))
+        started_at = _from_unix_seconds(value.get("create_time"))
         messages, title = _chatgpt_messages(value), _stripped_text(value.get("title"))
     elif isinstance(value.get("chat_messages"), list):
-        talk_id, begun = _stripped_text(value.get("uuid")), _from_iso(value.get("created_at"))
         program = "claude"
+        chat_id, started_at = _stripped_text(value.get("uuid")), _from_iso(value.get("created_at"))
         messages, title = _claude_messages(value), _stripped_text(value.get("name"))
     else:
         return None
-    return ImportedChat(program, talk_id, title, begun, tuple(_group_turns(messages))) if talk_id else None
+    return ImportedChat(program, chat_id, title, started_at, tuple(_group_turns(messages))) if chat_id else None
 
 
 def _group_turns(messages: Iterator[ChatMessage]) -> Iterator[ChatTurn]:
-    """Messages of one side in a row together, a question with the answers behind it."""
-    found: list[ChatMessage] = []
+    """Group messages into turns: a question with the answers that follow it."""
+    group: list[ChatMessage] = []
     for message in messages:
-        if found and message.role == "user" and found[-1].role == "assistant":
-            yield ChatTurn(tuple(found))
-            found = []
-        found.append(message)
-    if found:
-        yield ChatTurn(tuple(found))
+        if group and message.role == "user" and group[-1].role == "assistant":
+            yield ChatTurn(tuple(group))
+            group = []
+        group.append(message)
+    if group:
+        yield ChatTurn(tuple(group))
 
 
 def _claude_messages(value: Mapping[str, Any]) -> Iterator[ChatMessage]:
     for number, item in enumerate(value["chat_messages"]):
-        side = ROLES.get(_stripped_text(item.get("sender"))) if isinstance(item, dict) else None
-        if side is None:
+        role = ROLES.get(_stripped_text(item.get("sender"))) if isinstance(item, dict) else None
+        if role is None:
             continue
         parts = item.get("content")
         blocks = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
-        said = "\n\n".join(_stripped_text(part.get("text")) for part in blocks if part.get("type") == "text")
-        text = said.strip() or _stripped_text(item.get("text"))
+        joined = "\n\n".join(_stripped_text(part.get("text")) for part in blocks if part.get("type") == "text")
+        text = joined.strip() or _stripped_text(item.get("text"))
         if text:
             yield ChatMessage(
-                _stripped_text(item.get("uuid")) or str(number), side, text, _from_iso(item.get("created_at"))
+                _stripped_text(item.get("uuid")) or str(number), role, text, _from_iso(item.get("created_at"))
             )
 
 
 def _chatgpt_messages(value: Mapping[str, Any]) -> Iterator[ChatMessage]:
     for node_id, item in _branch(value["mapping"], value.get("current_node")):
         author, content = item.get("author"), item.get("content")
-        side = ROLES.get(_stripped_text(author.get("role"))) if isinstance(author, dict) else None
-        if side is None or not isinstance(content, dict) or not _is_visible(item):
+        role = ROLES.get(_stripped_text(author.get("role"))) if isinstance(author, dict) else None
+        if role is None or not isinstance(content, dict) or not _is_visible(item):
             continue
         parts = content.get("parts")
         listed = parts if isinstance(parts, list) else [content.get("text")]
         text = "\n\n".join(part for part in listed if isinstance(part, str)).strip()
         if text:
             yield ChatMessage(
-                _stripped_text(item.get("id")) or node_id, side, text, _from_unix_seconds(item.get("create_time"))
+                _stripped_text(item.get("id")) or node_id, role, text, _from_unix_seconds(item.get("create_time"))
             )
 
 
 def _is_visible(message: Mapping[str, Any]) -> bool:
-    """Not one that only the model saw, or that it sent to a tool."""
-    told = message.get("metadata")
-    hidden = isinstance(told, dict) and told.get("is_visually_hidden_from_conversation") is True
+    """Return False for messages that only the model saw, or that it sent to a tool."""
+    metadata = message.get("metadata")
+    hidden = isinstance(metadata, dict) and metadata.get("is_visually_hidden_from_conversation") is True
     return not hidden and message.get("recipient") in (None, "all")
 
 
 def _branch(mapping: Mapping[str, Any], leaf: object) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The messages from the root to a leaf; to the newest node, where no leaf is named."""
+    """Return the messages from the root to a leaf; without a leaf, to the newest node."""
     node = leaf if isinstance(leaf, str) and leaf in mapping else next(reversed(list(mapping)), None)
-    found: list[tuple[str, Mapping[str, Any]]] = []
+    messages: list[tuple[str, Mapping[str, Any]]] = []
     seen: set[str] = set()
     while isinstance(node, str) and node not in seen and len(seen) < MAX_BRANCH_NODES:
         seen.add(node)
@@ -166,9 +159,9 @@ def _branch(mapping: Mapping[str, Any], leaf: object) -> Iterator[tuple[str, Map
         if not isinstance(value, dict):
             break
         if isinstance(value.get("message"), dict):
-            found.append((node, value["message"]))
+            messages.append((node, value["message"]))
         node = value.get("parent")
-    return iter(found[::-1])
+    return iter(messages[::-1])
 
 
 def _stripped_text(value: object) -> str:
@@ -188,7 +181,7 @@ def _from_iso(value: object) -> datetime | None:
     if not isinstance(value, str):
         return None
     try:
-        found = datetime.fromisoformat(value)
-        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError):  # the latter at either end of the calendar
+        parsed = datetime.fromisoformat(value)
+        return (parsed if parsed.tzinfo is not None else parsed.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):  # OverflowError at either end of the calendar
         return None

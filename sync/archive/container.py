@@ -1,12 +1,8 @@
-"""One file of parts: a tar in gzip, written and read as a stream, so that a million events need the memory of one part.
+"""The container of an archive: a gzip'd tar, written and read as a stream in the memory of one part.
 
-    about.json, events/000001.jsonl …, documents/…, settings.json, manifest.json
-
-Decisions
-    The manifest comes last, because only then the hashes are known: SHA-256 and size of every part, and one hash over
-    all of them, the hash of the whole. An archive is read through and compared with it before anything is taken in.
-    A version that a newer program wrote is refused by its number rather than half understood.
-    Any tar reads an archive that is not sealed; a person needs nothing of ours to get at his memory.
+Members: about.json, events/000001.jsonl …, documents/…, settings.json, manifest.json. The manifest comes last, with
+the hash of every part and of all together; an import verifies it before it reads. Any tar program reads an archive
+that is not encrypted.
 """
 
 import gzip
@@ -35,16 +31,16 @@ FORMAT: Final = "xiaobai-memory archive"
 VERSION: Final = 1
 INFO_PART: Final = "about.json"
 MANIFEST_PART: Final = "manifest.json"
-MAX_PART_BYTES: Final = 128 * 1024 * 1024  # bytes; a thousand events of 60 KiB fit, a bomb does not
-MAX_TRAILING_BYTES: Final = 1024 * 1024  # bytes behind the last member, which fill the last record
-MAX_NAME_BYTES: Final = 64 * 1024  # bytes of a header with the next member's name
-MAX_LINE_BYTES: Final = 512 * 1024  # bytes; an event has 64 KiB at most
-MAX_PART_LINES: Final = 100_000  # of a part; an export writes a thousand
-MAX_COMPRESSION_RATIO: Final = 256  # times a file's size; text repeats itself less
-MIN_PASSPHRASE_LENGTH: Final = 8  # characters at least: a shorter one is found by trying
+MAX_PART_BYTES: Final = 128 * 1024 * 1024  # a thousand events of 60 KiB fit; a decompression bomb does not
+MAX_TRAILING_BYTES: Final = 1024 * 1024  # padding after the last member
+MAX_NAME_BYTES: Final = 64 * 1024  # a header that holds the next member's name
+MAX_LINE_BYTES: Final = 512 * 1024  # an event has at most 64 KiB
+MAX_PART_LINES: Final = 100_000  # an export writes a thousand
+MAX_COMPRESSION_RATIO: Final = 256  # unpacked to packed size; text compresses less
+MIN_PASSPHRASE_LENGTH: Final = 8  # a shorter one can be found by trying
 
 
-_MAX_BYTES_OF: Final = {INFO_PART: 1024 * 1024, MANIFEST_PART: 16 * 1024 * 1024}  # decoded as a whole
+_MAX_BYTES_OF: Final = {INFO_PART: 1024 * 1024, MANIFEST_PART: 16 * 1024 * 1024}  # decoded in one piece
 
 
 class ArchivePart(msgspec.Struct, frozen=True):
@@ -54,9 +50,9 @@ class ArchivePart(msgspec.Struct, frozen=True):
 
 
 class ArchiveInfo(msgspec.Struct, frozen=True):
-    """What an archive says of itself. `device_id`: who wrote it; `head`: the newest position in it.
+    """The description of an archive: the exporter's `device_id` and the newest position, `head`.
 
-    `device_ids`: all under which the exporter itself spoke, since the app may have named it later; not in older ones.
+    `device_ids`: all ids that the exporter ever had; missing in older archives.
     """
 
     format: str
@@ -68,7 +64,7 @@ class ArchiveInfo(msgspec.Struct, frozen=True):
     device_ids: tuple[str, ...] = ()
 
     def is_from_exporter(self, event: Event) -> bool:
-        """Whether the exporter said it itself; in an older archive also what no server has, as where there is none."""
+        """Return whether the exporter recorded the event; in an older archive, whether it has no server number."""
         if event.device_id == self.device_id:
             return True
         return event.device_id in self.device_ids if self.device_ids else event.server_seq is None
@@ -80,12 +76,12 @@ class ArchiveManifest(msgspec.Struct, frozen=True):
 
 
 def hash_parts(parts: tuple[ArchivePart, ...]) -> str:
-    """The hash of the whole: over the names and hashes of all parts, in order."""
+    """Return the hash over the names and hashes of all parts, in order."""
     return hashlib.sha256("".join(f"{part.name} {part.sha256}\n" for part in parts).encode()).hexdigest()
 
 
 class ArchiveWriter:
-    """An archive being written to an open file."""
+    """Writes an archive to an open file."""
 
     def __init__(self, file: BinaryIO, passphrase: str | None, random_bytes: Callable[[int], bytes]) -> None:
         self._sealing = (
@@ -101,7 +97,7 @@ class ArchiveWriter:
         self._parts.append(ArchivePart(name, len(data), hashlib.sha256(data).hexdigest()))
 
     def finish(self) -> ArchiveManifest:
-        """Write the manifest and all that waits; the file stays open."""
+        """Write the manifest and flush; the file stays open."""
         manifest = ArchiveManifest(tuple(self._parts), hash_parts(tuple(self._parts)))
         self._put(MANIFEST_PART, msgspec.json.encode(manifest))
         self._tar.close()
@@ -117,7 +113,7 @@ class ArchiveWriter:
 
 
 class ArchiveReader:
-    """An archive on disk, read through and found whole."""
+    """A verified archive on disk."""
 
     def __init__(self, path: Path, passphrase: str | None, info: ArchiveInfo, manifest: ArchiveManifest) -> None:
         self.info, self.manifest = info, manifest
@@ -125,8 +121,8 @@ class ArchiveReader:
 
     @classmethod
     def open_verified(cls, path: Path, passphrase: str | None, on_progress: Callable[[], None] | None = None) -> Self:
-        """Read all of it and compare; InvalidInput says what is wrong. `heard` is called for each part."""
-        found: list[ArchivePart] = []
+        """Read all parts and verify them; `on_progress` is called for each. Raises InvalidInput."""
+        parts: list[ArchivePart] = []
         about: ArchiveInfo | None = None
         manifest: ArchiveManifest | None = None
         for name, data in _read_members(path, passphrase, on_progress):
@@ -137,15 +133,15 @@ class ArchiveReader:
                 continue
             if name == INFO_PART:
                 about = _decode_info(data)
-            found.append(ArchivePart(name, len(data), hashlib.sha256(data).hexdigest()))
+            parts.append(ArchivePart(name, len(data), hashlib.sha256(data).hexdigest()))
         if about is None or manifest is None:
             raise _damaged_error("its manifest is missing, it was cut off")
-        if manifest.parts != tuple(found) or manifest.sha256 != hash_parts(manifest.parts):
+        if manifest.parts != tuple(parts) or manifest.sha256 != hash_parts(manifest.parts):
             raise _damaged_error("a part of it is not what the manifest says")
         return cls(path, passphrase, about, manifest)
 
     def read_parts(self) -> Iterator[tuple[str, bytes]]:
-        """Name and bytes of each part, compared once more: the file may have changed since it was checked."""
+        """Yield name and bytes of each part, verified again: the file may have changed."""
         hashes: Mapping[str, str] = {part.name: part.sha256 for part in self.manifest.parts}
         for name, data in _read_members(self._path, self._passphrase, None):
             if name == MANIFEST_PART:
@@ -184,12 +180,12 @@ def _read_members(
 
 
 def _max_unpacked_bytes(path: Path) -> int:
-    """Bytes that a file of this size may unpack to; what is packed more tightly is no text."""
+    """Return how many bytes a file of this size may unpack to; text does not compress further."""
     return max(MAX_PART_BYTES * 4, path.stat().st_size * MAX_COMPRESSION_RATIO)
 
 
 def _tar_members(unpacked: gzip.GzipFile, limit: int) -> Iterator[tuple[str, bytes]]:
-    """Name and bytes of each member of a tar, in bounded memory: `tarfile` reads names of any size."""
+    """Yield name and bytes of each member in bounded memory; `tarfile` would read names of any size."""
     name: str | None = None
     while (header := unpacked.read(tarfile.BLOCKSIZE)) and header != bytes(tarfile.BLOCKSIZE):
         info = tarfile.TarInfo.frombuf(header, "utf-8", "surrogateescape")
@@ -206,14 +202,12 @@ def _tar_members(unpacked: gzip.GzipFile, limit: int) -> Iterator[tuple[str, byt
             name = None
         else:
             raise _damaged_error("it holds what no export writes")
-    if (
-        len(unpacked.read(MAX_TRAILING_BYTES)) == MAX_TRAILING_BYTES
-    ):  # to the very end: only there the last bytes are checked
+    if len(unpacked.read(MAX_TRAILING_BYTES)) == MAX_TRAILING_BYTES:  # gzip verifies its checksum at the end
         raise _damaged_error("something stands behind its end")
 
 
 def _member_content(unpacked: gzip.GzipFile, size: int, limit: int) -> bytes:
-    """The bytes of a member, without those that fill its last block."""
+    """Return the bytes of a member, without the padding of its last block."""
     if not 0 <= size <= limit:
         raise _damaged_error("it holds what no export writes")
     data = unpacked.read(size)
@@ -224,7 +218,7 @@ def _member_content(unpacked: gzip.GzipFile, size: int, limit: int) -> bytes:
 
 
 def _long_name(kind: bytes, data: bytes) -> str | None:
-    """The name that a member of its own holds for the next one: a path of PAX or of GNU's tar."""
+    """Return the next member's name from a header of PAX or GNU tar."""
     if kind == tarfile.XHDTYPE:
         found = re.search(rb"(?:^|\n)\d+ path=([^\n]*)\n", data)
         return found[1].decode("utf-8", "surrogateescape") if found else None
@@ -232,7 +226,7 @@ def _long_name(kind: bytes, data: bytes) -> str | None:
 
 
 def _check_event_lines(name: str, data: bytes) -> bytes:
-    """A part of events has lines as events have them: what is longer, or more, would be decoded for minutes."""
+    """Refuse a part with too many or too long lines, which would take minutes to decode."""
     if not name.startswith("events/"):
         return data
     if data.count(b"\n") > MAX_PART_LINES:

@@ -1,10 +1,8 @@
-"""A folder of daily pages (seed 000 §3.2) as records of this log.
+"""Turn a folder of daily pages (seed 000 §3.2) into records.
 
-Decisions
-    A record gets its id from its day, time, project and words, so the same folder again records nothing new, on
-    whatever device. One that says the same at the same moment as a record here is that record: this program's own
-    folder brings nothing.
-    Pages of a project's folder (`.cursor/skills/memories` in it) are of that project; in the home they name theirs.
+A record's id is derived from its day, time, project and text, so another import records nothing new. A record with
+the same moment and topic as an existing one is that record. Pages in a project's folder (`.cursor/skills/memories`)
+belong to the project; pages in the home folder name theirs.
 """
 
 import hashlib
@@ -24,11 +22,11 @@ from sync.log.model import EventDraft, Origin, project_id_for
 from sync.system.files import translate_os_errors
 
 MEMORIES_FOLDER: Final = (".cursor", "skills", "memories")
-MAX_PAGE_BYTES: Final = 16 * 1024 * 1024  # bytes of one page
+MAX_PAGE_BYTES: Final = 16 * 1024 * 1024
 _NAME: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?:\.\d+)?\.md")
 _TITLE: Final = re.compile(r"\ufeff?\s*# \d{4}-\d{2}-\d{2} 对话记忆")
 
-RecordMoment = tuple[str, str, str]  # of a record: its day, time and topic
+RecordMoment = tuple[str, str, str]  # day, time, topic
 
 
 def is_page(text: str) -> bool:
@@ -36,14 +34,14 @@ def is_page(text: str) -> bool:
 
 
 def list_pages(folder: Path) -> list[Path]:
-    """The pages in a folder, or in its `daily`, oldest day first. Raises StorageError."""
+    """Return the pages in a folder, or in its `daily`, oldest day first. Raises StorageError."""
     with translate_os_errors(folder):
-        found = [path for place in (folder, folder / "daily") if place.is_dir() for path in place.iterdir()]
-    return sorted((path for path in found if _NAME.fullmatch(path.name) and path.is_file()), key=lambda path: path.name)
+        paths = [path for place in (folder, folder / "daily") if place.is_dir() for path in place.iterdir()]
+    return sorted((path for path in paths if _NAME.fullmatch(path.name) and path.is_file()), key=lambda path: path.name)
 
 
 def project_of(path: Path) -> str | None:
-    """The project whose folder of memories a path lies in; None elsewhere and in the home."""
+    """Return the project whose memories folder holds a path; None elsewhere and in the home folder."""
     for parent in (path, *path.parents):
         if parent.parts[-3:] == MEMORIES_FOLDER and parent.parents[2] != Path.home():
             return str(parent.parents[2])
@@ -53,40 +51,40 @@ def project_of(path: Path) -> str | None:
 def draft_page_events(
     text: str, project: str | None, intake: DraftBuilder, clock: Clock, on_refused: Callable[[str, str], None]
 ) -> Iterator[tuple[RecordMoment, EventDraft]]:
-    """The events of one page. Raises InvalidInput where it is none."""
+    """Yield the events of one page. Raises InvalidInput if it is no page."""
     page = parse(text)
-    for note in page.sessions:
+    for session in page.sessions:
         try:
             yield (
-                (page.day, note.time, note.content.topic),
-                _draft_record_event(page, note, note.origin or project, intake, clock),
+                (page.day, session.time, session.content.topic),
+                _draft_record_event(page, session, session.origin or project, intake, clock),
             )
         except (InvalidInput, RedactionFailed) as error:
-            on_refused(f"{page.day} Session {note.number}", error.message)
+            on_refused(f"{page.day} Session {session.number}", error.message)
         except OverflowError:
-            on_refused(f"{page.day} Session {note.number}", "its time is out of the calendar")
+            on_refused(f"{page.day} Session {session.number}", "its time is out of the calendar")
 
 
 def _draft_record_event(
-    page: DayPage, note: PageSession, path: str | None, intake: DraftBuilder, clock: Clock
+    page: DayPage, session: PageSession, path: str | None, intake: DraftBuilder, clock: Clock
 ) -> EventDraft:
     project_id = project_id_for(path)
-    words = f"{page.day}\n{note.time}\n{project_id}\n{note.content.full_text}"
-    digest = hashlib.sha256(words.encode()).hexdigest()[:32]
+    text = f"{page.day}\n{session.time}\n{project_id}\n{session.content.full_text}"
+    digest = hashlib.sha256(text.encode()).hexdigest()[:32]
     record = Record(
         record_id=f"rec_{digest}",
         event_id="",
         date=page.day,
-        time=note.time,
-        number=note.number,
-        content=note.content,
+        time=session.time,
+        number=session.number,
+        content=session.content,
         project_id=project_id,
         project_path=path,
         device_id="",
         author="hand",
-        marks=note.marks,
+        marks=session.marks,
     )
-    moment = clock.local(datetime.fromisoformat(f"{page.day}T{note.time}"))
+    moment = clock.local(datetime.fromisoformat(f"{page.day}T{session.time}"))
     return EventDraft(
         type=SESSION_RECORDED,
         payload=intake.redactor.clean_payload(record_payload(record)),

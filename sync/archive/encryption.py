@@ -1,11 +1,8 @@
-"""A stream sealed with a passphrase: scrypt makes the key, ChaCha20-Poly1305 seals chunk by chunk.
+"""Encrypt a stream with a passphrase: scrypt derives the key, ChaCha20-Poly1305 encrypts chunks.
 
-    magic, 16 bytes of salt, then chunks of 64 KiB, each with a tag of 16 bytes; the last one is shorter or empty
-
-Decisions
-    The nonce of a chunk is its number and whether it is the last, so chunks cannot be left out, exchanged or cut off
-    at the end. The salt is new for every file, and so is the key: a nonce never comes twice under one key.
-    A wrong passphrase and a damaged beginning look the same, and are told as what they mostly are.
+Format: magic, 16 bytes of salt, then chunks of 64 KiB, each with a tag of 16 bytes; the last chunk is shorter or empty.
+The nonce is the chunk's number and whether it is the last, so no chunk can be dropped, swapped or cut off. The salt,
+and with it the key, is new for every file, so no nonce repeats under one key.
 """
 
 import io
@@ -21,11 +18,11 @@ MAGIC: Final = b"xiaobai-memory sealed 1\n"
 SALT_BYTES: Final = 16
 CHUNK_BYTES: Final = 64 * 1024
 TAG_BYTES: Final = 16
-SCRYPT_COST: Final = 2**15  # scrypt's n; with r = 8 it takes 32 MiB and a tenth of a second
+SCRYPT_COST: Final = 2**15  # scrypt's n; with r = 8: 32 MiB and a tenth of a second
 
 
 def _cipher(passphrase: str, salt: bytes) -> "ChaCha20Poly1305":
-    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305  # noqa: PLC0415 - only where asked
+    from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305  # noqa: PLC0415 - only for encrypted archives
     from cryptography.hazmat.primitives.kdf.scrypt import Scrypt  # noqa: PLC0415 - likewise
 
     return ChaCha20Poly1305(Scrypt(salt=salt, length=32, n=SCRYPT_COST, r=8, p=1).derive(passphrase.encode()))
@@ -36,7 +33,7 @@ def _nonce(number: int, *, last: bool) -> bytes:
 
 
 class EncryptingWriter(io.RawIOBase):
-    """Write plain bytes to it; `close` writes the last chunk and leaves the file beneath open."""
+    """Encrypts what is written to it. `close` writes the last chunk and leaves the file open."""
 
     def __init__(self, file: BinaryIO, passphrase: str, random_bytes: Callable[[int], bytes]) -> None:
         salt = random_bytes(SALT_BYTES)
@@ -66,7 +63,7 @@ class EncryptingWriter(io.RawIOBase):
 
 
 class DecryptingReader(io.RawIOBase):
-    """Read plain bytes from it. InvalidInput where the passphrase is another one, or the file damaged or cut."""
+    """Decrypts a file. Raises InvalidInput if the passphrase is wrong or the file is damaged or cut off."""
 
     def __init__(self, file: BinaryIO, passphrase: str) -> None:
         if file.read(len(MAGIC)) != MAGIC:
@@ -81,10 +78,10 @@ class DecryptingReader(io.RawIOBase):
         target = memoryview(buffer)  # type: ignore[arg-type]  # any writable buffer
         while not self._buffer and not self._is_at_end:
             self._buffer = self._read_chunk()
-        taken = self._buffer[: len(target)]
-        target[: len(taken)] = taken
-        self._buffer = self._buffer[len(taken) :]
-        return len(taken)
+        chunk = self._buffer[: len(target)]
+        target[: len(chunk)] = chunk
+        self._buffer = self._buffer[len(chunk) :]
+        return len(chunk)
 
     def _read_chunk(self) -> bytes:
         from cryptography.exceptions import InvalidTag  # noqa: PLC0415 - as above

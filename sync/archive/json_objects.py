@@ -1,10 +1,7 @@
-"""The conversations of an export, one after the other, from pieces of its JSON: bounded, however it was packed. Pure.
+"""Scan the objects of a JSON export from pieces, in bounded memory. Pure.
 
-Decisions
-    An export is a list of objects, or an object with such a list under `conversations`. Whatever begins otherwise is
-    refused at once.
-    A conversation is at most `MAX_OBJECT_BYTES` bytes and `MAX_TOKENS` values: what decodes to many times its size is
-    refused while it is scanned, before anything is decoded.
+An export is a list of objects, or an object with such a list under `conversations`. A conversation has at most
+`MAX_OBJECT_BYTES` bytes and `MAX_TOKENS` values; a larger one is refused before it is decoded.
 """
 
 import re
@@ -13,9 +10,9 @@ from typing import Final
 
 from sync.errors import InvalidInput
 
-MAX_OBJECT_BYTES: Final = 64 * 1024 * 1024  # bytes of one conversation
-MAX_TOKENS: Final = 2_000_000  # strings, brackets and commas of one, or between two
-MAX_OPENING_BYTES: Final = 64 * 1024  # bytes before the list
+MAX_OBJECT_BYTES: Final = 64 * 1024 * 1024
+MAX_TOKENS: Final = 2_000_000  # strings, brackets and commas in an object, or between two
+MAX_OPENING_BYTES: Final = 64 * 1024  # before the list
 
 _SCALAR: Final = rb'(?:"(?:[^"\\]|\\.)*+"|[-+.\w]+)'
 _OPENING: Final = re.compile(
@@ -28,7 +25,7 @@ _STRING: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 
 
 class JsonObjectScanner:
-    """Feed it pieces of JSON; it gives the objects of the list, each as JSON."""
+    """Takes pieces of JSON and yields the objects of the list, each as JSON."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -36,7 +33,7 @@ class JsonObjectScanner:
         self._is_list_open = self._in_string = self.is_closed = False
 
     def feed(self, piece: bytes) -> Iterator[bytes]:
-        """The objects that end in this piece. Raises InvalidInput."""
+        """Yield the objects that end in this piece. Raises InvalidInput."""
         self._buffer += piece
         if not self._is_list_open and not self._open():
             return
@@ -57,19 +54,19 @@ class JsonObjectScanner:
         self._discard_consumed()
 
     def _open(self) -> bool:
-        if (found := _OPENING.match(self._buffer)) is not None:
-            self._at, self._is_list_open = found.end(), True
+        if (opening := _OPENING.match(self._buffer)) is not None:
+            self._at, self._is_list_open = opening.end(), True
         elif len(self._buffer) > MAX_OPENING_BYTES:
             raise _unknown_format()
         return self._is_list_open
 
     def _next_token(self) -> bool:
-        """Go behind the next token; False where the piece ends before it does."""
+        """Advance past the next token; return False if the piece ends first."""
         if self._in_string:
-            found = _STRING.match(self._buffer, self._at)
-            assert found is not None  # it matches nothing as well
-            self._at = found.end()
-            if self._buffer[self._at : self._at + 1] != b'"':  # the end, or a lone backslash there
+            string = _STRING.match(self._buffer, self._at)
+            assert string is not None  # the pattern also matches the empty string
+            self._at = string.end()
+            if self._buffer[self._at : self._at + 1] != b'"':  # the end of the piece, or a lone backslash
                 return False
             self._at, self._in_string = self._at + 1, False
         if (token := _TOKEN.search(self._buffer, self._at)) is None:
@@ -86,7 +83,7 @@ class JsonObjectScanner:
         self._object_start = self._at - 1
 
     def _discard_consumed(self) -> None:
-        """Forget what no open object needs."""
+        """Drop the bytes before the open object."""
         done = self._object_start if self._depth > 0 else self._at
         del self._buffer[:done]
         self._at, self._object_start = self._at - done, 0
@@ -95,11 +92,11 @@ class JsonObjectScanner:
 
 
 def scan_objects(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The objects of the list in these pieces. Raises InvalidInput, also where the list does not end."""
-    found = JsonObjectScanner()
+    """Yield the objects of the list in these pieces. Raises InvalidInput, also if the list does not end."""
+    scanner = JsonObjectScanner()
     for piece in pieces:
-        yield from found.feed(piece)
-        if found.is_closed:
+        yield from scanner.feed(piece)
+        if scanner.is_closed:
             return
     raise _unknown_format()
 

@@ -1,17 +1,17 @@
-"""What an export and an import come to. Pure values."""
+"""Results of exports and imports. Pure values."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-MAX_REFUSALS: Final = 20  # refusals that are told; the count tells the rest
+MAX_REFUSALS: Final = 20  # refusals that are listed; all are counted
 
-OnProgress = Callable[[int, int], None]  # done, of in all
+OnProgress = Callable[[int, int], None]  # done, total
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveExportResult:
-    """`sha256`: of all its parts, as the manifest has it."""
+    """`sha256`: the hash of all parts, from the manifest."""
 
     path: str
     events: int
@@ -23,9 +23,9 @@ class ArchiveExportResult:
 
 @dataclass(slots=True)
 class ArchiveImportResult:
-    """What became of a source. `found`: events it comes to; `recorded` in a dry run: those that would be.
+    """What an import did. `found` counts the events of the source; a dry run counts what would be `recorded`.
 
-    `shortened`: messages among the recorded of which only the beginning is kept, as the settings have it.
+    `shortened` counts recorded messages of which only the beginning is stored, because of the settings.
     """
 
     source: str
@@ -36,7 +36,7 @@ class ArchiveImportResult:
     refused: int = 0
     shortened: int = 0
     dry_run: bool = False
-    refusals: list[tuple[str, str]] = field(default_factory=list)  # of which event or item, and why
+    refusals: list[tuple[str, str]] = field(default_factory=list)  # event or item, reason
 
     def refuse(self, which: str, problem: str) -> None:
         self.refused += 1

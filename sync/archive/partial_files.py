@@ -1,9 +1,7 @@
-"""A file while it is being written beside its place, and what killed writers left of such files.
+"""Files while they are written, and the cleanup of those that killed writers left.
 
-Decisions
-    Whoever writes one holds a lock on it until it is in its place or gone; the lock dies with its holder. So a file
-    that nobody holds may be cleared away at any time, by any process, and no living writer loses his. Windows has no
-    such locks, but removes no file that somebody has open; where neither is so, the file stays.
+A writer holds a lock on its file, and the lock ends with the process. So any process may remove a file that is not
+locked. Windows removes no open file; on a file system without either, the file stays.
 """
 
 import contextlib
@@ -22,15 +20,15 @@ PARTIAL_SUFFIX: Final = ".part"
 
 @contextmanager
 def partial_file(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
-    """A new file beside `path`, readable by its owner alone, for as long as the block lasts. Raises StorageError.
+    """Create a private file beside `path` for the duration of the block. Raises StorageError.
 
-    What was not put in its place by then is gone.
+    The file is removed at the end unless the block moved it.
     """
     with translate_os_errors(path):
         temporary, descriptor = _create_locked(path)
     try:
-        with os.fdopen(os.dup(descriptor), "wb") as file:  # closed before it is put in its place, and held on
-            if os.name == "nt":  # where a file that is open cannot be renamed
+        with os.fdopen(os.dup(descriptor), "wb") as file:  # closed before it is moved; the lock stays
+            if os.name == "nt":  # an open file cannot be renamed
                 os.close(descriptor)
             yield temporary, file
     finally:
@@ -40,9 +38,9 @@ def partial_file(path: Path) -> Iterator[tuple[Path, BinaryIO]]:
 
 
 def remove_partial_files(folder: Path, *, name: str | None = None) -> None:
-    """Take away what killed writers left: of the file `name`, or of every file in the folder.
+    """Remove what killed writers left of the file `name`, or of every file in the folder.
 
-    What cannot be removed now is left to the next call.
+    A file that cannot be removed now is left to the next call.
     """
     pattern = re.compile(rf"\.{'.+' if name is None else re.escape(name)}\.[0-9a-f]{{8}}{re.escape(PARTIAL_SUFFIX)}")
     with contextlib.suppress(OSError):
@@ -56,15 +54,15 @@ def _create_locked(path: Path) -> tuple[Path, int]:
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{PARTIAL_SUFFIX}")
         flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0)
         descriptor = os.open(temporary, flags, PRIVATE_FILE)
-        with contextlib.suppress(OSError):  # a file system without locks, where nobody removes it either
+        with contextlib.suppress(OSError):  # a file system without locks: no process removes it either
             _lock(descriptor, wait=True)
         if os.fstat(descriptor).st_nlink:
             return temporary, descriptor
-        os.close(descriptor)  # cleared away in the moment before it was held
+        os.close(descriptor)  # removed before it was locked
 
 
 def _remove_unlocked(path: Path) -> None:
-    """Raises OSError where somebody holds it."""
+    """Remove a file. Raises OSError if its writer is alive."""
     if os.name == "nt":
         path.unlink()
         return

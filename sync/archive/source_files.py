@@ -1,4 +1,4 @@
-"""Files of other programs, read: what is in them stands in `sync.archive.chat_exports`."""
+"""Read the files of other programs; `sync.archive.chat_exports` parses their content."""
 
 import lzma
 import zipfile
@@ -16,12 +16,12 @@ from sync.errors import InvalidInput
 from sync.log.envelope import DECODE_ERRORS
 from sync.system.files import translate_os_errors
 
-MAX_JSON_BYTES: Final = 1024 * 1024 * 1024  # bytes of JSON
+MAX_JSON_BYTES: Final = 1024 * 1024 * 1024
 READ_SIZE: Final = 1024 * 1024  # bytes read at once
 CONVERSATIONS_FILE: Final = "conversations.json"
-SIGNATURE_BYTES: Final = 64  # bytes that tell what a file is
-ZIP_ENCRYPTED_FLAG: Final = 0x1  # the flag of a member of a zip that takes a password
-# What unpacking raises beside OSError: damaged in one way or another, or packed in a way that is not known here.
+SIGNATURE_BYTES: Final = 64  # enough to recognise a format
+ZIP_ENCRYPTED_FLAG: Final = 0x1  # the flag of an encrypted member
+# What unpacking raises besides OSError: damaged, or an unknown compression.
 UNPACK_ERRORS: Final = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, NotImplementedError)
 SQLITE_SIGNATURE: Final = b"SQLite format 3\0"
 MAX_TEXT_BYTES: Final = 16 * 1024 * 1024  # bytes of a memory file or a page
@@ -35,12 +35,12 @@ def read_signature(path: Path) -> bytes:
 
 
 def is_json(signature: bytes) -> bool:
-    """Whether it is JSON or a zip with it, as an export of conversations is; all else is read as text."""
+    """Return whether a file is JSON or a zip, as exports of conversations are. All else is read as text."""
     return signature.removeprefix(BOM_UTF8).lstrip()[:1] in {b"[", b"{"} or signature.startswith(b"PK")
 
 
 def read_text_file(path: Path) -> bytes:
-    """The bytes of a text file. Raises InvalidInput where they are too many, StorageError."""
+    """Return the bytes of a text file. Raises InvalidInput if it is too large, StorageError."""
     with translate_os_errors(path):
         if (size := path.stat().st_size) > MAX_TEXT_BYTES:
             raise InvalidInput(f"it has {size} bytes, at most {MAX_TEXT_BYTES} are read", field="path")
@@ -48,9 +48,9 @@ def read_text_file(path: Path) -> bytes:
 
 
 def read_conversations(path: Path, check_cancelled: Callable[[], None]) -> Iterator[object]:
-    """What an export lists, from the file itself or from the zip it came in, in bounded memory.
+    """Yield the items of an export, from the file or from its zip, in bounded memory.
 
-    `go_on` is called for each piece; it raises to end the reading. Raises InvalidInput, StorageError.
+    `check_cancelled` is called for each piece; it raises to stop. Raises InvalidInput, StorageError.
     """
     with translate_os_errors(path), _open_export(path) as file:
         try:
@@ -71,7 +71,7 @@ def _read_pieces(file: IO[bytes], check_cancelled: Callable[[], None]) -> Iterat
 
 @contextmanager
 def _open_export(path: Path) -> Iterator[IO[bytes]]:
-    """The JSON of an export, opened."""
+    """Open the JSON of an export."""
     if not zipfile.is_zipfile(path):
         _check_size(path.stat().st_size)
         with path.open("rb") as file:
@@ -85,17 +85,17 @@ def _open_export(path: Path) -> Iterator[IO[bytes]]:
 
 
 def _conversations_member(path: Path, packed: zipfile.ZipFile) -> zipfile.ZipInfo:
-    found = next((info for info in packed.infolist() if info.filename.rpartition("/")[2] == CONVERSATIONS_FILE), None)
-    if found is None:
+    member = next((info for info in packed.infolist() if info.filename.rpartition("/")[2] == CONVERSATIONS_FILE), None)
+    if member is None:
         raise InvalidInput(f"there is no {CONVERSATIONS_FILE} in {path.name}", field="path")
-    if found.flag_bits & ZIP_ENCRYPTED_FLAG:
+    if member.flag_bits & ZIP_ENCRYPTED_FLAG:
         raise InvalidInput(
             f"{path.name} is locked with a password",
             field="path",
             hint=f"Unpack it, and import the {CONVERSATIONS_FILE} that is in it.",
         )
-    _check_size(found.file_size)
-    return found
+    _check_size(member.file_size)
+    return member
 
 
 def _check_size(size: int) -> None:
