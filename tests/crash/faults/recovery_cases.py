@@ -22,7 +22,7 @@ from sync.db.rebuild.corrupt_reader import KEYS_PER_PAGE, ROWS_PER_READ, Corrupt
 from sync.db.row_repair import RowRepairs
 from sync.document.capture.exchange_events import ExchangeInput
 from sync.document.shared import projection
-from sync.document.versions import writer
+from sync.document.versions import own_projection
 from sync.log.model import Event
 from sync.settings.sections import DocumentSettings, RecallSettings
 from tests.integration.db.rebuild.test_repeated_salvage import SET_SEQUENCE, change
@@ -171,7 +171,7 @@ BUGS: Final = (
     ),
     PlantedBug(
         "the file is imported again after the database was lost",
-        ((writer, "adopted", _ignore_restored), (projection, "adopted", _ignore_restored)),
+        ((own_projection, "adopt_logged_ids", _ignore_restored), (projection, "adopt_logged_ids", _ignore_restored)),
         0,
     ),
     PlantedBug("a bad row of derived data stays", ((RowRepairs, "run", lambda *_: Counter()),), 8),
