@@ -1,5 +1,6 @@
-"""Whatever comes in whichever order: a story that goes on is the story told from the beginning."""
+"""The reducer gives the same records for any order of arrival, incrementally and from the beginning."""
 
+from dataclasses import fields, replace
 from typing import Any
 
 from hypothesis import given, settings
@@ -54,9 +55,11 @@ TURNING: st.SearchStrategy[tuple[str, Any]] = st.one_of(
 )
 
 
-def event(number: int, kind: str, payload: dict[str, Any], position: int = 0) -> Event:
+def event(
+    number: int, kind: str, payload: dict[str, Any], position: int = 0, *, event_id: str = "", hlc: str = ""
+) -> Event:
     return Event(
-        event_id=f"evt_{number:02}",
+        event_id=event_id or f"evt_{number:02}",
         schema_version=1,
         project_id="proj",
         project_path=None,
@@ -67,7 +70,7 @@ def event(number: int, kind: str, payload: dict[str, Any], position: int = 0) ->
         device_id="device-a",
         replica_id="rep",
         replica_seq=number,
-        hlc=f"{number // 2:012x}-0000",  # two at one moment: then the id decides
+        hlc=hlc or f"{number // 2:012x}-0000",  # two events share each timestamp: then the id decides
         origin="user-typed",
         reach=EventScope.CLOUD,
         local_date="2026-02-02",
@@ -76,64 +79,110 @@ def event(number: int, kind: str, payload: dict[str, Any], position: int = 0) ->
     )
 
 
-def orders(book: DailyRecords) -> tuple[list[str], list[str]]:
-    """What two books that are equal may still differ in."""
-    return list(book.by_id), list(book.removed)
+def orders(records: DailyRecords) -> tuple[list[str], list[str]]:
+    """The order of the records, which equality ignores."""
+    return list(records.by_id), list(records.removed)
+
+
+def reverse_ids(value: Any) -> Any:
+    """Replace every event id in a payload by one that sorts the other way round."""
+    if isinstance(value, dict):
+        return {key: reverse_ids(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [reverse_ids(part) for part in value]
+    is_id = isinstance(value, str) and value.startswith("evt_")
+    return f"evt_{99 - int(value.removeprefix('evt_')):02}" if is_id else value
+
+
+def log_content(records: DailyRecords) -> dict[str, Any]:
+    """Everything in the records but positions, which are those of arrival."""
+    names = {field.name for field in fields(records)} - {"content_positions"}
+    content = {name: getattr(records, name) for name in names}
+    changes = [(change.hlc, change.event_id, change.type, change.payload) for change in records.changes]
+    return {**content, "changes": changes, "orders": orders(records)}
 
 
 @settings(max_examples=400)
-@given(told=st.lists(PLAIN | PLAIN | TURNING, max_size=MOST), data=st.data())
-def test_a_story_that_goes_on_is_the_one_told_from_the_beginning(
-    told: list[tuple[str, dict[str, Any]]], data: st.DataObject
+@given(changes=st.lists(PLAIN | PLAIN | TURNING, max_size=MOST), data=st.data())
+def test_any_order_of_arrival_gives_the_same_records_even_if_ids_sort_against_the_clocks(
+    changes: list[tuple[str, dict[str, Any]]], data: st.DataObject
 ) -> None:
-    numbers = list(range(len(told)))
+    numbers = range(len(changes))
+    in_order = [event(at, *changes[at], at + 1, hlc=f"{at:012x}-0000") for at in numbers]
+    arrival = data.draw(st.permutations(numbers), "arrival")
+    arrived = [
+        event(
+            number,
+            changes[number][0],
+            reverse_ids(changes[number][1]),
+            position,
+            event_id=reverse_ids(f"evt_{number:02}"),
+            hlc=f"{number:012x}-0000",
+        )
+        for position, number in enumerate(arrival, start=1)
+    ]
+    expected, records = log_content(reduce_events(in_order)), log_content(reduce_events(arrived))
+    for name in ("by_id", "removed"):
+        for record in expected[name].values():
+            expected[name][record.record_id] = replace(record, event_id=reverse_ids(record.event_id))
+    expected["all_change_ids"] = frozenset(map(reverse_ids, expected["all_change_ids"]))
+    expected["changes"] = [
+        (hlc, reverse_ids(event_id), kind, reverse_ids(payload)) for hlc, event_id, kind, payload in expected["changes"]
+    ]
+    assert records == expected
+
+
+@settings(max_examples=400)
+@given(changes=st.lists(PLAIN | PLAIN | TURNING, max_size=MOST), data=st.data())
+def test_incremental_reduction_equals_reduction_from_the_beginning(
+    changes: list[tuple[str, dict[str, Any]]], data: st.DataObject
+) -> None:
+    numbers = list(range(len(changes)))
     arrival = data.draw(st.just(numbers) | st.permutations(numbers), "arrival")
-    events = [event(number, *told[number], position) for position, number in enumerate(arrival, start=1)]
-    story, heard, anew = RecordsReducer(), 0, DailyRecords()
-    while heard < len(events):
-        until = heard + data.draw(st.integers(1, 4), "at once")
-        before = story.current_records()
-        went_on = story.extend(events[heard:until])
-        assert before == anew, "a book stays as it was given out"
-        if not went_on:
-            assert story.current_records() == before, "none of them was told"
-            story = RecordsReducer(events[:until])
-        heard = until
-        anew = reduce_events(events[:heard])
-        assert story.current_records() == anew
-        assert orders(story.current_records()) == orders(anew)
+    events = [event(number, *changes[number], position) for position, number in enumerate(arrival, start=1)]
+    reducer, done, expected = RecordsReducer(), 0, DailyRecords()
+    while done < len(events):
+        until = done + data.draw(st.integers(1, 4), "at once")
+        before = reducer.current_records()
+        extended = reducer.extend(events[done:until])
+        assert before == expected, "records that were returned do not change"
+        if not extended:
+            assert reducer.current_records() == before, "none of the events was applied"
+            reducer = RecordsReducer(events[:until])
+        done = until
+        expected = reduce_events(events[:done])
+        assert reducer.current_records() == expected
+        assert orders(reducer.current_records()) == orders(expected)
 
 
 @given(st.lists(PLAIN, min_size=1, max_size=MOST))
-def test_deeds_that_come_one_after_the_other_are_never_told_anew(told: list[tuple[str, dict[str, Any]]]) -> None:
-    story = RecordsReducer()
-    assert all(story.extend([event(number, *one, number + 1)]) for number, one in enumerate(told))
+def test_changes_in_log_order_are_always_applied_incrementally(changes: list[tuple[str, dict[str, Any]]]) -> None:
+    reducer = RecordsReducer()
+    assert all(reducer.extend([event(number, *one, number + 1)]) for number, one in enumerate(changes))
 
 
-def test_words_before_redaction_count_also_where_they_come_later_than_their_deed() -> None:
-    said = {"record_id": "rec_1", "topic": "<EMAIL>", "date": "2026-01-29", "time": "10:00:00", "session": 1}
-    deed, original = (
-        event(1, SESSION_RECORDED, said, 1),
-        event(2, SESSION_ORIGINAL, {"of": "evt_01", "topic": "a@b.cn"}, 2),
-    )
-    story = RecordsReducer([deed])
-    assert not story.extend([original])
-    assert reduce_events([deed, original]).by_id["rec_1"].content.topic == "a@b.cn"
+RECORDED = {"record_id": "rec_1", "topic": "火锅", "date": "2026-01-29", "time": "10:00:00", "session": 1}
 
 
-def test_a_deed_holds_also_where_the_clock_of_whoever_made_the_record_is_weeks_ahead() -> None:
-    said = {"record_id": "rec_1", "topic": "火锅", "date": "2026-01-29", "time": "10:00:00", "session": 1}
+def test_the_original_text_counts_even_if_it_arrives_after_the_redacted_record() -> None:
+    record = event(1, SESSION_RECORDED, {**RECORDED, "topic": "<EMAIL>"}, 1)
+    original = event(2, SESSION_ORIGINAL, {"of": "evt_01", "topic": "a@b.cn"}, 2)
+    reducer = RecordsReducer([record])
+    assert not reducer.extend([original])
+    assert reduce_events([record, original]).by_id["rec_1"].content.topic == "a@b.cn"
+
+
+def test_a_change_counts_even_if_the_clock_of_the_recording_device_is_weeks_ahead() -> None:
     edited = event(1, SESSION_EDITED, {"record_id": "rec_1", "topic": "端口", "changed": ["topic"]}, 2)
     marked = event(2, SESSION_MARKED, {"record_id": "rec_1", "mark": "important", "on": True}, 3)
-    record = event(9, SESSION_RECORDED, said, 1)
-    known = reduce_events([record, edited, marked]).by_id["rec_1"]
-    assert (known.content.topic, known.marks) == ("端口", ("important",))
+    record = event(9, SESSION_RECORDED, RECORDED, 1)
+    changed = reduce_events([record, edited, marked]).by_id["rec_1"]
+    assert (changed.content.topic, changed.marks) == ("端口", ("important",))
     assert reduce_events([record, event(3, SESSION_REMOVED, {"record_id": "rec_1"}, 2)]).by_id == {}
 
 
-def test_an_undo_of_an_undo_holds_wherever_the_clocks_place_it() -> None:
-    said = {"record_id": "rec_1", "topic": "火锅", "date": "2026-01-29", "time": "10:00:00", "session": 1}
-    record = event(1, SESSION_RECORDED, said, 1)
-    undo, back = event(9, DAILY_UNDONE, {"undoes": "evt_01"}, 2), event(5, DAILY_UNDONE, {"undoes": "evt_09"}, 3)
+def test_an_undo_of_an_undo_counts_wherever_the_clocks_place_it() -> None:
+    record = event(1, SESSION_RECORDED, RECORDED, 1)
+    undo, redo = event(9, DAILY_UNDONE, {"undoes": "evt_01"}, 2), event(5, DAILY_UNDONE, {"undoes": "evt_09"}, 3)
     assert reduce_events([record, undo]).by_id == {}
-    assert list(reduce_events([record, undo, back]).by_id) == ["rec_1"]
+    assert list(reduce_events([record, undo, redo]).by_id) == ["rec_1"]
