@@ -1,9 +1,5 @@
-"""Daily records (seed 000): what each session was about, by day, in Markdown files that a person may read and edit.
+"""Daily records (seed 000): a record for each session, grouped by day in Markdown pages that the user may edit.
 
-Glossary
-    record   what is kept of one session: topic, key facts, code, tags, marks. Events are the truth about it.
-    book     all records as the events tell them.
-    page     the records of one day in one place, as the Markdown file of seed 000 §3.2.
-    place    a folder `.cursor/skills/memories`: a project's, or the one in the home.
-    deed     an event that changes a record; each can be undone.
+A record holds a topic, key facts, code, tags and marks; events are its source of truth, and each change of it can be
+undone. A page shows the records of one day in one folder, `.cursor/skills/memories` of a project or of the home.
 """

@@ -1,9 +1,7 @@
-"""`config.json` of seed 000 §8: read as a person wrote it, changed one option at a time. Pure.
+"""`config.json` (seed 000 §8): parse it, and change one option at a time. Pure.
 
-Decisions
-    Comments (`//`) are allowed where it is read, as the seed itself has them; they are lost where it is written.
-    A file that cannot be read changes nothing: the defaults hold, the file stays, and `daily status` names it.
-    An option that is not known is kept. A value that is out of its bounds is refused by name.
+Comments (`//`) may be read but are lost when the file is written. If the file is invalid the defaults apply, the file
+stays as it is, and `daily status` names it. Unknown options are kept; a value out of bounds is refused by name.
 """
 
 import json
@@ -15,13 +13,13 @@ import msgspec
 
 from sync.errors import InvalidInput
 
-Provider = Literal["openai", "local"]  # who makes vectors: an API like OpenAI's, or models on this machine
+Provider = Literal["openai", "local"]  # of vectors: an API like OpenAI's, or models on this machine
 LocationPolicy = Literal["project-first", "project-only", "global-only"]
 
 
 class StorageOptions(msgspec.Struct, frozen=True):
     location: LocationPolicy = "project-first"
-    retention_days: Annotated[int, msgspec.Meta(ge=-1, le=36_500)] = 90  # -1: nothing is ever due
+    retention_days: Annotated[int, msgspec.Meta(ge=-1, le=36_500)] = 90  # -1: records never expire
     max_file_size_mb: Annotated[float, msgspec.Meta(gt=0, le=64)] = 10
 
 
@@ -60,7 +58,7 @@ _STRING_OR_COMMENT: Final = re.compile(r'"(?:\\.|[^"\\])*"|//[^\n]*')
 
 
 def parse_config(text: str) -> tuple[DailyConfig, dict[str, Any]]:
-    """The options, and the file as it stands. InvalidInput names what is wrong."""
+    """The options, and the file's content as parsed. Raises InvalidInput that names what is wrong."""
     bare = _STRING_OR_COMMENT.sub(lambda match: match.group() if match.group()[0] == '"' else "", text)
     try:
         raw = json.loads(bare) if bare.strip() else {}
@@ -72,11 +70,11 @@ def parse_config(text: str) -> tuple[DailyConfig, dict[str, Any]]:
 
 
 def with_option(raw: Mapping[str, Any], option: str, value: Any) -> dict[str, Any]:
-    """The file with one option set; `option` as `recording.auto_save`. InvalidInput where there is none such."""
+    """The file's content with one option set, such as `recording.auto_save`. Raises InvalidInput."""
     check_option(option)
     group, _, name = option.partition(".")
-    kept = raw.get(group)
-    result = {**raw, group: {**(kept if isinstance(kept, dict) else {}), name: value}}
+    section = raw.get(group)
+    result = {**raw, group: {**(section if isinstance(section, dict) else {}), name: value}}
     try:
         msgspec.convert(result, DailyConfig)
     except msgspec.ValidationError as error:
@@ -85,7 +83,7 @@ def with_option(raw: Mapping[str, Any], option: str, value: Any) -> dict[str, An
 
 
 def check_option(option: str) -> None:
-    """InvalidInput where there is none such."""
+    """Raise InvalidInput if there is no such option."""
     if option not in option_names():
         raise InvalidInput(
             "there is no such option", field=option[:80], hint=f"Known are: {', '.join(option_names())}."
@@ -93,7 +91,7 @@ def check_option(option: str) -> None:
 
 
 def option_names() -> list[str]:
-    """Every option by its name."""
+    """Every option as `group.name`."""
     groups = {name: getattr(DEFAULT_CONFIG, name) for name in DailyConfig.__struct_fields__}
     return [
         f"{group}.{name}"
@@ -104,7 +102,7 @@ def option_names() -> list[str]:
 
 
 def parse_value(text: str) -> Any:
-    """What a person typed after `=`: JSON, or else a word."""
+    """Parse what the user typed after `=`: JSON, or else plain text."""
     try:
         return json.loads(text)
     except ValueError:
@@ -116,9 +114,8 @@ def to_text(raw: Mapping[str, Any]) -> str:
 
 
 def to_json(value: DailyConfig) -> dict[str, Any]:
-    """Every option with its value."""
-    found: dict[str, Any] = msgspec.to_builtins(value)
-    return found
+    options: dict[str, Any] = msgspec.to_builtins(value)
+    return options
 
 
 def _invalid_option(message: str) -> InvalidInput:

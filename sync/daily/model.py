@@ -1,4 +1,4 @@
-"""What a record is, and how an event's payload holds one. Pure values."""
+"""A record and its content, as values and as event payloads. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -17,16 +17,16 @@ Author = Literal["extractive", "caller", "hand"]
 Mark = Literal["important", "outdated", "reviewed", "expired"]
 MARKS: Final[tuple[Mark, ...]] = ("important", "outdated", "reviewed", "expired")
 
-MAX_FACT_CHARS: Final = 1_000  # characters
+MAX_FACT_CHARS: Final = 1_000
 MAX_TOPIC_CHARS: Final = 200
 MAX_TAG_CHARS: Final = 64
 MAX_CODE_CHARS: Final = 12_000
 MAX_FACTS: Final = 100
 MAX_TAGS: Final = 50
 MAX_CODE_BLOCKS: Final = 20
-MAX_CONTENT_CHARS: Final = 15_000  # of all together: four bytes a character stay below the limit of an event
+MAX_CONTENT_CHARS: Final = 15_000  # of all parts: at four bytes a character below the limit of an event
 
-_TIME: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d", re.ASCII)  # what `fromisoformat` reads
+_TIME: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d", re.ASCII)  # a subset of what `fromisoformat` accepts
 _LANGUAGE: Final = re.compile(r"[^\w+#.-]")
 
 
@@ -40,7 +40,7 @@ class Code:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a record says. Every part is as a page can hold it; make one with `content`."""
+    """What a record says. Create one with `normalised_content`, so that a page can represent it."""
 
     topic: str
     facts: tuple[str, ...] = ()
@@ -48,7 +48,7 @@ class Content:
     tags: tuple[str, ...] = ()
 
     def changed_parts(self, other: "Content") -> list[str]:
-        """The names of the parts in which another differs."""
+        """The names of the parts that differ."""
         return [name for name in ("topic", "facts", "code", "tags") if getattr(self, name) != getattr(other, name)]
 
     @property
@@ -58,7 +58,7 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One session's record. `date` and `time` are of the zone in which it was; `quality` is that of the summary."""
+    """One session's record. `date` and `time` are local to its device; `quality` rates the summary."""
 
     record_id: str
     event_id: str
@@ -70,7 +70,7 @@ class Record:
     project_path: str | None
     device_id: str
     session_id: str | None = None
-    until_event_id: str | None = None  # the last event of the session that is in it
+    until_event_id: str | None = None  # the last event of the session that it covers
     author: Author = "caller"
     quality: float | None = None
     marks: tuple[Mark, ...] = ()
@@ -108,8 +108,8 @@ class _RecordPayload(_ContentPayload):
 
 
 def normalised_content(topic: str, facts: Any = (), code: Any = (), tags: Any = ()) -> Content:
-    """The parts as a page can hold them: one line each where the page has one, nothing empty, nothing twice."""
-    found = Content(
+    """Make content that a page can represent: single lines, nothing empty, nothing twice."""
+    content = Content(
         topic=topic_line(topic) or "对话记录",
         facts=_unique_non_empty(one_line(fact)[:MAX_FACT_CHARS] for fact in facts),
         code=tuple(
@@ -117,8 +117,8 @@ def normalised_content(topic: str, facts: Any = (), code: Any = (), tags: Any = 
         ),
         tags=_unique_non_empty(tag_word(tag) for tag in tags),
     )
-    _check_sizes(found)
-    return found
+    _check_sizes(content)
+    return content
 
 
 def one_line(text: str) -> str:
@@ -126,7 +126,7 @@ def one_line(text: str) -> str:
 
 
 def topic_line(text: str) -> str:
-    """A topic on its own line must not look like what frames it."""
+    """A topic that does not look like Markdown structure."""
     return one_line(text).lstrip("#-*~`= ")[:MAX_TOPIC_CHARS].rstrip()
 
 
@@ -148,9 +148,9 @@ def _check_sizes(value: Content) -> None:
 
 
 def content_of(payload: Mapping[str, Any]) -> Content:
-    """What an event's payload says. InvalidInput where it is no record."""
-    known = _convert_payload(payload, _ContentPayload)
-    return normalised_content(known.topic, known.facts, known.code, known.tags)
+    """The content in an event's payload. Raises InvalidInput."""
+    parts = _convert_payload(payload, _ContentPayload)
+    return normalised_content(parts.topic, parts.facts, parts.code, parts.tags)
 
 
 def content_payload(value: Content) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def content_payload(value: Content) -> dict[str, Any]:
 
 
 def record_payload(record: Record) -> dict[str, Any]:
-    """The payload of the event that records it."""
+    """The payload of the `session_recorded` event."""
     return {
         "record_id": record.record_id,
         "date": record.date,
@@ -179,21 +179,21 @@ def record_payload(record: Record) -> dict[str, Any]:
 
 
 def record_from_payload(payload: Mapping[str, Any], **envelope: Any) -> Record:
-    """The record that a payload holds; `place` is what its event's envelope says. InvalidInput."""
-    known = _convert_payload(payload, _RecordPayload)
-    if not known.record_id or known.session < 1:
+    """The record in a payload, with the remaining fields from its event's envelope. Raises InvalidInput."""
+    parts = _convert_payload(payload, _RecordPayload)
+    if not parts.record_id or parts.session < 1:
         raise InvalidInput("a record has an id and a number from 1 on", field="payload.record_id")
     return Record(
-        record_id=known.record_id,
-        date=parse_day(known.date),
-        time=parse_time(known.time),
-        number=known.session,
-        content=normalised_content(known.topic, known.facts, known.code, known.tags),
-        session_id=known.source_session_id,
-        until_event_id=known.until_event_id,
-        author=known.author,
-        quality=known.quality,
-        marks=marks_of(known.marks),
+        record_id=parts.record_id,
+        date=parse_day(parts.date),
+        time=parse_time(parts.time),
+        number=parts.session,
+        content=normalised_content(parts.topic, parts.facts, parts.code, parts.tags),
+        session_id=parts.source_session_id,
+        until_event_id=parts.until_event_id,
+        author=parts.author,
+        quality=parts.quality,
+        marks=marks_of(parts.marks),
         **envelope,
     )
 
@@ -203,17 +203,16 @@ def marks_of(names: Any) -> tuple[Mark, ...]:
 
 
 def set_mark(record: Record, mark: Mark, *, on: bool, day: str) -> Record:
-    kept = {*record.marks, mark} if on else {*record.marks} - {mark}
+    marks = {*record.marks, mark} if on else {*record.marks} - {mark}
     reviewed = day if mark in {"reviewed", "important"} and on else record.reviewed_on
-    return replace(record, marks=marks_of(kept), reviewed_on=reviewed)
+    return replace(record, marks=marks_of(marks), reviewed_on=reviewed)
 
 
 def parse_day(text: str, *, field: str = "date") -> str:
     try:
-        found = date.fromisoformat(text)
+        return date.fromisoformat(text).isoformat()
     except ValueError:
         raise InvalidInput(f"{field} is a day, as 2026-01-29", field=field) from None
-    return found.isoformat()
 
 
 def parse_time(text: str) -> str:

@@ -1,12 +1,8 @@
-"""What changes records: each change is an event with what the record says afterwards, and can be undone by another.
+"""Record, edit, mark, remove and undo daily records; each change is an event.
 
-Decisions
-    Every text is redacted as what leaves this device is, whatever `sanitize_sensitive` says. Where that option is
-    false, the words as they were said are kept in an event of their own that never leaves (`session_original`).
-    What has the session's own id is not written by us: a record about a session is not a part of it, and must not open
-    it again. The payload says which session it was.
-    A conversation marked as sensitive is forgotten, with all that was said in it, done or noted of it, however long it
-    is; that cannot be undone.
+Every text is redacted like what leaves the device. If `sanitize_sensitive` is false, the unredacted text is also kept
+in an event that never leaves (`session_original`). A record's event does not carry the session's id, or it would reopen
+the session; its payload names it. A sensitive conversation is erased with all its events, and cannot be restored.
 """
 
 import asyncio
@@ -51,16 +47,16 @@ from sync.log.model import Event, EventDraft, Origin, project_id_for
 from sync.log.sessions.pauses import draft_pause
 from sync.redaction import Redactor
 
-ERASE_BATCH: Final = 500  # ids in one event, which has a limit
-CHANGES_PER_TRANSACTION: Final = 200  # wishes in one transaction, for which others that write wait
+ERASE_BATCH: Final = 500  # ids in one event, whose size is limited
+CHANGES_PER_TRANSACTION: Final = 200  # other writers wait for a transaction
 
 
 @dataclass(frozen=True, slots=True)
 class RecordRequest:
-    """What is to be kept. Turns that are not given are read from the session's events.
+    """What to record. Missing turns are read from the session's events.
 
-    `summary`: the caller's own. `forced`: a person asked for it. `moment`: when it was, now if not given. `record_id`
-    and `event_id`: those of a new record and of the deed, where they were given before.
+    `summary`: the caller's own. `is_explicit`: the user asked for it. `moment`: now by default. `record_id` and
+    `event_id`: ids that were chosen beforehand.
     """
 
     session_id: str | None = None
@@ -77,7 +73,7 @@ class RecordRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChangeResult:
-    """A record that was made or changed, or the reason why not. `event_id`: the deed, for `undo`."""
+    """The record as changed, or the reason for no change. `event_id`: for `undo`."""
 
     record: Record | None
     reason: str | None = None
@@ -85,7 +81,7 @@ class ChangeResult:
 
 
 class RecordService:
-    """The write door of one profile's records."""
+    """Every change of one profile's records goes through here."""
 
     def __init__(
         self,
@@ -103,38 +99,38 @@ class RecordService:
         self._redactor = redactor.for_egress()
         self._no_redaction = Redactor(enabled=False)
         self._clock = clock
-        self._lock = asyncio.Lock()  # a number is given once
+        self._lock = asyncio.Lock()  # so that no number is assigned twice
 
     async def record_conversation(self, request: RecordRequest) -> ChangeResult:
-        """Record a conversation, or what came to a session since it was recorded. InvalidInput, StorageError."""
+        """Record a conversation, or update the record of its session. Raises InvalidInput, StorageError."""
         async with self._lock:
-            talk = await self._conversation_events(request.session_id)
-            turns = request.turns or tuple(turns_of(talk))
-            path = request.project_path or next(
-                (event.project_path for event in talk[::-1] if event.project_path), None
-            )
+            events = await self._conversation_events(request.session_id)
+            turns = request.turns or tuple(turns_of(events))
+            paths = (event.project_path for event in reversed(events) if event.project_path)
+            path = request.project_path or next(paths, None)
             options = (await asyncio.to_thread(self._page_folders.options, path)).value
-            book = await self._records_cache.current_records()
-            refused = self._refusal_reason(request, book, turns, options.recording)
+            records = await self._records_cache.current_records()
+            refused = _refusal_reason(request, records, turns, options.recording)
             if refused is None and await asyncio.to_thread(self._page_folders.folder_of, path) is None:
                 refused = "no_place"
             if refused is not None:
                 return ChangeResult(None, refused)
-            said = request.summary or summarise(turns)
+            content = request.summary or summarise(turns)
             if not options.recording.save_code_snippets:
-                said = replace(said, code=())
-            known = book.of_session(request.session_id)[-1:] if request.session_id else []
+                content = replace(content, code=())
+            of_session = records.of_session(request.session_id) if request.session_id else []
             author: Author = request.author if request.summary is not None else "extractive"
-            if known:
-                return await self._update_record(book, known[0], said, talk[-1].event_id if talk else None, by=author)
-            judged = quality(said, turns) if author != "hand" else None
-            record = await asyncio.to_thread(self._build_record, request, talk, said, path, book)
-            return await self._apply(create_record(replace(record, author=author, quality=judged), request.event_id))
+            if of_session:
+                until = events[-1].event_id if events else None
+                return await self._update_record(records, of_session[-1], content, until, by=author)
+            rating = quality(content, turns) if author != "hand" else None
+            record = await asyncio.to_thread(self._build_record, request, events, content, path, records)
+            return await self._apply(create_record(replace(record, author=author, quality=rating), request.event_id))
 
     def _build_record(
         self, request: RecordRequest, events: Sequence[Event], content: Content, path: str | None, records: DailyRecords
     ) -> Record:
-        """A record as it would be made, under the next number of its day's page."""
+        """A new record with the next number of its day's page."""
         moment = request.moment or (_local_time_of(events[-1], self._clock) if events else self._clock.now())
         until = events[-1].event_id if events else None
         day = moment.date().isoformat()
@@ -155,7 +151,7 @@ class RecordService:
         )
 
     def new_id(self) -> str:
-        """For a record that is to be."""
+        """An id for a new record."""
         return f"rec_{uuid7(to_unix_ms(self._clock.now()), self._clock.random_bytes).hex}"
 
     async def add(
@@ -169,7 +165,7 @@ class RecordService:
         record_id: str | None = None,
         event_id: str | None = None,
     ) -> ChangeResult:
-        """Record by hand what no session has said, for today where no day is given."""
+        """Record something outside of a session; today by default."""
         now = self._clock.now()
         day, time = day or now.date().isoformat(), time or f"{now:%H:%M:%S}"
         moment = datetime.fromisoformat(f"{day}T{time}")
@@ -189,85 +185,82 @@ class RecordService:
     async def edit(
         self, record_id: str, content: Content, parts: Sequence[str], *, event_id: str | None = None
     ) -> ChangeResult:
-        """Change some parts of a record to what `said` has for them. InvalidInput where there is no such record."""
-        book = await self._records_cache.current_records()
-        known = book.get(record_id)
-        changed = [part for part in known.content.changed_parts(content) if part in parts]
+        """Replace the named parts of a record by those of `content`. Raises InvalidInput."""
+        record = (await self._records_cache.current_records()).get(record_id)
+        changed = [part for part in record.content.changed_parts(content) if part in parts]
         if not changed:
-            return ChangeResult(known, "nothing_changed")
-        return await self._apply(edit_record(known, content, changed, by="hand", event_id=event_id))
+            return ChangeResult(record, "nothing_changed")
+        return await self._apply(edit_record(record, content, changed, by="hand", event_id=event_id))
 
     async def remove(self, record_id: str, *, reason: str = "asked") -> ChangeResult:
-        """Take a record away; `undo` brings it back."""
-        known = (await self._records_cache.current_records()).get(record_id)
-        return replace(await self._apply(remove_record(known, reason=reason)), record=known)
+        """Remove a record; `undo` restores it."""
+        record = (await self._records_cache.current_records()).get(record_id)
+        return replace(await self._apply(remove_record(record, reason=reason)), record=record)
 
     async def mark(self, record_id: str, mark: Mark, *, on: bool = True) -> ChangeResult:
-        """Set a mark, or take it away."""
-        known = (await self._records_cache.current_records()).get(record_id)
-        deed = mark_record(known, mark, on=on)
-        return ChangeResult(known, "nothing_changed") if deed is None else await self._apply(deed)
+        """Set or clear a mark."""
+        record = (await self._records_cache.current_records()).get(record_id)
+        change = mark_record(record, mark, on=on)
+        return ChangeResult(record, "nothing_changed") if change is None else await self._apply(change)
 
     async def apply_all(self, changes: Sequence[PlannedChange]) -> None:
-        """Many deeds, a few hundred in one transaction: recorded one by one, they would take minutes.
+        """Apply many changes, a few hundred in one transaction; one by one they would take minutes.
 
-        What one wish asks for is recorded together. Stopped on the way, those that were recorded stand.
+        Each planned change is applied as a whole. If this stops early, the finished transactions remain.
         """
         for start in range(0, len(changes), CHANGES_PER_TRANSACTION):
-            book = await self._records_cache.current_records()
-            await self._append(
-                [deed for wish in changes[start : start + CHANGES_PER_TRANSACTION] for deed in wish(book)]
-            )
+            records = await self._records_cache.current_records()
+            batch = changes[start : start + CHANGES_PER_TRANSACTION]
+            await self._append([change for plan in batch for change in plan(records)])
 
     async def set_skipped(self, session_id: str | None, *, on: bool = True) -> str:
-        """Do not save this conversation, or save it again; the event's id. None: what comes without a session id."""
+        """Stop saving this conversation, or resume; the event's id. None means whatever has no session id."""
         (recorded,) = await self._log.append([draft_pause(session_id, self._redactor, on=on)])
         return recorded.event.event_id
 
     async def event_ids_of(self, conversation: ConversationEvents, records: Iterable[str] = ()) -> list[str]:
-        """The ids of all events of a conversation and of these records: what was said, noted and corrected."""
-        book = await self._records_cache.current_records()
-        every = (*book.by_id.values(), *book.removed.values())
+        """The ids of all events of a conversation and of these records, with their corrections."""
+        every = (await self._records_cache.current_records()).all_records()
         ids = {record.record_id for record in every if record.session_id in conversation.session_ids}
-        if (
-            conversation.session_id is None
-        ):  # the session of a process goes on for days, with records of former conversations
+        if conversation.session_id is None:  # a process's session lasts for days and has records of other conversations
             ids &= await self._records_cache.record_ids_ending_with(frozenset(conversation.event_ids))
-        found = [*await self._records_cache.event_ids_of_records(ids.union(records)), *conversation.event_ids]
-        return [*found, *await self._records_cache.correction_ids(set(found))]
+        event_ids = [*await self._records_cache.event_ids_of_records(ids.union(records)), *conversation.event_ids]
+        return [*event_ids, *await self._records_cache.correction_ids(set(event_ids))]
 
     async def forget_session(self, session_id: str) -> list[str]:
-        """A sensitive conversation: nothing of it is kept, here or anywhere. The ids of the events that are emptied."""
+        """Erase a sensitive conversation, here and everywhere. The ids of the erased events."""
         await self.set_skipped(session_id)
-        talk = await self._log.database.read(
+        conversation = await self._log.database.read(
             lambda connection: current_conversation.conversation_of_session(connection, session_id)
         )
-        return await self._erase(await self.event_ids_of(talk))
+        return await self._erase(await self.event_ids_of(conversation))
 
     async def forget(self, record_id: str) -> list[str]:
-        """A record that is sensitive goes for good, and with it the conversation it was about."""
-        known = (await self._records_cache.current_records()).get(record_id)
-        if known.session_id is not None:
-            return await self.forget_session(known.session_id)
+        """Erase a sensitive record and its conversation."""
+        record = (await self._records_cache.current_records()).get(record_id)
+        if record.session_id is not None:
+            return await self.forget_session(record.session_id)
         return await self._erase(await self.event_ids_of(ConversationEvents(None), {record_id}))
 
     async def undo(self, event_id: str | None = None) -> ChangeResult:
-        """Take back a deed, this device's last one where none is named. InvalidInput where there is nothing to undo."""
-        book = await self._records_cache.current_records()
-        deed = next((event for event in book.changes if event.event_id == event_id), None)
-        deed = book.last_undoable_change(self._log.device_id) if event_id is None else deed
-        if deed is None:
+        """Undo a change, by default this device's last one. Raises InvalidInput if there is nothing to undo."""
+        records = await self._records_cache.current_records()
+        if event_id is None:
+            change = records.last_undoable_change(self._log.device_id)
+        else:
+            change = next((event for event in records.changes if event.event_id == event_id), None)
+        if change is None:
             raise InvalidInput("there is nothing to undo", field="eventId", hint="`events tail` shows the deeds.")
-        if deed.type == SESSION_SKIPPED:
+        if change.type == SESSION_SKIPPED:
             hint = "To save this conversation again, say 记住这个 or `save this`."
             raise InvalidInput("what was not saved cannot come back", field="eventId", hint=hint)
-        record_id = deed.payload.get("record_id")
-        then = await self._records_cache.records_without(deed.event_id)
-        known = then.by_id.get(record_id) if isinstance(record_id, str) else None
-        payload: dict[str, Any] = {"undoes": deed.event_id, "record_id": record_id}
-        payload |= payload_after(known) if known is not None else {"gone": True}
-        (done,) = await self._log.append([EventDraft(type=DAILY_UNDONE, payload=self._redactor.clean_payload(payload))])
-        return ChangeResult(known, None, done.event.event_id)
+        record_id = change.payload.get("record_id")
+        remaining = await self._records_cache.records_without(change.event_id)
+        record = remaining.by_id.get(record_id) if isinstance(record_id, str) else None
+        payload: dict[str, Any] = {"undoes": change.event_id, "record_id": record_id}
+        payload |= payload_after(record) if record is not None else {"gone": True}
+        (undo,) = await self._log.append([EventDraft(type=DAILY_UNDONE, payload=self._redactor.clean_payload(payload))])
+        return ChangeResult(record, None, undo.event.event_id)
 
     async def _erase(self, event_ids: list[str]) -> list[str]:
         for start in range(0, len(event_ids), ERASE_BATCH):
@@ -277,7 +270,7 @@ class RecordService:
     async def _update_record(
         self, records: DailyRecords, record: Record, content: Content, until_event_id: str | None, *, by: Author
     ) -> ChangeResult:
-        """A session that went on after it was recorded. What a person has edited since is not overwritten."""
+        """Update the record of a session that continued. A manual edit is not overwritten by an extracted summary."""
         if until_event_id is not None and until_event_id == record.until_event_id and by == "extractive":
             return ChangeResult(record, "already_recorded")
         edited = any(
@@ -291,19 +284,6 @@ class RecordService:
         changed = record.content.changed_parts(content)
         return await self._apply(edit_record(record, content, changed, by=by, until_event_id=until_event_id))
 
-    def _refusal_reason(
-        self, request: RecordRequest, records: DailyRecords, turns: Sequence[SummaryTurn], recording: Any
-    ) -> str | None:
-        if request.is_explicit:
-            return None if request.summary is not None or turns else "nothing_said"
-        if request.session_id in records.skipped_sessions:
-            return "skip"
-        if request.summary is not None:  # the caller has judged that it is worth it
-            asked = last_save_request(turns)
-            return str(asked) if asked in {CommandKind.SKIP, CommandKind.SENSITIVE} else None
-        saving = decide_saving(turns, min_rounds=recording.min_conversation_length, auto_save=recording.auto_save)
-        return None if saving.is_wanted else saving.reason
-
     async def _conversation_events(self, session_id: str | None) -> list[Event]:
         if session_id is None:
             return []
@@ -312,21 +292,21 @@ class RecordService:
         )
 
     async def _apply(self, change: RecordChange) -> ChangeResult:
-        """Record a deed; what its record then is."""
+        """Append a change; the record after it."""
         (event_id,) = await self._append([change])
-        found = (await self._records_cache.current_records()).by_id.get(change.record.record_id)
-        return ChangeResult(found, None, event_id)
+        record = (await self._records_cache.current_records()).by_id.get(change.record.record_id)
+        return ChangeResult(record, None, event_id)
 
     async def _append(self, changes: Sequence[RecordChange]) -> list[str]:
-        """Record deeds in one transaction; the ids of their events."""
-        named = [(deed.event_id or new_event_id(self._clock), deed) for deed in changes]
-        drafts = await asyncio.to_thread(lambda: [draft for one in named for draft in self._event_drafts(*one)])
+        """Append changes in one transaction; the ids of their events."""
+        named = [(change.event_id or new_event_id(self._clock), change) for change in changes]
+        drafts = await asyncio.to_thread(lambda: [draft for pair in named for draft in self._event_drafts(*pair)])
         if drafts:
             await self._log.append(drafts)
         return [event_id for event_id, _ in named]
 
     def _event_drafts(self, event_id: str, change: RecordChange) -> Iterator[EventDraft]:
-        """A deed, and its words as they were where they are to stay so here."""
+        """A change's event and, if redaction is off for this device, one with the original text."""
         record = change.record
         path = None if record.project_path is None else self._redactor.clean(record.project_path)
         clean = self._redactor.clean_payload(change.payload)
@@ -340,22 +320,36 @@ class RecordService:
         )
         options = self._page_folders.options(record.project_path).value
         if change.event_type in {SESSION_RECORDED, SESSION_EDITED} and not options.recording.sanitize_sensitive:
-            said = content_payload(record.content)
-            if content_payload(content_of(clean.value)) != said:
-                yield EventDraft(
-                    type=SESSION_ORIGINAL, payload=self._no_redaction.clean_payload({"of": event_id, **said})
-                )
+            original = content_payload(record.content)
+            if content_payload(content_of(clean.value)) != original:
+                payload = self._no_redaction.clean_payload({"of": event_id, **original})
+                yield EventDraft(type=SESSION_ORIGINAL, payload=payload)
+
+
+def _refusal_reason(
+    request: RecordRequest, records: DailyRecords, turns: Sequence[SummaryTurn], recording: Any
+) -> str | None:
+    """Why a conversation is not recorded; None if it is."""
+    if request.is_explicit:
+        return None if request.summary is not None or turns else "nothing_said"
+    if request.session_id in records.skipped_sessions:
+        return "skip"
+    if request.summary is not None:  # the caller has decided that it is worth keeping
+        decision = last_save_request(turns)
+        return str(decision) if decision in {CommandKind.SKIP, CommandKind.SENSITIVE} else None
+    saving = decide_saving(turns, min_rounds=recording.min_conversation_length, auto_save=recording.auto_save)
+    return None if saving.is_wanted else saving.reason
 
 
 def _record_id(session_id: str | None, until_event_id: str | None) -> str | None:
-    """One record for one state of a session, whichever process makes it."""
+    """The same id for the same state of a session, whichever process records it."""
     if session_id is None or until_event_id is None:
         return None
     return "rec_" + hashlib.sha256(f"{session_id}\n{until_event_id}".encode()).hexdigest()[:32]
 
 
 def _local_time_of(event: Event, clock: Clock) -> datetime:
-    """When an event was, on the clock of the person, as that went on its own day."""
+    """An event's time in the local zone, with the offset of its day."""
     try:
         return clock.local(datetime.fromisoformat(event.ts))
     except (ValueError, OverflowError):

@@ -1,4 +1,4 @@
-"""Daily records as one thing: the book, what changes it, the pages, and the commands a person gives."""
+"""The daily records' use cases: list, show, review, merge and expire records, and their options."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ from sync.log.log import EventLog
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """What to ask a person about; `due`: whether it is time to."""
+    """What to ask the user, and whether it is time to."""
 
     questions: tuple[ReviewQuestion, ...]
     is_due: bool
@@ -40,7 +40,7 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class DailyService:
-    """One profile's. `moves`: whether this process may read and write the pages."""
+    """One profile's daily records. One process at a time may write the pages."""
 
     records_cache: RecordsCache
     record_service: RecordService
@@ -51,12 +51,12 @@ class DailyService:
     may_write_pages: bool
 
     async def reconcile(self) -> None:
-        """Pages and book brought together, where this process may; else the running sidecar does it."""
+        """Reconcile pages and records. If this process may not, the running sidecar does it."""
         if self.may_write_pages:
             await self.worker.reconcile()
 
     async def current_records(self) -> DailyRecords:
-        """All records under the numbers that their pages show, with what a hand has just saved."""
+        """All records, the latest manual edits included, with the numbers that their pages show."""
         await self.reconcile()
         return await asyncio.to_thread(self._with_page_numbers, await self.records_cache.current_records())
 
@@ -67,13 +67,13 @@ class DailyService:
         return replace(records, by_id=shown, removed=gone)
 
     async def apply_and_reconcile(self, change: Callable[[], Awaitable[ChangeResult]]) -> ChangeResult:
-        """A deed that goes on from what a hand has just saved, and that the pages show when it returns."""
+        """Import manual edits, apply a change, and write it to the pages."""
         await self.reconcile()
-        done = await change()
-        if done.record is None:
-            return done
-        book, name = await self.current_records(), done.record.record_id
-        return replace(done, record=book.by_id.get(name) or book.removed.get(name, done.record))
+        result = await change()
+        if result.record is None:
+            return result
+        records, record_id = await self.current_records(), result.record.record_id
+        return replace(result, record=records.by_id.get(record_id) or records.removed.get(record_id, result.record))
 
     @property
     def today(self) -> str:
@@ -83,62 +83,62 @@ class DailyService:
         return await asyncio.to_thread(self.page_folders.options, project_path)
 
     async def day_page(self, day: str, project_id: str | None) -> tuple[str, list[Record]]:
-        """A day as its page shows it, of one project or of all, and its records; an empty text where it has none.
+        """A day's page, of one project or of all, and its records; an empty text if there are none.
 
-        Each has the number that it has on its own page: of all, two may have the same.
+        Each record has the number of its own page, so two projects' records may have the same number.
         """
-        book = await self.current_records()
-        shown = [record for record in book.visible() if record.date == day and project_id in {None, record.project_id}]
+        visible = (await self.current_records()).visible()
+        shown = [record for record in visible if record.date == day and project_id in {None, record.project_id}]
         shown.sort(key=lambda record: (record.number, record.moment))
-        noted = ((record.number, record) for record in shown)
-        text = render(page_of(day, noted, with_origin=project_id is None)) if shown else ""
+        numbered = ((record.number, record) for record in shown)
+        text = render(page_of(day, numbered, with_origin=project_id is None)) if shown else ""
         return text, shown
 
     async def list_records(
         self, project_id: str | None, *, since: str | None, until: str | None, mark: str | None, limit: int
     ) -> list[Record]:
-        """Records of these days, newest first; without a `mark` all but those that were put away."""
-        found = [
+        """Records of these days, newest first; those with a mark, or else all but the expired ones."""
+        records = [
             record
             for record in (await self.current_records()).by_id.values()
             if project_id in {None, record.project_id}
             and (since or "") <= record.date <= (until or "9999")
             and (mark in record.marks if mark else "expired" not in record.marks)
         ]
-        return found[::-1][:limit]
+        return records[::-1][:limit]
 
     async def review_questions(self) -> Review:
         shown = (await self.current_records()).visible()
         return Review(tuple(review_questions(shown, self.today)), review_is_due(shown, self.today))
 
     async def merge_repeats(self, day: str, *, dry_run: bool) -> list[RecordMerge]:
-        """Fold a day's repeats, each by deeds that can be undone."""
-        found = find_repeats([record for record in (await self.current_records()).visible() if record.date == day])
+        """Merge a day's repeats, by changes that can be undone."""
+        merges = find_repeats([record for record in (await self.current_records()).visible() if record.date == day])
         if not dry_run:
-            await self.record_service.apply_all([partial(merge_records, fold) for fold in found])
-        return found
+            await self.record_service.apply_all([partial(merge_records, merge) for merge in merges])
+        return merges
 
     async def expire_old_records(self, *, dry_run: bool) -> list[Record]:
-        """Put away what is older than `retention_days`; it stays in the log, and `undo` brings it back."""
-        every = (await self.current_records()).visible()
-        found: list[Record] = []
-        for project_path in dict.fromkeys(record.project_path for record in every):
-            of_it = [record for record in every if record.project_path == project_path]
+        """Mark records older than `retention_days` as expired. They stay in the log, and `undo` restores them."""
+        visible = (await self.current_records()).visible()
+        expired: list[Record] = []
+        for project_path in dict.fromkeys(record.project_path for record in visible):
+            of_project = [record for record in visible if record.project_path == project_path]
             days = (await self.options(project_path)).value.storage.retention_days
-            found += expired_records(of_it, self.today, days)
+            expired += expired_records(of_project, self.today, days)
         if not dry_run:
-            await self.record_service.apply_all([partial(expire_record, record.record_id) for record in found])
-        return found
+            await self.record_service.apply_all([partial(expire_record, record.record_id) for record in expired])
+        return expired
 
     async def latest_session(self) -> str:
-        """The session that is meant where none is named. InvalidInput where nothing was said yet."""
+        """This device's latest session. Raises InvalidInput if there is none."""
         device_id = self.events.device_id
-        found = await self.events.database.read(
+        session_id = await self.events.database.read(
             lambda connection: store.latest_session(connection, device_id, CONVERSATION_TYPES)
         )
-        if found is None:
+        if session_id is None:
             raise InvalidInput("nothing was said yet", field="sessionId", hint="Give the session, or its turns.")
-        return found
+        return session_id
 
     async def set_option(
         self, project_path: str | None, option: str, value: Any, *, for_project: bool

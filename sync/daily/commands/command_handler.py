@@ -1,12 +1,8 @@
-"""A command carried out, and what the person is told. Which words are a command is decided in `command.py`.
+"""Carry out a spoken command and answer the user. Callers provide the search and the erasure.
 
-The caller hands in how to search (`Searcher`) and how to erase (`ErasurePort`).
-
-Decisions
-    A deletion by words means everything that has them. If that is one daily record alone, it is removed, which `撤销`
-    takes back. Otherwise the first answer lists what would go, and `删除记忆: 火锅 确认` erases it for good.
-    "Don't save this" erases at once what was saved of the conversation: an answer that waits for a confirmation would
-    be a promise that is not kept yet.
+Deleting by words means everything that contains them. If that is one daily record only, it is removed, which `撤销`
+undoes. Otherwise the first answer lists what would go, and `删除记忆: 火锅 确认` erases it for good. "Don't save this"
+erases at once what was saved of the conversation.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -43,7 +39,7 @@ MAX_LISTED: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class CommandSearch:
-    """A search as `config.json` has it: at most so many, not older than a day or however old, with these weights."""
+    """A search with the options of `config.json`."""
 
     query: str
     limit: int
@@ -56,7 +52,7 @@ class CommandSearch:
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """Where a command was given: the session, what was said in it, the project."""
+    """Where a command was given: the session with its turns, and the project."""
 
     session_id: str | None = None
     turns: tuple[SummaryTurn, ...] = ()
@@ -65,7 +61,7 @@ class CommandContext:
 
 @dataclass(frozen=True, slots=True)
 class CommandReply:
-    """`done`: whether something was done or found; `message` is for the person."""
+    """`done`: whether something was done or found. `message` is for the user."""
 
     command: SpokenCommand
     done: bool
@@ -83,7 +79,7 @@ Searcher = Callable[[CommandSearch], Awaitable[Sequence[Any]]]
 def configured_search(
     query: str, value: DailyConfig, today: str, project_path: str | None, provider: Provider
 ) -> CommandSearch:
-    """A search by the options of `config.json` (seed 000 §5 and §8), where `provider` makes the vectors there are."""
+    """A search with the options of `config.json` (seed 000 §5, §8). `provider`: who made the existing vectors."""
     retrieval = value.retrieval
     method = retrieval.method if value.semantic.enabled and value.semantic.provider == provider else "keyword"
     keyword, semantic = {"keyword": (1.0, 0.0), "semantic": (0.0, 1.0), "hybrid": (0.4, 0.6)}[method]
@@ -94,7 +90,7 @@ def configured_search(
 
 
 class CommandHandler:
-    """Carries out one command after the other."""
+    """Carries out commands."""
 
     def __init__(self, daily: DailyService, search: Searcher, eraser: ErasurePort, provider: Provider) -> None:
         self._daily = daily
@@ -114,28 +110,28 @@ class CommandHandler:
         }
 
     async def handle(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
-        """Raises InvalidInput where the command cannot be understood, StorageError."""
+        """Raises InvalidInput if the command cannot be understood, StorageError."""
         reply = await self._handlers[command.kind](command, context)
         await self._daily.reconcile()
         return reply
 
     async def _save(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         if command.argument:
-            done = await self._daily.record_service.add(
-                None, None, normalised_content(command.argument), context.project_path, ()
+            content = normalised_content(command.argument)
+            return _saved_reply(
+                command, await self._daily.record_service.add(None, None, content, context.project_path, ())
             )
-            return _saved_reply(command, done)
         resumed = await self._resume(context)
         session_id = context.session_id or (None if context.turns or resumed else await self._daily.latest_session())
-        given = RecordRequest(session_id, context.turns, project_path=context.project_path, is_explicit=True)
-        done = await self._daily.record_service.record_conversation(given)
-        if resumed and done.record is None:
-            told = (
+        request = RecordRequest(session_id, context.turns, project_path=context.project_path, is_explicit=True)
+        result = await self._daily.record_service.record_conversation(request)
+        if resumed and result.record is None:
+            texts = (
                 "好的，之后的内容会保存；已清除的内容不会恢复",
                 "Saving again from here; what was erased does not come back",
             )
-            return CommandReply(command, True, _in_language(command, *told), ())
-        return _saved_reply(command, done)
+            return CommandReply(command, True, _in_language(command, *texts), ())
+        return _saved_reply(command, result)
 
     async def _resume(self, context: CommandContext) -> bool:
         """End the pause of this conversation, if there is one."""
@@ -146,25 +142,25 @@ class CommandHandler:
         session_id = context.session_id
         if session_id is None and paused.unnamed_since_ms is None and not context.turns and paused.session_ids:
             session_id = await self._daily.latest_session()
-        on = paused.unnamed_since_ms is not None if session_id is None else session_id in paused.session_ids
-        if on:
+        is_paused = paused.unnamed_since_ms is not None if session_id is None else session_id in paused.session_ids
+        if is_paused:
             await self._daily.record_service.set_skipped(session_id, on=False)
-        return on
+        return is_paused
 
     async def _skip(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
-        talk = await self._talk(context.session_id)
-        event_id = await self._daily.record_service.set_skipped(
-            talk.session_id
-        )  # first: from now on nothing more of it is recorded
-        talk = await self._talk(talk.session_id)
-        erased = await self._erasure.erase_events(await self._daily.record_service.event_ids_of(talk))
-        since = "" if talk.since_ms is None else self._format_time(talk.since_ms)
+        records, session_id = self._daily.record_service, (await self._conversation(context.session_id)).session_id
+        event_id = await records.set_skipped(session_id)  # first, so that nothing more of it is recorded
+        conversation = await self._conversation(session_id)
+        erased = await self._erasure.erase_events(await records.event_ids_of(conversation))
+        since = "" if conversation.since_ms is None else self._format_time(conversation.since_ms)
         minutes, named = self._daily.worker.idle_ms // 60_000, context.session_id is not None
-        message = not_saved_reply(talk, erased, since, was_named=named, minutes=minutes, chinese=command.is_chinese)
+        message = not_saved_reply(
+            conversation, erased, since, was_named=named, minutes=minutes, chinese=command.is_chinese
+        )
         return CommandReply(command, True, message, event_id=event_id)
 
-    async def _talk(self, session_id: str | None) -> ConversationEvents:
-        """A session; without an id the conversation that is going on on this device, or an empty one."""
+    async def _conversation(self, session_id: str | None) -> ConversationEvents:
+        """A session's conversation; without an id this device's current one, which may be empty."""
         events, now_ms, idle_ms = self._daily.events, to_unix_ms(self._daily.clock.now()), self._daily.worker.idle_ms
         if session_id is not None:
             return await events.database.read(
@@ -191,16 +187,16 @@ class CommandHandler:
             )
             return CommandReply(command, False, message, hits=())
         value = (await self._daily.options(context.project_path)).value
-        asked = configured_search(command.argument, value, self._daily.today, context.project_path, self._provider)
-        hits = tuple(await self._search(asked))
-        told = f"找到 {len(hits)} 条记忆", f"{len(hits)} found"
-        if not hits and (older := len(await self._search(replace(asked, since=None)))):
+        search = configured_search(command.argument, value, self._daily.today, context.project_path, self._provider)
+        hits = tuple(await self._search(search))
+        texts = f"找到 {len(hits)} 条记忆", f"{len(hits)} found"
+        if not hits and (older := len(await self._search(replace(search, since=None)))):
             days = value.retrieval.search_scope_days
-            told = (
+            texts = (
                 f"最近 {days} 天没有；更早的有 {older} 条（记忆设置: retrieval.search_scope_days 决定找多远）",
                 f"Nothing in the last {days} days; {older} older (retrieval.search_scope_days says how far to look)",
             )
-        return CommandReply(command, bool(hits), _in_language(command, *told), hits=hits)
+        return CommandReply(command, bool(hits), _in_language(command, *texts), hits=hits)
 
     async def _show(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         del context
@@ -211,60 +207,56 @@ class CommandHandler:
 
     async def _delete(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         del context
-        words, sure = split_confirmation(command.argument)
+        words, is_confirmed = split_confirmation(command.argument)
         if not words:
-            asks = "要删除什么？例如：删除记忆: 火锅", "Delete what? As in delete memory: hot pot"
-            return CommandReply(command, False, _in_language(command, *asks))
+            texts = "要删除什么？例如：删除记忆: 火锅", "Delete what? As in delete memory: hot pot"
+            return CommandReply(command, False, _in_language(command, *texts))
         records = match_records((await self._daily.current_records()).visible(), words)
         if records and names_records(records, words):
             return await self._remove_matching(command, records)
-        found = await self._erasure.find_events(words)
-        if not found and not records:
+        events = await self._erasure.find_events(words)
+        if not events and not records:
             return CommandReply(command, False, _in_language(command, "没有找到这条记忆", "Nothing matches"), ())
-        if not sure and len(records) == 1 and all(event.type in RECORD_EVENT_TYPES for event in found):
+        if not is_confirmed and len(records) == 1 and all(event.type in RECORD_EVENT_TYPES for event in events):
             return await self._remove_matching(command, records)
-        if sure:
-            return await self._erase_matching(command, found)
-        listed = describe_events(found, chinese=command.is_chinese)
-        told = (
+        if is_confirmed:
+            return await self._erase_matching(command, events)
+        listed = describe_events(events, chinese=command.is_chinese)
+        texts = (
             f"找到：{listed}。还没有删除；说“删除记忆: {words} 确认”永久清除（不能撤销）",
             f'Found: {listed}. Nothing is deleted yet; "delete memory: {words} confirm" erases it for good',
         )
-        return CommandReply(command, False, _in_language(command, *told), tuple(records[:MAX_LISTED]))
+        return CommandReply(command, False, _in_language(command, *texts), tuple(records[:MAX_LISTED]))
 
     async def _remove_matching(self, command: SpokenCommand, records: Sequence[Record]) -> CommandReply:
-        """Remove the one daily record that is meant; show several."""
+        """Remove a daily record; if several match, list them instead."""
         if len(records) != 1:
-            several = (
+            texts = (
                 "有多条每日记忆匹配，请用日期和编号指明一条",
                 "Several daily records match: name one by date and number",
             )
-            return CommandReply(command, False, _in_language(command, *several), tuple(records[:MAX_LISTED]))
-        done = await self._daily.record_service.remove(records[0].record_id)
+            return CommandReply(command, False, _in_language(command, *texts), tuple(records[:MAX_LISTED]))
+        result = await self._daily.record_service.remove(records[0].record_id)
         topic = records[0].content.topic
-        told = (
+        texts = (
             f"已从每日记忆删除：{topic}（说“撤销”可恢复）",
             f'Deleted the daily record: {topic} ("undo" brings it back)',
         )
-        return CommandReply(command, True, _in_language(command, *told), tuple(records), event_id=done.event_id)
+        return CommandReply(command, True, _in_language(command, *texts), tuple(records), event_id=result.event_id)
 
     async def _erase_matching(self, command: SpokenCommand, events: Sequence[Event]) -> CommandReply:
-        """Erase these events for good, and everything else that was said of the same daily records."""
+        """Erase these events for good, with all events of the same daily records."""
         named = [event.payload.get("record_id") for event in events if event.type in RECORD_EVENT_TYPES]
         ids = {record_id for record_id in named if isinstance(record_id, str)}
-        these = ConversationEvents(None, event_ids=tuple(event.event_id for event in events))
-        erased = await self._erasure.erase_events(await self._daily.record_service.event_ids_of(these, ids))
+        matching = ConversationEvents(None, event_ids=tuple(event.event_id for event in events))
+        erased = await self._erasure.erase_events(await self._daily.record_service.event_ids_of(matching, ids))
         listed = describe_events(events, chinese=command.is_chinese)
-        told = f"已永久清除：{listed}。", f"Erased for good: {listed}."
-        return CommandReply(
-            command,
-            erased.count > 0,
-            _in_language(command, *told) + pending_erasure_note(erased, chinese=command.is_chinese),
-            (),
-        )
+        message = _in_language(command, f"已永久清除：{listed}。", f"Erased for good: {listed}.")
+        message += pending_erasure_note(erased, chinese=command.is_chinese)
+        return CommandReply(command, erased.count > 0, message, ())
 
     async def _undo(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
-        """Take back the last deletion of a daily record; an erasure cannot be taken back."""
+        """Undo the last removal of a daily record. An erasure cannot be undone."""
         del context
         own = [
             event
@@ -273,28 +265,30 @@ class CommandHandler:
         ]
         last = next((event for event in reversed(own) if event.type in {SESSION_REMOVED, SESSION_MARKED}), None)
         if last is None:
-            told = "没有可以撤销的删除；永久清除的内容不能恢复", "No deletion to undo; what was erased cannot come back"
-            return CommandReply(command, False, _in_language(command, *told))
-        done = await self._daily.record_service.undo(last.event_id)
-        topic = done.record.content.topic if done.record else ""
-        told = f"已撤销：{topic}", f"Undone: {topic}"
-        return CommandReply(
-            command, True, _in_language(command, *told), (done.record,) if done.record else (), event_id=done.event_id
-        )
+            texts = (
+                "没有可以撤销的删除；永久清除的内容不能恢复",
+                "No deletion to undo; what was erased cannot come back",
+            )
+            return CommandReply(command, False, _in_language(command, *texts))
+        result = await self._daily.record_service.undo(last.event_id)
+        records = (result.record,) if result.record else ()
+        topic = result.record.content.topic if result.record else ""
+        message = _in_language(command, f"已撤销：{topic}", f"Undone: {topic}")
+        return CommandReply(command, True, message, records, event_id=result.event_id)
 
     async def _clean(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         del context
-        sure = is_confirmation(command.argument)
-        found = await self._daily.expire_old_records(dry_run=not sure)
-        told = f"已清理 {len(found)} 条过期记忆", f"{len(found)} expired memories were put away"
-        if not found:
-            told = "没有过期的记忆", "No memories are expired"
-        elif not sure:
-            told = (
-                f"有 {len(found)} 条过期记忆；说“清理旧记忆: 确认”来清理",
-                f'{len(found)} are expired; say "clean up old memories: confirm"',
+        is_confirmed = is_confirmation(command.argument)
+        expired = await self._daily.expire_old_records(dry_run=not is_confirmed)
+        texts = f"已清理 {len(expired)} 条过期记忆", f"{len(expired)} expired memories were put away"
+        if not expired:
+            texts = "没有过期的记忆", "No memories are expired"
+        elif not is_confirmed:
+            texts = (
+                f"有 {len(expired)} 条过期记忆；说“清理旧记忆: 确认”来清理",
+                f'{len(expired)} are expired; say "clean up old memories: confirm"',
             )
-        return CommandReply(command, sure and bool(found), _in_language(command, *told), tuple(found))
+        return CommandReply(command, is_confirmed and bool(expired), _in_language(command, *texts), tuple(expired))
 
     async def _settings(self, command: SpokenCommand, context: CommandContext) -> CommandReply:
         if not command.argument:

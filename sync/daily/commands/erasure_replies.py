@@ -1,4 +1,4 @@
-"""What an erasure takes away and what is left to do of it, in the words of the person who asked. Pure."""
+"""Describe an erasure to the user: what it removes, and what of it is still pending. Pure."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
@@ -16,20 +16,10 @@ from sync.log.event_types import (
 from sync.log.model import Event
 
 MAX_TITLES: Final = 3
-MAX_UNCONFIRMED_EVENTS: Final = (
-    3  # events: of more, another device that does not know this one's key for a day asks the person first
-)
-MAX_TITLE_CHARS: Final = 24  # characters
+MAX_UNCONFIRMED_EVENTS: Final = 3  # of more, a device that has known this one's key for less than a day asks its user
+MAX_TITLE_CHARS: Final = 24
 RECORD_EVENT_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL)
-_TEXT_FIELDS: Final = (
-    "question",
-    "topic",
-    "content",
-    "text",
-    "title",
-    "summary",
-    "answer",
-)  # where an event has its words
+_TEXT_FIELDS: Final = ("question", "topic", "content", "text", "title", "summary", "answer")
 _EVENT_LABELS: Final[dict[str, tuple[str, str]]] = {
     **dict.fromkeys(RECORD_EVENT_TYPES, ("每日记忆", "daily records")),
     EXCHANGE_RECORDED: ("对话", "exchanges"),
@@ -43,9 +33,9 @@ _OTHER_LABEL: Final = ("其他记录", "other events")
 
 @dataclass(frozen=True, slots=True)
 class ErasureStatus:
-    """How many events were erased, and where that is still to come.
+    """How many events were erased, and where the erasure is still pending.
 
-    `here`: `soon` if another process writes the memory file. `cloud`: `none` if nothing was ever sent there.
+    `here`: `soon` if another process writes the memory file. `cloud`: `none` if no event was ever sent.
     """
 
     count: int
@@ -55,14 +45,14 @@ class ErasureStatus:
 
 @dataclass(frozen=True, slots=True)
 class ErasurePort:
-    """What a command needs from outside: every event with certain words, and the erasure of events."""
+    """What a command needs from its caller: find the events with certain words, and erase events."""
 
     find_events: Callable[[str], Awaitable[Sequence[Event]]]
     erase_events: Callable[[Sequence[str]], Awaitable[ErasureStatus]]
 
 
 def describe_events(events: Sequence[Event], *, chinese: bool) -> str:
-    """How many of each kind, and a few titles."""
+    """The number of events of each kind, and a few titles."""
     counts: dict[tuple[str, str], set[str]] = {}
     for event in events:
         one = event.payload.get("record_id") if event.type in RECORD_EVENT_TYPES else event.event_id
@@ -123,7 +113,7 @@ def _not_saved_reply_en(
 
 
 def pending_erasure_note(erased: ErasureStatus, *, chinese: bool) -> str:
-    """What is still to come of an erasure; nothing if there is nothing."""
+    """What of an erasure is still pending; empty if nothing is."""
     if not erased.count:
         return ""
     here = "正在运行的程序会在几秒内更新记忆文件。", " The running sidecar updates the memory file within seconds."
@@ -150,8 +140,8 @@ def _label_of(event: Event) -> tuple[str, str]:
 
 
 def _title(event: Event) -> str:
-    said = next(
+    text = next(
         (value for name in _TEXT_FIELDS if isinstance(value := event.payload.get(name), str) and value.strip()), ""
     )
-    line = " ".join(said.split())
+    line = " ".join(text.split())
     return line if len(line) <= MAX_TITLE_CHARS else line[:MAX_TITLE_CHARS] + "…"

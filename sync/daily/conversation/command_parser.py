@@ -1,10 +1,8 @@
-"""What a person says to his memory, in Chinese or English → a command; and when memory is asked for. Pure.
+"""Parse spoken commands to the memory, Chinese or English, and detect when a message needs the memory. Pure.
 
-Decisions
-    Saving and not saving are understood as a clause of a longer message (记住这个，谢谢), everything else only where it
-    is the whole message: 把按钮改成不要保存草稿 is about a button.
-    After a colon stands what it is about: 搜索记忆: 火锅, 记住这个：端口是 8080, 记忆设置: recording.auto_save=false.
-    A search, which changes nothing, needs none: 搜索记忆 火锅, search my memory for hot pot.
+Save and skip commands are recognised as a clause of a longer message (记住这个，谢谢); every other command only as the
+whole message: 把按钮改成不要保存草稿 is about a button. The argument follows a colon: 搜索记忆: 火锅, 记忆设置:
+recording.auto_save=false. A search needs no colon, because it changes nothing.
 """
 
 import re
@@ -18,7 +16,7 @@ from sync.daily.conversation.extractive_summary import SummaryTurn, count_rounds
 
 
 class CommandKind(StrEnum):
-    """What is asked for."""
+    """What the user asks for."""
 
     SAVE = "save"
     SKIP = "skip"
@@ -33,7 +31,7 @@ class CommandKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SpokenCommand:
-    """`about`: what stood after the colon. `chinese`: the language in which it was said, and is answered."""
+    """`argument`: what follows the colon. `is_chinese`: whether to answer in Chinese."""
 
     kind: CommandKind
     argument: str = ""
@@ -58,14 +56,10 @@ _PHRASES: Final[dict[CommandKind, str]] = {
     CommandKind.SETTINGS: r"记忆(?:的)?设置|memory settings",
     CommandKind.UNDO: r"撤[销回](?:记忆)?(?:的)?(?:删除|清理|上一步)?|undo(?: that| it| the (?:deletion|last one))?",
 }
-_CLAUSE_KINDS: Final = (
-    CommandKind.SKIP,
-    CommandKind.SENSITIVE,
-    CommandKind.SAVE,
-)  # a wish not to keep something outranks the wish to
+_CLAUSE_KINDS: Final = (CommandKind.SKIP, CommandKind.SENSITIVE, CommandKind.SAVE)  # not saving takes precedence
 _PREFIX: Final = r"(?:请|麻烦|帮我|please |ok |okay )*"
 _SUFFIX: Final = r"(?:吧|了|哦|啊|一下| please)*"
-_PATTERNS: Final = {kind: re.compile(f"{_PREFIX}(?:{said}){_SUFFIX}") for kind, said in _PHRASES.items()}
+_PATTERNS: Final = {kind: re.compile(f"{_PREFIX}(?:{phrases}){_SUFFIX}") for kind, phrases in _PHRASES.items()}
 _SEARCH_PHRASE: Final = re.compile(
     rf"{_PREFIX}(?:(?:搜索|查找|检索)(?:一下)?(?:我的)?记忆 |search (?:my |the )?memor(?:y|ies) for )(?P<about>.+)",
     re.IGNORECASE,
@@ -116,30 +110,30 @@ def is_confirmation(about: str) -> bool:
 
 
 def split_confirmation(about: str) -> tuple[str, bool]:
-    """What a command is about, and whether a confirmation follows it: `火锅 确认`, `hot pot confirm`."""
+    """A command's argument, and whether a confirmation follows it: `火锅 确认`, `hot pot confirm`."""
     found = _ENDS_WITH_CONFIRMATION.fullmatch(about.strip())
     return (found["about"], True) if found is not None else (about.strip(), False)
 
 
 def should_recall(message: str, *, is_first: bool) -> bool:
-    """Whether to look into the memory for a message: the first of a session, or one that speaks of what was."""
+    """Whether to search the memory for a message: the first of a session, or one that refers to the past."""
     return bool(message.strip()) and (is_first or _REFERS_TO_PAST.search(message) is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class SaveDecision:
-    """Whether a conversation is to be kept, and why or why not."""
+    """Whether to record a conversation, and why or why not."""
 
     is_wanted: bool
     reason: str
 
 
 def decide_saving(turns: Sequence[SummaryTurn], *, min_rounds: int, auto_save: bool = True) -> SaveDecision:
-    """Seed 000 §10, of a conversation that is over: when it is long enough, or when a person asks."""
-    asked = last_save_request(turns)
-    if asked in {CommandKind.SKIP, CommandKind.SENSITIVE}:
-        return SaveDecision(is_wanted=False, reason=str(asked))
-    if asked is CommandKind.SAVE:
+    """Decide whether to record a finished conversation (seed 000 §10): if it is long enough, or the user asked."""
+    request = last_save_request(turns)
+    if request in {CommandKind.SKIP, CommandKind.SENSITIVE}:
+        return SaveDecision(is_wanted=False, reason=str(request))
+    if request is CommandKind.SAVE:
         return SaveDecision(is_wanted=True, reason="asked")
     if not auto_save:
         return SaveDecision(is_wanted=False, reason="auto_save_off")
@@ -149,22 +143,22 @@ def decide_saving(turns: Sequence[SummaryTurn], *, min_rounds: int, auto_save: b
 
 
 def last_save_request(turns: Sequence[SummaryTurn]) -> CommandKind | None:
-    """What a person last said about keeping a conversation. One that is sensitive stays so."""
-    found: CommandKind | None = None
+    """The user's last command about saving a conversation. A sensitive one stays sensitive."""
+    request: CommandKind | None = None
     for turn in turns:
         command = parse_command(turn.text) if turn.role == "user" and len(turn.text) <= 500 else None
         if (
             command is not None
             and command.kind in _CLAUSE_KINDS
             and not command.argument
-            and found is not CommandKind.SENSITIVE
+            and request is not CommandKind.SENSITIVE
         ):
-            found = command.kind
-    return found
+            request = command.kind
+    return request
 
 
 def _split_at_colon(text: str, message: str) -> tuple[str, bool, str]:
-    """What stands before the first colon, whether there is one, and what stands after it, as it was written."""
+    """The normalised text before the first colon, whether there is one, and the original text after it."""
     head, colon, _ = text.partition(":")
     _, _, about = message.replace("：", ":").partition(":")
     return head.strip().strip(_QUOTES).rstrip("。.!！?？ "), bool(colon), about.strip()

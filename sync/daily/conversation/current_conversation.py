@@ -1,9 +1,8 @@
-"""The conversation that a person means, with and without a session id, and everything that was recorded of it.
+"""Find the conversation that the user means, and all of its events.
 
-Decisions
-    Without an id it is the conversation that this device recorded last, if that was less than `sessions.idle_minutes`
-    ago. What was recorded without a session id has no end either: it reaches back to the last pause of that length.
-    Times are those of recording (HLC): an import or a late event with an old `ts` is no part of today's conversation.
+Without a session id that is the last one that this device recorded, if it is younger than `sessions.idle_minutes`.
+Events without a session id belong together up to a pause of that length. Times are those of recording (HLC): an import
+is not part of today's conversation, nor is a late event with an old `ts`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,10 +18,10 @@ from sync.log.model import Event
 
 @dataclass(frozen=True, slots=True)
 class ConversationEvents:
-    """A conversation. `session_id` is None if it was recorded without one; `sessions`: under which ids it is stored.
+    """A conversation; `session_id` is None if it was recorded without one.
 
-    `event_ids`: what was recorded of it and not erased; `said`: how many of these are exchanges or messages;
-    `since_ms`: when the first of them was recorded, in Unix milliseconds.
+    `session_ids`: the ids under which its events are stored. `message_count`: its exchanges or messages that are not
+    erased. `since_ms`: when the first of those was recorded, in Unix milliseconds.
     """
 
     session_id: str | None
@@ -33,15 +32,15 @@ class ConversationEvents:
 
 
 def conversation_of_session(connection: Transaction, session_id: str) -> ConversationEvents:
-    """Everything of a session."""
-    found = list(store.all_session_events(connection, session_id))
-    ids = frozenset(conversation_event_ids(found, session_id))
-    talk = _conversation_of(session_id, [event for event in found if event.event_id in ids])
-    return replace(talk, session_ids=frozenset({session_id}))
+    """All events of a session's conversation."""
+    events = list(store.all_session_events(connection, session_id))
+    ids = frozenset(conversation_event_ids(events, session_id))
+    conversation = _conversation_of(session_id, [event for event in events if event.event_id in ids])
+    return replace(conversation, session_ids=frozenset({session_id}))
 
 
 def latest_conversation(connection: Transaction, device_id: str, *, now_ms: int, idle_ms: int) -> ConversationEvents:
-    """The conversation of this device that is still going on; an empty one if there is none."""
+    """This device's current conversation; an empty one if there is none."""
     run: list[Event] = []
     last_ms = now_ms
     for event in store.newest_first(connection, device_id, CONVERSATION_TYPES):
@@ -57,15 +56,15 @@ def latest_conversation(connection: Transaction, device_id: str, *, now_ms: int,
         run.append(event)
         last_ms = at_ms
     sessions = {event.session_id for event in run}
-    about = [event for name in sorted(sessions) for event in _events_naming(connection, name)]
-    return _conversation_of(None, [*run[::-1], *about])
+    naming = [event for name in sorted(sessions) for event in _events_naming(connection, name)]
+    return _conversation_of(None, [*run[::-1], *naming])
 
 
 def _events_naming(connection: Transaction, session_id: str) -> list[Event]:
-    """The events that name a process's session in their payload: its title, for one."""
-    found = list(store.all_session_events(connection, session_id))
-    ids = frozenset(conversation_event_ids(found, session_id))
-    return [event for event in found if event.event_id in ids and event.type not in CONVERSATION_TYPES]
+    """The events that name a process's session in their payload, such as its title."""
+    events = list(store.all_session_events(connection, session_id))
+    ids = frozenset(conversation_event_ids(events, session_id))
+    return [event for event in events if event.event_id in ids and event.type not in CONVERSATION_TYPES]
 
 
 def _conversation_of(session_id: str | None, events: Sequence[Event]) -> ConversationEvents:
@@ -80,7 +79,7 @@ def _conversation_of(session_id: str | None, events: Sequence[Event]) -> Convers
 
 
 def _message_count(events: Iterable[Event]) -> int:
-    """How often something was said: exchanges, and messages that are not the originals of one."""
+    """The number of exchanges or, if there are none, of messages (else those are the exchanges' originals)."""
     kinds = [event.type for event in events if event.type in CONVERSATION_TYPES]
     return kinds.count(EXCHANGE_RECORDED) or len(kinds)
 

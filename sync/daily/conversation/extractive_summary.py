@@ -1,10 +1,7 @@
-"""A conversation → what is kept of it, by choosing among its own sentences. Pure, the same for the same turns.
+"""Summarise a conversation by selecting among its own sentences. Pure and deterministic.
 
-Decisions
-    Nothing is written that nobody said: a topic and facts are sentences of the conversation, cut at most.
-    A sentence is a fact when it decides, prefers, names a number, a path or a name of code. Questions are none, and
-    code is none: no fenced block, and no sentence that is all inline code or torn within it.
-    What a person typed counts more than what a model wrote. Of two sentences that say the same the later one holds.
+A sentence is a fact if it decides, prefers, or names a number, a path or an identifier. Questions and code are none.
+The user's sentences weigh more than the model's; of two that say the same, the later one counts.
 """
 
 import re
@@ -18,7 +15,7 @@ from sync.daily.model import Code, Content, normalised_content, one_line
 MAX_SUMMARY_FACTS: Final = 8
 MAX_SUMMARY_TAGS: Final = 6
 MAX_SUMMARY_BLOCKS: Final = 6
-MAX_BLOCK_CHARS: Final = 2_000  # characters; a longer block is a file, not something to remember
+MAX_BLOCK_CHARS: Final = 2_000  # a longer block is a file, not something to remember
 MAX_SENTENCE_CHARS: Final = 200
 MIN_SENTENCE_CHARS: Final = 4
 DEFAULT_TOPIC: Final = "对话记录"
@@ -50,7 +47,7 @@ _HASHTAG: Final = re.compile(r"(?:^|\s)#([^\s#]{1,40})")
 
 @dataclass(frozen=True, slots=True)
 class SummaryTurn:
-    """What one side said, in lines that end with a line feed alone, whatever system it was typed on."""
+    """What one side said, with line feeds as line ends."""
 
     role: Literal["user", "assistant"]
     text: str
@@ -68,7 +65,7 @@ class _Sentence:
 
 
 def summarise(turns: Sequence[SummaryTurn]) -> Content:
-    """What is worth keeping of a conversation."""
+    """Extract topic, facts, code blocks and tags."""
     prose = [SummaryTurn(turn.role, _FENCED.sub("\n", _BLOCK.sub("\n", turn.text))) for turn in turns]
     sentences = list(_sentences(prose))
     weights = dict.fromkeys(keywords([turn.text for turn in prose], 20), 1.0)
@@ -82,22 +79,22 @@ def summarise(turns: Sequence[SummaryTurn]) -> Content:
 
 
 def count_rounds(turns: Sequence[SummaryTurn]) -> int:
-    """How often a person spoke: what `min_conversation_length` counts."""
+    """The number of the user's turns, which `min_conversation_length` limits."""
     return sum(turn.role == "user" and bool(turn.text.strip()) for turn in turns)
 
 
 def quality(summary: Content, turns: Sequence[SummaryTurn]) -> float:
-    """How well a summary stands for its conversation, 0 to 1.
+    """Rate a summary, 0 to 1.
 
-    Of what the conversation was about, how much it names; whether it has facts and a topic that says something; whether
-    it is shorter than what it stands for, and says nothing twice. Without turns only the latter can be judged.
+    It should cover the conversation's keywords, have facts and a topic, be shorter than the conversation, and not
+    repeat itself. Without turns only the latter can be rated.
     """
-    said = " ".join(turn.text for turn in turns)
-    about = keywords([said], 15)
+    text = " ".join(turn.text for turn in turns)
+    about = keywords([text], 15)
     words = set(terms(summary.full_text))
     covered = sum(word in words or word in summary.full_text.lower() for word in about) / len(about) if about else 1.0
-    told = len(summary.topic) + sum(map(len, summary.facts))
-    short = 1.0 if not said or told <= max(0.5 * len(said), 120) else 0.5
+    length = len(summary.topic) + sum(map(len, summary.facts))
+    short = 1.0 if not text or length <= max(0.5 * len(text), 120) else 0.5
     pairs = [similarity(one, other) for at, one in enumerate(summary.facts) for other in summary.facts[:at]]
     topical = 0.0 if summary.topic == DEFAULT_TOPIC or len(summary.topic) < MIN_SENTENCE_CHARS else 1.0
     fact_share = min(len(summary.facts) / 3, 1.0)
@@ -116,7 +113,7 @@ def _sentences(turns: Sequence[SummaryTurn]) -> Iterator[_Sentence]:
 
 
 def _topic(sentences: Sequence[_Sentence], weights: dict[str, float]) -> str:
-    """What a person began with: the weightiest of his sentences in the first turns, the very first preferred."""
+    """The user's best sentence among the first, by its keywords; earlier ones are preferred."""
     own = [sentence for sentence in sentences if sentence.role == "user"] or list(sentences)
     first = own[:4]
     if not first:
@@ -127,7 +124,7 @@ def _topic(sentences: Sequence[_Sentence], weights: dict[str, float]) -> str:
     text = best.text
     while (shorter := _POLITE_OPENING.sub("", text)) != text and len(shorter) >= MIN_SENTENCE_CHARS:
         text = shorter
-    cut = "…" if text.endswith(("...", "…")) else ""  # a summary that was cut says so
+    cut = "…" if text.endswith(("...", "…")) else ""
     return _truncate(text.rstrip("?？!！。.,，…"), 60 - len(cut)) + cut
 
 
@@ -141,11 +138,11 @@ def _facts(sentences: Sequence[_Sentence], weights: dict[str, float], topic: str
     for worth, at, sentence in sorted(scored, key=lambda item: (-item[0], item[1])):
         if worth < 1.0:
             break
-        twin = next((n for n, (_, old) in enumerate(chosen) if is_same_text(sentence.text, old.text)), None)
-        if twin is None:
+        same = next((n for n, (_, old) in enumerate(chosen) if is_same_text(sentence.text, old.text)), None)
+        if same is None:
             chosen += [(at, sentence)] if len(chosen) < MAX_SUMMARY_FACTS else []
-        elif at > chosen[twin][0] and (sentence.role == "user" or chosen[twin][1].role != "user"):
-            chosen[twin] = at, sentence
+        elif at > chosen[same][0] and (sentence.role == "user" or chosen[same][1].role != "user"):
+            chosen[same] = at, sentence
     return [_truncate(sentence.text, MAX_SENTENCE_CHARS) for at, sentence in sorted(chosen, key=lambda item: item[0])]
 
 
@@ -162,20 +159,20 @@ def _keyword_weight(text: str, weights: dict[str, float]) -> float:
 
 
 def _blocks(turns: Sequence[SummaryTurn]) -> list[Code]:
-    found = [
+    blocks = [
         Code(match.group(2).strip().split(" ")[0], match.group(3))
         for turn in turns
         for match in _BLOCK.finditer(turn.text)
         if match.group(3).strip() and len(match.group(3)) <= MAX_BLOCK_CHARS
     ]
-    return list(dict.fromkeys(found))[-MAX_SUMMARY_BLOCKS:]  # the last word on a thing is the one that holds
+    return list(dict.fromkeys(blocks))[-MAX_SUMMARY_BLOCKS:]  # the latest versions
 
 
 def _tags(turns: Sequence[SummaryTurn]) -> list[str]:
-    given = [tag for turn in turns if turn.role == "user" for tag in _HASHTAG.findall(turn.text)]
+    explicit = [tag for turn in turns if turn.role == "user" for tag in _HASHTAG.findall(turn.text)]
     own = keywords([turn.text for turn in turns if turn.role == "user"], MAX_SUMMARY_TAGS)
     every = keywords([turn.text for turn in turns], MAX_SUMMARY_TAGS)
-    return list(dict.fromkeys([*given, *own, *every]))[:MAX_SUMMARY_TAGS]
+    return list(dict.fromkeys([*explicit, *own, *every]))[:MAX_SUMMARY_TAGS]
 
 
 def _truncate(text: str, limit: int) -> str:

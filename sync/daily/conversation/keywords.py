@@ -1,7 +1,6 @@
-"""The words that a text is about, without a dictionary: for keywords and tags. Pure.
+"""Extract keywords and compare texts, without a dictionary and deterministically. Pure.
 
-Chinese is cut where function characters stand (的, 是, 把 …); what lies between is mostly a word or a short phrase. The
-same text gives the same words in the same order, everywhere.
+Chinese is split at function characters (的, 是, 把 …); what remains is mostly a word or a short phrase.
 """
 
 import re
@@ -28,26 +27,26 @@ _STOP_LATIN: Final = frozenset(
 _STOP_HAN: Final = frozenset(
     "现在 时候 问题 今天 明天 昨天 觉得 知道 然后 因为 如果 或者 还有 已经 应该 需要 希望 帮忙 谢谢 你好".split()
 )
-_MAX_PHRASE_CHARS: Final = 6  # characters of a Chinese phrase that is a keyword
+_MAX_PHRASE_CHARS: Final = 6  # of a Chinese phrase that is one keyword
 
 
 def terms(text: str) -> list[str]:
     """Every word, in order."""
     folded = unicodedata.normalize("NFKC", text).lower()
-    found = [(match.start(), match.group()) for match in _LATIN.finditer(folded)]
+    words = [(match.start(), match.group()) for match in _LATIN.finditer(folded)]
     for match in _HAN.finditer(folded):
         at = match.start()
         for piece in _FUNCTION_CHARACTERS.split(match.group()):
             if 2 <= len(piece) <= _MAX_PHRASE_CHARS:
-                found.append((at, piece))
+                words.append((at, piece))
             elif len(piece) > _MAX_PHRASE_CHARS:
-                found += [(at, piece[index : index + 2]) for index in range(0, len(piece) - 1, 2)]
+                words += [(at, piece[index : index + 2]) for index in range(0, len(piece) - 1, 2)]
             at += len(piece) + 1
-    return [word for _, word in sorted(found) if _is_significant(word)]
+    return [word for _, word in sorted(words) if _is_significant(word)]
 
 
 def keywords(texts: Iterable[str], limit: int) -> list[str]:
-    """The most frequent words, those that stand first before others that are as frequent."""
+    """The most frequent words; of equally frequent ones the earlier."""
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(terms(text))
@@ -55,7 +54,7 @@ def keywords(texts: Iterable[str], limit: int) -> list[str]:
 
 
 def similarity(one: str, other: str) -> float:
-    """How much two texts share, 0 to 1: of their words, and of their pairs of Chinese characters."""
+    """The Jaccard similarity of two texts' words and pairs of Chinese characters, 0 to 1."""
     mine, theirs = _grams(one), _grams(other)
     if not mine or not theirs:
         return float(one.strip() == other.strip())
@@ -63,9 +62,9 @@ def similarity(one: str, other: str) -> float:
 
 
 def is_same_text(one: str, other: str) -> bool:
-    """Whether two texts differ in nothing but letter case, punctuation, spaces and Chinese particles.
+    """Whether two texts differ only in case, punctuation, spaces and Chinese particles.
 
-    More would lose something: one word, one name or the sign of a number turns what a text says.
+    A word, a name or the sign of a number makes a difference.
     """
     mine, theirs = _significant_tokens(one), _significant_tokens(other)
     return mine == theirs if mine else one.strip() == other.strip()
@@ -73,7 +72,7 @@ def is_same_text(one: str, other: str) -> bool:
 
 def _significant_tokens(text: str) -> list[str]:
     folded = unicodedata.normalize("NFKC", text).lower().replace("−", "-")
-    return [found for found in _SIGNIFICANT.findall(folded) if found not in _PARTICLES]
+    return [token for token in _SIGNIFICANT.findall(folded) if token not in _PARTICLES]
 
 
 def _grams(text: str) -> frozenset[str]:

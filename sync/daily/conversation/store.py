@@ -1,4 +1,4 @@
-"""The SQL of daily records: what a session said, and where keeping has come to. It reads the log; its own is a mark."""
+"""SQL of sessions in the log, and the offset up to which they are recorded."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -14,11 +14,11 @@ from sync.log.local_state import DAILY_STARTED
 from sync.log.model import Event
 from sync.log.projections.registry import DAILY
 
-MAX_EVENTS: Final = 2_000  # events of one session that are read for its summary
+MAX_EVENTS: Final = 2_000  # of one session, for its summary
 
 
 def session_events(connection: Transaction, session_id: str, types: Sequence[str]) -> list[Event]:
-    """A session's newest events of some types, oldest first."""
+    """A session's newest events of these types, oldest first."""
     statement = (
         select(events)
         .where(events.c.session_id == session_id, events.c.type.in_(types))
@@ -29,13 +29,13 @@ def session_events(connection: Transaction, session_id: str, types: Sequence[str
 
 
 def all_session_events(connection: Transaction, session_id: str) -> Iterator[Event]:
-    """Everything that has a session's id, oldest first."""
+    """All events with a session's id, oldest first."""
     statement = select(events).where(events.c.session_id == session_id).order_by(events.c.position)
     return map(event_of_row, connection.execute(statement).mappings())
 
 
 def newest_first(connection: Transaction, device_id: str, types: Sequence[str]) -> Iterator[Event]:
-    """Everything of some types that a device said, newest first."""
+    """A device's events of these types, newest first."""
     statement = (
         select(events)
         .where(events.c.device_id == device_id, events.c.type.in_(types))
@@ -47,7 +47,7 @@ def newest_first(connection: Transaction, device_id: str, types: Sequence[str]) 
 
 
 def start_offset(connection: Transaction, device_id: str, since_ms: int, clock: Clock) -> int:
-    """How far sessions have been kept. At the first call that is up to what this device recorded before `since_ms`."""
+    """The position up to which sessions are recorded; at first that of this device's last event before `since_ms`."""
     if log_store.watermark(connection, DAILY_STARTED) == 0:
         before = (
             select(events.c.position)
@@ -61,7 +61,7 @@ def start_offset(connection: Transaction, device_id: str, since_ms: int, clock: 
 
 
 def latest_session(connection: Transaction, device_id: str, types: Sequence[str]) -> str | None:
-    """The session in which this device last said something."""
+    """The session of this device's newest event of these types."""
     statement = (
         select(events.c.session_id)
         .where(events.c.device_id == device_id, events.c.type.in_(types), events.c.session_id != "")

@@ -1,4 +1,4 @@
-"""Events of a session → who said what, and which of them are of the conversation at all. Pure."""
+"""Turn a session's events into a transcript, and select the events that belong to the conversation. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -15,7 +15,7 @@ from sync.log.event_types import (
 )
 from sync.log.model import Event, Origin
 
-# What this program notes by itself has the session of its process: lines typed by hand, deeds, devices, wishes.
+# Events that this program records under its process's session: manual edits, record changes, devices, erasures.
 _BOOKKEEPING_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL, *RETRACTING_TYPES)
 _BOOKKEEPING_PREFIXES: Final = ("entry_", "section_", "document_", "day_", "device_")
 
@@ -25,33 +25,32 @@ def is_imported(event: Event) -> bool:
 
 
 def conversation_event_ids(events: Iterable[Event], session_id: str) -> list[str]:
-    """The ids of those events with a session's id that say something of it: its words, tools, facts, titles.
+    """The ids of a session's events that belong to its conversation: messages, tools, facts, titles.
 
-    The session of a process holds whatever came without one, from other programs and imports too: of that only what was
-    said is the conversation, and what names it. Imported words are it where nobody said anything else: another process
-    had that session, and it was brought back.
+    A process's session also has whatever came without a session id, from other programs and imports. There only
+    messages count, and events that name the session. Imported messages count only if there are no others: then the
+    session of another process was restored.
     """
-    about = (
+    about = [
         event
         for event in events
         if event.type not in _BOOKKEEPING_TYPES and not event.type.startswith(_BOOKKEEPING_PREFIXES)
-    )
+    ]
     if not is_process_session(session_id):
         return [event.event_id for event in about]
-    noted = list(about)
-    said = [event for event in noted if event.type in CONVERSATION_TYPES]
-    said = [event for event in said if not is_imported(event)] or said
-    naming = [event for event in noted if event.payload.get("session_id") == session_id]
-    return list(dict.fromkeys(event.event_id for event in (*said, *naming)))
+    messages = [event for event in about if event.type in CONVERSATION_TYPES]
+    messages = [event for event in messages if not is_imported(event)] or messages
+    naming = [event for event in about if event.payload.get("session_id") == session_id]
+    return list(dict.fromkeys(event.event_id for event in (*messages, *naming)))
 
 
 def turns_of(events: Sequence[Event]) -> list[SummaryTurn]:
-    """Messages where the session has them, since they are whole; else the summaries of its exchanges."""
-    said = [event for event in events if event.payload]
-    messages = [event for event in said if event.type == MESSAGE]
+    """The session's messages, which are complete; without any the summaries of its exchanges."""
+    present = [event for event in events if event.payload]
+    messages = [event for event in present if event.type == MESSAGE]
     if messages:
         return [turn for event in messages for turn in _message_turns(event.payload)]
-    return [turn for event in said if event.type == EXCHANGE_RECORDED for turn in _exchange_turns(event.payload)]
+    return [turn for event in present if event.type == EXCHANGE_RECORDED for turn in _exchange_turns(event.payload)]
 
 
 def _message_turns(payload: Mapping[str, Any]) -> list[SummaryTurn]:
@@ -64,5 +63,5 @@ def _message_turns(payload: Mapping[str, Any]) -> list[SummaryTurn]:
 
 def _exchange_turns(payload: Mapping[str, Any]) -> list[SummaryTurn]:
     question, answer = payload.get("question"), payload.get("answer")
-    found = [SummaryTurn("user", question)] if isinstance(question, str) and question else []
-    return [*found, SummaryTurn("assistant", answer)] if isinstance(answer, str) and answer else found
+    turns = [SummaryTurn("user", question)] if isinstance(question, str) and question else []
+    return [*turns, SummaryTurn("assistant", answer)] if isinstance(answer, str) and answer else turns

@@ -1,12 +1,7 @@
-"""`index/embeddings.json` (seed 000 §3.3): the vectors of the records, where they are made, as a file.
+"""Export the records' vectors to `index/embeddings.json` (seed 000 §3.3); nothing here reads that file.
 
-Decisions
-    It is an export: the vectors lie beside the index of recall, and nothing here reads them back. A record has an entry
-    as soon as there is a vector of what it says now, and none any more when it was removed, forgotten or put away.
-    Written whole, and only where it would say something else. Without entries, without vectors, or where
-    `semantic.enabled` is false there is no such file. One that we did not write is left as it is.
-    The newest `MOST` sessions, as many of them as `max_file_size_mb` has room for: each takes some kilobytes, and the
-    file is written anew with every session that is kept.
+It has the newest `MAX_ENTRIES` sessions, limited by `max_file_size_mb`, and is written only if its content changes.
+Without entries, or if `semantic.enabled` is false, there is no file. A file of another program is left as it is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,27 +24,27 @@ from sync.system.files import read_once
 MAX_ENTRIES: Final = 2_000
 
 Vector = tuple[str, Sequence[float]]
-"""The text that was read, and its numbers."""
+"""The embedded text, and its numbers."""
 
 
 class VectorSource(Protocol):
-    """Where vectors come from. `changed` is set where they may be others than before."""
+    """Provides the vectors. `changed` counts up when they may have changed."""
 
     changed: ChangeCounter
 
     async def vector_numbers(self, text_positions: Mapping[str, int]) -> tuple[str, dict[str, int]]:
-        """The model, and for each of these records that has a vector a number; another vector has another number.
+        """The model, and a number for the vector of each record that has one; a new vector has a new number.
 
-        `said_at`: the position in the log from which on a record says what it says now.
+        `text_positions`: by record, the position in the log of its current text.
         """
 
     async def read_vectors(self, numbers: Sequence[int]) -> Mapping[int, Vector]:
-        """Vectors by these numbers; what has gone since is left out."""
+        """Vectors by number, without those that no longer exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorEntry:
-    """A session that has a vector: where it stands, and the vector's number."""
+    """A session that has a vector: its page, and the vector's number."""
 
     date: str
     session: int
@@ -61,7 +56,7 @@ class VectorEntry:
 
 @dataclass(frozen=True, slots=True)
 class PendingExport:
-    """A place whose file is to be written, or to go."""
+    """A folder whose file is to be written or removed."""
 
     folder: PageFolder
     model: str
@@ -77,14 +72,15 @@ class EmbeddingsExport:
         self._written: dict[Path, PendingExport] = {}
 
     def pending(self, records: DailyRecords, model: str, vector_numbers: Mapping[str, int]) -> list[PendingExport]:
-        """The places where the file says something else by now. Raises StorageError."""
-        found = (_pending_export(shown, model, vector_numbers) for shown in self._page_files.folder_contents(records))
-        return [due for due in found if self._written.get(due.folder.root) != due and self._may_write(due.folder)]
+        """The folders whose file differs from what it should be. Raises StorageError."""
+        contents = self._page_files.folder_contents(records)
+        exports = (_pending_export(content, model, vector_numbers) for content in contents)
+        return [due for due in exports if self._written.get(due.folder.root) != due and self._may_write(due.folder)]
 
     def write(self, pending: PendingExport, vectors: Mapping[int, Vector]) -> bool:
-        """Whether the file stands as it should; else it is to be tried again. Raises StorageError."""
-        with self._page_files.exclusive(pending.folder) as alone:
-            if not alone:
+        """Write a file; False if it has to be retried. Raises StorageError."""
+        with self._page_files.exclusive(pending.folder) as is_locked:
+            if not is_locked:
                 return False
             if self._write_file(pending.folder, embeddings_json(pending, vectors)):
                 self._written[pending.folder.root] = pending
@@ -101,37 +97,37 @@ class EmbeddingsExport:
         )
 
     def _write_file(self, folder: PageFolder, data: bytes | None) -> bool:
-        """Make the file say this; False where it is somebody else's."""
+        """Write or remove the file; False if it belongs to another program."""
         path, owner = folder.root / EMBEDDINGS_FILE, self._page_files.owner
         ours = owner.read(folder.root).get("vectors", [])
         found = read_once(path) if data is not None or ours else None
-        stands = None if found is None else found.sha256
-        if stands == (None if data is None else sha256(data)):
+        on_disk = None if found is None else found.sha256
+        if on_disk == (None if data is None else sha256(data)):
             return True
-        if stands is not None and stands not in ours:
+        if on_disk is not None and on_disk not in ours:
             self._page_files.notices[str(path)] = "was written by somebody else and is left as it is"
             return False
         try:
             if data is not None:
-                owner.update_marker(folder.root, vectors=[sha256(data), *([stands] if stands else [])])
-                compare_and_swap(path, stands, data)
-            elif stands is not None:
-                remove_unchanged(path, stands)
+                owner.update_marker(folder.root, vectors=[sha256(data), *([on_disk] if on_disk else [])])
+                compare_and_swap(path, on_disk, data)
+            elif on_disk is not None:
+                remove_unchanged(path, on_disk)
         except DocumentChanged:  # by another program, this moment
             return False
         return True
 
 
 def embeddings_json(pending: PendingExport, vectors: Mapping[int, Vector]) -> bytes | None:
-    """The file, a line for each entry; None where there would be none."""
+    """The file's content, a line for each entry; None without entries."""
     lines: list[bytes] = []
-    room = pending.limit
+    bytes_left = pending.limit
     for entry in reversed(pending.entries):
         if (vector := vectors.get(entry.vector_number)) is None:
             continue
         line = msgspec.json.encode(_entry_json(entry, vector))
-        room -= len(line) + 2
-        if room < 0:
+        bytes_left -= len(line) + 2
+        if bytes_left < 0:
             break
         lines.append(line)
     if not lines:
@@ -141,12 +137,12 @@ def embeddings_json(pending: PendingExport, vectors: Mapping[int, Vector]) -> by
 
 
 def _entry_json(entry: VectorEntry, vector: Vector) -> dict[str, object]:
-    told: dict[str, object] = {"date": entry.date, "session": entry.session}
+    fields: dict[str, object] = {"date": entry.date, "session": entry.session}
     if entry.file is not None:
-        told["file"] = entry.file
+        fields["file"] = entry.file
     if entry.project is not None:
-        told["project"] = entry.project
-    return {**told, "text": vector[0], "embedding": vector[1]}
+        fields["project"] = entry.project
+    return {**fields, "text": vector[0], "embedding": vector[1]}
 
 
 def _pending_export(content: FolderContent, model: str, vector_numbers: Mapping[str, int]) -> PendingExport:

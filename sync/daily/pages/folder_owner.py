@@ -1,4 +1,4 @@
-"""Whose a folder of pages is, and what was written into it: `.xiaobai-memory.json` in the folder says so."""
+"""Who owns a folder of pages, and what was written there: the marker `.xiaobai-memory.json` in the folder."""
 
 import json
 from pathlib import Path
@@ -29,7 +29,7 @@ class FolderOwner:
         self._identity = {"installation": installation, "profile": profile}
 
     def read(self, root: Path) -> dict[str, Any]:
-        """What is told of a folder; what is not of the shape in which we write it counts as not told."""
+        """The folder's marker, without malformed fields."""
         return {name: value for name, value in read_json(root / MARKER_FILE).items() if _has_valid_type(name, value)}
 
     def is_other_installation(self, root: Path) -> bool:
@@ -41,14 +41,14 @@ class FolderOwner:
         return self.read(root).get("profile") not in {None, self._identity["profile"]}
 
     def mark_page(self, root: Path, name: str, text: str, previous: FileProbe | None) -> None:
-        """Say what a page holds, or held: as such another account may take it away."""
+        """Note a page's hash, so that another account can tell that it is unedited and remove it."""
         pages = self.read(root).get("pages", {})
         held = pages.get(name, [])
         before = [previous.sha256] if previous is not None and previous.sha256 in held else held[:1]
         self.update_marker(root, pages={**pages, name: [sha256(text.encode()), *before]})
 
     def write_index(self, root: Path, name: str, kind: str, text: str) -> int | None:
-        """Write an overview; how many files that changed, None if the file there is of another program or a person."""
+        """Write an index; how many files changed, or None if the existing file is not ours."""
         found, marker, data = read_once(root / name), self.read(root), text.encode()
         unmarked = kind == "keywords" and kind not in marker and "installation" in marker  # by an earlier version
         if found is not None and found.sha256 not in {sha256(data), *marker.get(kind, [])} and not unmarked:
@@ -58,7 +58,7 @@ class FolderOwner:
 
     def update_marker(self, root: Path, **fields: Any) -> None:
         known = self.read(root)
-        if "installation" not in known:  # an index that is there already is not ours
+        if "installation" not in known:  # an index that exists already is not ours
             known["keywords"] = []
         text = json.dumps({**known, **self._identity, **fields}, ensure_ascii=False)
         write_text(root / MARKER_FILE, text + "\n")

@@ -1,4 +1,4 @@
-"""`index/keywords.json` (seed 000 §3.3) and `summary.md`, from the pages as they are written. Pure, no time in it."""
+"""`index/keywords.json` (seed 000 §3.3) and `summary.md`, made from the pages. Pure; no time of writing in them."""
 
 import json
 from collections import Counter
@@ -16,7 +16,7 @@ MAX_TAGS: Final = 15
 
 @dataclass(frozen=True, slots=True)
 class DayFile:
-    """A file of a day: its name's number (1 is `<day>.md`), the page in it, and its records by number."""
+    """One file of a day: the number in its name (1 is `<day>.md`), its page, and its records by number."""
 
     part: int
     page: DayPage
@@ -24,22 +24,22 @@ class DayFile:
 
 
 def keywords_json(files: Sequence[DayFile], updated_at: str, *, with_origin: bool) -> str:
-    """The index. `line_range` counts from 1, first and last line of the session in its file."""
+    """The index. `line_range`: a session's first and last line in its file, counted from 1."""
     entries: list[dict[str, Any]] = []
     for file in files:
         ranges = line_ranges(file.page)
-        for note in file.page.sessions:
+        for session in file.page.sessions:
             entry: dict[str, Any] = {
                 "date": file.page.day,
-                "session": note.number,
-                "keywords": keywords_of(note.content),
-                "topics": [note.content.topic],
-                "line_range": list(ranges[note.number]),
+                "session": session.number,
+                "keywords": keywords_of(session.content),
+                "topics": [session.content.topic],
+                "line_range": list(ranges[session.number]),
             }
             if file.part > 1:
                 entry["file"] = file_name(file.page.day, file.part)
-            if with_origin and note.origin:
-                entry["project"] = note.origin
+            if with_origin and session.origin:
+                entry["project"] = session.origin
             entries.append(entry)
     return (
         json.dumps({"version": "1.0", "updated_at": updated_at, "entries": entries}, ensure_ascii=False, indent=2)
@@ -52,7 +52,7 @@ def file_name(day: str, part: int) -> str:
 
 
 def summary_md(files: Sequence[DayFile]) -> str:
-    """What stands in all pages, on one: what is important, what was last, what it is about."""
+    """All pages in one: the important records, the latest ones, and the most frequent tags."""
     records = [(file.page.day, number, record) for file in files for number, record in file.records.items()]
     current = [item for item in records if "outdated" not in item[2].marks]
     important = [item for item in current if "important" in item[2].marks]

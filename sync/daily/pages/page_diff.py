@@ -1,12 +1,7 @@
-"""What a person changed in a page, as compared with the page as it was written last. Pure.
+"""Compare a page with the page as last written, to find the manual edits. Pure.
 
-Decisions
-    A session is known by its number. One that is new is an addition, one that is missing was deleted; a page that is
-    missing as a whole is written again, because folders come and go for other reasons.
-    Of a session that is there, the parts that differ are edited; a mark that was written or deleted is set or taken.
-    Its time and the project it came from are no things to edit: a page in which they differ is not understood.
-    What was taken in already, by somebody who was killed before that was noted, is compared as it was begun: an
-    addition whose record there is, and what deeds of the log have said, also where it was forgotten since.
+A session is identified by its number: a new number is an addition, a missing one a deletion. A missing page is no edit;
+it is written again. Of a session the parts and marks that differ are edits; its time and project cannot be edited.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -22,9 +17,9 @@ SHOWN_MARKS: Final[tuple[Mark, ...]] = ("important", "outdated")
 
 @dataclass(frozen=True, slots=True)
 class PageBase:
-    """A page as it was written: its text, and the records of its sessions by number.
+    """A page as written or imported: its text, and the ids of its sessions' records by number.
 
-    `deeds`: of one that a hand wrote, the events that are to say so, by the number of the session.
+    `change_ids`: during an import, the ids of the events to come, by the session's number.
     """
 
     text: str
@@ -34,7 +29,7 @@ class PageBase:
 
 @dataclass(frozen=True, slots=True)
 class PageChange:
-    """One session's. `record_id` is None for an addition, `note` for a deletion."""
+    """The edits of one session. `record_id` is None for an addition, `session` for a deletion."""
 
     record_id: str | None
     session: PageSession | None
@@ -43,13 +38,13 @@ class PageChange:
 
     @property
     def has_content(self) -> bool:
-        """Whether it has words."""
+        """Whether an addition or an edit of text."""
         return self.session is not None and (self.record_id is None or bool(self.parts))
 
 
 @dataclass(frozen=True, slots=True)
 class PageDiff:
-    """What a person changed in a page, and the records of the other sessions on it, by number."""
+    """The edits of a page, and the ids of its known records by session number."""
 
     changes: tuple[PageChange, ...]
     record_ids: Mapping[int, str]
@@ -58,24 +53,22 @@ class PageDiff:
 def diff_page(
     bases: Sequence[PageBase], text: str, day: str, known_record_ids: Container[str], unfinished: PageBase | None = None
 ) -> PageDiff:
-    """From the base that is nearest to what stands there now. InvalidInput where the page is not understood.
+    """Compare a page with its nearest base. Raises InvalidInput if the page cannot be parsed.
 
-    `known`: the records that there are. Nearest is where the fewest of them are missing: a base may never have come to
-    the disk, and what it alone has was not deleted. `begun`: the page as it was last begun to be taken in, with the
-    sessions that were.
+    The nearest base implies the fewest deletions: a base may never have reached the disk, so what only that base has
+    was not deleted. `unfinished`: the base of an interrupted import, so that nothing is imported twice.
     """
     page = parse(text)
     if page.day != day:
         raise InvalidInput("line 1: the page is named after another day", field="page")
-    more = _sessions_of(unfinished) if unfinished is not None else {}
-    said = (
-        {number: more[number] for number in unfinished.change_ids if number in more} if unfinished is not None else {}
-    )
-    held = [{**more, **_sessions_of(base)} for base in bases] or [more]
-    found = [_diff_since(before, page) for base in held for before in (base, {**base, **said})]
+    begun = _sessions_of(unfinished) if unfinished is not None else {}
+    change_ids = unfinished.change_ids if unfinished is not None else {}
+    imported = {number: begun[number] for number in change_ids if number in begun}
+    befores = [{**begun, **_sessions_of(base)} for base in bases] or [begun]
+    diffs = [_diff_since(each, page) for before in befores for each in (before, {**before, **imported})]
     return min(
-        found,
-        key=lambda told: (sum(_is_deletion(change, known_record_ids) for change in told.changes), len(told.changes)),
+        diffs,
+        key=lambda diff: (sum(_is_deletion(change, known_record_ids) for change in diff.changes), len(diff.changes)),
     )
 
 
@@ -84,21 +77,21 @@ def _is_deletion(change: PageChange, known_record_ids: Container[str]) -> bool:
 
 
 def _sessions_of(base: PageBase) -> dict[int, tuple[str, PageSession]]:
-    """The record of each session of a base and what it said, by number."""
-    notes = parse(base.text).sessions if base.text else ()
-    return {note.number: (base.record_ids[note.number], note) for note in notes if note.number in base.record_ids}
+    """The record id and the content of each session of a base, by number."""
+    sessions = parse(base.text).sessions if base.text else ()
+    return {each.number: (base.record_ids[each.number], each) for each in sessions if each.number in base.record_ids}
 
 
 def _diff_since(before: Mapping[int, tuple[str, PageSession]], page: DayPage) -> PageDiff:
-    after = {note.number: note for note in page.sessions}
-    found = [PageChange(record_id, None) for number, (record_id, _) in before.items() if number not in after]
-    for number, note in after.items():
-        record_id, known = before.get(number, (None, None))
-        if record_id is None or known is None:
-            found.append(PageChange(None, note))
-        elif note != known:
-            found.append(_session_change(record_id, known, note))
-    return PageDiff(tuple(found), {number: before[number][0] for number in after if number in before})
+    after = {session.number: session for session in page.sessions}
+    changes = [PageChange(record_id, None) for number, (record_id, _) in before.items() if number not in after]
+    for number, session in after.items():
+        record_id, former = before.get(number, (None, None))
+        if record_id is None or former is None:
+            changes.append(PageChange(None, session))
+        elif session != former:
+            changes.append(_session_change(record_id, former, session))
+    return PageDiff(tuple(changes), {number: before[number][0] for number in after if number in before})
 
 
 def _session_change(record_id: str, before: PageSession, after: PageSession) -> PageChange:

@@ -1,10 +1,8 @@
-"""Where pages lie, and the `config.json` that says so: a project's own folder, or the one in the home.
+"""Where pages are stored, and the `config.json` that decides it.
 
-Decisions
-    A project's `config.json` holds for it where there is one, else the home's, else the defaults.
-    A project's folder is used only where the project is a folder of this machine, and only if it really lies in it: a
-    link that leads out of the project is not followed, nor is any link below that folder. A repository can bring links.
-    A path that is too long, or that this user may not look at, is no folder: what belongs to it lies in the home.
+A project's own `config.json` applies to it, else the home's, else the defaults. A project's folder is used only if the
+project is a folder of this machine. Links out of the project, or below its folder of pages, are not followed: a
+repository could bring them. The pages of an unusable folder are stored in the home.
 """
 
 import os
@@ -24,7 +22,7 @@ SUBFOLDERS: Final = ("daily", "index")  # below a folder of pages
 
 @dataclass(frozen=True, slots=True)
 class PageFolder:
-    """A folder of pages. `shared`: records of several projects lie in it, so each says where it comes from."""
+    """A folder of pages. If it is shared by several projects, each session on a page names its project."""
 
     root: Path
     is_shared: bool
@@ -32,7 +30,7 @@ class PageFolder:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveOptions:
-    """The options that hold for a project, where they stand, and what is wrong with that file."""
+    """The options that apply to a project, the file they are from, and what is wrong with it."""
 
     value: DailyConfig
     raw: dict[str, Any]
@@ -41,21 +39,21 @@ class EffectiveOptions:
 
 
 class PageFolders:
-    """The places of one person on this machine."""
+    """The folders of pages of one user on this machine."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
         self._options_cache: dict[Path, tuple[Any, EffectiveOptions]] = {}
 
     def options(self, project_path: str | None) -> EffectiveOptions:
-        """What holds for a project, or for what belongs to none."""
+        """The options of a project, or without one those of the home."""
         own = self._project_folder(project_path)
         if own is not None and os.path.isfile(own / CONFIG_FILE):  # noqa: PTH113 - as `is_folder`
             return self._read_options(own / CONFIG_FILE)
         return self._read_options(self.home / PAGES_PATH / CONFIG_FILE)
 
     def folder_of(self, project_path: str | None) -> PageFolder | None:
-        """Where a project's records lie; None where `project-only` leaves no place for them."""
+        """The folder of a project's records; None if `project-only` excludes the only possible one."""
         location = self.options(project_path).value.storage.location
         own = self._project_folder(project_path)
         if location != "global-only" and own is not None:
@@ -63,7 +61,7 @@ class PageFolders:
         return None if location == "project-only" else PageFolder(self.home / PAGES_PATH, is_shared=True)
 
     def set_option(self, project_path: str | None, option: str, value: Any, *, for_project: bool) -> EffectiveOptions:
-        """Write one option, into the project's own file where that is asked for. InvalidInput, StorageError."""
+        """Set one option, in the project's own file if `for_project`. Raises InvalidInput, StorageError."""
         own = self._project_folder(project_path) if for_project else None
         if for_project and own is None:
             raise InvalidInput("projectPath is no folder of this machine", field="projectPath")
@@ -71,14 +69,14 @@ class PageFolders:
         path = own / CONFIG_FILE if own is not None else now.path
         now = self._read_options(path)
         if now.problem is not None:
-            raise InvalidInput(now.problem, field=CONFIG_FILE, hint=f"Mend {path}; it was left as it is.")
+            raise InvalidInput(now.problem, field=CONFIG_FILE, hint=f"Correct {path}; it was left as it is.")
         written = config.with_option(now.raw, option, value)
         self.make_folder(PageFolder(path.parent, is_shared=own is None))
         write_private(path, config.to_text(written).encode())
         return self._read_options(path)
 
     def make_folder(self, folder: PageFolder, name: str = ".") -> None:
-        """Make a folder of pages, or one below it. In a project, one that exists keeps its mode."""
+        """Create a folder of pages, or one below it. An existing folder in a project keeps its mode."""
         if folder.is_shared:
             make_private_folder(folder.root / name)
         else:
@@ -101,14 +99,14 @@ class PageFolders:
         except StorageError as error:
             return EffectiveOptions(config.DEFAULT_CONFIG, {}, path, f"{path}: {error.kind}")
         sha = None if found is None else found.sha256
-        known = self._options_cache.get(path)
-        if known is None or known[0] != sha:
-            known = self._options_cache[path] = (sha, _parse_options(found.data if found else b"", path))
-        return known[1]
+        cached = self._options_cache.get(path)
+        if cached is None or cached[0] != sha:
+            cached = self._options_cache[path] = (sha, _parse_options(found.data if found else b"", path))
+        return cached[1]
 
 
 def lies_within(root: Path) -> bool:
-    """Whether a project's folder of pages lies in the project, and so does each folder that we write into below it."""
+    """Whether a project's folder of pages, with its subfolders, really is inside the project."""
     project = os.path.realpath(root.parents[len(PAGES_PATH.parts) - 1])
     if not Path(os.path.realpath(root)).is_relative_to(project):
         return False
@@ -116,12 +114,12 @@ def lies_within(root: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """False as well where the system refuses to say, which `Path.is_dir` raises."""
+    """Like `Path.is_dir`, but False instead of an OSError."""
     return os.path.isdir(path)  # noqa: PTH112 - see above
 
 
 def list_folder(folder: Path) -> list[Path]:
-    """What lies in a folder; nothing where it cannot be read, which whoever reads its pages is told."""
+    """The entries of a folder; none if it cannot be read, which reading its pages reports."""
     try:
         return sorted(folder.iterdir())
     except OSError:

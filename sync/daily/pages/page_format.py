@@ -1,11 +1,8 @@
-"""A day's records ↔ the Markdown file of seed 000 §3.2. Pure.
+"""A day's records as the Markdown file of seed 000 §3.2, and back. Pure.
 
-Decisions
-    Reading is strict: every line that is not blank belongs to something that a record can hold, or the page is not
-    understood. What is not understood is never overwritten.
-    Two sections are ours: `### 标记` (important, outdated) and, in the home's folder, `### 来源`, the project that a
-    record comes from. Sections that say nothing are left out.
-    A page that would be larger than `max_file_size_mb` goes on in `<day>.2.md`.
+Parsing is strict: a page with a line that no record can hold is refused, and then never overwritten. Two sections are
+additions to the seed: `### 标记` (important, outdated) and, in a shared folder, `### 来源`, the record's project.
+A page that exceeds `max_file_size_mb` continues in `<day>.2.md`.
 """
 
 import re
@@ -61,48 +58,48 @@ def render(page: DayPage) -> str:
 
 
 def line_ranges(page: DayPage) -> dict[int, tuple[int, int]]:
-    """Where each session stands in the file as rendered: its heading's line and its last, counted from 1."""
-    at, found = 2, {}  # the title and the blank line after it
-    for index, note in enumerate(page.sessions):
-        at += 3 if index else 0  # a rule between two blank lines; the blank before it is counted here
-        length = len(_session_lines(note))
-        found[note.number] = (at + 1, at + length)
+    """Each session's first and last line in the rendered file, counted from 1."""
+    at, ranges = 2, {}  # the title and the blank line after it
+    for index, session in enumerate(page.sessions):
+        at += 3 if index else 0  # a rule between two blank lines
+        length = len(_session_lines(session))
+        ranges[session.number] = (at + 1, at + length)
         at += length
-    return found
+    return ranges
 
 
 def split_page(page: DayPage, limit: int) -> list[DayPage]:
-    """The page in as many files as it takes to keep each below `limit` bytes; one session is never divided."""
-    found: list[list[PageSession]] = [[]]
+    """Split a page into files below `limit` bytes. A session is never divided."""
+    parts: list[list[PageSession]] = [[]]
     size = 0
-    for note in page.sessions:
-        length = len("\n".join(_session_lines(note)).encode()) + 64  # what stands around it
-        if found[-1] and size + length > limit:
-            found.append([])
+    for session in page.sessions:
+        length = len("\n".join(_session_lines(session)).encode()) + 64  # with the lines around it
+        if parts[-1] and size + length > limit:
+            parts.append([])
             size = 0
-        found[-1].append(note)
+        parts[-1].append(session)
         size += length
-    return [DayPage(page.day, tuple(notes)) for notes in found]
+    return [DayPage(page.day, tuple(sessions)) for sessions in parts]
 
 
 def parse(text: str) -> DayPage:
-    """A page as a person may have left it. InvalidInput names the first line that no record can hold."""
+    """Parse a page that may have been edited. Raises InvalidInput that names the first invalid line."""
     lines = text.replace("\r\n", "\n").removeprefix("\ufeff").split("\n")
     reader = _LineReader(lines)
     title = _PAGE_TITLE.fullmatch(reader.next_non_blank().strip())
     if title is None:
         raise reader.error("the file begins with # 2026-01-29 对话记忆")
-    notes = []
+    sessions = []
     while line := reader.next_non_blank():
-        notes.append(_parse_session(reader, line))
-    numbers = [note.number for note in notes]
+        sessions.append(_parse_session(reader, line))
+    numbers = [session.number for session in sessions]
     if len(set(numbers)) < len(numbers):
         raise InvalidInput("two sessions have one number", field="page")
-    return DayPage(parse_day(title.group(1)), tuple(notes))
+    return DayPage(parse_day(title.group(1)), tuple(sessions))
 
 
 class _LineReader:
-    """Lines, one after the other."""
+    """Reads lines one by one and knows the current line's number."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
@@ -117,8 +114,8 @@ class _LineReader:
         return ""
 
     def section_lines(self) -> list[str]:
-        """The lines up to the next heading, rule between sessions or the end. A fence hides what looks like one."""
-        found: list[str] = []
+        """The lines up to the next heading, rule or the end of the file, ignoring both inside a fence."""
+        lines: list[str] = []
         fence = ""
         while self.line_number < len(self._lines):
             line = self._lines[self.line_number].rstrip("\r")
@@ -133,11 +130,11 @@ class _LineReader:
                 or line.strip() == "---"
             ):
                 break
-            found.append(line)
+            lines.append(line)
             self.line_number += 1
         if fence:
             raise self.error("a fence is not closed")
-        return found
+        return lines
 
     def peek(self) -> str:
         before = self.line_number
@@ -155,11 +152,11 @@ def _parse_session(reader: _LineReader, line: str) -> PageSession:
     heading = _SESSION_HEADING.fullmatch(line.strip())
     if heading is None:
         raise reader.error("a session begins with ## Session 1 - 10:30:45")
-    said: dict[str, list[str]] = {}
+    sections: dict[str, list[str]] = {}
     while (section := _SECTION_HEADING.fullmatch(reader.peek().strip())) is not None:
         reader.next_non_blank()
         name = section.group(1).strip()
-        if name in said or name not in {
+        if name in sections or name not in {
             TOPIC_HEADING,
             FACTS_HEADING,
             CODE_HEADING,
@@ -167,11 +164,11 @@ def _parse_session(reader: _LineReader, line: str) -> PageSession:
             MARK_HEADING,
             ORIGIN_HEADING,
         }:
-            raise reader.error("an unknown section, or one that stands twice")
-        said[name] = reader.section_lines()
+            raise reader.error("an unknown section, or one that occurs twice")
+        sections[name] = reader.section_lines()
     if reader.peek().strip() == "---":
         reader.next_non_blank()
-    topic = " ".join(part.strip() for part in said.get(TOPIC_HEADING, []) if part.strip())
+    topic = " ".join(part.strip() for part in sections.get(TOPIC_HEADING, []) if part.strip())
     if not topic:
         raise reader.error("a session has a ### 主题")
     return PageSession(
@@ -179,44 +176,44 @@ def _parse_session(reader: _LineReader, line: str) -> PageSession:
         time=parse_time(heading.group(2)),
         content=normalised_content(
             topic,
-            _parse_facts(said.get(FACTS_HEADING, [])),
-            _parse_code(reader, said.get(CODE_HEADING, [])),
-            _parse_tags(reader, said.get(TAGS_HEADING, [])),
+            _parse_facts(sections.get(FACTS_HEADING, [])),
+            _parse_code(reader, sections.get(CODE_HEADING, [])),
+            _parse_tags(reader, sections.get(TAGS_HEADING, [])),
         ),
-        marks=_parse_marks(reader, said.get(MARK_HEADING, [])),
-        origin=" ".join(said.get(ORIGIN_HEADING, [])).strip() or None,
+        marks=_parse_marks(reader, sections.get(MARK_HEADING, [])),
+        origin=" ".join(sections.get(ORIGIN_HEADING, [])).strip() or None,
     )
 
 
 def _parse_facts(lines: Sequence[str]) -> list[str]:
-    """Each bullet, or each line without one; an indented line goes on with the bullet above it."""
-    found: list[str] = []
+    """One fact for each bullet or line; an indented line continues the one above."""
+    facts: list[str] = []
     for line in lines:
         text = line.strip()
         if not text:
             continue
-        if found and line.startswith(("  ", "\t")) and text[:2] not in {"- ", "* "}:
-            found[-1] += " " + text
+        if facts and line.startswith(("  ", "\t")) and text[:2] not in {"- ", "* "}:
+            facts[-1] += " " + text
         else:
-            found.append(re.sub(r"^[-*+]\s+", "", text))
-    return found
+            facts.append(re.sub(r"^[-*+]\s+", "", text))
+    return facts
 
 
 def _parse_code(reader: _LineReader, lines: Sequence[str]) -> list[Code]:
-    found: list[Code] = []
+    blocks: list[Code] = []
     fence, language, inside = "", "", list[str]()
     for line in lines:
         mark = _FENCE.fullmatch(line.strip())
         if fence and line.strip() == fence:
-            found.append(Code(language, "\n".join(inside)))
+            blocks.append(Code(language, "\n".join(inside)))
             fence, inside = "", []
         elif fence:
             inside.append(line)
         elif mark is not None:
             fence, language = mark.group(1), mark.group(2).strip()
         elif line.strip():
-            raise reader.error("code stands between ``` and ```")
-    return found
+            raise reader.error("code is written between ``` and ```")
+    return blocks
 
 
 def _parse_tags(reader: _LineReader, lines: Sequence[str]) -> list[str]:
@@ -236,24 +233,24 @@ def _parse_marks(reader: _LineReader, lines: Sequence[str]) -> tuple[Mark, ...]:
 
 def _page_lines(page: DayPage) -> Iterator[str]:
     yield from (f"# {page.day} 对话记忆", "")
-    for index, note in enumerate(page.sessions):
+    for index, session in enumerate(page.sessions):
         if index:
             yield from ("", "---", "")
-        yield from _session_lines(note)
+        yield from _session_lines(session)
 
 
 def _session_lines(session: PageSession) -> list[str]:
-    said = session.content
-    lines = [f"## Session {session.number} - {session.time}", "", f"### {TOPIC_HEADING}", said.topic]
-    if said.facts:
-        lines += ["", f"### {FACTS_HEADING}", *(f"- {fact}" for fact in said.facts)]
-    if said.code:
+    content = session.content
+    lines = [f"## Session {session.number} - {session.time}", "", f"### {TOPIC_HEADING}", content.topic]
+    if content.facts:
+        lines += ["", f"### {FACTS_HEADING}", *(f"- {fact}" for fact in content.facts)]
+    if content.code:
         lines += ["", f"### {CODE_HEADING}"]
-        for block in said.code:
+        for block in content.code:
             fence = _fence_for(block.text)
             lines += [f"{fence}{block.language}", *block.text.split("\n"), fence]
-    if said.tags:
-        lines += ["", f"### {TAGS_HEADING}", " ".join(f"#{tag}" for tag in said.tags)]
+    if content.tags:
+        lines += ["", f"### {TAGS_HEADING}", " ".join(f"#{tag}" for tag in content.tags)]
     if session.marks:
         lines += ["", f"### {MARK_HEADING}", "、".join(_MARK_WORDS[mark] for mark in session.marks)]
     if session.origin:

@@ -1,4 +1,4 @@
-"""A deed before it is recorded: the change of one record, as the book decides it, and what its event will say. Pure."""
+"""Changes of records, as decided from the current records and before they become events. Pure."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +9,16 @@ from sync.daily.records.maintenance import RecordMerge
 from sync.daily.records.reducer import DailyRecords
 from sync.log.event_types import SESSION_EDITED, SESSION_MARKED, SESSION_RECORDED, SESSION_REMOVED
 
-IMPORTANT_WEIGHT: Final = 0.9  # the importance of what a person has marked so
+IMPORTANT_WEIGHT: Final = 0.9  # of a record that the user marked as important
 DEFAULT_WEIGHT: Final = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class RecordChange:
-    """`record`: of a recording or an edit, as it then is, else as it was. `event_id`: where it was given before."""
+    """One event to append. `record`: as it will be after a recording or an edit, else as it is now.
+
+    `event_id`: the event's id if it was chosen beforehand.
+    """
 
     event_type: str
     record: Record
@@ -24,7 +27,7 @@ class RecordChange:
 
 
 PlannedChange = Callable[[DailyRecords], Sequence[RecordChange]]
-"""What is to be done, decided from the book as it is by then."""
+"""Decides the changes to make from the records as they are when it is called."""
 
 
 def create_record(record: Record, event_id: str | None = None) -> RecordChange:
@@ -42,7 +45,7 @@ def edit_record(
     until_event_id: str | None = None,
     event_id: str | None = None,
 ) -> RecordChange:
-    """Some parts of a record become what `said` has for them."""
+    """Replace the named parts of a record by those of `content`."""
     then = replace(record, content=replace(record.content, **{part: getattr(content, part) for part in parts}))
     return RecordChange(
         SESSION_EDITED,
@@ -59,7 +62,7 @@ def remove_record(record: Record, *, reason: str, merged_into: str | None = None
 
 
 def mark_record(record: Record, mark: Mark, *, on: bool) -> RecordChange | None:
-    """None where nothing changes; that a record was looked at is said each time."""
+    """None if nothing changes. A review is noted each time."""
     if on == (mark in record.marks) and mark != "reviewed":
         return None
     marks = {*record.marks, mark} if on else {*record.marks} - {mark}
@@ -69,25 +72,25 @@ def mark_record(record: Record, mark: Mark, *, on: bool) -> RecordChange | None:
 
 
 def expire_record(record_id: str, records: DailyRecords) -> list[RecordChange]:
-    """A record that is older than it is to be kept; nothing where it went meanwhile."""
-    known = records.by_id.get(record_id)
-    deed = mark_record(known, "expired", on=True) if known is not None else None
-    return [] if deed is None else [deed]
+    """Mark a record as expired; no change if it no longer exists."""
+    record = records.by_id.get(record_id)
+    change = mark_record(record, "expired", on=True) if record is not None else None
+    return [] if change is None else [change]
 
 
 def merge_records(merge: RecordMerge, records: DailyRecords) -> list[RecordChange]:
-    """What a record takes in, and the repeats that go; nothing where that record went meanwhile."""
+    """Merge repeats into their first record and remove them; no change if that record no longer exists."""
     into = records.by_id.get(merge.target.record_id)
     if into is None:
         return []
     parts = [part for part in into.content.changed_parts(merge.content) if part != "topic"]
-    repeats = (known for one in merge.repeats if (known := records.by_id.get(one.record_id)) is not None)
+    repeats = [records.by_id[one.record_id] for one in merge.repeats if one.record_id in records.by_id]
     edits = [edit_record(into, merge.content, parts, by="hand")] if parts else []
-    return edits + [remove_record(known, reason="merged", merged_into=into.record_id) for known in repeats]
+    return edits + [remove_record(repeat, reason="merged", merged_into=into.record_id) for repeat in repeats]
 
 
 def payload_after(record: Record) -> dict[str, Any]:
-    """What readers of an event need to know of the record after it."""
+    """What an event says of the record after the change."""
     return {
         "record_id": record.record_id,
         **content_payload(record.content),

@@ -1,4 +1,4 @@
-"""What may be folded, is due, should be looked at again, or is meant by a few words. Pure."""
+"""Find records that repeat another, have expired, need a review, or match a reference. Pure."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -18,16 +18,16 @@ from sync.daily.model import (
 )
 
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}(?: .*)?$", re.ASCII)
-MIN_QUALITY: Final = 0.4  # quality below which a summary may have missed the point
-OLD_AFTER_DAYS: Final = 30  # days
-REVIEW_AGAIN_DAYS: Final = 30  # days between two looks at the same record
+MIN_QUALITY: Final = 0.4  # below it a summary may have missed the point
+OLD_AFTER_DAYS: Final = 30
+REVIEW_AGAIN_DAYS: Final = 30  # between two reviews of one record
 MAX_QUESTIONS: Final = 5
-REVIEW_INTERVAL_DAYS: Final = 7  # days
+REVIEW_INTERVAL_DAYS: Final = 7  # between two rounds of questions
 
 
 @dataclass(frozen=True, slots=True)
 class RecordMerge:
-    """Repeats that become one: the first record, what it then says, and the records that go."""
+    """A merge: the first record, its merged content, and the repeats to remove."""
 
     target: Record
     content: Content
@@ -36,33 +36,33 @@ class RecordMerge:
 
 @dataclass(frozen=True, slots=True)
 class ReviewQuestion:
-    """A record that a person is asked about, and why."""
+    """Ask the user about a record, and why."""
 
     record: Record
     why: Literal["outdated", "doubtful", "old"]
 
     def text(self, *, chinese: bool) -> str:
-        where = f"{self.record.date} #{self.record.number}「{self.record.content.topic}」"
-        told = {
+        name = f"{self.record.date} #{self.record.number}「{self.record.content.topic}」"
+        questions = {
             "outdated": ("已标为过时，要删除吗？", "is marked as outdated: delete it?"),
             "doubtful": ("这条摘要可能不准确，要修改吗？", "may have missed the point: edit it?"),
             "old": ("已经有一段时间了，还对吗？", "is some time old: does it still hold?"),
         }[self.why]
-        return f"{where} {told[0] if chinese else told[1]}"
+        return f"{name} {questions[0] if chinese else questions[1]}"
 
 
 def find_repeats(records: Sequence[Record]) -> list[RecordMerge]:
-    """The repeats among a day's records of one project; an earlier record takes in the later ones that repeat it."""
-    found: list[RecordMerge] = []
+    """Find repeats among a day's records. Later records of a project merge into the earlier one that they repeat."""
+    merges: list[RecordMerge] = []
     left = list(records)
     while left:
         first, *rest = left
         same = [record for record in rest if record.project_id == first.project_id and _is_repeat(first, record)]
-        both = _merged_content([first, *same]) if same else None
-        if both is not None:
-            found.append(RecordMerge(first, both, tuple(same)))
+        merged = _merged_content([first, *same]) if same else None
+        if merged is not None:
+            merges.append(RecordMerge(first, merged, tuple(same)))
         left = [record for record in rest if record not in same]
-    return found
+    return merges
 
 
 def _is_repeat(first: Record, other: Record) -> bool:
@@ -70,12 +70,12 @@ def _is_repeat(first: Record, other: Record) -> bool:
         return False
     if not first.content.facts or not other.content.facts:
         return True
-    known = sum(any(is_same_text(fact, old) for old in first.content.facts) for fact in other.content.facts)
-    return known * 2 >= min(len(first.content.facts), len(other.content.facts))
+    shared = sum(any(is_same_text(fact, old) for old in first.content.facts) for fact in other.content.facts)
+    return shared * 2 >= min(len(first.content.facts), len(other.content.facts))
 
 
 def _merged_content(records: Sequence[Record]) -> Content | None:
-    """All that they say, each thing once; None where that is more than one record holds."""
+    """Everything these records say, without repetitions; None if it exceeds the limits of one record."""
     facts: list[str] = []
     for record in records:
         facts += [fact for fact in record.content.facts if not any(is_same_text(fact, old) for old in facts)]
@@ -88,7 +88,7 @@ def _merged_content(records: Sequence[Record]) -> Content | None:
 
 
 def expired_records(records: Iterable[Record], today: str, retention_days: int) -> list[Record]:
-    """What is older than it is to be kept. What is important stays."""
+    """The records older than `retention_days`, except important ones."""
     if retention_days < 0:
         return []
     before = (date.fromisoformat(today) - timedelta(days=retention_days)).isoformat()
@@ -96,12 +96,12 @@ def expired_records(records: Iterable[Record], today: str, retention_days: int) 
 
 
 def review_questions(records: Iterable[Record], today: str, limit: int = MAX_QUESTIONS) -> list[ReviewQuestion]:
-    """What to ask a person about: outdated ones first, then doubtful summaries, then the oldest."""
-    found = [
+    """What to ask the user: outdated records first, then doubtful summaries, then the oldest."""
+    questions = [
         question for record in records if (question := _review_question(record, date.fromisoformat(today))) is not None
     ]
     order = {"outdated": 0, "doubtful": 1, "old": 2}
-    return sorted(found, key=lambda question: (order[question.why], question.record.moment))[:limit]
+    return sorted(questions, key=lambda question: (order[question.why], question.record.moment))[:limit]
 
 
 def _review_question(record: Record, today: date) -> ReviewQuestion | None:
@@ -118,18 +118,18 @@ def _review_question(record: Record, today: date) -> ReviewQuestion | None:
 
 
 def review_is_due(records: Iterable[Record], today: str) -> bool:
-    """Whether it is time to ask again: there is something to ask, and the last look is a week ago."""
-    every = list(records)
-    last = max((record.reviewed_on for record in every if record.reviewed_on), default=None)
+    """Whether there is something to ask and the last review is at least a week old."""
+    records = list(records)
+    last = max((record.reviewed_on for record in records if record.reviewed_on), default=None)
     if last is not None and (date.fromisoformat(today) - date.fromisoformat(last)).days < REVIEW_INTERVAL_DAYS:
         return False
-    return bool(review_questions(every, today, limit=1))
+    return bool(review_questions(records, today, limit=1))
 
 
 def match_records(records: Sequence[Record], reference: str) -> list[Record]:
-    """The records that a person means: by id, by day and number (`2026-01-29 #1`), by day, or by words in them.
+    """The records that a reference means: by id, by day and number (`2026-01-29 #1`), by day, or by their words.
 
-    `records`: under the numbers that their pages show.
+    `records` have the numbers that their pages show.
     """
     reference = reference.strip()
     by_id = [record for record in records if reference in {record.record_id, record.event_id}]
@@ -146,12 +146,12 @@ def match_records(records: Sequence[Record], reference: str) -> list[Record]:
 
 
 def names_records(records: Sequence[Record], text: str) -> bool:
-    """Whether a text names daily records as such, by id or by day, rather than by their words."""
+    """Whether a text refers to records by id or by day, not by their words."""
     text = text.strip()
     return _DAY.match(text) is not None or any(text in {record.record_id, record.event_id} for record in records)
 
 
 def keywords_of(value: Content, limit: int = 20) -> list[str]:
-    """What a record is found by in `index/keywords.json`: its tags, then the words of topic and facts."""
-    said = keywords([f"{value.topic}\n{value.topic}", *value.facts], limit)
-    return list(dict.fromkeys([*(tag.lower() for tag in value.tags), *terms(value.topic), *said]))[:limit]
+    """A record's keywords in `index/keywords.json`: its tags, then the words of its topic and facts."""
+    words = keywords([f"{value.topic}\n{value.topic}", *value.facts], limit)
+    return list(dict.fromkeys([*(tag.lower() for tag in value.tags), *terms(value.topic), *words]))[:limit]

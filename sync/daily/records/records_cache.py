@@ -1,6 +1,7 @@
-"""The book, kept level with the log: what is new is read and told where the story ended.
+"""The reduced records, kept between calls and brought up to date with the log.
 
-Where that cannot be (`Story.extend`), or much is new at once, it is told from the beginning, beside the loop.
+New events are applied incrementally. If they change the effect of earlier ones, or are many, all events are reduced
+again in a thread.
 """
 
 import asyncio
@@ -13,11 +14,11 @@ from sync.log.model import Event, Query
 from sync.log.retractions import correction_of
 
 EVENT_TYPES: Final = (*RECORD_CHANGE_TYPES, SESSION_ORIGINAL, PAYLOAD_FORGOTTEN, PAYLOAD_REDACTED)
-MAX_INCREMENTAL_EVENTS: Final = 200  # events that the loop tells in a few milliseconds
+MAX_INCREMENTAL_EVENTS: Final = 200  # the event loop applies as many in a few milliseconds
 
 
 class RecordsCache:
-    """One profile's book."""
+    """One profile's records."""
 
     def __init__(self, events: EventLog) -> None:
         self._log = events
@@ -25,12 +26,12 @@ class RecordsCache:
         self._position = 0
         self._database_token: object = None
         self._reducer = RecordsReducer()
-        self._reduced_count = 0  # so many of the events; one who was cancelled may have read more
+        self._reduced_count = 0  # of `_events`; a cancelled call may have read more than it reduced
         self._records = DailyRecords()
         self._lock = asyncio.Lock()
 
     async def current_records(self) -> DailyRecords:
-        """All records, as the whole log tells them. Raises StorageError."""
+        """All records as of the end of the log. Raises StorageError."""
         async with self._lock:
             token = self._log.database.change_token()
             if token == self._database_token:
@@ -48,26 +49,25 @@ class RecordsCache:
             return self._records
 
     async def records_without(self, event_id: str) -> DailyRecords:
-        """The story without one deed, as an undo would leave it."""
+        """The records as they would be without one change: after its undo."""
         await self.current_records()
         others = [event for event in self._events if event.event_id != event_id]
         return await asyncio.to_thread(reduce_events, others)
 
     async def event_ids_of_records(self, record_ids: set[str]) -> list[str]:
-        """The ids of all events about these records, undone ones and the words before redaction included."""
+        """The ids of all events about these records, undone ones and unredacted originals included."""
         await self.current_records()
-        told = [event for event in self._events if event.payload.get("record_id") in record_ids]
-        ids = {event.event_id for event in told}
+        ids = {event.event_id for event in self._events if event.payload.get("record_id") in record_ids}
         return [event.event_id for event in self._events if {event.event_id, event.payload.get("of")} & ids]
 
     async def record_ids_ending_with(self, event_ids: frozenset[str]) -> set[str]:
-        """The ids of the records whose words, undone ones included, once ended with one of these events."""
+        """The ids of the records that at some time covered a session up to one of these events."""
         await self.current_records()
-        told = (event.payload for event in self._events if event.payload.get("until_event_id") in event_ids)
-        return {str(payload.get("record_id")) for payload in told}
+        payloads = (event.payload for event in self._events)
+        return {str(each.get("record_id")) for each in payloads if each.get("until_event_id") in event_ids}
 
     async def correction_ids(self, event_ids: set[str]) -> list[str]:
-        """The ids of the events that say what these say from now on."""
+        """The ids of the events that correct these."""
         await self.current_records()
-        told = ((event.event_id, correction_of(event)) for event in self._events)
-        return [by for by, correction in told if correction is not None and correction[0] in event_ids]
+        corrections = ((event.event_id, correction_of(event)) for event in self._events)
+        return [by for by, correction in corrections if correction is not None and correction[0] in event_ids]

@@ -1,13 +1,8 @@
-"""Events → all records. Pure.
+"""Reduce events to daily records. Pure.
 
-Decisions
-    The order is the log's own (HLC, then id), so every device tells the same story whatever arrived first.
-    Clocks differ by weeks, and HLCs as much: a deed that comes before its record in that order is told right after it.
-    An undo takes one deed out of the story, and may itself be taken out. What is left is told from the beginning.
-    What comes after all that was told, and takes none of it back, is told where the story ended: beside thousands of
-    records a deed would else cost the telling of all. Who goes on and who begins anew know the same book.
-    An edit changes the parts that it names and no other: two devices that edit different parts lose nothing.
-    What a record's number is on a page is not decided here (`numbering.py`).
+Events apply in the log's order (HLC, then id), so every device gets the same records. A change that precedes its record
+in that order, because clocks differ, applies right after it. An edit changes only the parts that it names.
+An undo removes one change and may itself be undone. Page numbers are decided elsewhere (`numbering.py`).
 """
 
 from collections import Counter
@@ -37,74 +32,69 @@ CONTENT_PARTS: Final = ("topic", "facts", "code", "tags")
 
 @dataclass(frozen=True, slots=True)
 class DailyRecords:
-    """All records by id, oldest first. `gone`: those removed. `skipped`: sessions that are not to be kept.
-
-    `said_at`: the position in the log from which on each record says what it says.
-    """
+    """All records by id, oldest first, and the sessions that the user does not want to keep."""
 
     by_id: dict[str, Record] = field(default_factory=dict)
     removed: dict[str, Record] = field(default_factory=dict)
     skipped_sessions: frozenset[str] = frozenset()
-    changes: tuple[Event, ...] = ()  # those that hold, oldest first
+    changes: tuple[Event, ...] = ()  # neither undone nor erased, oldest first
     updated_at: str = ""
-    content_positions: dict[str, int] = field(default_factory=dict)
-    record_ids: tuple[str, ...] = ()  # the ids of all records, in the order of the log
-    all_change_ids: frozenset[str] = (
-        frozenset()
-    )  # the ids of all deeds, those included that are undone or forgotten by now
+    content_positions: dict[str, int] = field(default_factory=dict)  # by record, the position of its last change
+    record_ids: tuple[str, ...] = ()  # in the order of the log, removed records included
+    all_change_ids: frozenset[str] = frozenset()  # undone and erased changes included
 
     def on_day(self, day: str) -> list[Record]:
         return [record for record in self.by_id.values() if record.date == day]
 
     def visible(self) -> list[Record]:
-        """What pages show: all but what `clean` has put away."""
+        """The records that pages show: all but the expired ones."""
         return [record for record in self.by_id.values() if "expired" not in record.marks]
 
     def of_session(self, session_id: str) -> list[Record]:
         return [record for record in self.by_id.values() if record.session_id == session_id]
 
     def get(self, record_id: str) -> Record:
-        found = self.by_id.get(record_id)
-        if found is None:
+        record = self.by_id.get(record_id)
+        if record is None:
             raise InvalidInput("no record has this id", field="id", hint="`daily list` shows the ids.")
-        return found
+        return record
 
     def all_records(self) -> list[Record]:
-        """All there are, removed ones included, in the order in which they were recorded."""
+        """All records, removed ones included, in the order of the log."""
         return [self.by_id.get(record_id) or self.removed[record_id] for record_id in self.record_ids]
 
     def last_undoable_change(self, device_id: str) -> Event | None:
-        """The newest deed of a device that may be undone. What was not saved cannot come back: a skip is none."""
+        """The newest change of a device that can be undone. A skip cannot: nothing was saved."""
         own = (event for event in reversed(self.changes) if event.device_id == device_id)
         return next((event for event in own if event.type not in {DAILY_UNDONE, SESSION_SKIPPED}), None)
 
 
 def reduce_events(events: Iterable[Event]) -> DailyRecords:
-    """The story that these events tell. An event that makes no sense is passed over."""
+    """Reduce these events, ignoring malformed ones."""
     return RecordsReducer(events).current_records()
 
 
 class RecordsReducer:
-    """The story as far as it was told."""
+    """The records as of the events applied so far."""
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         ordered = sorted(events, key=_log_order)
         self._retractions = Retractions()
         self._retractions.apply(ordered)
         self._undone = _undone_ids([self._retractions.effective_event(event) for event in ordered])
-        # what was taken away may have been said of any record
+        # an erased event may have belonged to any record
         self._last_erasure_position = max((event.position for event in ordered if erased_by(event)), default=0)
         self._originals: dict[str, Event] = {}
         self._records = _ReducedRecords()
         self._effective_changes: list[Event] = []
-        self._last_positions: dict[str, int] = {}  # the position of what was said last of each record
+        self._last_positions: dict[str, int] = {}  # by record, the position of its last event
         self._all_change_ids: set[str] = set()
         self._updated_at = ""
         self._last_order = ("", "")
         self._apply(ordered)
 
     def extend(self, events: Iterable[Event]) -> bool:
-        """Tell these too where that is the story they tell with all before; else tell none of them, and False."""
+        """Apply more events incrementally; False, and nothing applied, if they change the effect of earlier ones."""
         ordered = sorted(events, key=_log_order)
         if any(_log_order(event) <= self._last_order or self._affects_earlier_events(event) for event in ordered):
             return False
@@ -132,15 +122,16 @@ class RecordsReducer:
         return event.type == DAILY_UNDONE or event.type in RETRACTING_TYPES
 
     def _apply(self, ordered: Sequence[Event]) -> None:
-        """Tell what comes next, in its order."""
-        said = [left for event in ordered if (left := self._retractions.effective_event(event)).payload]
-        self._originals.update((of, event) for event in said if (of := _original_of(event)) is not None)
-        held = [event for event in said if event.type in RECORD_CHANGE_TYPES and event.event_id not in self._undone]
-        for event in held:
-            with suppress(InvalidInput):  # of another program, or a later one
+        present = [left for event in ordered if (left := self._retractions.effective_event(event)).payload]
+        self._originals.update((of, event) for event in present if (of := _original_of(event)) is not None)
+        changes = [
+            event for event in present if event.type in RECORD_CHANGE_TYPES and event.event_id not in self._undone
+        ]
+        for event in changes:
+            with suppress(InvalidInput):  # written by another program, or by a later version
                 self._records.apply(event, self._originals.get(event.event_id))
-        self._effective_changes += held
-        self._updated_at = max([self._updated_at, *(event.ts for event in said)])
+        self._effective_changes += changes
+        self._updated_at = max([self._updated_at, *(event.ts for event in present)])
         self._all_change_ids.update(event.event_id for event in ordered if event.type in RECORD_CHANGE_TYPES)
         for event in ordered:
             if isinstance(record_id := event.payload.get("record_id"), str):
@@ -149,43 +140,42 @@ class RecordsReducer:
 
 
 def _log_order(event: Event) -> tuple[str, str]:
-    """Where an event stands in the story."""
     return event.hlc, event.event_id
 
 
 def _original_of(event: Event) -> str | None:
-    """The deed whose words before redaction an event holds; None for any other event."""
+    """The change whose unredacted text this event holds; None for any other event."""
     of = event.payload.get("of") if event.type == SESSION_ORIGINAL else None
     return of if isinstance(of, str) else None
 
 
 def _undone_ids(events: Sequence[Event]) -> set[str]:
-    """The deeds that are taken back: an undo that is itself undone takes nothing back, wherever it stands."""
+    """The ids of all undone changes. An undo that is itself undone has no effect, whatever their order."""
     undoes = (event for event in events if event.type == DAILY_UNDONE)
     targets = {event.event_id: of for event in undoes if isinstance(of := event.payload.get("undoes"), str)}
-    undecided = Counter(targets.values())  # by a deed, the undos of it of which it is not known yet whether they hold
+    undecided = Counter(targets.values())  # by change, the undos of it whose own effect is not yet decided
     decided = [undo for undo in targets if not undecided[undo]]
-    found: set[str] = set()
+    undone: set[str] = set()
     while decided:
         undo = decided.pop()
         target = targets[undo]
-        if undo not in found:
-            found.add(target)
+        if undo not in undone:
+            undone.add(target)
         undecided[target] -= 1
         if target in targets and not undecided[target]:
             decided.append(target)
-    return found
+    return undone
 
 
 class _ReducedRecords:
-    """Records while their events are told."""
+    """Mutable state of the reduction."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, Record] = {}
         self.removed: dict[str, Record] = {}
         self.record_ids: list[str] = []
         self.skipped_sessions: set[str] = set()
-        self._pending_changes: dict[str, list[tuple[Event, Event | None]]] = {}  # deeds whose record was not told yet
+        self._pending_changes: dict[str, list[tuple[Event, Event | None]]] = {}  # that precede their record
 
     def apply(self, event: Event, original: Event | None) -> None:
         payload = event.payload
@@ -193,19 +183,19 @@ class _ReducedRecords:
             self._add_record(event, original)
         elif event.type == SESSION_SKIPPED:
             self._set_skipped(payload.get("session_id"), on=payload.get("on") is not False)
-        elif (known := self.by_id.get(record_id := str(payload.get("record_id")))) is None:
+        elif (record := self.by_id.get(record_id := str(payload.get("record_id")))) is None:
             if record_id not in self.removed:
                 self._pending_changes.setdefault(record_id, []).append((event, original))
         elif event.type == SESSION_EDITED:
-            self.by_id[known.record_id] = _apply_edit(known, event, original)
+            self.by_id[record_id] = _apply_edit(record, event, original)
         elif event.type == SESSION_REMOVED:
-            self.removed[known.record_id] = self.by_id.pop(known.record_id)
+            self.removed[record_id] = self.by_id.pop(record_id)
         elif event.type == SESSION_MARKED and (mark := payload.get("mark")) in MARKS:
             on = payload.get("on") is not False
-            self.by_id[known.record_id] = set_mark(known, mark, on=on, day=event.local_date)
+            self.by_id[record_id] = set_mark(record, mark, on=on, day=event.local_date)
 
     def _add_record(self, event: Event, original: Event | None) -> None:
-        found = record_from_payload(
+        record = record_from_payload(
             event.payload,
             event_id=event.event_id,
             project_id=event.project_id,
@@ -213,13 +203,13 @@ class _ReducedRecords:
             device_id=event.device_id,
         )
         if original is not None:
-            found = replace(found, content=content_of(original.payload))
-        if found.record_id not in self.by_id and found.record_id not in self.removed:
-            self.by_id[found.record_id] = found
-            self.record_ids.append(found.record_id)
-            for deed, its_original in self._pending_changes.pop(found.record_id, ()):
+            record = replace(record, content=content_of(original.payload))
+        if record.record_id not in self.by_id and record.record_id not in self.removed:
+            self.by_id[record.record_id] = record
+            self.record_ids.append(record.record_id)
+            for change, its_original in self._pending_changes.pop(record.record_id, ()):
                 with suppress(InvalidInput):
-                    self.apply(deed, its_original)
+                    self.apply(change, its_original)
 
     def _set_skipped(self, session_id: Any, *, on: bool) -> None:
         if isinstance(session_id, str):
@@ -227,9 +217,9 @@ class _ReducedRecords:
 
 
 def _apply_edit(record: Record, event: Event, original: Event | None) -> Record:
-    said = content_of((original or event).payload)
+    edited = content_of((original or event).payload)
     changed = event.payload.get("changed")
     names = [name for name in CONTENT_PARTS if isinstance(changed, list) and name in changed]
     until = event.payload.get("until_event_id")
-    found = replace(record.content, **{name: getattr(said, name) for name in names}) if names else record.content
-    return replace(record, content=found, until_event_id=until if isinstance(until, str) else record.until_event_id)
+    content = replace(record.content, **{name: getattr(edited, name) for name in names}) if names else record.content
+    return replace(record, content=content, until_event_id=until if isinstance(until, str) else record.until_event_id)
