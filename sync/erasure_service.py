@@ -1,6 +1,6 @@
 """Erase events here, on the server and on every device: the use case, and every participant in its order.
 
-Why it is done this way: docs/decisions/005-erasure.md.
+Why it is done this way: docs/decisions/007-erasure.md.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Erasure requests (`payload_forgotten`), expiries (`payload_expired`) and corrections: recorded, pending, applied.
 
 A request is an ordinary event: durable before any text is removed, sent like any other, and applied by the server and
-by every device. See docs/decisions/005-erasure.md.
+by every device. See docs/decisions/007-erasure.md.
 """
 
 import asyncio

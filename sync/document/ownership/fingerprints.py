@@ -1,9 +1,8 @@
-"""Whether a document belongs to another account of this machine. Pure.
+"""Decide whether a document belongs to another account of this machine. Pure.
 
-After a switch of accounts an editor may still hold the first account's document and save it over the second's. Taken
-for a hand edit it would make one person's memory another's, so it is recognised by what the two profiles have
-written. The footer's label is the surest sign, since every version has one of its own; where it is gone or nobody's,
-the lines decide: a document most of whose lines are only the other account's is the other account's.
+After a switch of accounts an editor may still hold the first account's document and save it over the second's. The
+label in the footer decides, since every version has its own. Without a known label, the document belongs to the account
+that alone has most of its lines.
 """
 
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from sync.document.markdown.model import MemoryDocument
 
 @dataclass(frozen=True, slots=True)
 class OwnershipMarks:
-    """What tells a profile's versions from others': labels and hashes."""
+    """The labels and hashes of a profile's versions."""
 
     labels: frozenset[str]
     hashes: frozenset[str]
@@ -27,7 +26,7 @@ NO_MARKS: Final = OwnershipMarks(frozenset(), frozenset())
 
 
 def is_other_by_marks(document: MemoryDocument, own: OwnershipMarks, other: OwnershipMarks) -> bool | None:
-    """Whether the marks say that the document is the other profile's (True) or ours (False); None where they do not."""
+    """Whether the marks say that the document is the other profile's (True) or ours (False); None if neither."""
     for mark, ours, theirs in (
         (document.sha256, own.hashes, other.hashes),
         (document.label, own.labels, other.labels),
@@ -38,16 +37,16 @@ def is_other_by_marks(document: MemoryDocument, own: OwnershipMarks, other: Owne
 
 
 def label_is_in_both(document: MemoryDocument, own: OwnershipMarks, other: OwnershipMarks) -> bool:
-    """Whether both profiles have given this label, which a switch within one second makes possible."""
+    """Whether both profiles have this label, which a switch within one second makes possible."""
     return document.label in own.labels & other.labels
 
 
 def is_other_by_lines(
     document: MemoryDocument, own: frozenset[str], other: frozenset[str], *, is_one_of_both: bool
 ) -> bool:
-    """Whether most lines of the document stand in the other profile's versions and not in ours.
+    """Whether the other profile's versions have most lines of the document, and ours do not.
 
-    `of_either`: it is known to be one of the two, so what is new in it, or in both, need not be outweighed.
+    `is_one_of_both`: it is known to be one of the two profiles', so new or common lines need not be outweighed.
     """
     lines = {entry.text for entry in document.entries}
     theirs = len(lines & other - own)

@@ -1,7 +1,6 @@
-"""The other profiles of this data directory, as far as the memory file has to know of them.
+"""The other profiles of this data directory, as far as the memory file has to know them.
 
-Their databases are read without SQLAlchemy, read-only: opening one as ours would begin to write it. Where there is no
-other profile, nothing is read at all.
+Their databases are opened read-only and without SQLAlchemy. Without another profile nothing is read.
 """
 
 import logging
@@ -36,14 +35,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProfilePaths:
-    """Another profile: its database, and the folder for documents of his that turn up here."""
+    """A profile: its database, and the folder for its documents that turned up in the wrong place."""
 
     database: Path
     parked_folder: Path
 
 
 class OtherProfiles:
-    """Recognises documents of the other profiles. `others` lists them anew at every look; `vault` opens databases."""
+    """Recognises documents of the other profiles. `others` lists them at every call; `vault` opens databases."""
 
     def __init__(self, own: Path, others: Callable[[], Sequence[ProfilePaths]], vault: DatabaseEncryption) -> None:
         self._own = own
@@ -51,9 +50,9 @@ class OtherProfiles:
         self._vault = vault
 
     def owner_of(self, document: MemoryDocument, served: OwnershipMarks = NO_MARKS) -> ProfilePaths | None:
-        """The other profile that this document belongs to, or None where it is ours or nobody's.
+        """The other profile that this document belongs to, or None if there is none.
 
-        `shown`: what we have given out besides our versions.
+        `served`: the marks of snapshots that were shown and are no versions.
         """
         if document.is_blank:
             return None
@@ -64,9 +63,9 @@ class OtherProfiles:
         named = is_other_by_marks(document, own, theirs)
         if named is not None:
             return named
-        of_either = label_is_in_both(document, own, theirs)
+        is_one_of_both = label_is_in_both(document, own, theirs)
         return is_other_by_lines(
-            document, self._lines(self._own), self._lines(other.database), is_one_of_both=of_either
+            document, self._lines(self._own), self._lines(other.database), is_one_of_both=is_one_of_both
         )
 
     def _marks(self, database: Path) -> OwnershipMarks:
@@ -79,7 +78,7 @@ class OtherProfiles:
         return frozenset(entry.text for document in documents for entry in document.entries)
 
     def _select(self, database: Path, statement: str, *parameters: int) -> list[Any]:
-        """The rows; none where the database cannot be read."""
+        """The rows; none if the database cannot be read."""
         try:
             with self._vault.read_only_connection(database, BUSY_TIMEOUT) as connection:
                 return connection.execute(statement, parameters).fetchall()
@@ -89,14 +88,14 @@ class OtherProfiles:
 
 
 def _own_lines(row: Row) -> MemoryDocument:
-    """The lines that a version does not have from another one; an older schema stores every version whole."""
+    """The lines that a version adds to its base; an older schema stores every version whole."""
     if "base" not in row.keys() or row["base"] is None:  # noqa: SIM118 - a row's own `in` looks among its values
         return parse_stored(zlib.decompress(row["bytes"]))
     return parse_text(VersionDelta.decode(row["bytes"], row["entry_ids"]).own_text())
 
 
 def park_copy(folder: Path, data: bytes) -> Path:
-    """Keep a document for the profile whose folder for such this is; the same bytes once."""
+    """Keep a document in a profile's folder of parked documents; the same bytes once."""
     make_private_folder(folder)
     path = folder / f"{sha256(data)[:16]}.md"
     write_private(path, data)

@@ -1,8 +1,7 @@
 """The Electron app's own SQLite cache: `ai_memory(id, content, created_at, updated_at)`, row 1 (seed 001).
 
-It is somebody else's database: opened through SQLite for the moment of one call, never with plain file calls (the
-newest content may still be in its write-ahead log); read-only, unless the user wants his memory written back, and then
-only over what was read last. Database and table are never made.
+The database is the app's: it is opened through SQLite for one call, never with plain file calls (its write-ahead log may
+have the newest content). It is read-only unless the user wants the memory written back. No table is ever created.
 """
 
 import sqlite3
@@ -20,7 +19,7 @@ from sync.system.files import MAX_READ_BYTES
 
 BUSY_TIMEOUT: Final = 2.0  # seconds to wait for the app's own write
 CALL_TIMEOUT: Final = 5.0  # seconds in all
-PROGRESS_STEPS: Final = 10_000  # of SQLite's machine between two looks at the clock
+PROGRESS_STEPS: Final = 10_000  # SQLite instructions between two checks of the time
 FIND_TABLE: Final = "select 1 from sqlite_master where name = 'ai_memory' and type = 'table'"  # a view may never end
 UPDATE: Final = (  # the bytes are compared: a column without a type may hold a blob; nothing and empty are the same
     "update ai_memory set content = ?, updated_at = current_timestamp"
@@ -34,7 +33,7 @@ SELECT_CONTENT: Final = "select content from ai_memory where id = 1"
 
 
 class _BoundedConnection(sqlite3.Connection):
-    """A connection to a file that anybody may have made: no statement outlasts the call, no value fills the memory."""
+    """A connection to an untrusted file: the time of statements and the size of values are limited."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -44,7 +43,7 @@ class _BoundedConnection(sqlite3.Connection):
 
 
 async def read_content(path: Path) -> bytes | None:
-    """The cached document, or None where there is no database, table, row or content yet."""
+    """The cached document, or None if there is no database, table, row or content yet."""
     if not path.is_file():
         return None
     async with _open(path, "ro") as connection:
@@ -58,7 +57,7 @@ async def read_content(path: Path) -> bytes | None:
 
 
 async def swap_content(path: Path, expected: bytes, text: str) -> bool:
-    """Write the document over `expected`, empty for nothing; False where something else stands there by now."""
+    """Write the document if the cache still holds `expected` (empty for no content); whether it was written."""
     if not path.is_file():
         return False
     async with _open(path, "rw") as connection:
@@ -73,13 +72,13 @@ async def swap_content(path: Path, expected: bytes, text: str) -> bool:
 
 @asynccontextmanager
 async def _open(path: Path, mode: str) -> AsyncIterator[aiosqlite.Connection | None]:
-    """The app's database, or None where it has no table for us. Its refusals are raised as ours."""
+    """The app's database, or None if it has no such table. SQLite's errors are raised as StorageError."""
     address = f"file:{quote(str(path))}?mode={mode}"
     try:
         async with aiosqlite.connect(address, uri=True, timeout=BUSY_TIMEOUT, factory=_BoundedConnection) as connection:
             async with connection.execute(FIND_TABLE) as rows:
-                there = await rows.fetchone()
-            yield connection if there else None
+                table = await rows.fetchone()
+            yield connection if table else None
     except sqlite3.OperationalError as error:
         raise StorageBusy(f"{path.name} cannot be read or written now") from error
     except sqlite3.DatabaseError as error:

@@ -1,15 +1,7 @@
-"""The one memory file passes from one profile's document to another's.
+"""Hand the memory file over from the leaving profile to the arriving one, when the user switches accounts.
 
-It belongs to the leaving profile until its bytes are replaced: what a hand typed into it meanwhile is that person's
-and becomes his events first. What his versions do not hold then (a file that is not understood, that looks lost, that
-was saved a moment ago) is parked in his profile. Only then are the bytes replaced, by compare-and-swap, with the
-arriving profile's newest version; where it has none the file goes. Killed anywhere, the whole of it is done again: a
-file that bears a version of the arriving profile by then is his, and so is what a hand has made of it since; nothing in
-it is taken for the leaving one's. An editor may save his document in any moment of this: whatever is taken in or parked
-is the bytes whose owner was asked for, and bytes that came since are asked about anew.
-
-A guest's profile goes once its events are in another's log. They are redacted, and some lines are none: one too large
-for an event, a heading without lines. Where the arriving document lacks anything of the guest's, his is parked whole.
+Nothing is lost: what the leaving profile has not recorded becomes its events or is parked, and only then are the bytes
+replaced, by compare-and-swap. The steps and what happens if the process is killed: docs/decisions/008-handover.md.
 """
 
 import asyncio
@@ -42,17 +34,17 @@ async def hand_over(
     *,
     sleep: Sleep = asyncio.sleep,
 ) -> None:
-    """Replace the leaving profile's document by the arriving one's. `leaving` is None where his memory cannot be read.
+    """Replace the leaving profile's document by the arriving profile's.
 
-    `home` is where what is not in his versions is parked. `between` knows, of the leaving profile's neighbours, the
-    arriving one alone. Raises StorageError, and then the file is still his.
+    `leaving`: None if that memory cannot be read. `other_profiles` knows only the arriving profile. Raises StorageError;
+    then the file still belongs to the leaving profile.
     """
     for _ in range(MAX_ATTEMPTS):
         judged = await stable_read(arriving.path, sleep)
         try:
             if judged is not None and not await arriving.versions.has_version(judged.sha256):
                 if await asyncio.to_thread(_has_owner, other_profiles, judged):
-                    await _try_reconcile(arriving)  # a former attempt came this far, and somebody has typed since
+                    await _try_reconcile(arriving)  # an earlier attempt came this far, and the file was edited since
                     return
                 if leaving is not None:
                     await _try_reconcile(leaving, expected_sha256=judged.sha256)
@@ -72,7 +64,7 @@ async def _park_if_unknown(
     arriving: MemoryFile,
     disk: FileProbe,
 ) -> None:
-    """Park what is about to be replaced, unless somebody has it. Raises DocumentChanged where it was not `judged`."""
+    """Park what is about to be replaced, unless a profile has it. Raises DocumentChanged if it is not `checked`."""
     if await arriving.versions.has_version(disk.sha256) or await _is_known(leaving, disk):
         return
     if checked is None or checked.sha256 != disk.sha256:
@@ -83,14 +75,14 @@ async def _park_if_unknown(
 async def park_unrecorded(
     leaving: MemoryFile, leaving_paths: ProfilePaths, arriving: MemoryFile, arriving_paths: ProfilePaths
 ) -> None:
-    """Park for the arriving profile what the leaving one's events did not bring along; what was parked there too.
+    """Park for the arriving profile what the leaving one has in no event, and its parked documents.
 
-    Only for one that goes, and once its events are in the arriving one's log. Raises StorageError.
+    Only if the leaving profile is removed, after its events were copied into the arriving log. Raises StorageError.
     """
     last, current = await leaving.versions.newest(), await arriving.versions.catch_up()
     if last is not None:
-        there = _text_of(parse(empty_document(""))) | (_text_of(current.snapshot.document) if current else frozenset())
-        if not _text_of(last.snapshot.document) <= there:
+        known = _text_of(parse(empty_document(""))) | (_text_of(current.snapshot.document) if current else frozenset())
+        if not _text_of(last.snapshot.document) <= known:
             kept = await asyncio.to_thread(park_copy, arriving_paths.parked_folder, last.snapshot.document.data)
             log.info("a document was parked, since its events do not say all of it: %s", kept.name)
     for path in sorted(leaving_paths.parked_folder.glob("*.md")):
@@ -99,7 +91,7 @@ async def park_unrecorded(
 
 
 def _text_of(document: MemoryDocument) -> frozenset[tuple[Section, str]]:
-    """What of a document is somebody's words: its lines, wherever they stand, and its headings, where they do."""
+    """The content of a document: its lines without their place, and its headings with theirs."""
     return frozenset(
         (block.section, block.title) if block.kind is BlockKind.HEADING else ((), block.text)
         for block in document.blocks
@@ -108,9 +100,9 @@ def _text_of(document: MemoryDocument) -> frozenset[tuple[Section, str]]:
 
 
 async def unrecorded_content(memory: MemoryFile, paths: ProfilePaths, *, sleep: Sleep = asyncio.sleep) -> str | None:
-    """What of a profile's documents is in no event, for a person who wants the profile gone; None where nothing is.
+    """What a profile's documents have that is in no event, as a message to the user; None if there is nothing.
 
-    What was redacted is not meant. Looks at the bytes of the file and changes nothing. Raises StorageError.
+    Redacted text does not count. Changes nothing. Raises StorageError.
     """
     disk = await stable_read(memory.path, sleep)
     if disk is not None and not _is_blank(disk) and not await memory.versions.has_version(disk.sha256):
@@ -123,7 +115,7 @@ async def unrecorded_content(memory: MemoryFile, paths: ProfilePaths, *, sleep: 
 
 
 async def replace_document(arriving: MemoryFile, *, sleep: Sleep = asyncio.sleep) -> None:
-    """Replace what stands in the file, whoever's it is, without keeping it: its owner wanted no copy to stay."""
+    """Replace the content of the file without keeping it: its owner wanted no copy to remain."""
 
     async def drop(disk: FileProbe) -> None:
         del disk
@@ -132,11 +124,11 @@ async def replace_document(arriving: MemoryFile, *, sleep: Sleep = asyncio.sleep
 
 
 async def _replace(disk: FileProbe | None, arriving: MemoryFile, keep: Callable[[FileProbe], Awaitable[None]]) -> None:
-    """Put the newest version in the place of what is on disk, once. Raises DocumentChanged, StorageError."""
+    """Replace the file with the newest version, in one attempt. Raises DocumentChanged, StorageError."""
     current = await arriving.versions.catch_up()
     if disk is not None:
         if current is not None and disk.sha256 == current.sha256:
-            return  # a former attempt came this far
+            return  # an earlier attempt came this far
         await keep(disk)
     if current is not None:
         expected = None if disk is None else disk.sha256

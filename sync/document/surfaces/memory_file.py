@@ -1,15 +1,9 @@
-"""Keeps the log and the memory file telling the same story.
+"""Reconcile the memory file with the log.
 
-`settle()` is the whole of it: what the log says is put into the newest version, what a hand did to the file becomes
-events, and if the two differ the file is written. It can be called at any time, from any cause, as often as one likes.
-
-Decisions
-    A version is stored before it is written to the file, together with the events or the watermark it stands for. A
-    crash between the two leaves a file that equals an older version: the next call writes the newer one.
-    Our own write equals a known version, so it is no news: no timer suppresses echoes.
-    An empty, vanished or mostly-shrunk file is no mass delete. An empty or missing one is filled again when there is
-    something new to write; a mostly-shrunk one is left alone until it is explained, or until something is to be
-    forgotten that it may show: then what stood in it is kept as a version, without that, and the newest is written.
+`reconcile()` puts what the log recorded into the newest version, turns manual edits of the file into events, and writes
+the file if the two differ. It can be called at any time and any number of times.
+A version is stored before it is written to the file: after a crash the next call writes it. Our own writes equal a known
+version, so they are no edits. A file that looks lost is no mass delete: docs/decisions/010-lost-files.md.
 """
 
 import asyncio
@@ -46,7 +40,7 @@ from sync.system.atomic_swap import compare_and_swap, remove_unchanged
 from sync.system.digests import sha256
 from sync.system.files import FileProbe, FileStamp, stat_stamp
 
-MAX_ATTEMPTS: Final = 5  # rounds against an editor that saves at the same moment; the next event starts over
+MAX_ATTEMPTS: Final = 5  # against an editor that saves at the same moment; the next event starts over
 
 log = logging.getLogger(__name__)
 
@@ -55,16 +49,16 @@ class _WritePermission(Enum):
     """What may be done to the file after it was read."""
 
     WRITE = "write"
-    REPLACE = "replace"  # it is another account's: even an empty place is better
-    WRITE_NEWS = "write news"  # it is empty or gone: fill it again only with something it never had
-    NOTHING = "nothing"  # it is not understood, or a person has to say what was meant
+    REPLACE = "replace"  # also by nothing: it is another account's
+    WRITE_NEWS = "write news"  # it is empty or missing: write only a version that it never had
+    NOTHING = "nothing"  # it cannot be parsed, or the user has to say what was meant
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryFileDeps:
-    """Where else a document may be: the app's cache, which we may write if asked, and the other profiles.
+    """Where else a document may be: the app's cache, which is written with `write_back`, and the other profiles.
 
-    `parked`: the profile's own folder for documents of its that turned up where they cannot stay.
+    `parked_folder`: the profile's own folder for its documents that turned up in the wrong place.
     """
 
     app_cache: Path | None = None
@@ -74,7 +68,7 @@ class MemoryFileDeps:
 
 
 class MemoryFile:
-    """The memory file of one profile. Only the holder of the sidecar role calls `settle`; anybody may `view`."""
+    """The memory file of one profile. Only the sidecar calls `reconcile`; every process may call `view`."""
 
     def __init__(
         self,
@@ -112,11 +106,11 @@ class MemoryFile:
         self._version_notices: tuple[str | None, frozenset[Notice]] = (
             None,
             frozenset(),
-        )  # of which version what is to be said
+        )  # a version's hash, its notices
 
     @property
     def is_unchanged(self) -> bool:
-        """Whether the file is, as far as `stat` can tell, as it was when it was last taken in or written."""
+        """Whether the file is, as far as `stat` can tell, as it was when it was last ingested or written."""
         return stat_stamp(self.path) == self._read_stamp
 
     async def view(self) -> DocumentView:
@@ -124,7 +118,7 @@ class MemoryFile:
         return await self.versions.view()
 
     async def warnings(self) -> set[Notice]:
-        """What was noted of the file, and what is to be said of the newest version."""
+        """The notices of the file, of the newest version and of withheld erasures."""
         current = await self.versions.newest()
         if current is not None and self._version_notices[0] != current.sha256:
             self._version_notices = current.sha256, await asyncio.to_thread(version_notices, current, self._redactor)
@@ -135,7 +129,7 @@ class MemoryFile:
         )
 
     async def preview_notices(self) -> set[Notice]:
-        """What a person would be asked about the file as it stands, and the warnings; changes nothing."""
+        """The warnings, and the questions that ingesting the file would raise; changes nothing."""
         warnings = await self.warnings()
         disk = await stable_read(self.path, self._sleep, known_sha256=self._version_notices[0])
         if disk is not None and disk.sha256 == self._version_notices[0]:
@@ -149,20 +143,20 @@ class MemoryFile:
     async def reconcile(self, *, expected_sha256: str | None = None) -> None:
         """Bring file, versions and log together. Raises StorageError, and notes it; an untouchable file is only noted.
 
-        `only`: the hash of the bytes that may be taken in; DocumentChanged where others are there by now.
+        `expected_sha256`: the only bytes that may be ingested; DocumentChanged if the file has others.
         """
         async with self._lock:
             await self._reconcile(expected_sha256)
 
     async def refresh(self) -> None:
-        """Settle unless the file is as it was when somebody last looked; waits for a look that is under way."""
+        """Reconcile if the file has changed since it was last read; wait for a reconcile that is under way."""
         if not self.is_unchanged:
             async with self._lock:
                 if not self.is_unchanged:
                     await self._reconcile()
 
     async def save(self, text: str, base_sha256: str | None, *, confirmed: bool) -> EditResult:
-        """Take a whole document from the app as a hand edit of what `load` showed it, and write the file."""
+        """Ingest a whole document from the app as an edit of what `load` showed it, and write the file."""
         try:
             document = parse(text.encode())
         except (DocumentUntouchable, UnicodeEncodeError) as error:
@@ -170,15 +164,15 @@ class MemoryFile:
         if await self._other_owner(document, self.versions.served.marks) is not None:
             raise InvalidInput("this document is another account's memory", field="document", hint="Load again.")
         async with self._lock:
-            await self._reconcile()  # what is on disk comes first: the app's text is merged with it
+            await self._reconcile()  # the file comes first: the app's text is merged with it
             edited = await self.versions.save(document, base_sha256, confirmed=confirmed)
             await self._reconcile()
         return edited
 
     async def ingest_cloud_document(self, content: str) -> bool:
-        """Take what another program wrote into the cloud as a hand edit; False, and a notice, where it must wait."""
+        """Ingest what another program wrote into the cloud; False, with a notice, if the user has to answer first."""
         async with self._lock:
-            await self._reconcile()  # what is on disk comes first
+            await self._reconcile()  # the file comes first
             self.notices -= {Notice.CLOUD_MASS_DELETE, Notice.CLOUD_UNREADABLE}
             try:
                 edited = await self.cloud_history.ingest(content)
@@ -192,22 +186,22 @@ class MemoryFile:
         return True
 
     async def restore(self, digest: str) -> EditResult:
-        """Bring an older version back, as new events, and write the file."""
+        """Restore an older version, as new events, and write the file."""
         async with self._lock:
             await self._reconcile()
             edited = await self.versions.restore(digest)
-            if Notice.MASS_DELETE in self.notices:  # this says what was meant: the older version
+            if Notice.MASS_DELETE in self.notices:  # the user has answered: the older version
                 await self._restore_file()
             await self._reconcile()
         return edited
 
     async def resolve(self, answer: Literal["accept", "restore"]) -> EditResult | None:
-        """A person's answer to a warning that asks (`RESOLVABLE`, last `mass_erasure_waits`); None without one.
+        """Apply the user's answer to the notice that asks (`RESOLVABLE`, last `mass_erasure_waits`); None without one.
 
-        `accept`: the lines were meant to go. `restore`: what was there, here or in the cloud's row, is written again.
+        `accept`: the removal was meant. `restore`: the newest version is written again, here or to the cloud.
         """
         async with self._lock:
-            await self._reconcile()  # the file may have changed since the question: nothing else is answered
+            await self._reconcile()  # the file may have changed since the question
             edited = None
             if not self.notices & RESOLVABLE:
                 edited = await self.withheld_erasures.answer(accept=answer == "accept")
@@ -223,7 +217,7 @@ class MemoryFile:
         return edited
 
     async def _restore_file(self) -> None:
-        """Write the newest version over a file that lost its lines; what stands in it is kept as a version."""
+        """Write the newest version over a file that lost its lines; its content is kept as a version."""
         disk = await stable_read(self.path, self._sleep)
         if disk is not None and not (document := parse(disk.data)).is_blank:
             await self.versions.keep_as_version(document)
@@ -240,16 +234,16 @@ class MemoryFile:
     async def _reconcile_file(self, expected_sha256: str | None) -> None:
         for _ in range(MAX_ATTEMPTS):
             seen = stat_stamp(self.path)
-            stands = await self.versions.file_state(keep_days=self._keep_days)
-            disk = await stable_read(self.path, self._sleep, known_sha256=stands.sha256)
+            state = await self.versions.file_state(keep_days=self._keep_days)
+            disk = await stable_read(self.path, self._sleep, known_sha256=state.sha256)
             if expected_sha256 is not None and (disk is None or disk.sha256 != expected_sha256):
                 raise DocumentChanged(f"{self.path.name} was saved again")
-            if stands.is_caught_up and disk and disk.sha256 == stands.sha256:
+            if state.is_caught_up and disk and disk.sha256 == state.sha256:
                 self._note_read(seen, None)
                 return
-            if disk is not None and self._write_in_progress.is_running(disk, stands.newest):
-                return  # not looked at yet: the next event or poll looks again
-            may, question = await self._ingest(disk, stands.newest)
+            if disk is not None and self._write_in_progress.is_running(disk, state.newest):
+                return  # the next event or poll reads it again
+            may, question = await self._ingest(disk, state.newest)
             current = await self.versions.catch_up(keep_days=self._keep_days if may is _WritePermission.WRITE else -1)
             worth = current if current and await self._should_write(disk, current, may) else None
             if (
@@ -265,20 +259,20 @@ class MemoryFile:
                     await self._write(disk, worth)
                 elif (
                     current is None and disk is not None and may is _WritePermission.REPLACE
-                ):  # nothing is known to stand there
+                ):  # there is nothing to replace it with
                     await asyncio.to_thread(remove_unchanged, self.path, disk.sha256)
             except DocumentChanged:
                 continue
             return
 
     def _note_read(self, file_stamp: FileStamp | None, question: Notice | None) -> None:
-        """Only now, with the edit taken in: whoever asks before shall wait. `seen`: the file before it was read."""
-        self.notices -= FILE_QUESTIONS  # in place: `_noted` holds the same set
+        """Note what was read, after the edit was ingested. `file_stamp`: the file before it was read."""
+        self.notices -= FILE_QUESTIONS  # in place: others hold the same set
         self.notices |= {question} if question else set()
         self._read_stamp = file_stamp
 
     async def _ingest(self, disk: FileProbe | None, current: Version | None) -> tuple[_WritePermission, Notice | None]:
-        """Make events of what a hand did; says what may be done to the file now, and what a person has to be asked."""
+        """Ingest an edit of the file; what may be written to the file now, and the question for the user."""
         if disk is None:
             return _WritePermission.WRITE_NEWS, None
         if current is not None and disk.sha256 == current.sha256:
@@ -290,8 +284,8 @@ class MemoryFile:
             return _WritePermission.NOTHING, Notice.UNTOUCHABLE
         if document.is_blank:
             return _WritePermission.WRITE_NEWS, None
-        if (stranger := await self._other_owner(document)) is not None:
-            await asyncio.to_thread(park_copy, stranger.parked_folder, disk.data)
+        if (owner := await self._other_owner(document)) is not None:
+            await asyncio.to_thread(park_copy, owner.parked_folder, disk.data)
             self.notices.add(Notice.STRANGER)
             return _WritePermission.REPLACE, None
         if await self.versions.ingest_file(disk.sha256, document) is None:
@@ -299,7 +293,7 @@ class MemoryFile:
         return _WritePermission.WRITE, None
 
     async def _other_owner(self, document: MemoryDocument, served: OwnershipMarks = NO_MARKS) -> ProfilePaths | None:
-        """The other account of this machine that the document belongs to."""
+        """The other account of this machine that the document belongs to; None if there is none."""
         if self._other_profiles is None:
             return None
         return await asyncio.to_thread(self._other_profiles.owner_of, document, served)
@@ -312,7 +306,7 @@ class MemoryFile:
         )
 
     async def _write(self, disk: FileProbe | None, current: Version) -> None:
-        """Compare-and-swap, then note that the file has it. Raises DocumentChanged, StorageError."""
+        """Write a version by compare-and-swap, and note that the file has it. Raises DocumentChanged, StorageError."""
         data, expected = current.snapshot.document.data, disk.sha256 if disk else None
         self._read_stamp = await self.swap_recovery.recover_on_error(
             asyncio.to_thread(compare_and_swap, self.path, expected, data)
@@ -322,7 +316,7 @@ class MemoryFile:
 
 @contextmanager
 def _noting_storage_errors(notices: set[Notice], notice: Notice) -> Iterator[None]:
-    """Note a StorageError for as long as it comes again."""
+    """Keep a notice as long as a StorageError recurs."""
     try:
         yield
     except StorageError:
@@ -334,9 +328,9 @@ def _noting_storage_errors(notices: set[Notice], notice: Notice) -> Iterator[Non
 async def _permission_after_loss(
     document: MemoryDocument, versions: FileHistory
 ) -> tuple[_WritePermission, Notice | None]:
-    """A person is asked what was meant, unless the file may show what is to be forgotten now: it is written again then.
+    """Ask the user what was meant, unless an erasure is pending: then keep the content as a version and write the file.
 
-    Later it could no longer be told from an edit, because the versions will not know the lines that it still has.
+    After the erasure the versions do not have the erased lines, so a file that still shows them would look edited.
     """
     if await versions.keep_as_version(document, only_for_erasure=True):
         return _WritePermission.REPLACE, None

@@ -1,7 +1,7 @@
-"""What `status` says about the memory file.
+"""The warnings about the memory file that `status` shows.
 
-Some of it is noted when it is met and holds until the next look. The rest is what the newest version is like, which is
-asked of the version itself: an unchanged file is not read again, and a warning is not over because a process is.
+Some are noted when the file is read, until the next read. The others are computed from the newest version: an unchanged
+file is not read again, and a warning outlives the process.
 """
 
 from enum import StrEnum
@@ -12,7 +12,7 @@ from sync.document.markdown.model import Entry, EntryAdded, Version
 from sync.log.model import MAX_EVENT_BYTES, Origin
 from sync.redaction import Redactor
 
-SAFE_CHARS: Final = MAX_EVENT_BYTES // 12  # characters: in JSON, redacted or not, no event gets too large by so many
+SAFE_CHARS: Final = MAX_EVENT_BYTES // 12  # characters of an entry that never make an event too large, redacted or not
 
 
 class Notice(StrEnum):
@@ -33,25 +33,23 @@ class Notice(StrEnum):
     CLOUD_UNREADABLE = "cloud_document_unreadable"
 
 
-FILE_QUESTIONS: Final = frozenset({Notice.MISSING, Notice.MASS_DELETE, Notice.UNTOUCHABLE})  # asked anew at each look
+FILE_QUESTIONS: Final = frozenset({Notice.MISSING, Notice.MASS_DELETE, Notice.UNTOUCHABLE})  # noted at each read
 RESOLVABLE: Final = frozenset({Notice.MISSING, Notice.MASS_DELETE, Notice.CLOUD_MASS_DELETE})  # by `resolve`
-VERSION_NOTICES: Final = frozenset(
-    {Notice.NOT_UTF8, Notice.LARGE_ENTRY}
-)  # of the newest version, while it is the newest
+VERSION_NOTICES: Final = frozenset({Notice.NOT_UTF8, Notice.LARGE_ENTRY})  # computed from the newest version
 
 
 def version_notices(version: Version, redactor: Redactor) -> frozenset[Notice]:
-    """What is to be said of a version for as long as it is the newest."""
+    """The notices of a version, as long as it is the newest."""
     found = set[Notice]()
     if version.snapshot.document.encoding != "utf-8":
-        found.add(Notice.NOT_UTF8)  # it is read, and written in its own encoding
+        found.add(Notice.NOT_UTF8)  # it keeps its encoding
     if oversized_entries(version, redactor):
         found.add(Notice.LARGE_ENTRY)
     return frozenset(found)
 
 
 def oversized_entries(version: Version, redactor: Redactor) -> list[str]:
-    """The ids of entries that no event can hold: they stand in this file and nowhere else."""
+    """The ids of entries that no event can hold: they are in this file only."""
     long = [
         _as_addition(entry)
         for entry in version.snapshot.entries

@@ -1,4 +1,4 @@
-"""The memory file as bytes: read when nobody is writing, written only over what was read."""
+"""Read the memory file while no program is writing it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,16 +7,16 @@ from typing import Final
 
 from sync.system.files import FileProbe, read_once
 
-READ_INTERVAL: Final = 0.05  # two equal looks this far apart: half of all looks during a write saw half a file
-MAX_WAIT: Final = 2.0  # a writer that takes longer is looked at again by the next event or poll
+READ_INTERVAL: Final = 0.05  # seconds between two equal reads: half of all single reads during a write saw half a file
+MAX_WAIT: Final = 2.0  # seconds; the next event or poll reads again after a slower writer
 
 Sleep = Callable[[float], Awaitable[None]]
 
 
 async def stable_read(path: Path, sleep: Sleep = asyncio.sleep, *, known_sha256: str | None = None) -> FileProbe | None:
-    """The file once two looks agree, or None where there is none at both. After `PATIENCE`, whatever is there.
+    """The file once two reads agree, or None if both find no file. After `MAX_WAIT`, the last read.
 
-    One look is enough where it shows the version with the SHA-256 `known`: no half-written file does.
+    One read is enough if it has the hash `known_sha256`: no half-written file has it.
     """
     before = read_once(path)
     if before is not None and before.sha256 == known_sha256:

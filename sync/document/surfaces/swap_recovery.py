@@ -1,8 +1,8 @@
-"""What an exchange with the memory file took out and did not put back: it becomes the manual edit that it was.
+"""Ingest what an exchange with the memory file displaced and did not put back.
 
-`sync.system.atomic_swap` leaves such a file beside the memory file if a disk failed, or the process was killed, between
-an exchange and its undoing. If it holds a version of ours, or what was read before, it is removed. Anything else was
-saved by the user and exists nowhere else. What cannot be ingested, or is another account's, is parked.
+`sync.system.files` leaves such a file beside the memory file if the disk failed, or the process was killed, between an
+exchange and its undoing. If its content is a known version, the file is deleted. Otherwise a user saved it: it becomes a
+manual edit, or is parked if it cannot be ingested or belongs to another account.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class SwapRecovery:
-    """The place beside one memory file. `home`: the profile's own folder for such; None: it stays where it is."""
+    """The displaced files of one memory file."""
 
     def __init__(
         self,
@@ -34,14 +34,17 @@ class SwapRecovery:
         versions: FileHistory,
         owner_of: Callable[[MemoryDocument], Awaitable[ProfilePaths | None]],
     ) -> None:
-        """`owner_of` answers with the other account that a document belongs to."""
+        """`parked_folder`: the profile's own; None: displaced files stay where they are.
+
+        `owner_of` returns the other account that a document belongs to.
+        """
         self._path = path
         self._parked_folder = parked_folder
         self._versions = versions
         self._owner_of = owner_of
 
     async def recover_on_error(self, write: Awaitable[T]) -> T:
-        """What a write of the file answers; what it left aside, where it failed, is taken in."""
+        """Await a write of the file. If it fails, recover what it displaced."""
         try:
             return await write
         except StorageError:
@@ -49,17 +52,17 @@ class SwapRecovery:
             raise
 
     async def recover(self, *, leaving_folder: Path | None = None) -> None:
-        """Take in what stands aside. Raises StorageError; it stays where it is then.
+        """Ingest or park every displaced file. Raises StorageError; the file stays then.
 
-        `former`: the folder of the profile whose the file still is, where it is about to be handed over.
+        `leaving_folder`: the folder of the profile that the file still belongs to, during a handover.
         """
         if self._parked_folder is None:
             return
-        for aside in await asyncio.to_thread(displaced_files, self._path):
-            found = await asyncio.to_thread(read_once, aside)
-            if found is not None and not await self._versions.has_version(found.sha256):
-                await self._ingest_or_park(found, self._parked_folder, leaving_folder)
-            await asyncio.to_thread(remove_private, aside)
+        for displaced in await asyncio.to_thread(displaced_files, self._path):
+            content = await asyncio.to_thread(read_once, displaced)
+            if content is not None and not await self._versions.has_version(content.sha256):
+                await self._ingest_or_park(content, self._parked_folder, leaving_folder)
+            await asyncio.to_thread(remove_private, displaced)
 
     async def _ingest_or_park(self, content: FileProbe, parked_folder: Path, leaving_folder: Path | None) -> None:
         try:

@@ -1,10 +1,8 @@
-"""Says "look again", and nothing more: what happened to the file is read from the file.
+"""Watch the memory file. A change only means "read the file again".
 
-watchdog watches the real parent folder (an editor's atomic save replaces the file, so watching the file itself goes
-blind) and the folder of a symlink's target. Kinds of events mean nothing here: an atomic move-in arrives as `created`,
-one write as six events. Reading a file also makes events; those are left out, or we would wake ourselves. An observer
-can die, and a folder that was deleted and made again goes silent without an error, so `renew` checks both; below it
-all a `stat` every few seconds is the floor.
+watchdog watches the parent folder (an atomic save replaces the file, so a watch on the file goes blind) and the folder
+of a symlink's target. Kinds of events are unreliable; only those that our own reads cause are left out. `renew` detects
+a dead observer and a folder that was replaced. The poll every few seconds works without any of it.
 """
 
 import asyncio
@@ -43,7 +41,7 @@ class _NameFilter(FileSystemEventHandler):
 
 
 class Watcher:
-    """Sets `signal` when something happens to a file. `alive` is what `status` shows."""
+    """Counts a change when something happens to a file. `status` shows `alive`."""
 
     def __init__(self, path: Path, changes: ChangeCounter) -> None:
         self._path = path
@@ -53,12 +51,12 @@ class Watcher:
 
     @property
     def alive(self) -> bool:
-        """Whether every watch is in force: one ends by itself when its folder is deleted, the observer lives on."""
+        """Whether every watch works: a watch ends when its folder is deleted, though the observer is still alive."""
         observer = self._observer
         return observer is not None and observer.is_alive() and all(part.is_alive() for part in observer.emitters)
 
     def renew(self) -> None:
-        """Watch what there is to watch now; cheap where nothing has changed. Never raises: the poll is the floor."""
+        """Watch the folders that exist now; cheap if nothing has changed. Never raises, since the poll remains."""
         folders, names = wanted = (self._folders(), frozenset({self._path.name, resolve_target(self._path).name}))
         if self.alive and wanted == self._watched:
             return
@@ -75,7 +73,7 @@ class Watcher:
             log.warning("the file cannot be watched (%s); it is looked at every few seconds", type(error).__name__)
             return
         self._observer, self._watched = observer, wanted
-        self._changes.increment()  # what happened while nobody watched
+        self._changes.increment()  # for what happened without a watch
 
     def stop(self) -> None:
         if self._observer is not None and self._observer.is_alive():
@@ -84,11 +82,11 @@ class Watcher:
         self._observer = None
 
     def _folders(self) -> frozenset[tuple[Path, int]]:
-        """The folders to watch with their inodes: one put in the place of another is another one."""
+        """The folders to watch, with their inodes: a folder may have been replaced."""
         found = set()
         for folder in {self._path.parent.resolve(), resolve_target(self._path).parent}:
             try:
                 found.add((folder, folder.stat().st_ino))
             except OSError:
-                continue  # it is not there now; the next look finds it
+                continue  # it does not exist now; the next `renew` finds it
         return frozenset(found)

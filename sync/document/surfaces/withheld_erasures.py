@@ -1,4 +1,4 @@
-"""Large erasure requests of other devices: what they take, what `status` says of them, the person's answer."""
+"""Large erasure requests of other devices: what they would remove, their notices, and the user's answer."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -17,7 +17,7 @@ from sync.log import store as log_store
 from sync.log.envelope import parse_timestamp_ms
 from sync.log.model import ERASURE_STATE_FIELD, Event, RemoteErasureState, named_event_ids, remote_erasure_state
 
-NOTICE_PERIOD_MS: Final = 7 * 86_400_000  # how long `status` names a request that was carried out or refused
+NOTICE_PERIOD_MS: Final = 7 * 86_400_000  # how long `status` names a request that was applied or refused
 NOTICE_BY_STATE: Final = {
     RemoteErasureState.WAITS: Notice.ERASURE_WAITS,
     RemoteErasureState.APPLIED: Notice.ERASURE_APPLIED,
@@ -55,14 +55,14 @@ class WithheldErasures:
 
 
 def erasure_stake(connection: Transaction, event_ids: Sequence[str]) -> ErasureImpact:
-    """What an erasure of these events takes from the document."""
+    """How many lines of the document an erasure of these events removes."""
     shown = store.shown_entry_ids(connection)
     held = [event for event_id in event_ids if (event := log_store.find_event(connection, event_id)) is not None]
     return ErasureImpact(len(shown & {line for event in held for line in entry_ids_of(event)}), len(shown))
 
 
 def request_notices(connection: Transaction, clock: Clock) -> set[Notice]:
-    """What is to be said of large requests: of those that wait, and of those that were answered a short time ago."""
+    """The notices of the requests that wait, and of those that were answered recently."""
     since = to_unix_ms(clock.now()) - NOTICE_PERIOD_MS
     marked = [
         (remote_erasure_state(event), event)
@@ -76,7 +76,7 @@ def request_notices(connection: Transaction, clock: Clock) -> set[Notice]:
 
 
 def waiting_requests(connection: Transaction) -> list[Event]:
-    """The requests that wait for the person."""
+    """The requests that wait for the user."""
     return [
         event
         for event in erased_store.requests_with_field(connection, ERASURE_STATE_FIELD)
@@ -85,12 +85,12 @@ def waiting_requests(connection: Transaction) -> list[Event]:
 
 
 def answer_requests(connection: Transaction, *, accept: bool) -> list[str]:
-    """Note the person's answer to all that wait; the ids of the events that are to be erased now."""
-    asked = waiting_requests(connection)
-    for event in asked:
+    """Note the user's answer to all requests that wait; the ids of the events to erase now."""
+    waiting = waiting_requests(connection)
+    for event in waiting:
         mark = RemoteErasureState.ACCEPTED if accept else RemoteErasureState.REFUSED
         erased_store.set_extra_field(connection, event, ERASURE_STATE_FIELD, str(mark))
-    return list(dict.fromkeys(name for event in asked for name in named_event_ids(event))) if accept else []
+    return list(dict.fromkeys(name for event in waiting for name in named_event_ids(event))) if accept else []
 
 
 def _received_ms(event: Event) -> int:

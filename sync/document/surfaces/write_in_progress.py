@@ -1,4 +1,4 @@
-"""Whether a program that empties the memory file and fills it again still writes its rest."""
+"""Detect a program that empties the memory file and is still writing it again."""
 
 from typing import Final
 
@@ -11,15 +11,13 @@ from sync.errors import DocumentUntouchable
 from sync.system.files import FileProbe
 
 MAX_WRITE_PAUSE: Final = 4.0  # seconds that a writer may pause between two pieces of the file
-MAX_WRITE_DURATION: Final = (
-    60.0  # seconds after which a file without its end is taken as it is, however often it changes
-)
+MAX_WRITE_DURATION: Final = 60.0  # seconds after which a file without its end is read as it is
 FOOTER_MARK: Final = footer_line("").encode()
-FOOTER_SEARCH_BYTES: Final = 256  # bytes of the end in which the footer of a whole file nearly always is: saves a parse
+FOOTER_SEARCH_BYTES: Final = 256  # bytes at the end that nearly always hold the footer: saves a parse
 
 
 class WriteInProgress:
-    """The write of one memory file, as far as it can be known. A rename would take the path from the writer."""
+    """The write of one memory file. While it runs, our own rename would take the path from the writer."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
