@@ -2,7 +2,8 @@
 
 The original app may still write the whole document into the device's row. Its text is an edit of what was sent last;
 its lines are `imported`. A text that looks lost waits for `memory/resolve`; an unreadable one is reported. Both stay on
-the server, and ours is not sent. Why a sent version is noted only once the server has it: docs/decisions/009-sent-versions.md.
+the server, and ours is not sent. Why a sent version is noted only once the server has it:
+docs/decisions/009-sent-versions.md.
 """
 
 from dataclasses import replace

@@ -36,8 +36,8 @@ async def hand_over(
 ) -> None:
     """Replace the leaving profile's document by the arriving profile's.
 
-    `leaving`: None if that memory cannot be read. `other_profiles` knows only the arriving profile. Raises StorageError;
-    then the file still belongs to the leaving profile.
+    `leaving`: None if that memory cannot be read. `other_profiles` knows only the arriving profile. Raises
+    StorageError; then the file still belongs to the leaving profile.
     """
     for _ in range(MAX_ATTEMPTS):
         judged = await stable_read(arriving.path, sleep)

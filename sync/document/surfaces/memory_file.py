@@ -1,9 +1,9 @@
 """Reconcile the memory file with the log.
 
 `reconcile()` puts what the log recorded into the newest version, turns manual edits of the file into events, and writes
-the file if the two differ. It can be called at any time and any number of times.
-A version is stored before it is written to the file: after a crash the next call writes it. Our own writes equal a known
-version, so they are no edits. A file that looks lost is no mass delete: docs/decisions/010-lost-files.md.
+the file if the two differ. It can be called at any time and any number of times. A version is stored before it is
+written to the file: after a crash the next call writes it. Our own writes equal a known version, so they are no edits.
+A file that looks lost is no mass delete: docs/decisions/010-lost-files.md.
 """
 
 import asyncio

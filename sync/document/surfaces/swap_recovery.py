@@ -1,8 +1,8 @@
 """Ingest what an exchange with the memory file displaced and did not put back.
 
 `sync.system.files` leaves such a file beside the memory file if the disk failed, or the process was killed, between an
-exchange and its undoing. If its content is a known version, the file is deleted. Otherwise a user saved it: it becomes a
-manual edit, or is parked if it cannot be ingested or belongs to another account.
+exchange and its undoing. If its content is a known version, the file is deleted. Otherwise a user saved it: it becomes
+a manual edit, or is parked if it cannot be ingested or belongs to another account.
 """
 
 import asyncio
