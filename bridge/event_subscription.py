@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from bridge.api.method_table import Notify
-from sync import contract
 from sync.app import App
+from sync.contract.events import appended_events_to_json
 from sync.log.model import Query
 from sync.runtime.supervision import supervise
 
@@ -39,7 +39,7 @@ class EventSubscription:
             seen = self._app.log.changed.count
             page = await self._app.log.read(self._query)
             if page.events:
-                self._notify("events/appended", contract.appended_events_to_json(page, self._query.after))
+                self._notify("events/appended", appended_events_to_json(page, self._query.after))
                 self._query = replace(self._query, after=page.next_offset)
                 await asyncio.sleep(BATCH_INTERVAL)
             else:

@@ -10,9 +10,10 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from bridge.api.method_table import Notify
-from sync import contract
 from sync.app import App
 from sync.cloud.replication.replicator import CloudStatus
+from sync.contract.account import account_to_json
+from sync.contract.status import cloud_status_to_json, pull_progress_to_json
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 
 Notifier = Callable[[App, Notify], Awaitable[None]]
@@ -29,7 +30,7 @@ async def send_change_notifications(app: App, notify: Notify, *, account_changed
         await _send_hints(app, notify, [])
         return
     with app.replicator.pull_progress.reporting_to(
-        lambda progress: notify("$/progress", contract.pull_progress_to_json(progress))
+        lambda progress: notify("$/progress", pull_progress_to_json(progress))
     ):
         await _send_hints(app, notify, [(app.replicator.state_changed, _StatusChangeNotifier().notify_if_changed)])
 
@@ -65,7 +66,7 @@ class _MemoryChangeNotifier:
 
 
 async def _notify_auth_changed(app: App, notify: Notify) -> None:
-    notify("auth/changed", {"account": contract.account_to_json(await app.account.state())})
+    notify("auth/changed", {"account": account_to_json(await app.account.state())})
 
 
 async def _notify_token_needed(app: App, notify: Notify) -> None:
@@ -84,7 +85,7 @@ class _StatusChangeNotifier:
         status, told = await app.replicator.status(), self._last_status
         if told is None or _visible_state(status) != _visible_state(told):
             self._last_status = status
-            notify("sync/statusChanged", contract.cloud_status_to_json(status))
+            notify("sync/statusChanged", cloud_status_to_json(status))
 
 
 def _visible_state(status: CloudStatus) -> tuple[object, ...]:

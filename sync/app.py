@@ -37,7 +37,7 @@ from sync.cloud.auth_port import AuthSession
 from sync.cloud.port import Cloud
 from sync.cloud.replication.realtime_supervisor import RealtimeSupervisor
 from sync.cloud.replication.replicator import CloudState, CloudStatus, Replicator
-from sync.contract import AppStatus
+from sync.contract.status import AppStatus
 from sync.document.read.memory_service import MemoryService
 from sync.document.surfaces.cloud_document import CloudDocument
 from sync.document.surfaces.memory_file import MemoryFile

@@ -7,9 +7,9 @@ import typer
 
 from bridge.cli.output import CliContext, print_json
 from bridge.cli.runner import JsonFlag
-from sync import contract
 from sync.accounts.profiles import read_installation
 from sync.app import AppMode, open_app
+from sync.contract.health import health_to_json
 from sync.errors import XiaobaiError
 from sync.settings.settings import Settings
 from sync.startup.doctor import HealthCheck, check_environment, check_program
@@ -18,7 +18,7 @@ from sync.startup.doctor import HealthCheck, check_environment, check_program
 def doctor(context: typer.Context, *, json: JsonFlag = False) -> None:
     """Check everything a person can break, changing nothing; exit 1 where something is broken."""
     invocation = context.ensure_object(CliContext)
-    result = contract.health_to_json(asyncio.run(run_checks(invocation.flags)))
+    result = health_to_json(asyncio.run(run_checks(invocation.flags)))
     if json or invocation.json:
         print_json(result)
     else:

@@ -1,16 +1,47 @@
-"""What an export and an import answer, as JSON."""
+"""Answers of export and import, and how they become JSON."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING, TypedDict
 
-from typing import TYPE_CHECKING
-
-from sync.published.archive import ExportedJson, TakenJson
-
-if TYPE_CHECKING:  # only named here
+if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from sync.archive.model import ArchiveExportResult, ArchiveImportResult
 
 
-def export_to_json(value: ArchiveExportResult) -> ExportedJson:
+class ExportedJson(TypedDict):
+    """`versions`: of the document; `sha256`: of all parts together, as the archive's manifest has it."""
+
+    path: str
+    events: int
+    versions: int
+    bytes: int
+    sha256: str
+    sealed: bool
+
+
+class RefusedItemJson(TypedDict):
+    """One item of an import that was refused, and why."""
+
+    item: str
+    problem: str
+
+
+class TakenJson(TypedDict):
+    """`found`: events the source comes to; `recorded`: those that are new, or would be in a dry run.
+
+    `shortened`: messages among those of which only the beginning is kept, unless whole ones are stored.
+    """
+
+    source: str
+    conversations: int
+    found: int
+    recorded: int
+    known: int
+    refused: int
+    shortened: int
+    refusals: list[RefusedItemJson]
+    dryRun: bool
+
+
+def export_to_json(value: "ArchiveExportResult") -> ExportedJson:
     return {
         "path": value.path,
         "events": value.events,
@@ -21,7 +52,7 @@ def export_to_json(value: ArchiveExportResult) -> ExportedJson:
     }
 
 
-def import_to_json(value: ArchiveImportResult) -> TakenJson:
+def import_to_json(value: "ArchiveImportResult") -> TakenJson:
     return {
         "source": value.source,
         "conversations": value.conversations,

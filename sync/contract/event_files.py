@@ -1,13 +1,66 @@
-"""The files of the event store and its sessions, as JSON."""
+"""Answers about event files and sessions, and how they become JSON."""
 
-from typing import Any
+from typing import Any, TypedDict
 
 from sync.clock import from_unix_ms, timestamp
 from sync.jsonl.importer import FileImportResult
 from sync.jsonl.projection import JsonlRebuildResult
 from sync.log.sessions.model import Session, to_json
 from sync.log.sessions.tracker import SessionUpsertResult
-from sync.published.event_files import EventFilesJson, ImportedJson, RebuiltJson, SessionMetaJson, SessionsJson
+
+
+class EventFilesJson(TypedDict):
+    """Where the JSONL tree lies; `position` of `head` events are in it."""
+
+    root: str
+    position: int
+    head: int
+
+
+class RebuiltJson(TypedDict):
+    """`written`: files that were not what the log says; `removed`: those that it does not know."""
+
+    root: str
+    events: int
+    files: int
+    written: int
+    removed: int
+
+
+class RefusedLineJson(TypedDict):
+    line: int
+    problem: str
+
+
+class ImportedFileJson(TypedDict):
+    """`refusals` names the first of `refused`."""
+
+    path: str
+    recorded: int
+    known: int
+    refused: int
+    refusals: list[RefusedLineJson]
+
+
+class ImportedJson(TypedDict):
+    recorded: int
+    known: int
+    refused: int
+    files: list[ImportedFileJson]
+
+
+class SessionMetaJson(TypedDict):
+    """`session` in the snake_case of seed 002, as `<id>.meta.json`; `eventId` is null where nothing new was said."""
+
+    session: dict[str, Any]
+    recorded: bool
+    eventId: str | None
+
+
+class SessionsJson(TypedDict):
+    """Newest first; each as `<id>.meta.json`, with `events` and `last_at`."""
+
+    sessions: list[dict[str, Any]]
 
 
 def event_files_to_json(root: str, position: int, head: int) -> EventFilesJson:

@@ -1,21 +1,39 @@
-"""What a wish to forget by words, source or time means, as JSON."""
+"""Answers to erasure requests, and how they become JSON."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 
 from sync.document.erasure.selection import PREVIEW_CHARS, text_of
-from sync.published.forgetting import ForgettingJson
 
-if TYPE_CHECKING:  # only named here
+if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from collections.abc import Sequence
 
     from sync.log.model import Event
 
+
+class MeantJson(TypedDict):
+    """An event that a wish means; `text`: the beginning of what it says, empty where only the cloud has it still."""
+
+    eventId: str
+    ts: str
+    type: str
+    deviceId: str
+    projectId: str
+    text: str
+
+
+class ForgettingJson(TypedDict):
+    """`found`: events that are meant, the first hundred of them in `events`; `forgotten`: with what says the same."""
+
+    found: int
+    events: list[MeantJson]
+    dryRun: bool
+    forgotten: list[str]
+
+
 MAX_SHOWN_EVENTS: Final = 100  # events that are shown; the count tells the rest
 
 
-def forget_matching_to_json(events: Sequence[Event], erased_ids: Sequence[str] | None) -> ForgettingJson:
+def forget_matching_to_json(events: "Sequence[Event]", erased_ids: "Sequence[str] | None") -> ForgettingJson:
     """`held` is None in a dry run."""
     return {
         "found": len(events),

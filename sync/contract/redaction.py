@@ -1,25 +1,51 @@
-"""What the rules of redaction answer, as JSON: what stands in the place of a value, and counts; never the value."""
+"""Answers of redaction checks and rescans, and how they become JSON."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING, TypedDict
 
-from typing import TYPE_CHECKING
-
-from sync.published.redaction import RedactedFileJson, RedactionCheckJson, RescanJson
-
-if TYPE_CHECKING:  # only named here
+if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
     from sync.document.versions.rescan import RescanResult
     from sync.redaction import ExaminedText
 
 
-def check_to_json(value: ExaminedText) -> RedactionCheckJson:
+class RedactionCheckJson(TypedDict):
+    """`text`: as it would be kept; `counts`: how often each kind was found, by the name its placeholder bears."""
+
+    text: str
+    counts: dict[str, int]
+    total: int
+
+
+class RedactedFileJson(TypedDict):
+    """`written`: where the redacted text went; null for a dry run and for standard output."""
+
+    source: str
+    counts: dict[str, int]
+    total: int
+    written: str | None
+
+
+class RescanJson(TypedDict):
+    """`events`: how many the log has; `corrected`: those whose payload changes, or would; `counts` by kind.
+
+    `unreadArchives`: archives of retention that could not be read and are left as they are.
+    """
+
+    events: int
+    corrected: list[str]
+    counts: dict[str, int]
+    applied: bool
+    unreadArchives: list[str]
+
+
+def check_to_json(value: "ExaminedText") -> RedactionCheckJson:
     return {"text": str(value.text), "counts": value.counts, "total": sum(value.counts.values())}
 
 
-def redacted_file_to_json(source: str, value: ExaminedText, written: str | None) -> RedactedFileJson:
+def redacted_file_to_json(source: str, value: "ExaminedText", written: str | None) -> RedactedFileJson:
     return {"source": source, "counts": value.counts, "total": sum(value.counts.values()), "written": written}
 
 
-def rescan_to_json(value: RescanResult) -> RescanJson:
+def rescan_to_json(value: "RescanResult") -> RescanJson:
     return {
         "events": value.events,
         "corrected": list(value.corrected),

@@ -9,7 +9,6 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-from sync import contract
 from sync.accounts.devices import DeviceList, KnownDevice
 from sync.archive.model import ArchiveExportResult, ArchiveImportResult
 from sync.cloud.auth.account import AccountState
@@ -18,6 +17,25 @@ from sync.cloud.replication.pull_progress import PullProgress
 from sync.cloud.replication.replicator import CloudState, CloudStatus
 from sync.cloud.replication.sync_round import RoundResult
 from sync.contract import archive, daily, forgetting, redaction, retention
+from sync.contract.account import account_to_json, code_sent_to_json, devices_to_json
+from sync.contract.document import device_digest_to_json, edit_to_json, history_to_json, load_to_json, update_to_json
+from sync.contract.events import (
+    append_results_to_json,
+    appended_events_to_json,
+    events_to_json,
+    forgotten_to_json,
+    quarantine_to_json,
+    verification_to_json,
+)
+from sync.contract.health import health_to_json
+from sync.contract.status import (
+    AppStatus,
+    cloud_status_to_json,
+    error_to_json,
+    pull_progress_to_json,
+    status_to_json,
+    sync_round_to_json,
+)
 from sync.daily.commands.command_handler import CommandReply
 from sync.daily.config import DailyConfig
 from sync.daily.conversation.command_parser import CommandKind, SpokenCommand
@@ -90,48 +108,46 @@ def samples() -> dict[str, list[Any]]:
         **_kept_and_gone(),
         **_daily_samples(),
         "account_to_json": [
-            contract.account_to_json(_ACCOUNT),
-            contract.account_to_json(AccountState("guest", None, None)),
+            account_to_json(_ACCOUNT),
+            account_to_json(AccountState("guest", None, None)),
         ],
-        "appended_events_to_json": [contract.appended_events_to_json(_PAGE, 2)],
+        "appended_events_to_json": [appended_events_to_json(_PAGE, 2)],
         "cloud_status_to_json": [
-            contract.cloud_status_to_json(_CLOUD),
-            contract.cloud_status_to_json(CloudStatus(CloudState.OFF, None, None, RemoteCursor())),
+            cloud_status_to_json(_CLOUD),
+            cloud_status_to_json(CloudStatus(CloudState.OFF, None, None, RemoteCursor())),
         ],
-        "code_sent_to_json": [contract.code_sent_to_json(parse_contact(phone="13800138000"))],
-        "device_digest_to_json": [contract.device_digest_to_json(_DEVICE)],
-        "devices_to_json": [contract.devices_to_json(_devices())],
-        "edit_to_json": [contract.edit_to_json(_edited())],
-        "events_to_json": [contract.events_to_json(_PAGE), contract.events_to_json(EventPage((), 0))],
-        "error_to_json": [contract.error_to_json(RateLimited("too many requests", retry_after=3.0))],
+        "code_sent_to_json": [code_sent_to_json(parse_contact(phone="13800138000"))],
+        "device_digest_to_json": [device_digest_to_json(_DEVICE)],
+        "devices_to_json": [devices_to_json(_devices())],
+        "edit_to_json": [edit_to_json(_edited())],
+        "events_to_json": [events_to_json(_PAGE), events_to_json(EventPage((), 0))],
+        "error_to_json": [error_to_json(RateLimited("too many requests", retry_after=3.0))],
         "health_to_json": [
-            contract.health_to_json(
+            health_to_json(
                 [HealthCheck("key", True, "a publishable key"), HealthCheck("file", False, "gone", "Make it.")]
             )
         ],
         "history_to_json": [
-            contract.history_to_json([HistoryRow(SHA, "2026/1/8 15:49:12", "hand", "2026-01-08T07:49:12.000Z", 3)])
+            history_to_json([HistoryRow(SHA, "2026/1/8 15:49:12", "hand", "2026-01-08T07:49:12.000Z", 3)])
         ],
-        "load_to_json": [contract.load_to_json(_loaded())],
-        "pull_progress_to_json": [contract.pull_progress_to_json(PullProgress(1, "report", 2_000, 5_000))],
+        "load_to_json": [load_to_json(_loaded())],
+        "pull_progress_to_json": [pull_progress_to_json(PullProgress(1, "report", 2_000, 5_000))],
         "quarantine_to_json": [
-            contract.quarantine_to_json(
-                [RefusedEvent("evt_1", "22023", "too strange", "2026-01-08T07:49:12.000Z")], ["evt_2"]
-            )
+            quarantine_to_json([RefusedEvent("evt_1", "22023", "too strange", "2026-01-08T07:49:12.000Z")], ["evt_2"])
         ],
-        "forgotten_to_json": [contract.forgotten_to_json(["evt_1"])],
+        "forgotten_to_json": [forgotten_to_json(["evt_1"])],
         "append_results_to_json": [
-            contract.append_results_to_json([AppendResult(_EVENTS[0], False), AppendResult(_EVENTS[1], True)])
+            append_results_to_json([AppendResult(_EVENTS[0], False), AppendResult(_EVENTS[1], True)])
         ],
-        "sync_round_to_json": [contract.sync_round_to_json(RoundResult(3, 2, 1))],
-        "status_to_json": [contract.status_to_json(_status())],
+        "sync_round_to_json": [sync_round_to_json(RoundResult(3, 2, 1))],
+        "status_to_json": [status_to_json(_status())],
         "update_to_json": [
-            contract.update_to_json(UpdateResult("evt_1", True, None, 2)),
-            contract.update_to_json(UpdateResult(None, False, "nothing_said", 0)),
+            update_to_json(UpdateResult("evt_1", True, None, 2)),
+            update_to_json(UpdateResult(None, False, "nothing_said", 0)),
         ],
         "verification_to_json": [
-            contract.verification_to_json([Problem("a row points nowhere", 2, ("1", "2"))], 9),
-            contract.verification_to_json([], 9),
+            verification_to_json([Problem("a row points nowhere", 2, ("1", "2"))], 9),
+            verification_to_json([], 9),
         ],
     }
 
@@ -225,8 +241,8 @@ def _loaded() -> LoadResult:
     )
 
 
-def _status() -> contract.AppStatus:
-    return contract.AppStatus(
+def _status() -> AppStatus:
+    return AppStatus(
         account=_ACCOUNT,
         device_id="device-a",
         device_name="家里",

@@ -2,21 +2,22 @@
 
 import inspect
 import json
-from typing import Any, is_typeddict
+from typing import Any, Final, is_typeddict
 
 import msgspec
 import pytest
 
-from sync import contract
-from sync.contract import archive, daily, forgetting, redaction, retention
+from sync.contract import account, archive, daily, document, events, forgetting, health, redaction, retention, status
 from tests.contract.golden_json import FILE, as_text, samples
+
+PLAIN: Final = (account, document, events, health, status)
 
 
 def functions() -> dict[str, Any]:
-    """By name; those of a room with the room before it."""
+    """By name; those of the optional services are named with their module."""
     return {
-        (name if module is contract else f"{module.__name__.rpartition('.')[2]}.{name}"): found
-        for module in (contract, archive, daily, forgetting, redaction, retention)
+        (name if module in PLAIN else f"{module.__name__.rpartition('.')[2]}.{name}"): found
+        for module in (*PLAIN, archive, daily, forgetting, redaction, retention)
         for name, found in inspect.getmembers(module, inspect.isfunction)
         if found.__module__ == module.__name__ and is_typeddict(published(found))
     }

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from sync.contract import recall as contract
-from sync.published.recall import ContextJson, SearchJson
+from sync.contract.recall import ContextJson, SearchJson
 from sync.recall.context_builder import ContextPack
 from sync.recall.model import Hit, ScoreParts, SearchResult, StoredItem
 

@@ -10,8 +10,8 @@ from bridge.cli.arguments import STDIN
 from bridge.cli.output import CliContext, exit_with_error, print_json
 from bridge.cli.runner import JsonFlag, call_method
 from sync.contract import redaction as contract
+from sync.contract.redaction import RedactedFileJson, RescanJson
 from sync.errors import InvalidInput, TooLarge, XiaobaiError
-from sync.published.redaction import RedactedFileJson, RescanJson
 from sync.redaction import ExaminedText, Redactor
 from sync.settings.settings import Settings
 from sync.system.atomic_swap import compare_and_swap

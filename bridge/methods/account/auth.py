@@ -6,8 +6,8 @@ import msgspec
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, NoParams, Params
-from sync import contract, published
 from sync.cloud.contact import parse_contact, parse_login_code
+from sync.contract.account import AuthJson, CodeSentJson, account_to_json, code_sent_to_json
 
 ContactText = Annotated[str, msgspec.Meta(max_length=320)]
 
@@ -51,42 +51,38 @@ class Logout(Params, frozen=True):
     even_unsent: bool = False
 
 
-async def send_code(context: Context[AppProvider], params: Start) -> published.CodeSentJson:
+async def send_code(context: Context[AppProvider], params: Start) -> CodeSentJson:
     contact = parse_contact(phone=params.phone, email=params.email)
     app = await context.app.wait_until_open()
     await app.account.auth.send_code(contact)
-    return contract.code_sent_to_json(contact)
+    return code_sent_to_json(contact)
 
 
-async def verify_code(context: Context[AppProvider], params: Verify) -> published.AuthJson:
+async def verify_code(context: Context[AppProvider], params: Verify) -> AuthJson:
     contact, code = parse_contact(phone=params.phone, email=params.email), parse_login_code(params.code)
     app = await context.app.wait_until_open()
-    return {"account": contract.account_to_json(await app.login_flow.verify_code(contact, code, accept=params.accept))}
+    return {"account": account_to_json(await app.login_flow.verify_code(contact, code, accept=params.accept))}
 
 
-async def log_in_with_password(context: Context[AppProvider], params: Password) -> published.AuthJson:
+async def log_in_with_password(context: Context[AppProvider], params: Password) -> AuthJson:
     contact = parse_contact(phone=params.phone, email=params.email)
     app = await context.app.wait_until_open()
-    return {
-        "account": contract.account_to_json(await app.login_flow.log_in(contact, params.password, accept=params.accept))
-    }
+    return {"account": account_to_json(await app.login_flow.log_in(contact, params.password, accept=params.accept))}
 
 
-async def set_session(context: Context[AppProvider], params: SetSession) -> published.AuthJson:
+async def set_session(context: Context[AppProvider], params: SetSession) -> AuthJson:
     app = await context.app.wait_until_open()
-    return {
-        "account": contract.account_to_json(await app.login_flow.adopt_session(params.access_token, params.expires_at))
-    }
+    return {"account": account_to_json(await app.login_flow.adopt_session(params.access_token, params.expires_at))}
 
 
-async def status(context: Context[AppProvider], params: NoParams) -> published.AuthJson:  # noqa: ARG001 - every row has params
+async def status(context: Context[AppProvider], params: NoParams) -> AuthJson:  # noqa: ARG001 - every row has params
     app = await context.app.wait_until_open()
-    return {"account": contract.account_to_json(await app.account.state())}
+    return {"account": account_to_json(await app.account.state())}
 
 
-async def logout(context: Context[AppProvider], params: Logout) -> published.AuthJson:
+async def logout(context: Context[AppProvider], params: Logout) -> AuthJson:
     app = await context.app.wait_until_open()
     if remove := params.local_copy == "remove":
         await app.ingest_file_edit()  # what was just saved is an event before it is asked what the cloud lacks
     state = await app.login_flow.log_out(remove=remove, even_unsent=params.even_unsent)
-    return {"account": contract.account_to_json(state)}
+    return {"account": account_to_json(state)}

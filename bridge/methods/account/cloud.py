@@ -7,7 +7,8 @@ import msgspec
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, NoParams, Params
-from sync import contract, published
+from sync.contract.events import QuarantineJson, quarantine_to_json
+from sync.contract.status import RoundJson, StatusJson, status_to_json, sync_round_to_json
 from sync.errors import CloudNotConfigured, CloudUnavailable
 
 DEFAULT_TIMEOUT_MS: Final = 30_000
@@ -22,26 +23,26 @@ class QuarantineParams(Params, frozen=True):
     event_ids: list[str] | None = None
 
 
-async def status(context: Context[AppProvider], params: NoParams) -> published.StatusJson:  # noqa: ARG001 - every row has params
-    return contract.status_to_json(await (await context.app.wait_until_open()).status())
+async def status(context: Context[AppProvider], params: NoParams) -> StatusJson:  # noqa: ARG001 - every row has params
+    return status_to_json(await (await context.app.wait_until_open()).status())
 
 
-async def sync_now(context: Context[AppProvider], params: Now) -> published.RoundJson:
+async def sync_now(context: Context[AppProvider], params: Now) -> RoundJson:
     app = await context.app.wait_until_open()
     if app.replicator is None:
         raise CloudNotConfigured("no Supabase project is set")
     try:
         async with asyncio.timeout(params.timeout_ms / 1000):
-            return contract.sync_round_to_json(await app.replicator.sync_now())
+            return sync_round_to_json(await app.replicator.sync_now())
     except TimeoutError as error:
         raise CloudUnavailable(f"not level within {params.timeout_ms} ms; it goes on in the background") from error
 
 
-async def quarantine(context: Context[AppProvider], params: QuarantineParams) -> published.QuarantineJson:
+async def quarantine(context: Context[AppProvider], params: QuarantineParams) -> QuarantineJson:
     app = await context.app.wait_until_open()
     released: list[str] = []
     if params.action != "list":
         released = await app.log.quarantine.release(
             params.event_ids, "pending" if params.action == "retry" else "dropped"
         )
-    return contract.quarantine_to_json(await app.log.quarantine.list_refused(), released)
+    return quarantine_to_json(await app.log.quarantine.list_refused(), released)

@@ -8,7 +8,7 @@ from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Params
 from bridge.api.path_params import absolute_path
 from sync.contract import archive
-from sync.published.archive import ExportedJson, TakenJson
+from sync.contract.archive import ExportedJson, TakenJson
 
 PROGRESS_TOKEN: Final = "archive"  # noqa: S105 - of `$/progress`, in events
 

@@ -8,9 +8,9 @@ from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, NoParams, Params
 from bridge.api.path_params import absolute_path
 from sync.contract import event_files
+from sync.contract.event_files import EventFilesJson, ImportedJson, RebuiltJson, SessionMetaJson, SessionsJson
 from sync.errors import AlreadyRunning
 from sync.jsonl.projection import read_exported_position
-from sync.published.event_files import EventFilesJson, ImportedJson, RebuiltJson, SessionMetaJson, SessionsJson
 
 IMPORT_TOKEN: Final = "events-import"  # noqa: S105 - the token of `$/progress`, in bytes
 REBUILD_TOKEN: Final = "events-rebuild"  # noqa: S105 - likewise, in events

@@ -8,7 +8,14 @@ import msgspec
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, NoParams, Params
-from sync import contract, published
+from sync.contract.events import (
+    EventsJson,
+    ForgottenJson,
+    RecordedJson,
+    append_results_to_json,
+    events_to_json,
+    forgotten_to_json,
+)
 from sync.log import ingest
 from sync.log.ingest import DraftBuilder
 from sync.log.model import MAX_EVENT_ID_LENGTH, MAX_PAGE_EVENTS, EventDraft
@@ -53,36 +60,36 @@ class TailParams(Read, frozen=True):
     follow: bool = False
 
 
-async def append(context: Context[AppProvider], params: Append) -> published.RecordedJson:
+async def append(context: Context[AppProvider], params: Append) -> RecordedJson:
     return await _record(await context.app.wait_until_open(), lambda intake: [intake.build_appended(params.event)])
 
 
-async def append_batch(context: Context[AppProvider], params: AppendBatch) -> published.RecordedJson:
+async def append_batch(context: Context[AppProvider], params: AppendBatch) -> RecordedJson:
     return await _record(await context.app.wait_until_open(), lambda intake: intake.build_batch(params.events))
 
 
-async def _record(app: "App", drafts: Callable[[DraftBuilder], list[EventDraft]]) -> published.RecordedJson:
+async def _record(app: "App", drafts: Callable[[DraftBuilder], list[EventDraft]]) -> RecordedJson:
     given = drafts(app.draft_builder.for_other_programs())
     recorded = await app.memory_service.pauses.append_allowed(given)
     if app.is_sidecar:  # which has to end what begins through it
         await app.event_files.sessions.track(recorded)
     left_out, texts = len(given) - len(recorded), app.settings.privacy.store_messages
-    return contract.append_results_to_json(recorded, left_out=left_out, stores_messages=texts)
+    return append_results_to_json(recorded, left_out=left_out, stores_messages=texts)
 
 
-async def forget(context: Context[AppProvider], params: Forget) -> published.ForgottenJson:
+async def forget(context: Context[AppProvider], params: Forget) -> ForgottenJson:
     app = await context.app.wait_until_open()
-    return contract.forgotten_to_json(await app.erasure.request(params.event_ids))
+    return forgotten_to_json(await app.erasure.request(params.event_ids))
 
 
-async def read(context: Context[AppProvider], params: Read) -> published.EventsJson:
+async def read(context: Context[AppProvider], params: Read) -> EventsJson:
     app = await context.app.wait_until_open()
-    return contract.events_to_json(
+    return events_to_json(
         await app.log.read(ingest.parse_event_query(msgspec.to_builtins(params)), from_other_program=True)
     )
 
 
-async def tail(context: Context[AppProvider], params: TailParams) -> published.EventsJson:
+async def tail(context: Context[AppProvider], params: TailParams) -> EventsJson:
     app = await context.app.wait_until_open()
     asked = msgspec.to_builtins(params)
     asked.pop("follow", None)
@@ -90,7 +97,7 @@ async def tail(context: Context[AppProvider], params: TailParams) -> published.E
     page = await app.log.tail(query, from_other_program=True)
     if params.follow:
         context.app.subscribe(app, replace(query, after=page.next_offset))
-    return contract.events_to_json(page)
+    return events_to_json(page)
 
 
 async def unfollow(context: Context[AppProvider], params: NoParams) -> None:  # noqa: ARG001 - every row has params

@@ -8,9 +8,9 @@ from bridge.api.app_provider import AppProvider
 from bridge.api.filter_params import since_ms, until_ms
 from bridge.api.method_table import Context, Params
 from sync.contract import forgetting as contract
+from sync.contract.forgetting import ForgettingJson
 from sync.document.erasure.selection import ErasureSelection
 from sync.errors import InvalidInput
-from sync.published.forgetting import ForgettingJson
 
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=1_000)]
 

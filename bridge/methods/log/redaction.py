@@ -5,8 +5,8 @@ import asyncio
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Params
 from sync.contract import redaction
+from sync.contract.redaction import RedactionCheckJson, RescanJson
 from sync.document.versions import rescan as reading
-from sync.published.redaction import RedactionCheckJson, RescanJson
 
 
 class CheckParams(Params, frozen=True):

@@ -7,7 +7,7 @@ import msgspec
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Params
 from sync.contract import retention
-from sync.published.retention import RetentionJson
+from sync.contract.retention import RetentionJson
 from sync.retention.policy import RetentionResult
 
 PROGRESS_TOKEN: Final = "retention"  # noqa: S105 - of `$/progress`, in events

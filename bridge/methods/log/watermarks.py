@@ -6,7 +6,7 @@ import msgspec
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, NoParams, Params
-from sync import contract, published
+from sync.contract.events import VerifyJson, WatermarkJson, verification_to_json
 from sync.errors import InvalidInput
 from sync.log.ingest import MAX_POSITION
 from sync.log.model import MAX_EVENT_ID_LENGTH, Query
@@ -30,12 +30,12 @@ class Set(Params, frozen=True):
     event_id: EventId | None = None
 
 
-async def get_watermark(context: Context[AppProvider], params: Get) -> published.WatermarkJson:
+async def get_watermark(context: Context[AppProvider], params: Get) -> WatermarkJson:
     app = await context.app.wait_until_open()
     return await _watermark_json(app, params.name)
 
 
-async def set_watermark(context: Context[AppProvider], params: Set) -> published.WatermarkJson:
+async def set_watermark(context: Context[AppProvider], params: Set) -> WatermarkJson:
     place = params.event_id if params.position is None else params.position
     if place is None or (params.position is not None and params.event_id is not None):
         raise InvalidInput("watermarks/set takes a position or an eventId", field="position")
@@ -46,13 +46,13 @@ async def set_watermark(context: Context[AppProvider], params: Set) -> published
     return await _watermark_json(app, params.name)
 
 
-async def _watermark_json(app: "App", name: str) -> published.WatermarkJson:
+async def _watermark_json(app: "App", name: str) -> WatermarkJson:
     position = await app.log.watermark(name)
     page = await app.log.read(Query(after=max(0, position - 1), limit=1))
     at = page.events[0] if page.events and page.events[0].position == position else None
     return {"name": name, "position": position, "eventId": None if at is None else at.event_id}
 
 
-async def verify_log(context: Context[AppProvider], params: NoParams) -> published.VerifyJson:  # noqa: ARG001 - every row has params
+async def verify_log(context: Context[AppProvider], params: NoParams) -> VerifyJson:  # noqa: ARG001 - every row has params
     app = await context.app.wait_until_open()
-    return contract.verification_to_json(await app.log.find_problems(), await app.log.newest_position())
+    return verification_to_json(await app.log.find_problems(), await app.log.newest_position())

@@ -8,13 +8,7 @@ from bridge.api.app_provider import AppProvider
 from bridge.api.filter_params import resolve_project_id
 from bridge.api.method_table import Context, NoParams, Params
 from sync.contract import daily as contract
-from sync.daily import model
-from sync.daily.conversation.extractive_summary import SummaryTurn
-from sync.daily.model import parse_day, parse_time
-from sync.daily.record_service import ChangeResult, RecordRequest
-from sync.errors import InvalidInput
-from sync.log.model import MAX_NAME_LENGTH
-from sync.published.daily import (
+from sync.contract.daily import (
     DailyCleanedJson,
     DailyConfigJson,
     DailyMarkJson,
@@ -25,6 +19,12 @@ from sync.published.daily import (
     DailyReviewJson,
     DailyStatusJson,
 )
+from sync.daily import model
+from sync.daily.conversation.extractive_summary import SummaryTurn
+from sync.daily.model import parse_day, parse_time
+from sync.daily.record_service import ChangeResult, RecordRequest
+from sync.errors import InvalidInput
+from sync.log.model import MAX_NAME_LENGTH
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
 Path = Annotated[str, msgspec.Meta(min_length=1, max_length=4_096)]

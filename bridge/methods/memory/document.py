@@ -6,7 +6,7 @@ import msgspec
 
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Params
-from sync import contract, published
+from sync.contract.document import EditedJson, HistoryJson, edit_to_json, history_to_json
 
 Sha256 = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
 
@@ -31,24 +31,24 @@ class Resolve(Params, frozen=True):
     answer: Literal["accept", "restore"]
 
 
-async def save(context: Context[AppProvider], params: Save) -> published.EditedJson:
+async def save(context: Context[AppProvider], params: Save) -> EditedJson:
     app = await context.app.wait_until_open()
     document = app.writable_document()
-    return contract.edit_to_json(await document.save(params.document, params.base_sha256, confirmed=params.allow_loss))
+    return edit_to_json(await document.save(params.document, params.base_sha256, confirmed=params.allow_loss))
 
 
-async def history(context: Context[AppProvider], params: History) -> published.HistoryJson:
+async def history(context: Context[AppProvider], params: History) -> HistoryJson:
     app = await context.app.wait_until_open()
-    return contract.history_to_json(await app.document.versions.history(params.limit))
+    return history_to_json(await app.document.versions.history(params.limit))
 
 
-async def restore(context: Context[AppProvider], params: Restore) -> published.EditedJson:
+async def restore(context: Context[AppProvider], params: Restore) -> EditedJson:
     app = await context.app.wait_until_open()
-    return contract.edit_to_json(await app.writable_document().restore(params.sha256))
+    return edit_to_json(await app.writable_document().restore(params.sha256))
 
 
-async def resolve(context: Context[AppProvider], params: Resolve) -> published.EditedJson:
+async def resolve(context: Context[AppProvider], params: Resolve) -> EditedJson:
     app = await context.app.wait_until_open()
     edited = await app.writable_document().resolve(params.answer)
     view = await app.document.view()
-    return {"operations": [], "sha256": view.sha256} if edited is None else contract.edit_to_json(edited)
+    return {"operations": [], "sha256": view.sha256} if edited is None else edit_to_json(edited)

@@ -7,8 +7,8 @@ import msgspec
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Params
 from sync.contract import insights
+from sync.contract.insights import InstinctsJson, NextJson, ProfileJson, ReportJson
 from sync.log.model import MAX_NAME_LENGTH
-from sync.published.insights import InstinctsJson, NextJson, ProfileJson, ReportJson
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME_LENGTH)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=1_000)]

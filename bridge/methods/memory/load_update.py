@@ -8,8 +8,11 @@ import msgspec
 from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Params
 from bridge.methods.registry import METHOD_TABLE
-from sync import __version__, contract, published
+from sync import __version__
 from sync.accounts.profiles import DEVICE_ID_PATTERN
+from sync.contract.account import account_to_json
+from sync.contract.document import LoadJson, PromptJson, UpdateJson, load_to_json, update_to_json
+from sync.contract.status import InitializeJson
 from sync.document.capture.exchange_events import ExchangeInput
 
 PROTOCOL_VERSION: Final = 1
@@ -48,7 +51,7 @@ def capabilities() -> list[str]:
     return sorted({room for name in METHOD_TABLE for room, slash, _ in (name.partition("/"),) if slash})
 
 
-async def initialize(context: Context[AppProvider], params: Initialize) -> published.InitializeJson:
+async def initialize(context: Context[AppProvider], params: Initialize) -> InitializeJson:
     if params.parent_pid is not None:
         context.watch_parent(params.parent_pid)
     context.app.enable_notifications()
@@ -60,28 +63,28 @@ async def initialize(context: Context[AppProvider], params: Initialize) -> publi
         "serverInfo": {"name": "xiaobai-memory", "version": __version__},
         "capabilities": capabilities(),
         "deviceId": app.log.device_id,
-        "account": contract.account_to_json(await app.account.state()),
+        "account": account_to_json(await app.account.state()),
     }
 
 
-async def load(context: Context[AppProvider], params: Load) -> published.LoadJson:
+async def load(context: Context[AppProvider], params: Load) -> LoadJson:
     glimpsed = context.app.cold_load(scope=params.scope, max_chars=params.max_chars)
     if glimpsed is not None:
-        return contract.load_to_json(glimpsed)
+        return load_to_json(glimpsed)
     app = await context.app.wait_until_open()
     await app.ingest_file_edit(timeout=FILE_CHECK_TIMEOUT)
     found = await app.memory_service.load(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
-    return contract.load_to_json(found)
+    return load_to_json(found)
 
 
-async def system_prompt(context: Context[AppProvider], params: Load) -> published.PromptJson:
+async def system_prompt(context: Context[AppProvider], params: Load) -> PromptJson:
     app = await context.app.wait_until_open()
     await app.ingest_file_edit(timeout=FILE_CHECK_TIMEOUT)
     prompt = await app.memory_service.prompt(wait_ms=params.wait_ms, scope=params.scope, max_chars=params.max_chars)
     return {"prompt": prompt}
 
 
-async def update(context: Context[AppProvider], params: Update) -> published.UpdateJson:
+async def update(context: Context[AppProvider], params: Update) -> UpdateJson:
     app = await context.app.wait_until_open()
     exchange = ExchangeInput(
         user_message=params.user_message,
@@ -92,4 +95,4 @@ async def update(context: Context[AppProvider], params: Update) -> published.Upd
         idempotency_key=params.idempotency_key,
     )
     # A cancelled caller gets no answer, but what it asked to remember is remembered.
-    return contract.update_to_json(await asyncio.shield(app.memory_service.update(exchange)))
+    return update_to_json(await asyncio.shield(app.memory_service.update(exchange)))

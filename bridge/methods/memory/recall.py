@@ -9,8 +9,8 @@ from bridge.api.filter_params import resolve_project_id, since_ms, until_ms
 from bridge.api.method_table import Context, Params
 from sync.clock import Clock
 from sync.contract import recall as contract
+from sync.contract.recall import ContextJson, SearchJson
 from sync.log.model import MAX_NAME_LENGTH
-from sync.published.recall import ContextJson, SearchJson
 from sync.recall.model import Scope, SearchRequest
 from sync.recall.ranking.fusion import PRESETS
 from sync.recall.ranking.fusion import Preset as RankingPreset

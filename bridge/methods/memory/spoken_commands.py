@@ -11,12 +11,12 @@ from bridge.api.method_table import Context, Params
 from bridge.methods.memory import recall
 from bridge.methods.memory.daily import Name, Path, Turns, summary_turns
 from sync.contract import daily as contract
+from sync.contract.daily import CommandJson
+from sync.contract.recall import HitJson
 from sync.daily.commands.command_handler import CommandContext, CommandHandler, CommandSearch
 from sync.daily.commands.erasure_replies import ErasurePort
 from sync.daily.conversation.command_parser import parse_command, should_recall
 from sync.document.erasure.selection import ErasureSelection
-from sync.published.daily import CommandJson
-from sync.published.recall import HitJson
 
 if TYPE_CHECKING:  # importing them is what a starting sidecar has not done yet
     from sync.app import App

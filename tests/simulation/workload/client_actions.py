@@ -17,9 +17,9 @@ from bridge.methods.log import events, retention
 from bridge.methods.log import forget as forgetting
 from bridge.methods.memory import daily, recall
 from sync.app import App
+from sync.contract.daily import DailyRecordJson
+from sync.contract.recall import SearchJson
 from sync.log.event_types import PAYLOAD_EXPIRED, PAYLOAD_FORGOTTEN, SESSION_RECORDED
-from sync.published.daily import DailyRecordJson
-from sync.published.recall import SearchJson
 from tests.simulation.checks.expected_state import ExpectedFact, words_of
 from tests.simulation.host.device import SimulatedDevice
 from tests.simulation.host.device_files import StoredEvent

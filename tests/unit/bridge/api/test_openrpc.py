@@ -8,7 +8,7 @@ from bridge.api.app_provider import AppProvider
 from bridge.api.method_table import Context, Method, MethodTable, NoParams
 from bridge.api.openrpc import openrpc_document
 from bridge.methods.registry import METHOD_TABLE
-from sync.published import RefusalJson
+from sync.contract.events import RefusalJson
 
 
 async def _first(context: Context[AppProvider], params: NoParams) -> RefusalJson:

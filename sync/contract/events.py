@@ -1,0 +1,130 @@
+"""Answers about the event log, and how they become JSON."""
+
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
+
+from sync.log.envelope import to_json
+from sync.log.event_types import MESSAGE
+from sync.log.payload_schemas import is_known_type
+
+if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
+    from collections.abc import Iterable, Sequence
+
+    from sync.log.integrity_store import Problem
+    from sync.log.model import AppendResult, EventPage, RefusedEvent
+
+
+class EventsJson(TypedDict):
+    events: list[dict[str, Any]]
+    nextOffset: int
+
+
+class AppendedJson(EventsJson):
+    """`events/appended`. `after`: where these events begin; one that differs from the last `nextOffset` tells a gap."""
+
+    after: int
+
+
+class RecordedJson(TypedDict):
+    """`eventIds` in the order given; `duplicates` are the ids that were known before.
+
+    `notSaved`: how many events were not recorded, because a person asked not to save their conversation.
+
+    `unknownTypes`: types among them that this program does not know. Such events are kept value for value and can be
+    read and searched; nothing else is done with them.
+    `withoutText`: messages of which only role and length are kept, because `privacy.store_messages` is false.
+    """
+
+    eventIds: list[str]
+    duplicates: list[str]
+    events: list[dict[str, Any]]
+    nextOffset: int
+    notSaved: NotRequired[int]
+    unknownTypes: NotRequired[list[str]]
+    withoutText: NotRequired[list[str]]
+
+
+class ForgottenJson(TypedDict):
+    """Which of the events were there to be forgotten."""
+
+    forgotten: list[str]
+
+
+class RefusalJson(TypedDict):
+    eventId: str
+    code: str
+    message: str
+    noticedAt: str
+
+
+class QuarantineJson(TypedDict):
+    """`events`: what is in quarantine now; `released`: what this call has taken out."""
+
+    events: list[RefusalJson]
+    released: list[str]
+
+
+class WatermarkJson(TypedDict):
+    """`eventId`: the event at that position; null where there is none, as before the first."""
+
+    name: str
+    position: int
+    eventId: str | None
+
+
+class ProblemJson(TypedDict):
+    what: str
+    count: int
+    examples: list[str]
+
+
+class VerifyJson(TypedDict):
+    ok: bool
+    events: int
+    problems: list[ProblemJson]
+
+
+def forgotten_to_json(event_ids: "Sequence[str]") -> ForgottenJson:
+    return {"forgotten": list(event_ids)}
+
+
+def events_to_json(page: "EventPage") -> EventsJson:
+    return {"events": [to_json(event) for event in page.events], "nextOffset": page.next_offset}
+
+
+def appended_events_to_json(page: "EventPage", after: int) -> AppendedJson:
+    return {**events_to_json(page), "after": after}
+
+
+def append_results_to_json(
+    values: "Sequence[AppendResult]", *, left_out: int = 0, stores_messages: bool = True
+) -> RecordedJson:
+    """`left_out`: how many events were not recorded, because their conversation is not to be saved."""
+    answer: RecordedJson = {
+        "eventIds": [value.event.event_id for value in values],
+        "duplicates": [value.event.event_id for value in values if value.duplicate],
+        "events": [to_json(value.event) for value in values],
+        "nextOffset": max((value.event.position for value in values), default=0),
+    }
+    if left_out:
+        answer["notSaved"] = left_out
+    if not stores_messages and (without := [item.event.event_id for item in values if item.event.type == MESSAGE]):
+        answer["withoutText"] = without
+    if unknown := sorted({value.event.type for value in values if not is_known_type(value.event.type)}):
+        answer["unknownTypes"] = unknown
+    return answer
+
+
+def quarantine_to_json(values: "Iterable[RefusedEvent]", released: "Sequence[str]") -> QuarantineJson:
+    events: list[RefusalJson] = [
+        {"eventId": value.event_id, "code": value.code, "message": value.message, "noticedAt": value.noticed_at}
+        for value in values
+    ]
+    return {"events": events, "released": list(released)}
+
+
+def verification_to_json(problems: "Sequence[Problem]", newest: int) -> VerifyJson:
+    """`events`: the position of the newest one. A salvaged log has holes where rows were lost."""
+    found: list[ProblemJson] = [
+        {"what": problem.what, "count": problem.count, "examples": list(problem.examples)} for problem in problems
+    ]
+    return {"ok": not found, "events": newest, "problems": found}

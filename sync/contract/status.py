@@ -1,0 +1,160 @@
+"""Answers about the state of the program and of synchronisation, and how they become JSON."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from sync.contract.account import AccountJson, account_to_json
+
+if TYPE_CHECKING:  # named only in annotations; importing them would delay a starting sidecar
+    from sync.cloud.auth.account import AccountState
+    from sync.cloud.replication.pull_progress import PullProgress
+    from sync.cloud.replication.replicator import CloudStatus
+    from sync.cloud.replication.sync_round import RoundResult
+    from sync.errors import XiaobaiError
+
+
+class ServerInfoJson(TypedDict):
+    name: str
+    version: str
+
+
+class InitializeJson(TypedDict):
+    protocolVersion: int
+    serverInfo: ServerInfoJson
+    capabilities: list[str]
+    deviceId: str
+    account: AccountJson
+
+
+class FailureJson(TypedDict):
+    kind: str
+    message: str
+    hint: str
+    retryable: bool
+
+
+class CloudJson(TypedDict):
+    state: Literal["off", "signed_out", "connecting", "synced", "offline", "refused"]
+    realtime: Literal["off", "connecting", "joined"]
+    lastSyncAt: str | None
+    lastError: FailureJson | None
+    head: int
+    cursor: int
+
+
+class ThisDeviceJson(TypedDict):
+    deviceId: str
+    name: str
+    replicaId: str
+
+
+class DocumentJson(TypedDict):
+    path: str
+    sha256: str
+    warnings: list[str]
+
+
+class LanJson(TypedDict):
+    peers: list[str]
+
+
+class WatchersJson(TypedDict):
+    file: bool
+
+
+class StatusJson(TypedDict):
+    account: AccountJson
+    device: ThisDeviceJson
+    cloud: CloudJson
+    pending: int
+    quarantined: int
+    document: DocumentJson
+    lan: LanJson
+    watchers: WatchersJson
+    sidecar: bool
+    version: str
+
+
+class RoundJson(TypedDict):
+    pushed: int
+    pulled: int
+    quarantined: int
+
+
+class ProgressValueJson(TypedDict):
+    """`done` of `total` events; both can start anew where the server was restored."""
+
+    kind: Literal["begin", "report", "end"]
+    title: Literal["sync"]
+    done: int
+    total: int
+
+
+class ProgressJson(TypedDict):
+    token: str
+    value: ProgressValueJson
+
+
+@dataclass(frozen=True, slots=True)
+class AppStatus:
+    """What `sync/status` is made of."""
+
+    account: "AccountState"
+    device_id: str
+    device_name: str
+    replica_id: str
+    cloud: "CloudStatus"
+    pending: int
+    quarantined: int
+    document_path: str
+    document_sha256: str
+    warnings: tuple[str, ...]
+    watching: bool
+    sidecar: bool
+    version: str
+
+
+def status_to_json(value: AppStatus) -> StatusJson:
+    return {
+        "account": account_to_json(value.account),
+        "device": {"deviceId": value.device_id, "name": value.device_name, "replicaId": value.replica_id},
+        "cloud": cloud_status_to_json(value.cloud),
+        "pending": value.pending,
+        "quarantined": value.quarantined,
+        "document": {
+            "path": value.document_path,
+            "sha256": value.document_sha256,
+            "warnings": list(value.warnings),
+        },
+        "lan": {"peers": []},
+        "watchers": {"file": value.watching},
+        "sidecar": value.sidecar,
+        "version": value.version,
+    }
+
+
+def cloud_status_to_json(value: "CloudStatus") -> CloudJson:
+    return {
+        "state": value.state.value,
+        "realtime": value.realtime,
+        "lastSyncAt": value.last_sync_at,
+        "lastError": None if value.last_error is None else error_to_json(value.last_error),
+        "head": value.cursor.head,
+        "cursor": value.cursor.seq,
+    }
+
+
+def error_to_json(value: "XiaobaiError") -> FailureJson:
+    return {"kind": value.kind, "message": value.message, "hint": value.hint, "retryable": value.retryable}
+
+
+def sync_round_to_json(value: "RoundResult") -> RoundJson:
+    return {"pushed": value.pushed, "pulled": value.pulled, "quarantined": value.quarantined}
+
+
+def pull_progress_to_json(value: "PullProgress") -> ProgressJson:
+    """The params of `$/progress`, in the shape that LSP clients know; one token for each long pull."""
+    return {
+        "token": f"sync-{value.pull}",
+        "value": {"kind": value.step, "title": "sync", "done": value.done, "total": value.total},
+    }
