@@ -163,7 +163,7 @@ class TestData:
             assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+\+00:00", written["made"])
             assert await result(other.table("scratch_notes").select("*")) == []
 
-    async def test_nobody_writes_for_somebody_else(self, scratch: Cloud, new_user: Callable[[], User]) -> None:
+    async def test_a_user_cannot_write_for_another(self, scratch: Cloud, new_user: Callable[[], User]) -> None:
         other = new_user()
         async with signed_in(scratch, new_user()) as client:
             error = await rejected(client.table("scratch_notes").insert({"body": "x", "owner": other.user_id}))
@@ -226,12 +226,12 @@ class TestData:
         assert error.code == "23514"
         assert '"short"' in str(error.message)
 
-    async def test_a_function_nobody_wrote_is_not_found(self, scratch: Cloud, new_user: Callable[[], User]) -> None:
+    async def test_an_unknown_function_is_not_found(self, scratch: Cloud, new_user: Callable[[], User]) -> None:
         async with signed_in(scratch, new_user()) as client:
             error = await rejected(client.rpc("nobody_wrote_it", {}))
         assert error.code == "PGRST202"
 
-    async def test_a_statement_of_nobody_is_ended_by_the_server(self, scratch: Cloud) -> None:
+    async def test_an_anonymous_statement_is_ended_by_the_server(self, scratch: Cloud) -> None:
         client = await connect(scratch.url, scratch.publishable_key)
         error = await rejected(client.rpc("scratch_wait", {"seconds": 30}))
         assert error.code == "57014"
@@ -277,7 +277,7 @@ class TestSchema:
             async with LocalCloud.start(migrations=tmp_path):
                 pass
 
-    async def test_with_explicit_grants_a_new_table_is_nobodys(self, tmp_path: Path) -> None:
+    async def test_with_explicit_grants_a_new_table_is_closed(self, tmp_path: Path) -> None:
         (tmp_path / "20260101000000_first.sql").write_text("create table first (id int);")
         async with LocalCloud.start(migrations=tmp_path, grants="explicit") as cloud:
             client = await connect(cloud.url, cloud.secret_key)
@@ -293,7 +293,7 @@ class TestSchema:
             finally:
                 connection.execute("drop table scratch_late")
 
-    async def test_the_packaged_postgresql_does_where_none_is_installed(
+    async def test_the_packaged_postgresql_is_used_if_none_is_installed(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
         monkeypatch.setenv(postgres.BINARIES, "packaged")

@@ -58,7 +58,7 @@ async def push(cloud: SupabaseCloud, session: AuthSession) -> None:
 # --- who gets in --------------------------------------------------------------------------------------------
 
 
-async def test_nobody_joins_the_topic_of_another_user(cloud: SupabaseCloud, new_user: Callable[[], User]) -> None:
+async def test_a_user_cannot_join_the_topic_of_another(cloud: SupabaseCloud, new_user: Callable[[], User]) -> None:
     alice, bob = new_user(), new_user()
     session = await sign_in(cloud, bob)
     with pytest.raises(Forbidden):
@@ -124,7 +124,7 @@ async def bare(local_cloud: LocalCloud, topic: str) -> AsyncIterator[Client]:
         yield Client(connection, topic)
 
 
-async def test_nobody_sends_on_the_topic_not_even_its_user(
+async def test_even_its_user_cannot_send_on_the_topic(
     cloud: SupabaseCloud, local_cloud: LocalCloud, new_user: Callable[[], User]
 ) -> None:
     session = await sign_in(cloud, new_user())
@@ -138,7 +138,7 @@ async def test_nobody_sends_on_the_topic_not_even_its_user(
     await channel.close()
 
 
-async def test_the_door_does_deliver_where_a_policy_lets_somebody_send(
+async def test_a_message_is_delivered_if_a_policy_allows_sending(
     cloud: SupabaseCloud, local_cloud: LocalCloud, new_user: Callable[[], User]
 ) -> None:
     """Without this the test above would pass on a door that delivers nothing."""
@@ -281,7 +281,7 @@ async def test_without_a_database_to_connect_to_the_project_has_no_realtime() ->
         await cloud.close()
 
 
-async def test_nonsense_is_not_answered_and_harms_nobody(
+async def test_nonsense_is_not_answered_and_harms_no_one_else(
     cloud: SupabaseCloud, local_cloud: LocalCloud, new_user: Callable[[], User]
 ) -> None:
     session = await sign_in(cloud, new_user())

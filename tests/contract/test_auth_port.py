@@ -46,7 +46,7 @@ def contact(request: pytest.FixtureRequest, backend: CloudBackend) -> Contact:
     return backend.new_contact(request.param)
 
 
-async def test_a_code_logs_a_person_in_and_makes_his_account_once(backend: CloudBackend, contact: Contact) -> None:
+async def test_a_code_logs_a_user_in_and_creates_the_account_once(backend: CloudBackend, contact: Contact) -> None:
     await backend.cloud.auth.send_code(contact)
     first = await backend.cloud.auth.verify_code(contact, backend.code_sent_to(contact))
     assert first.label == contact.label
@@ -103,7 +103,7 @@ async def test_the_second_message_within_a_minute_is_refused_with_the_seconds_to
     )
 
 
-async def test_a_code_of_somebody_else_or_of_nobody_is_refused(backend: CloudBackend, contact: Contact) -> None:
+async def test_a_code_of_another_user_or_an_unknown_contact_is_refused(backend: CloudBackend, contact: Contact) -> None:
     await backend.cloud.auth.send_code(contact)
     for stranger in (backend.new_contact("phone"), backend.new_contact("email")):
         with pytest.raises(CodeRefused):
@@ -159,6 +159,6 @@ async def test_a_refresh_token_that_never_was_is_a_lost_login(backend: CloudBack
 
 
 @pytest.mark.parametrize("token", ["garbage", "eyJhbGciOiJIUzI1NiJ9.e30.c2ln"])
-async def test_a_token_that_is_none_is_nobodys(backend: CloudBackend, token: str) -> None:
+async def test_an_invalid_token_has_no_user(backend: CloudBackend, token: str) -> None:
     with pytest.raises(LoginRequired):
         await backend.cloud.auth.identify_user(token)

@@ -207,7 +207,7 @@ async def test_a_device_that_registered_without_a_proof_takes_over_as_before_and
         await client.register(takeover="rep_b")
 
 
-async def test_a_device_nobody_knows_cannot_be_renamed_or_revoked(client: Client) -> None:
+async def test_an_unknown_device_cannot_be_renamed_or_revoked(client: Client) -> None:
     stranger = await (await signed_in(client.world)).other("device-of-another", "rep_x").register()
     assert stranger.device == "device-of-another"
     cloud = client.world.cloud
@@ -257,7 +257,7 @@ async def test_what_is_no_key_is_rejected(client: Client, bad: str) -> None:
         await client.register(public_key=bad)
 
 
-async def test_another_live_replica_of_a_device_is_told_of_the_conflict(client: Client) -> None:
+async def test_another_live_replica_of_a_device_gets_a_conflict(client: Client) -> None:
     clone = client.other(client.device, "rep_b")
     for call in (clone.register(), clone.sync(clone.event(1))):
         with pytest.raises(DeviceConflict):
@@ -274,7 +274,7 @@ async def test_a_device_that_fell_silent_goes_to_the_next_replica(client: Client
         await client.sync()
 
 
-async def test_a_device_reports_what_it_has_set_aside_and_nobody_elses(client: Client) -> None:
+async def test_a_device_reports_its_own_quarantine_only(client: Client) -> None:
     cloud, second = client.world.cloud, await client.other("device-b", "rep_b").register()
     await cloud.report_refusals(client.session, client.device, {"22023": 2, "413": 1})
     assert client.world.reported_refusals(client.person, client.device) == {"22023": 2, "413": 1}
@@ -297,7 +297,7 @@ async def test_events_are_acknowledged_in_order_and_come_back_without_a_gap(clie
     assert all(item.server_ts for item in answer.events)
 
 
-async def test_an_event_comes_back_value_for_value_with_what_nobody_knows(client: Client) -> None:
+async def test_an_event_comes_back_value_for_value_with_unknown_fields(client: Client) -> None:
     sent = client.event(
         1,
         type="from_the_future",
@@ -500,7 +500,7 @@ async def test_a_push_does_not_hide_that_the_server_was_restored(client: Client)
     assert [number for _, number in told.acked] == [3, 4, 5, 6, 7, 8]
 
 
-async def test_another_epoch_is_a_reset_even_where_everything_else_fits(client: Client) -> None:
+async def test_another_epoch_is_a_reset_even_if_everything_else_fits(client: Client) -> None:
     answer = await _five(client)
     client.world.restore(client.person, keep=5, epoch="another-life")
     told = await client.sync(**_cursor(answer, 5))
@@ -620,7 +620,7 @@ async def test_a_bad_document_is_rejected_together_with_its_batch(client: Client
     assert client.world.document(client.person, client.device) is None
 
 
-async def test_a_document_that_another_program_wrote_is_told_at_every_call_and_read(client: Client) -> None:
+async def test_a_foreign_document_is_reported_at_every_call_and_read(client: Client) -> None:
     await client.sync(snapshot=snapshot("# 我们的\n", 1))
     assert (await client.sync()).snapshot is None
     client.world.write_document(client.person, client.device, "# 原版应用的\n")
@@ -646,7 +646,7 @@ async def test_only_the_foreign_document_that_was_read_is_written_over(client: C
     assert client.world.document(client.person, client.device) == "# 一二和我们的\n"
 
 
-async def test_nobody_reads_another_persons_document(client: Client) -> None:
+async def test_a_user_cannot_read_the_document_of_another(client: Client) -> None:
     await client.sync(snapshot=snapshot("# 我的\n", 1))
     assert await client.world.cloud.read_document(client.session, "device-b") is None
     stranger = await (await signed_in(client.world)).register()

@@ -29,7 +29,7 @@ async def hear(channel: Channel) -> RealtimeNotice:
         return await channel.receive()
 
 
-async def test_a_push_that_raises_the_head_pokes_every_channel_of_its_user_and_nobody_else_s(client: Client) -> None:
+async def test_a_push_that_raises_the_head_pokes_all_channels_of_its_user_only(client: Client) -> None:
     stranger = await (await signed_in(client.world)).register()
     own, same, foreign = [await listening(who) for who in (client, client, stranger)]
     await client.sync(client.event(1), client.event(2))
@@ -41,7 +41,7 @@ async def test_a_push_that_raises_the_head_pokes_every_channel_of_its_user_and_n
         await channel.close()
 
 
-async def test_a_call_that_adds_nothing_pokes_nobody(client: Client) -> None:
+async def test_a_call_that_adds_nothing_sends_no_poke(client: Client) -> None:
     first = client.event(1)
     await client.sync(first)
     channel = await listening(client)

@@ -125,7 +125,7 @@ def test_deleting_by_words_lists_everything_and_erases_it_when_confirmed(home: H
         wait_for_lines(home, "天气")
 
 
-def test_one_daily_record_alone_is_removed_and_the_undo_that_is_told_works(home: Home) -> None:
+def test_one_daily_record_alone_is_removed_and_the_named_undo_works(home: Home) -> None:
     home.run("daily", "add", "推荐火锅店")
     told = home.run("remember", "删除记忆: 火锅").stdout
     assert "说“撤销”可恢复" in told
@@ -186,5 +186,5 @@ def test_a_system_prompt_is_within_its_bound_with_its_frame(home: Home) -> None:
         assert len(sidecar.call("memory/systemPrompt", maxChars=len(whole))["prompt"]) == len(whole)
 
 
-def test_cleaning_up_where_nothing_is_expired_asks_for_no_confirmation(home: Home) -> None:
+def test_cleaning_up_asks_for_no_confirmation_if_nothing_is_expired(home: Home) -> None:
     assert home.json("remember", "清理旧记忆")["message"] == "没有过期的记忆"

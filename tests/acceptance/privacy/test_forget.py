@@ -140,7 +140,7 @@ def test_the_server_and_the_other_device_forget_it_too(
         assert "用户问" not in b.load()["content"], "nor does its empty shell"
 
 
-def test_a_wish_made_offline_waits_and_survives_a_kill(local_cloud: Cloud, user: User, home: Home) -> None:
+def test_a_request_made_offline_waits_and_survives_a_kill(local_cloud: Cloud, user: User, home: Home) -> None:
     server = ServerRows(local_cloud, user.user_id)
     secret = unique_text("忘掉")
     with open_logged_in(home, user) as sidecar:
@@ -248,7 +248,7 @@ def test_a_day_begins_at_its_own_midnight_in_summer_and_in_winter(tmp_path: Path
         assert ts not in str(home.json("forget", "--until", before))
 
 
-def test_a_query_without_words_is_refused_whatever_stands_beside_it(home: Home) -> None:
+def test_a_query_without_words_is_refused_with_any_other_option(home: Home) -> None:
     home.json("events", "append", json.dumps({"type": "x", "payload": {"a": "b"}}))
     refused = home.run("forget", "--query", "\u3000", "--since", "2020-01-01", check=False)
     assert (refused.returncode, refused.stdout) == (2, "")

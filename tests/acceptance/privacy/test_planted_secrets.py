@@ -182,7 +182,7 @@ def test_what_is_typed_by_hand_stays_in_the_file_and_in_no_event_log_or_server_r
         assert secret not in server, kind
 
 
-def test_refused_input_is_not_told_to_the_log_or_in_the_answer(
+def test_refused_input_is_neither_logged_nor_repeated_in_the_answer(
     home: Home, sidecar: Sidecar, planted: dict[str, tuple[str, str]]
 ) -> None:
     for _, sentence in planted.values():

@@ -85,7 +85,7 @@ def test_standard_input_is_filtered_and_the_counts_stay_out_of_it(home: Home) ->
 
 
 @pytest.mark.parametrize(("name", "data"), [("gone.md", None), ("gb.md", "电话".encode("gb18030"))])
-def test_what_cannot_be_read_is_told_and_left_alone(home: Home, name: str, data: bytes | None) -> None:
+def test_what_cannot_be_read_is_reported_and_left_alone(home: Home, name: str, data: bytes | None) -> None:
     path = home.folder / name
     if data is not None:
         path.write_bytes(data)

@@ -265,7 +265,7 @@ PATTERNS = st.sampled_from(
 
 
 @given(TEXTS, PATTERNS)
-def test_a_match_stands_where_the_library_says_that_it_stands_in_the_characters(text: str, source: str) -> None:
+def test_a_match_has_the_character_positions_that_the_library_reports(text: str, source: str) -> None:
     theirs = [
         tuple(match.span(group) for group in range(match.re.groups + 1))
         for match in compile_pattern(source).finditer(text)

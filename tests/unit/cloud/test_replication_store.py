@@ -83,7 +83,7 @@ async def test_a_number_of_ours_under_another_id_is_a_fork_and_nothing_is_taken_
     assert [item.event_id for item in await stored(database)] == ["evt_ours"]
 
 
-async def test_what_stands_under_another_event_s_number_waits_for_its_own(database: Database) -> None:
+async def test_an_event_under_another_event_s_number_waits_for_its_own(database: Database) -> None:
     """As a former replica's, that sent it under another one before it was restored; which page tells that is open."""
     await database.write(lambda connection: log_store.insert_event(connection, event(1, event_id="evt_ours")))
     before = await database.read(log_store.order_version)

@@ -168,7 +168,7 @@ PEM = ["-----BEGIN RSA PRIVATE KEY-----", "MIIEpAIBAAKCAQEA1234567890abcdefghij"
         ({"lines": ["这是私钥", *PEM, "收好"]}, {"lines": ["这是私钥", "[密钥]", "[密钥]", "[密钥]", "收好"]}),
     ],
 )
-def test_what_stands_around_a_string_tells_what_it_is(value: dict[str, Any], expected: dict[str, Any]) -> None:
+def test_the_context_of_a_string_shows_what_it_is(value: dict[str, Any], expected: dict[str, Any]) -> None:
     payload = REDACTOR.clean_payload(value)
 
     assert payload.value == expected
@@ -192,7 +192,7 @@ def test_what_stands_around_a_string_tells_what_it_is(value: dict[str, Any], exp
         {"lines": ["什么是 -----BEGIN PRIVATE KEY----- 这一行？", "它是私钥的开头"]},
     ],
 )
-def test_what_only_stands_beside_the_name_of_a_secret_stays(value: dict[str, Any]) -> None:
+def test_what_is_only_beside_the_name_of_a_secret_stays(value: dict[str, Any]) -> None:
     assert REDACTOR.clean_payload(value).value == value
 
 

@@ -355,7 +355,7 @@ async def test_a_logout_during_a_refresh_is_not_undone_by_it(device: Device, clo
     assert (await device.account.state()).state == "logged_out"
 
 
-async def test_a_session_of_somebody_else_in_the_store_is_not_used(device: Device, server: FakeServer) -> None:
+async def test_a_stored_session_of_another_user_is_not_used(device: Device, server: FakeServer) -> None:
     """A keychain entry or a file can outlive the database it belonged to."""
     device.tokens.session = server.accounts.sign_in_with_password(parse_contact(email=OTHER), PASSWORD)
     with pytest.raises(LoginRequired):
@@ -377,7 +377,7 @@ async def test_two_first_logins_at_once_make_it_one_users(device: Device) -> Non
     assert device.tokens.session.user_id == state.user_id
 
 
-async def test_a_locked_keychain_is_told_and_changes_nothing(device: Device) -> None:
+async def test_a_locked_keychain_is_an_error_and_changes_nothing(device: Device) -> None:
     await device.log_in()
 
     class Locked(FakeSessionStorage):

@@ -22,7 +22,7 @@ async def enter_app_session(device: Device, token: str, expires_at: float) -> Ac
     return await device.account.log_in(await device.account.session_from_token(token, expires_at))
 
 
-async def test_it_makes_the_profile_that_users_and_his_events_travel(
+async def test_it_claims_the_profile_for_that_user_and_the_events_are_sent(
     guest: Device, server: FakeServer, clock: FixedClock
 ) -> None:
     state = await enter_app_session(guest, *app_session(server, clock))

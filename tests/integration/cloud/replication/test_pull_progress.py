@@ -43,7 +43,7 @@ async def steps(device: Device) -> list[Step]:
     return [(told.pull, told.step, told.done, told.total) for told in heard]
 
 
-async def test_each_answer_of_a_long_pull_is_told_and_so_is_its_end(device: Device, server: FakeServer) -> None:
+async def test_each_answer_of_a_long_pull_is_reported_and_so_is_its_end(device: Device, server: FakeServer) -> None:
     history(server, 2_500)
     assert await steps(device) == [
         (1, "begin", 1_000, 2_500),
@@ -53,7 +53,7 @@ async def test_each_answer_of_a_long_pull_is_told_and_so_is_its_end(device: Devi
     ]
 
 
-async def test_what_fits_into_one_answer_is_not_told(device: Device, server: FakeServer) -> None:
+async def test_a_pull_of_one_answer_is_not_reported(device: Device, server: FakeServer) -> None:
     history(server, 1_000)
     assert await steps(device) == []
 
@@ -100,7 +100,7 @@ async def test_a_pull_that_is_cut_off_ends_and_the_next_one_goes_on(device: Devi
     assert (await steps(device))[0] == (2, "begin", 1_000, 2_000)
 
 
-async def test_after_a_reset_it_counts_anew(device: Device, server: FakeServer) -> None:
+async def test_after_a_reset_it_counts_from_zero(device: Device, server: FakeServer) -> None:
     def replaced(answer: SyncAnswer) -> SyncAnswer:
         device.cloud.edit_answer = lambda later: later
         memory = server.user_logs["user-1"]
@@ -118,7 +118,7 @@ async def test_after_a_reset_it_counts_anew(device: Device, server: FakeServer) 
     ]
 
 
-async def test_whoever_has_left_hears_nothing(device: Device, server: FakeServer) -> None:
+async def test_a_listener_that_has_left_gets_no_reports(device: Device, server: FakeServer) -> None:
     heard: list[PullProgress] = []
     with device.replicator.pull_progress.reporting_to(heard.append):
         pass

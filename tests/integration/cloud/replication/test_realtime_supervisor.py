@@ -165,7 +165,7 @@ def test_an_older_server_pokes_but_is_never_taken_at_its_silence(tmp_path: Path)
     run_with_script(tmp_path, story)
 
 
-def test_a_new_channel_is_a_poke_although_nobody_says_that_it_is_fed(tmp_path: Path) -> None:
+def test_a_new_channel_wakes_the_replicator_before_it_is_ready(tmp_path: Path) -> None:
     async def story(device: Device, server: FakeServer) -> None:
         server.announces_ready = False
         rounds = device.cloud.count("sync")
@@ -224,7 +224,7 @@ def test_a_quiet_hour_keeps_its_channel(tmp_path: Path) -> None:
     run_with_script(tmp_path, story)
 
 
-def test_after_sleep_the_channel_is_made_anew(tmp_path: Path) -> None:
+def test_after_sleep_the_channel_is_replaced(tmp_path: Path) -> None:
     clock = SleepyClock()
 
     async def story(device: Device, server: FakeServer) -> None:
@@ -320,7 +320,7 @@ def test_with_a_channel_polls_are_rarer_and_without_one_as_often_as_set(tmp_path
     run_with_script(tmp_path, story)
 
 
-def test_it_vouches_while_it_is_relied_on_and_stops_when_nobody_answers(tmp_path: Path) -> None:
+def test_it_is_fresh_while_it_is_relied_on_and_stops_without_answers(tmp_path: Path) -> None:
     async def story(device: Device, server: FakeServer) -> None:
         for _ in range(200):
             assert device.replicator.is_fresh()

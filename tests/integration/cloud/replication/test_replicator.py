@@ -94,7 +94,7 @@ def test_what_is_recorded_goes_out_at_once(tmp_path: Path) -> None:
     run_with_script(tmp_path, story)
 
 
-def test_where_something_came_it_goes_again_at_once(tmp_path: Path) -> None:
+def test_a_round_that_pulled_something_is_followed_by_another_at_once(tmp_path: Path) -> None:
     """The document changes with what came: what was forgotten elsewhere leaves the server's copy of it so."""
 
     async def story(device: Device, server: FakeServer) -> None:
@@ -281,7 +281,7 @@ def test_a_no_is_not_asked_again_for_every_event_that_is_recorded(tmp_path: Path
     run_with_script(tmp_path, story)
 
 
-def test_without_a_login_nobody_is_asked(tmp_path: Path) -> None:
+def test_without_a_login_nothing_is_requested(tmp_path: Path) -> None:
     async def story(device: Device, server: FakeServer) -> None:
         await device.record_notes("一")
         await asyncio.sleep(HOUR)

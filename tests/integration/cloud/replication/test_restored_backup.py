@@ -289,7 +289,7 @@ async def test_an_event_from_elsewhere_under_a_number_of_ours_makes_us_a_new_rep
     assert await device.log.find_problems() == []
 
 
-async def test_what_waits_under_the_number_of_a_former_replica_makes_nobody_fork_for_ever(
+async def test_events_under_a_former_replica_s_numbers_do_not_cause_endless_forks(
     device: Device, server: FakeServer
 ) -> None:
     """A restored server has forgotten it, and a copy of us as we were has said something under its number since."""
@@ -376,7 +376,7 @@ async def test_a_copy_is_not_held_up_by_what_bears_the_id_of_the_original_which_
         assert (await copy.log.outbox()).pending == 0
 
 
-async def test_two_live_installations_of_one_device_are_told_and_take_turns_when_one_falls_silent(
+async def test_two_live_installations_of_one_device_conflict_and_take_turns_when_one_falls_silent(
     tmp_path: Path, device: Device, server: FakeServer, clock: FixedClock
 ) -> None:
     await device.record_notes("一")

@@ -283,7 +283,7 @@ async def test_any_number_of_bad_events_is_found(device: Device, server: FakeSer
     assert ids_on_server(server) == [ids[number] for number in range(10) if number not in bad]
 
 
-async def test_the_administrators_are_told_what_was_set_aside_and_when_it_is_gone(
+async def test_the_quarantine_is_reported_to_administrators_and_so_is_its_end(
     device: Device, server: FakeServer
 ) -> None:
     ids = await device.record_notes("一", "二", "三")
@@ -339,7 +339,7 @@ async def test_a_document_is_sent_when_it_changed_and_only_then(device: Device) 
     assert sent == ["# 一\n", "# 二\n"]
 
 
-async def test_a_server_that_refuses_everything_makes_nobody_set_events_aside(device: Device) -> None:
+async def test_a_server_that_refuses_everything_fills_no_quarantine(device: Device) -> None:
     """A gateway, a broken migration or a defect of ours is not the fault of ten thousand waiting events."""
     await device.record_notes(*(f"{number}" for number in range(10)))
     await device.replicator.sync_now()
@@ -391,7 +391,7 @@ async def test_whatever_the_cloud_says_no_event_is_lost_and_capture_goes_on(
     assert (await device.log.outbox()).pending == 0
 
 
-async def test_a_device_that_is_told_twice_that_it_is_a_copy_stops_and_says_so(device: Device) -> None:
+async def test_a_device_that_forks_twice_in_one_round_stops_and_says_so(device: Device) -> None:
     await device.record_notes("一")
     device.cloud.fail_next("sync", DeviceForked("a copy"), DeviceForked("still a copy"))
     with pytest.raises(DeviceForked):
@@ -413,7 +413,7 @@ async def test_a_caller_that_asks_often_lets_a_dead_server_rest(device: Device, 
     assert device.replicator.state is CloudState.SYNCED
 
 
-async def test_an_explicit_wish_is_asked_at_once_also_while_the_server_rests(device: Device) -> None:
+async def test_an_explicit_sync_runs_at_once_also_during_the_backoff(device: Device) -> None:
     device.cloud.permanent_failure = CloudUnavailable("no answer")
     for _ in range(BREAKER_FAILURES):
         with pytest.raises(CloudUnavailable):
@@ -497,7 +497,7 @@ async def test_a_revoked_session_asks_for_a_login_and_capture_goes_on(device: De
     assert set(ids_on_server(server)) == set(ids)
 
 
-async def test_a_round_that_outlives_its_login_is_no_answer_to_whoever_asks_then(device: Device) -> None:
+async def test_a_round_that_outlives_its_login_does_not_answer_later_callers(device: Device) -> None:
     await device.replicator.sync_now()
     device.cloud.pause_calls()
     asked = asyncio.create_task(device.replicator.sync_now())
@@ -540,7 +540,7 @@ async def test_a_cancelled_caller_does_not_cancel_the_round(device: Device, serv
     assert ids_on_server(server) == ids
 
 
-async def test_a_failure_that_nobody_waits_for_any_more_makes_no_noise(
+async def test_a_failure_after_its_caller_has_gone_is_not_logged_as_unhandled(
     device: Device, caplog: pytest.LogCaptureFixture
 ) -> None:
     device.cloud.pause_calls()
@@ -655,7 +655,7 @@ async def test_a_document_that_changes_without_an_event_goes_over_the_one_it_was
     assert device.foreign_documents == []
 
 
-async def test_after_a_restart_it_asks_what_stands_there_and_goes_over_that(
+async def test_after_a_restart_it_reads_the_stored_document_and_replaces_it(
     tmp_path: Path, server: FakeServer, clock: FixedClock
 ) -> None:
     for content in ("# 一二\n", "# 一\n"):

@@ -145,7 +145,7 @@ async def refused(call: Call, status: int, body: object, *headers: tuple[bytes, 
 
 
 @pytest.mark.parametrize("row", REFUSALS, ids=lambda row: f"{row.call.__name__}-{row.status}-{row.code}")
-async def test_a_refusal_is_told_by_its_kind_in_either_form(row: Refusal) -> None:
+async def test_a_refusal_has_its_kind_in_either_form(row: Refusal) -> None:
     errors = [
         await refused(row.call, row.status, {"code": row.code, "message": row.message}, VERSION),
         await refused(row.call, row.status, {"code": row.status, "error_code": row.code, "msg": row.message}),
@@ -198,6 +198,6 @@ async def test_a_403_that_is_not_the_login_server_s_ends_no_session(call: Call, 
 
 
 @pytest.mark.parametrize("body", [{}, [], None, "", {"access_token": "x"}, {"user": {"id": "user-1"}}])
-async def test_an_answer_without_a_session_signs_nobody_in(body: object) -> None:
+async def test_an_answer_without_a_session_is_no_login(body: object) -> None:
     for call in (code, password, refresh):
         assert type(await refused(call, 200, body)) is CloudUnavailable

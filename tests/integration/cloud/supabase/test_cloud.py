@@ -112,7 +112,7 @@ async def test_a_refused_connection_is_an_outage_and_passes(
     assert (await cloud.sync(session, ONE)).acked == ((ONE.events[0].event_id, 1),)
 
 
-async def test_where_nobody_listens_nothing_was_sent_and_the_way_back_is_seen(
+async def test_a_refused_connection_sends_nothing_and_its_return_is_noticed(
     local_cloud: LocalCloud, session: AuthSession, unused_port: int
 ) -> None:
     nowhere = SupabaseCloud(
@@ -243,7 +243,7 @@ async def test_an_answer_that_was_lost_is_no_acknowledgement_and_sending_again_d
         (400, JSON, b'{"code": "22P05", "message": "unsupported Unicode"}', Rejected),
     ],
 )
-async def test_what_is_no_answer_of_the_server_is_told_by_its_kind(
+async def test_what_is_no_answer_of_the_server_has_its_kind_of_error(
     cloud: Cloud,
     session: AuthSession,
     proxy: FaultProxy,
@@ -273,7 +273,7 @@ async def test_what_is_no_answer_of_the_server_is_told_by_its_kind(
         (503, HTML, b"x"),
     ],
 )
-async def test_a_captive_portal_registers_nobody_and_signs_nobody_in(
+async def test_a_captive_portal_neither_registers_nor_signs_in(
     cloud: Cloud, session: AuthSession, proxy: FaultProxy, status: int, headers: dict[str, str], body: bytes
 ) -> None:
     await proxy.respond_with(status, headers, body)
@@ -377,7 +377,7 @@ async def test_an_expired_token_is_a_lost_login_and_a_refresh_helps(tmp_path: Pa
         await cloud.close()
 
 
-async def test_the_end_of_a_token_is_told_by_our_own_clock(local_cloud: LocalCloud, user: User) -> None:
+async def test_the_end_of_a_token_follows_the_local_clock(local_cloud: LocalCloud, user: User) -> None:
     """A machine whose clock is years off would else refresh before every single request, or never."""
     clock = FixedClock()
     clock.advance(20 * 365 * 86_400)
@@ -388,7 +388,7 @@ async def test_the_end_of_a_token_is_told_by_our_own_clock(local_cloud: LocalClo
     await cloud.close()
 
 
-async def test_a_wrong_key_is_told_as_such_and_not_as_a_wrong_password(local_cloud: LocalCloud, user: User) -> None:
+async def test_a_wrong_key_is_not_reported_as_a_wrong_password(local_cloud: LocalCloud, user: User) -> None:
     cloud = SupabaseCloud(local_cloud.url, "sb_publishable_of_another_project", timeout=20.0, clock=SystemClock())
     with pytest.raises(Forbidden) as caught:
         await cloud.auth.sign_in_with_password(parse_contact(email=user.email), user.password)
@@ -407,7 +407,7 @@ async def test_an_account_that_was_deleted_is_a_lost_login(
             await call
 
 
-async def test_a_project_without_our_functions_is_told_with_the_way_to_them(tmp_path: Path) -> None:
+async def test_a_project_without_our_functions_names_the_migrations_to_run(tmp_path: Path) -> None:
     empty = tmp_path / "migrations"
     empty.mkdir()
     async with OwnCloud.start(migrations=empty) as local:
@@ -461,7 +461,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]
         ("SSLKEYLOGFILE", "/nowhere/keys"),
     ],
 )
-async def test_what_the_machine_sets_and_nobody_can_use_is_an_outage_with_its_name_until_it_is_mended(
+async def test_unusable_proxy_or_certificate_settings_are_an_outage_until_they_are_repaired(
     environment: pytest.MonkeyPatch, local_cloud: LocalCloud, user: User, name: str, value: str
 ) -> None:
     environment.setenv(name, value)

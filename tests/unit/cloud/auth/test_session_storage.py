@@ -96,7 +96,7 @@ def test_two_profiles_have_two_sessions(tmp_path: Path, keychain: Keychain) -> N
     assert two.load() is None
 
 
-def test_without_a_keychain_a_private_file_is_used_and_a_person_is_told(
+def test_without_a_keychain_a_private_file_is_used_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(keyring, "get_keyring", keyring.backends.fail.Keyring)
@@ -108,7 +108,7 @@ def test_without_a_keychain_a_private_file_is_used_and_a_person_is_told(
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_nobody_is_warned_of_the_file_he_has_chosen(tmp_path: Path, keychain: Keychain) -> None:
+def test_a_file_chosen_by_a_setting_gives_no_warning(tmp_path: Path, keychain: Keychain) -> None:
     assert open_session_storage(tmp_path / "session.json", "profile-1", prefer_file=True).warning is None
 
 

@@ -103,7 +103,7 @@ def test_a_poke_without_a_number_during_a_round_is_not_answered_by_it() -> None:
         assert standing.has_unanswered
 
 
-def test_a_poke_does_not_hide_that_the_channel_began_anew_during_the_round() -> None:
+def test_a_poke_does_not_hide_that_the_channel_was_replaced_during_the_round() -> None:
     standing = fresh_channel(level=7)
     began = standing.begin_round()
     standing.mark_ready()
@@ -137,7 +137,7 @@ def test_a_machine_that_slept_does_not_vouch_though_its_monotonic_clock_stood_st
     assert not is_fresh(fresh_channel(), wall=NOW + 3600.0)
 
 
-def test_it_is_relied_on_for_a_while_after_somebody_asked() -> None:
+def test_it_is_relied_on_for_a_while_after_a_question() -> None:
     standing = fresh_channel()
     assert not standing.is_relied_on(NOW)
     is_fresh(standing)

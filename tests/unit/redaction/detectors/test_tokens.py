@@ -143,7 +143,7 @@ def test_a_token_behind_another_in_one_run_goes_too(characters: int) -> None:
     assert REDACTOR.clean(text).endswith("]，两个")
 
 
-def test_a_token_inside_a_long_run_is_found_wherever_it_stands() -> None:
+def test_a_token_inside_a_long_run_is_found_at_any_position() -> None:
     for before in (1_950, 1_980, 2_500):
         cleaned = REDACTOR.clean("路径 " + "a/" * (before // 2) + make_token("Zhipu") + " 完")
         assert cleaned == "路径 " + "a/" * (before // 2) + "[密钥] 完"
