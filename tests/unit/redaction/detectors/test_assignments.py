@@ -95,7 +95,7 @@ def test_english_assignments(text: str, expected: str) -> None:
         ("密码是 hunter2 分享给你", "密码是 [密码] 分享给你"),
     ],
 )
-def test_a_unit_behind_a_value_makes_it_a_count_only_after_a_number(text: str, expected: str) -> None:
+def test_text_behind_a_value_protects_it_only_if_it_is_a_unit(text: str, expected: str) -> None:
     assert REDACTOR.clean(text) == expected
 
 
