@@ -1,7 +1,6 @@
-"""Texts with secrets and look-alikes, made from a seed: lines of READMEs, vendors' values, tokens in Chinese prose.
+"""Texts with secrets and look-alikes, generated from a seed: lines of READMEs, vendors' values, tokens in prose.
 
-The shapes are those that issuers and the public rules of secret scanners describe; every value is made at run time.
-`python -m tests.redaction_corpus [SEED]` measures: for each set how much is found or, of look-alikes, touched.
+`python -m tests.redaction_corpus [SEED]` measures how many secrets of each set are found and look-alikes are touched.
 """
 
 import random
@@ -21,7 +20,7 @@ BASE32: Final = string.ascii_uppercase + "234567"
 
 
 class Case(NamedTuple):
-    """A text and the value that has to go; a look-alike has none."""
+    """A text and the value to redact; a look-alike has none."""
 
     text: str
     value: str | None = None
@@ -274,7 +273,7 @@ MORE_FALSE_LINES: Final = (
 TYPES: Final = ("String", "string", "str", "text", "VARCHAR(64)", "SecretStr", "Buffer", "Uint8Array")
 WORDS: Final = ("redis", "billing", "gateway", "frontend", "mailer", "search", "ingress", "worker", "metrics", "parser")
 
-# Vendors whose tokens have no shape of their own, with what their public rules describe: alphabet and length.
+# Vendors whose tokens have no known format, with alphabet and length from the public rules.
 VENDORS: Final[dict[str, tuple[Callable[[random.Random], str], ...]]] = {
     "adafruit": (lambda r: random_text(r, LOWER + "_-", 32),),
     "adobe": (lambda r: random_text(r, HEX, 32),),
@@ -366,7 +365,7 @@ def readme(seed: int, per_line: int = 3) -> Iterator[Case]:
 
 
 def vendors(seed: int) -> Iterator[Case]:
-    """Values that only the name of their vendor gives away."""
+    """Values that only the name of their vendor identifies."""
     rng = random.Random(f"vendors{seed}")
     for vendor, shapes in VENDORS.items():
         for shape in shapes:
@@ -376,7 +375,7 @@ def vendors(seed: int) -> Iterator[Case]:
 
 
 def tokens(seed: int) -> Iterator[Case]:
-    """Tokens with a shape of their own, in prose."""
+    """Tokens with a known format, in prose."""
     for issuer in SHAPES:
         token = make_token(issuer, seed + 1_000)
         for sentence in SENTENCES:
@@ -451,7 +450,7 @@ def people(seed: int) -> Iterator[Case]:
 
 
 def misses(cases: Iterator[Case], redactor: Redactor) -> tuple[list[Case], list[Case], int, int]:
-    """The secrets that stay, the look-alikes that are touched, and how many there were of each."""
+    """The secrets that stay, the look-alikes that are changed, and the number of each."""
     leaks, false, secrets, others = [], [], 0, 0
     for case in cases:
         cleaned = redactor.clean(case.text)

@@ -1,7 +1,6 @@
-"""Twins and small machines that tests share: a clock, a watched cloud, a whole device, a loop without waiting.
+"""What tests share: clocks, a spied cloud, a whole device, a loop in virtual time.
 
-Nothing here imitates code of ours from inside: clocks, clouds, token stores and executors are what the program takes
-as arguments.
+They replace only what the program takes as arguments: clocks, clouds, token stores and executors.
 """
 
 import asyncio
@@ -62,12 +61,12 @@ CHINA: Final = timezone(timedelta(hours=8))
 REPOSITORY: Final = Path(__file__).parents[1]
 START: Final = datetime(2026, 2, 2, 18, 0, tzinfo=CHINA)
 REDACTOR: Final = Redactor()
-BROKEN_AFTER: Final = 20.0  # seconds; a bound for a broken program, not a time anybody expects
+BROKEN_AFTER: Final = 20.0  # seconds; a bound for a broken program
 EMAIL, PASSWORD = "person@example.com", "a long password"
 
 
 class FixedClock:
-    """Stands still until it is told to move, in either direction; its chance is seeded."""
+    """A clock that a test sets, in either direction, with seeded randomness."""
 
     def __init__(self, start: datetime = START, *, seed: int = 1) -> None:
         self._now = start
@@ -90,7 +89,7 @@ class FixedClock:
 
 
 class LoopClock(FixedClock):
-    """Moves with the running loop's own time; together with `run_in_virtual_time` hours pass at once."""
+    """A clock on the running loop's time; with `run_in_virtual_time` hours pass at once."""
 
     def now(self) -> datetime:
         return START + timedelta(seconds=asyncio.get_running_loop().time())
@@ -100,12 +99,12 @@ class LoopClock(FixedClock):
 
 
 def draft(words: str = "记住这件事", *, kind: str = "note_taken", **more: Any) -> EventDraft:
-    """What a room would hand to the log."""
+    """A draft as services hand it to the log."""
     return EventDraft(type=kind, payload=REDACTOR.clean_payload({"text": words}), **more)
 
 
 def event(number: int, *, replica: str = "rep_a", device: str = "device-a", **changes: Any) -> Event:
-    """A whole, valid event as a device would push it; `number` is its replica_seq."""
+    """A valid event as a device would push it; `number` is its replica_seq."""
     values: dict[str, Any] = {
         "event_id": f"evt_{uuid4()}",
         "schema_version": 1,
@@ -128,7 +127,7 @@ def event(number: int, *, replica: str = "rep_a", device: str = "device-a", **ch
 
 
 class FakeSessionStorage:
-    """A token store that forgets everything with the test."""
+    """Session storage in memory."""
 
     warning: str | None = None
 
@@ -148,7 +147,7 @@ class FakeSessionStorage:
 
 
 class SpyCloud:
-    """A cloud that notes every call; a test can fail the next ones, hold them up, or change what is answered."""
+    """A cloud that records every call. Tests can fail calls, pause them, or change answers."""
 
     def __init__(self, inner: Cloud) -> None:
         self.inner = inner
@@ -170,12 +169,12 @@ class SpyCloud:
         self.failures[name].extend(errors)
 
     def pause_calls(self) -> None:
-        """Let calls arrive and keep their answers until `open.set()`."""
+        """Hold back answers until `gate.set()`."""
         self.gate.clear()
         self.call_arrived.clear()
 
     async def wait_for_call(self) -> None:
-        """Until a call has arrived since `hold`."""
+        """Wait until a call has arrived since `pause_calls`."""
         async with asyncio.timeout(BROKEN_AFTER):
             await self.call_arrived.wait()
 
@@ -211,7 +210,7 @@ class SpyCloud:
         await self.inner.close()
 
     async def forward(self, name: str, call: Callable[[], Awaitable[T]]) -> T:
-        """One call, noted, held up and failed as the test wishes."""
+        """Make one call, recorded, paused or failed as the test has set."""
         self.calls.append(name)
         self.times.append(asyncio.get_running_loop().time())
         self.call_arrived.set()
@@ -224,7 +223,7 @@ class SpyCloud:
 
 
 class _SpyAuth:
-    """The login half, watched as the rest is."""
+    """The login server of a `SpyCloud`."""
 
     def __init__(self, inner: AuthPort, forward: Callable[[str, Callable[[], Awaitable[Any]]], Awaitable[Any]]) -> None:
         self._inner = inner
@@ -253,7 +252,7 @@ class _SpyAuth:
 
 @dataclass
 class Device:
-    """One installation, with every part of it in reach."""
+    """One installation, with all its parts."""
 
     folder: Path
     clock: FixedClock
@@ -269,7 +268,7 @@ class Device:
     foreign_documents: list[str]
 
     async def record_notes(self, *words: str) -> list[str]:
-        """Record one event per word; their ids."""
+        """Record one event per text; their ids."""
         recorded = await self.log.append([draft(word) for word in words])
         return [item.event.event_id for item in recorded]
 
@@ -345,7 +344,7 @@ def device_key_in(folder: Path) -> DeviceKey:
 
 
 class _FakeCloudDocument:
-    """A device's documents without a file: what a test wrote, and what came from another program, by turns."""
+    """A device's documents without a file."""
 
     def __init__(self) -> None:
         self.stored_documents: list[SnapshotRow] = []
@@ -363,7 +362,7 @@ class _FakeCloudDocument:
 
 
 def new_server(clock: FixedClock | None = None) -> FakeServer:
-    """A twin server that knows one person."""
+    """A fake server with one user."""
     server = FakeServer(clock or FixedClock(seed=2))
     server.add_user(EMAIL, PASSWORD)
     return server
@@ -371,7 +370,7 @@ def new_server(clock: FixedClock | None = None) -> FakeServer:
 
 @contextmanager
 def background_task(coroutine: Coroutine[Any, Any, None]) -> Iterator[asyncio.Task[None]]:
-    """A job beside the block; whoever leaves the block ends it."""
+    """Run a task beside the block, and cancel it at its end."""
     task = asyncio.get_running_loop().create_task(coroutine)
     try:
         yield task
@@ -380,10 +379,10 @@ def background_task(coroutine: Coroutine[Any, Any, None]) -> Iterator[asyncio.Ta
 
 
 class InlineExecutor(ThreadPoolExecutor):
-    """Runs everything at once, in the caller's own thread."""
+    """Runs everything at once, in the caller's thread."""
 
     def call(self, fn: Callable[..., T], /, *args: Any) -> T:
-        """What the thread does; here one is as good as another."""
+        """Run a function; subclasses wrap it."""
         return fn(*args)
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
@@ -396,7 +395,7 @@ class InlineExecutor(ThreadPoolExecutor):
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Where a loop would wait for its next timer, the time of that timer comes at once."""
+    """A selector that jumps to the next timer instead of waiting."""
 
     now = 0.0
 
@@ -410,9 +409,9 @@ class _JumpingSelector(selectors.DefaultSelector):
 
 
 class _NumberedTask(asyncio.Task[T]):
-    """One whose place in a set follows from when it was made, not from its address.
+    """A task that hashes by its number, so that the order of a set of tasks is the same in each process.
 
-    Else whoever goes through a set of tasks, as `TaskGroup` does to cancel them, goes another way in each process.
+    `TaskGroup` cancels its tasks in the order of such a set.
     """
 
     def __init__(self, number: int, work: Coroutine[Any, Any, T], **more: Any) -> None:
@@ -424,9 +423,9 @@ class _NumberedTask(asyncio.Task[T]):
 
 
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
-    """A loop in which waiting takes no time. Whatever it runs must not use threads.
+    """A loop in which waiting takes no time. Its tasks must not use threads.
 
-    So it neither wakes itself up from another thread nor asks whether another one did: a third of its time otherwise.
+    Without threads it needs no wake-up socket, which saves a third of its time.
     """
 
     def __init__(self) -> None:
@@ -445,7 +444,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def run_in_executor(
         self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts
     ) -> asyncio.Future[T]:
-        """As many turns of the loop as with a thread: what is done at once is known in the next one."""
+        """Run at once, but set the result in the next turn of the loop, as with a thread."""
         inline = executor or self._inline
         if not isinstance(inline, InlineExecutor):
             return super().run_in_executor(executor, func, *args)
@@ -459,7 +458,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return outcome
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """Nothing: it has no threads. The inherited one waits for a thread, and this loop waits for nothing real."""
+        """Do nothing: there are no threads."""
 
 
 def _set_unless_cancelled(outcome: asyncio.Future[T], settle: Callable[[Any], None], value: object) -> None:
@@ -468,7 +467,7 @@ def _set_unless_cancelled(outcome: asyncio.Future[T], settle: Callable[[Any], No
 
 
 def run_in_virtual_time(main: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end while hours pass in milliseconds."""
+    """Run a coroutine in virtual time."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         return runner.run(main)
 
@@ -492,9 +491,9 @@ asyncio.run(main(Path(sys.argv[1])))
 
 
 def run_unprivileged(code: str, *, argument: Sequence[str] = ()) -> str:
-    """What `async def main(folder)` prints when it may only read `folder`, which holds the databases `given`.
+    """The output of `async def main(folder)` with read-only access to `folder` and its databases `argument`.
 
-    Tests run as root, whom no permission stops; so a process of its own drops its rights first.
+    Tests may run as root, so a child process drops its rights first.
     """
     with tempfile.TemporaryDirectory() as created:
         folder = Path(created)

@@ -1,7 +1,7 @@
-"""Child processes that never outlive their launcher, however it ends.
+"""Child processes that never outlive their launcher.
 
-A child's standard input stays open for as long as its launcher lives, so the kernel itself tells of a launcher that
-was killed with -9. Programs of our own watch that input; any other runs under TETHER, a shell that watches for it.
+A child's standard input is open as long as its launcher lives, even if that is killed with -9. Our own programs watch
+their input; any other runs under TETHER, a shell that watches for it.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ from tests.cloud.prerequisites import Account, LocalCloudError
 
 log = logging.getLogger("tests.cloud")
 
-STOP = "stop"  # what a child is told that shall end; an input that closes without it means that the launcher died
+STOP = "stop"  # ends a child; an input that closes without it means that the launcher died
 
-# SIGQUIT is PostgreSQL's "stop now, nobody needs these data again". With a launcher that died, $1 goes as well.
+# SIGQUIT is PostgreSQL's immediate shutdown. If the launcher died, $1 is deleted as well.
 TETHER = """
 directory=$1; shift
 exec 3<&0
@@ -47,7 +47,7 @@ def tethered(command: Sequence[str], *, remove: str = "") -> list[str]:
 
 @dataclass(eq=False)
 class Child:
-    """A running program, its words in the log, and a way to wait for one of them."""
+    """A running program whose output is logged; callers can wait for a line of it."""
 
     name: str
     process: Process
@@ -65,7 +65,7 @@ class Child:
             stderr=PIPE,
             limit=LINE_LIMIT,
             env=os.environ | {"LC_ALL": "C", "DO_NOT_TRACK": "1"},
-            start_new_session=True,  # a Ctrl-C at the terminal is the launcher's to answer
+            start_new_session=True,  # the launcher handles Ctrl-C
             **as_account,  # type: ignore[arg-type]
         )
         child = cls(name, process)
@@ -86,7 +86,7 @@ class Child:
         await self.process.stdin.drain()
 
     async def wait_for_line(self, pattern: str, *, timeout: float) -> re.Match[str]:
-        """The first line so far, or to come, in which the pattern is found."""
+        """Wait for the first line, past or future, that matches the pattern."""
         try:
             async with asyncio.timeout(timeout):
                 while True:
@@ -105,7 +105,7 @@ class Child:
             return await self.process.wait()
 
     async def stop(self) -> None:
-        """Tell it to end, and insist if it does not."""
+        """Ask it to end, and kill it if it does not."""
         assert self.process.stdin is not None
         with contextlib.suppress(OSError):  # it has ended already
             await self.write_line(STOP)
@@ -129,6 +129,6 @@ class Child:
 
 
 async def _line(stream: asyncio.StreamReader) -> str:
-    with contextlib.suppress(ValueError):  # longer than LINE_LIMIT: of no use to anyone
+    with contextlib.suppress(ValueError):  # longer than LINE_LIMIT
         return (await stream.readline()).decode(errors="replace")
     return "…\n"

@@ -1,7 +1,7 @@
-"""Fixtures of the local cloud, for any test of any loop: the cloud is a process of its own, one per xdist worker.
+"""Fixtures of the local cloud, which is a process of its own, one per xdist worker.
 
-Many tests share it; each takes users of its own. A test that takes the API away uses `LocalCloud` itself, one that
-disturbs the network puts a `FaultProxy` before `local_cloud`.
+Tests share it; each creates its own users. A test that stops the API uses `LocalCloud` itself; one that disturbs the
+network puts a `FaultProxy` before `local_cloud`.
 """
 
 import json
@@ -23,14 +23,14 @@ import pytest
 
 from tests.cloud.prerequisites import LocalCloudError
 
-READY_WITHIN = 180.0  # seconds: 1.1 s is usual; the first start of all makes a template, and workers wait for it
+READY_WITHIN = 180.0  # seconds; 1.1 s is usual, but the very first start makes a template
 STOPPED_WITHIN = 15.0
 REPOSITORY = Path(__file__).parents[2]
 
 
 @dataclass(frozen=True)
 class Cloud:
-    """What `python -m tests.cloud` printed."""
+    """The output of `python -m tests.cloud`."""
 
     url: str
     publishable_key: str
@@ -56,7 +56,7 @@ class Cloud:
         return str(answer.json()["user"]["id"])
 
     def reload_schema(self) -> None:
-        """After DDL: let the API see it at once. It would notice by itself, but a moment later."""
+        """Make the API see DDL at once; by itself it would notice a moment later."""
         _http().post(f"{self.url}/_local/reload").raise_for_status()
 
     def code_sent_to(self, receiver: str) -> str:
@@ -65,7 +65,7 @@ class Cloud:
         return str(answer.raise_for_status().json()["code"])
 
     def age_code(self, receiver: str, seconds: float) -> None:
-        """Let the last message to this phone or address be so much older than it is."""
+        """Make the last message to this phone or address older."""
         aged = _http().post(f"{self.url}/_local/codes/{receiver}/age?seconds={seconds}")
         aged.raise_for_status()
 
@@ -85,7 +85,7 @@ def local_cloud() -> Iterator[Cloud]:
 
 @contextmanager
 def running_cloud(*arguments: str) -> Iterator[Cloud]:
-    """The same for whoever needs one of his own; `arguments` are those of `python -m tests.cloud`."""
+    """A local Supabase for one test; `arguments` are those of `python -m tests.cloud`."""
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.cloud", *arguments],
@@ -109,7 +109,7 @@ def running_cloud(*arguments: str) -> Iterator[Cloud]:
 
 @pytest.fixture
 def new_user(local_cloud: Cloud) -> Callable[[], User]:
-    """A person nobody else knows, as often as it is called."""
+    """Create a new user at each call."""
 
     def sign_up() -> User:
         email, password = f"{uuid4().hex}@example.com", uuid4().hex
@@ -119,7 +119,7 @@ def new_user(local_cloud: Cloud) -> Callable[[], User]:
 
 
 def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0) -> None:
-    """Wait for what another process does in its own time; fail when it does not."""
+    """Wait for the effect of another process; fail if it does not come."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
@@ -128,7 +128,7 @@ def wait_until(condition: Callable[[], bool], *, timeout: float = 10.0) -> None:
 
 @cache
 def _http() -> httpx.Client:
-    """One client for all: a new one reads the trust store, of which nothing here makes use."""
+    """One client for all tests: creating one reads the trust store."""
     return httpx.Client(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
 

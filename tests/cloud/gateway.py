@@ -1,13 +1,8 @@
-"""The front: what a program sees as the project's URL. It passes requests to lite and bridges what lite lacks.
+"""The project's URL: passes requests to lite and bridges what lite lacks.
 
-Bridged here:
-- Auth writes times as RFC 3339 in UTC with a `Z` on a hosted project; lite as PostgreSQL prints them.
-- Codes to sign in with (see `codes.py`): lite knows no phones.
-- Realtime's websocket (see `realtime.py`), where the database can be connected to.
-- A path that a hosted project does not serve is not served here either, whatever lite would say.
-
-Bridged one step further in, where the database is in reach (`server/connection.mjs`): roles, timeouts, error codes.
-Under `/_local/` a test asks what a person would know: the code on the phone, or that the schema has been reloaded.
+Bridged here: times of Auth as RFC 3339 with a `Z`; login codes by phone (`one_time_codes.py`); Realtime's websocket
+(`realtime.py`), if the database accepts connections. Paths that a hosted project does not serve are refused. Roles,
+timeouts and error codes are bridged in `server/connection.mjs`. `/_local/` answers tests: codes, and schema reloads.
 """
 
 import logging
@@ -22,12 +17,12 @@ from tests.cloud.realtime import Realtime
 log = logging.getLogger("tests.cloud")
 
 SERVED = ("/auth/v1/", "/rest/v1/")
-UPSTREAM_WITHIN = 60.0  # seconds; longer than any statement timeout, so that the database's own answer comes first
+UPSTREAM_WITHIN = 60.0  # seconds; longer than any statement timeout
 AUTH_TIME = re.compile(rb'("[a-z_]+_at":")(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d+)?)\+00(?::00)?"')
 
 
 class Gateway:
-    """One address for the project's whole life; what answers behind it may come and go."""
+    """One address for the project; the servers behind it may stop and start."""
 
     def __init__(self, realtime: Realtime | None) -> None:
         self._realtime = realtime
@@ -45,8 +40,8 @@ class Gateway:
             base_url=upstream,
             timeout=UPSTREAM_WITHIN,
             limits=limits,
-            trust_env=False,  # a proxy that the environment names is not for loopback
-            verify=False,  # plain HTTP: loading certificates would only take time
+            trust_env=False,  # loopback needs no proxy
+            verify=False,  # plain HTTP
         )
         await self._door.open()
 

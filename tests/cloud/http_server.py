@@ -1,4 +1,4 @@
-"""As much of an HTTP server as the front and the fault proxy need: whole messages over keep-alive connections."""
+"""A minimal HTTP server for the gateway and the fault proxy: whole messages over keep-alive connections."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from tests.cloud.prerequisites import LOOPBACK
 
 CHUNK = 1 << 16
 BODY_LIMIT = 1 << 25  # bytes; far above what the product may send, far below what would hurt a test machine
-RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing answers with RST, as a cut cable does later
+RESET = struct.pack("ii", 1, 0)  # SO_LINGER: closing sends RST
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -40,13 +40,13 @@ class Response:
 
 
 Handler = Callable[[Request], Awaitable[Response]]
-# A request that asks for a websocket, what came right behind it, and the connection from there on.
+# A request for a websocket, the bytes behind it, and the connection.
 Upgrade = Callable[[Request, bytes, asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
 
 
 def reset(writer: asyncio.StreamWriter) -> None:
-    """End a connection so that the other side sees an error, not an end."""
+    """Reset a connection."""
     held = writer.get_extra_info("socket")
     if held is not None:
         with contextlib.suppress(OSError):
@@ -55,7 +55,7 @@ def reset(writer: asyncio.StreamWriter) -> None:
 
 
 class SubServer:
-    """What serves behind a door of its own, for as long as it is entered."""
+    """A handler on a port of its own, open as long as the block lasts."""
 
     _door: "LoopbackPort"
 
@@ -70,7 +70,7 @@ class SubServer:
 
 
 class LoopbackPort:
-    """A loopback port that stays ours while it is shut: shut, it refuses connections as a stopped server does."""
+    """A loopback port that stays reserved while it is closed; closed, it refuses connections."""
 
     def __init__(self, serve: Serve) -> None:
         self._serve = serve
@@ -88,9 +88,9 @@ class LoopbackPort:
             self._server = await asyncio.start_server(self._accept, sock=self._held)
 
     async def stop_accepting(self) -> None:
-        """Refuse whoever comes and throw out, with a reset, whoever is inside."""
+        """Refuse new connections and reset the open ones."""
         if self._server is not None:
-            self._server.close()  # takes the socket along; a bound one that does not listen refuses as well
+            self._server.close()  # closes the socket too; a bound socket that does not listen also refuses
             self._server = None
             self._held = _bound(self.port)
         await self.disconnect_clients()
@@ -113,21 +113,23 @@ class LoopbackPort:
         try:
             await self._serve(reader, writer)
         except (OSError, h11.ProtocolError, asyncio.CancelledError):
-            pass  # the other side left or spoke nonsense, or the door was shut
+            pass  # the client left or sent nonsense, or the port was closed
         finally:
             del self._inside[task]
             writer.close()
 
 
 def _bound(port: int) -> socket.socket:
-    held = socket.socket(proto=socket.IPPROTO_TCP)  # named, or asyncio leaves Nagle's algorithm on: 40 ms a request
+    held = socket.socket(
+        proto=socket.IPPROTO_TCP
+    )  # proto: otherwise asyncio leaves Nagle's algorithm on, 40 ms a request
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     held.bind((LOOPBACK, port))
     return held
 
 
 def http_handler(handler: Handler, upgrade: Upgrade | None = None) -> Serve:
-    """Answer one request after the other until the client closes, or asks us to, or wants a websocket of `upgrade`."""
+    """Answer requests until the client closes, asks to close, or requests a websocket."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connection = h11.Connection(h11.SERVER)
@@ -149,7 +151,7 @@ def http_handler(handler: Handler, upgrade: Upgrade | None = None) -> Serve:
 
 
 def _framed(response: Response) -> Headers:
-    """We hold whole bodies, so their length is known whatever the upstream said about it."""
+    """Whole bodies are in memory, so their length is known."""
     headers = [(name, value) for name, value in response.headers if name.lower() not in HOP_BY_HOP]
     if response.status != NO_CONTENT:
         headers.append((b"content-length", str(len(response.body)).encode()))

@@ -1,4 +1,4 @@
-"""A project of one's own: database, API and front, for as long as a block lasts."""
+"""A project of its own: database, API and gateway, for as long as a block lasts."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -19,7 +19,7 @@ JWT_EXPIRY = 3600  # seconds, as a hosted project has it
 
 @dataclass(frozen=True)
 class Database:
-    """Where the data are, whichever engine holds them. Without a URL they are reached through the API alone."""
+    """The database, of either engine. Without a URL it is reached through the API only."""
 
     engine: Engine
     location: str
@@ -29,7 +29,7 @@ class Database:
 
 
 class LocalCloud:
-    """`async with LocalCloud.start() as cloud:` with everything that a client needs to know as attributes."""
+    """`async with LocalCloud.start() as cloud:`; the attributes are all that a client needs."""
 
     def __init__(self, database: Database, project: Project, migrations: Path, lite: NodeServer) -> None:
         self._database = database
@@ -48,9 +48,9 @@ class LocalCloud:
         jwt_expiry: int = JWT_EXPIRY,
         grants: Grants = "classic",
     ) -> AsyncIterator[Self]:
-        """A running project.
+        """Start a project.
 
-        `jwt_expiry`: seconds that an access token lives; a test of expired tokens wants few.
+        `jwt_expiry`: seconds that an access token is valid; few, for tests of expired tokens.
         `grants`: classic gives every new table to everybody, so a missing REVOKE shows; explicit gives nothing, so a
         missing GRANT shows. Hosted projects come in both kinds.
         """
@@ -77,34 +77,34 @@ class LocalCloud:
 
     @property
     def jwt_secret(self) -> str:
-        """What Auth signs tokens with (HS256): a test makes one that Auth would not hand out."""
+        """The HS256 key of tokens, for tokens that Auth would not issue."""
         return self._project.jwt_secret
 
     @property
     def database_url(self) -> str | None:
-        """Of the superuser; None for PGlite, which nobody can connect to."""
+        """The superuser's URL; None for PGlite, which accepts no connections."""
         return self._database.url
 
     @property
     def pids(self) -> tuple[int, ...]:
-        """Every process that lives for this cloud, so that a test can see them gone."""
+        """All processes of this cloud."""
         return self._database.pids + ((self._lite.child.pid,) if self._lite else ())
 
     async def start_http(self) -> None:
-        """Bring the API back, on the same URL, with migrations applied that came since."""
+        """Start the API again at the same URL, with new migrations applied."""
         if self._lite is None:
             self._lite = await NodeServer.launch()
             await self._serve(self._lite)
 
     async def stop_http(self) -> None:
-        """Take the API away as an outage does: connections are reset, new ones refused; the data stay."""
+        """Stop the API: connections are reset, new ones refused; the data stay."""
         await self._front.stop_accepting()
         if self._lite is not None:
             await self._lite.stop()
             self._lite = None
 
     async def create_user(self, email: str, password: str) -> str:
-        """Sign up as a person would; the user's id."""
+        """Sign up; the user's id."""
         async with httpx.AsyncClient(headers={"apikey": self.publishable_key}, trust_env=False) as client:
             answer = await client.post(f"{self.url}/auth/v1/signup", json={"email": email, "password": password})
         if answer.status_code != httpx.codes.OK:
@@ -113,7 +113,7 @@ class LocalCloud:
         return str(session["user"]["id"])
 
     async def reload_schema(self) -> None:
-        """Let the API see what was just created in the database. It notices by itself, but a moment later."""
+        """Make the API see new tables at once; by itself it would notice a moment later."""
         async with httpx.AsyncClient(trust_env=False) as client:
             (await client.post(f"{self.url}/_local/reload")).raise_for_status()
 

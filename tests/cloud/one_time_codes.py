@@ -1,14 +1,13 @@
 """Signing in with a code: by e-mail, and by phone, which lite does not know.
 
-Each phone number gets an e-mail account behind it. A request that names a phone is passed on as one that names the
-account's address; an answer that names such an address names the phone. The code that a person would read is logged,
-and `GET /_local/codes/<phone or address>` gives the last one.
+Each phone number gets an e-mail account behind it; requests and answers are translated between the two. The code is
+logged, and `GET /_local/codes/<phone or address>` returns the last one.
 
-As on a hosted project there is a minute between two messages to one person, and a code is good for an hour. No test
-waits for that: `POST /_local/codes/<phone or address>/age?seconds=60` makes the last message so much older.
+As on a hosted project, a minute must pass between two messages to one user, and a code is valid for an hour. Tests need
+not wait: `POST /_local/codes/<phone or address>/age?seconds=60` makes the last message older.
 
-Differences that stay: the claims of a phone's token hold the inner address, and a phone cannot be added to an account
-that exists.
+Differences: the claims of a phone's token contain the inner address, and a phone cannot be added to an existing
+account.
 """
 
 import json
@@ -42,7 +41,7 @@ class OneTimeCodes:
         self._sent: dict[str, float] = {}  # when, by the address of the account
 
     async def answer(self, request: Request) -> Response:
-        """Answer any Auth request, with phones where accounts have them."""
+        """Answer an Auth request, with phones translated."""
         asked = _decode(request.body) if request.path in PATHS else None
         if not isinstance(asked, dict):
             return _naming_phones(await self._pass_on(request))
@@ -73,7 +72,7 @@ class OneTimeCodes:
         return None
 
     async def handle_locally(self, request: Request) -> Response:
-        """What a test asks about the messages to one phone or address, which follows `/_local/codes/`."""
+        """Answer a test's request about the messages to one phone or address."""
         receiver, _, verb = unquote(request.path.removeprefix("/_local/codes/")).partition("/")
         number = E164.fullmatch(receiver)
         address = _address(number.group(1)) if number else receiver.lower()
@@ -112,7 +111,7 @@ def _with_phones(value: Any) -> Any:
 
 
 def _decode(body: bytes) -> Any:
-    """None for what is no JSON: lite has the right answer to that."""
+    """None if the body is not JSON; lite answers that."""
     try:
         return json.loads(body)
     except ValueError:
@@ -124,7 +123,7 @@ def _encode(value: Any) -> bytes:
 
 
 def _refusal(status: int, code: str, message: str) -> Response:
-    """As GoTrue writes it to clients that name no version of the API."""
+    """An error in the form for clients that name no version of the API."""
     return _json(status, {"code": status, "error_code": code, "msg": message})
 
 

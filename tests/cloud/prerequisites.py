@@ -1,4 +1,4 @@
-"""What the local cloud needs from the machine, and what to do about it when it is not there."""
+"""What the local cloud needs from the machine, and how to get it."""
 
 import hashlib
 import os
@@ -22,11 +22,11 @@ LOOPBACK = "127.0.0.1"
 
 
 class LocalCloudError(Exception):
-    """The local cloud cannot be what was asked; the message says what to do about it."""
+    """The local cloud cannot run as requested; the message says what to do."""
 
 
 def node() -> Path:
-    """Node.js, and the packages it is going to ask for."""
+    """Node.js and the packages that it needs."""
     found = shutil.which("node")
     if found is None:
         raise LocalCloudError("Node.js (20 or newer) is not on PATH. Install it, then run `make setup`.")
@@ -37,13 +37,13 @@ def node() -> Path:
 
 @dataclass(frozen=True)
 class Account:
-    """Who runs PostgreSQL when we are root, as which it refuses to run."""
+    """The account that runs PostgreSQL, which refuses to run as root."""
 
     uid: int
     gid: int
 
     def may_run(self, program: Path) -> bool:
-        """Whether somebody who owns nothing on the way there may execute it: not below a private home directory."""
+        """Whether other accounts may execute it, which they may not below a private home directory."""
         program = program.resolve()
         everyone = stat.S_IXOTH
         return all(path.stat().st_mode & everyone for path in (program, *program.parents))
@@ -57,7 +57,7 @@ def unprivileged_account() -> Account | None:
 
 
 def cache_directory() -> Path:
-    """Where prepared data directories stay between runs; for root a place that an unprivileged child can reach."""
+    """Where prepared data directories are kept between runs; an unprivileged child can reach it."""
     directory = Path("/var/tmp/xiaobai-local-cloud-root") if os.geteuid() == 0 else _user_cache()
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     found = directory.lstat()
@@ -71,7 +71,7 @@ def _user_cache() -> Path:
 
 
 def fingerprint() -> str:
-    """Changes when anything does that a prepared data directory was made by."""
+    """A hash of everything that a prepared data directory depends on."""
     digest = hashlib.sha256()
     makers = [HERE / name for name in ("package-lock.json", "database/postgres.py", "database/pglite.py")]
     for path in (*sorted(SERVER.iterdir()), *makers):
@@ -92,7 +92,7 @@ def scratch_directory(account: Account | None = None, *, below: Path | None = No
 
 
 def free_port() -> int:
-    """A port that was free a moment ago; whoever asks must be ready to ask again."""
+    """A port that was free a moment ago; the caller must be ready to retry."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         port: int = probe.getsockname()[1]

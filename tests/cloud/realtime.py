@@ -1,7 +1,7 @@
-"""Realtime's broadcasts: Phoenix channels over a websocket, authorised by the database, fed by what it commits.
+"""Realtime's broadcasts: Phoenix channels over a websocket, authorised and fed by the database.
 
-As on a hosted project a private topic is joined under the user's own role and claims: a probing row is inserted, looked
-for as that user, and rolled back. Who may send is tried the same way. A channel ends with its token.
+As on a hosted project, a private topic is joined with the user's role and claims: a probe row is inserted, selected as
+that user, and rolled back. Sending is checked the same way. A channel ends with its token.
 Missing: presence, database changes, replay, rate limits, the binary serializer.
 """
 
@@ -25,7 +25,7 @@ from websockets.server import ServerProtocol
 from tests.cloud.http_server import CHUNK, Request
 
 PATH: Final = "/realtime/v1/websocket"
-SILENCE: Final = 60.0  # seconds after which a client that does not beat is dropped
+SILENCE: Final = 60.0  # seconds; a client without heartbeats is dropped
 PREFIX: Final = "realtime:"
 PROBE: Final = "insert into realtime.messages (topic, extension, private, payload) values (%s, 'broadcast', true, %s)"
 
@@ -48,7 +48,7 @@ class Membership:
 
 @dataclass
 class Socket:
-    """One client. Messages go out whole, in order, at once."""
+    """One client."""
 
     protocol: ServerProtocol
     writer: asyncio.StreamWriter
@@ -79,7 +79,7 @@ class Socket:
 
 
 class Realtime:
-    """Serves websockets for as long as the front is open."""
+    """Serves websockets while the gateway is open."""
 
     def __init__(self, database_url: str, *, keys: set[str], jwt_secret: str) -> None:
         self._database = database_url
@@ -91,7 +91,7 @@ class Realtime:
     async def serve(
         self, request: Request, early: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Speak with one client from its handshake to its end."""
+        """Serve one client from its handshake to its end."""
         socket = Socket(ServerProtocol(), writer)
         lines = [f"{request.method} {request.target} HTTP/1.1".encode()]
         lines += [name + b": " + value for name, value in request.headers]
@@ -128,7 +128,7 @@ class Realtime:
     # --- the database ------------------------------------------------------------------------------------
 
     async def _follow(self) -> None:
-        """Begin to hear what is committed, before anybody is told that he has joined."""
+        """Begin to listen for commits, before a join is answered."""
         if self._follower is None or self._follower.done():
             connection = await psycopg.AsyncConnection.connect(self._database, autocommit=True)
             await connection.execute("listen realtime_messages")
@@ -148,7 +148,7 @@ class Realtime:
                 socket.send(PREFIX + topic, "broadcast", {"type": "broadcast", "event": event, "payload": payload})
 
     async def _is_allowed(self, topic: str, claims: Json, *, send: bool) -> bool:
-        """What the policies on realtime.messages say of this user and this topic."""
+        """Whether the policies on realtime.messages allow this user on this topic."""
         async with (
             await psycopg.AsyncConnection.connect(self._database) as connection,
             connection.transaction(force_rollback=True),
@@ -212,7 +212,7 @@ class Realtime:
             socket.send(request["topic"], "system", {**told, "channel": request["topic"].removeprefix(PREFIX)})
 
     async def _admit(self, socket: Socket, name: str, token: str, *, private: bool) -> None:
-        """Make the socket a member, or go on with its membership under another token."""
+        """Add the socket as a member, or renew its membership with another token."""
         claims = self._claims(token)
         topic = name.removeprefix(PREFIX)
         if private and not await self._is_allowed(topic, claims, send=False):
@@ -225,7 +225,7 @@ class Realtime:
         socket.joined[name] = Membership(topic, private, claims, end)
 
     def _claims(self, token: str) -> Json:
-        """Of a token that this project has issued and that still holds."""
+        """The claims of a valid token of this project."""
         try:
             signed, _, signature = token.rpartition(".")
             right = hmac.digest(self._secret, signed.encode(), hashlib.sha256)

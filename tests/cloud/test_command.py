@@ -1,4 +1,4 @@
-"""`python -m tests.cloud`, as a program in any language uses it: one line when ready, and nothing left behind."""
+"""`python -m tests.cloud` as a program in any language uses it: one line when ready, and nothing left behind."""
 
 import contextlib
 import json
@@ -23,10 +23,10 @@ COMMAND = [sys.executable, "-m", "tests.cloud"]
 
 @pytest.fixture
 def scratch() -> Iterator[Path]:
-    """A temporary folder of the program's own, so that a test can see what stays in it."""
+    """A temporary folder of the program, to see what is left in it."""
     with tempfile.TemporaryDirectory() as directory:
         if unprivileged_account() is not None:
-            Path(directory).chmod(0o777)  # PostgreSQL runs as somebody else there
+            Path(directory).chmod(0o777)  # PostgreSQL runs as another account
         yield Path(directory)
 
 
@@ -97,6 +97,6 @@ def test_a_missing_tool_is_named_with_its_remedy(tmp_path: Path) -> None:
 
 
 def is_running(pid: int) -> bool:
-    """A zombie that nobody has collected yet is dead."""
+    """A zombie counts as dead."""
     said = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     return not said.strip().startswith("Z") and bool(said.strip())

@@ -1,4 +1,4 @@
-"""The channel on the local cloud, through its door: who gets in, what ends it, and what passes through it."""
+"""The realtime channel of the local cloud: who may join, what ends it, and what it delivers."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ async def push(cloud: SupabaseCloud, session: AuthSession) -> None:
     await cloud.sync(session, SyncRequest(device_id="device-a", replica_id="rep_a", events=(event(1),)))
 
 
-# --- who gets in --------------------------------------------------------------------------------------------
+# --- who may join --------------------------------------------------------------------------------------------
 
 
 async def test_a_user_cannot_join_the_topic_of_another(cloud: SupabaseCloud, new_user: Callable[[], User]) -> None:
@@ -84,11 +84,11 @@ async def test_a_wrong_key_opens_no_connection(local_cloud: LocalCloud, new_user
     await wrong.close()
 
 
-# --- nobody sends -------------------------------------------------------------------------------------------
+# --- sending is refused -------------------------------------------------------------------------------------------
 
 
 class Client:
-    """A channel in bare messages, for what our own client never says."""
+    """A channel of raw messages, for those that the client never sends."""
 
     def __init__(self, connection: ClientConnection, topic: str) -> None:
         self._connection = connection
@@ -112,7 +112,7 @@ class Client:
         await self.say("broadcast", {"type": "broadcast", "event": name, "payload": {"head": 99}})
 
     async def beat(self) -> dict[str, Any]:
-        """What comes next, where nothing else does: the answer to a heartbeat."""
+        """The next message, which must be the answer to a heartbeat."""
         await self._connection.send('{"topic": "phoenix", "event": "heartbeat", "payload": {}, "ref": "2"}')
         return await self.next()
 
@@ -141,7 +141,7 @@ async def test_even_its_user_cannot_send_on_the_topic(
 async def test_a_message_is_delivered_if_a_policy_allows_sending(
     cloud: SupabaseCloud, local_cloud: LocalCloud, new_user: Callable[[], User]
 ) -> None:
-    """Without this the test above would pass on a door that delivers nothing."""
+    """Without this the test above would pass on a server that delivers nothing."""
     session = await sign_in(cloud, new_user())
     topic = f"room:{session.user_id}"
     with psycopg.connect(local_cloud.database_url, autocommit=True) as admin:

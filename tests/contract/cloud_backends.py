@@ -1,6 +1,6 @@
-"""Two worlds in which one contract must hold: the twin in memory, and Supabase's clients on a local project.
+"""The two backends of one contract: the fake server, and Supabase's clients on a local project.
 
-A world is a cloud and what an administrator can do behind its back.
+A backend is a cloud and what an administrator can do to it.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class AccountHolder(NamedTuple):
 
 
 def new_number() -> str:
-    """Of a range that no operator has."""
+    """A number of a range that no operator has."""
     return f"+86100{uuid4().int % 10**8:08}"
 
 
@@ -39,22 +39,22 @@ class CloudBackend(Protocol):
 
     def new_person(self) -> AccountHolder: ...
     def code_sent_to(self, contact: Contact) -> str:
-        """What a person reads in the newest message."""
+        """The code in the newest message."""
         ...
 
     def age_code(self, contact: Contact, seconds: float) -> None:
-        """Let the last message be so much older."""
+        """Make the last message older."""
         ...
 
     def new_contact(self, kind: str) -> Contact:
-        """Of somebody who has no account."""
+        """A contact without an account."""
         return (
             parse_contact(email=f"{uuid4().hex}@example.com") if kind == "email" else parse_contact(phone=new_number())
         )
 
     def revoke_device(self, person: AccountHolder, device_id: str) -> None: ...
     def end_sessions(self, person: AccountHolder) -> None:
-        """As an administrator who signs a user out everywhere."""
+        """Sign a user out everywhere, as an administrator."""
         ...
 
     def restore(self, person: AccountHolder, *, keep: int, epoch: str | None = None) -> None:
@@ -62,20 +62,20 @@ class CloudBackend(Protocol):
         ...
 
     def age_last_seen(self, person: AccountHolder, device_id: str) -> None:
-        """Let the device be unheard of for an hour."""
+        """Make the device silent for an hour."""
         ...
 
     def fold_events(self, person: AccountHolder) -> None:
-        """As an administrator who folds everything into a checkpoint and prunes."""
+        """Fold everything into a checkpoint and prune, as an administrator."""
         ...
 
     def reported_refusals(self, person: AccountHolder, device_id: str) -> dict[str, int]:
-        """What an administrator sees of a device's quarantine."""
+        """The quarantine of a device, as an administrator sees it."""
         ...
 
     def document(self, person: AccountHolder, device_id: str) -> str | None: ...
     def write_document(self, person: AccountHolder, device_id: str, content: str) -> None:
-        """As the original app does, past `sync`."""
+        """Write a document as the original app does."""
         ...
 
 
@@ -92,13 +92,13 @@ class FakeBackend(CloudBackend):
     def code_sent_to(self, contact: Contact) -> str:
         return self._server.accounts.code_sent_to(contact)
 
-    def age_code(self, contact: Contact, seconds: float) -> None:  # noqa: ARG002 - the twin's clock is everybody's
+    def age_code(self, contact: Contact, seconds: float) -> None:  # noqa: ARG002 - one clock for all
         self._clock.advance(seconds)
 
     def revoke_device(self, person: AccountHolder, device_id: str) -> None:
         self._server.user_logs[person.user_id].devices[device_id].revoked_at = self._clock.now().timestamp()
 
-    def end_sessions(self, person: AccountHolder) -> None:  # noqa: ARG002 - the twin ends everybody's
+    def end_sessions(self, person: AccountHolder) -> None:  # noqa: ARG002 - ends all sessions
         self._server.accounts.revoke_sessions()
 
     def restore(self, person: AccountHolder, *, keep: int, epoch: str | None = None) -> None:
@@ -111,7 +111,7 @@ class FakeBackend(CloudBackend):
         return self._server.user_logs[person.user_id].devices[device_id].refused
 
     def fold_events(self, person: AccountHolder) -> None:
-        """Nobody may notice, so the twin has nothing to do."""
+        """Clients must not notice, so the fake server does nothing."""
 
     def document(self, person: AccountHolder, device_id: str) -> str | None:
         found = self._server.user_logs[person.user_id].documents.get(device_id)

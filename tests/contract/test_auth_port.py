@@ -42,7 +42,7 @@ async def test_a_wrong_password_and_an_unknown_address_are_bad_credentials(backe
 
 @pytest.fixture(params=["phone", "email"])
 def contact(request: pytest.FixtureRequest, backend: CloudBackend) -> Contact:
-    """Somebody who has no account yet."""
+    """A contact without an account."""
     return backend.new_contact(request.param)
 
 

@@ -230,7 +230,7 @@ async def test_a_revoked_key_comes_back_under_no_id_of_the_account(client: Clien
 
 
 async def test_a_key_says_nothing_about_another_account(client: Client) -> None:
-    """Public keys are public: whoever revokes one in his own account must not lock its holder out of another."""
+    """Public keys are public: revoking one in an account must not lock its holder out of another account."""
     await client.register(public_key=key(1))
     await client.world.cloud.revoke_device(client.session, client.device)
     stranger = await (await signed_in(client.world)).register(public_key=key(1))

@@ -78,7 +78,7 @@ def test_without_the_extra_it_says_what_to_install_and_touches_nothing(home: Hom
             return {**super().environment, "PYTHONPATH": str(missing.parent)}
 
     without = Without(home.folder, **{name: value for name, value in home.settings.items() if name != "DEVICE_ID"})
-    with TimedSidecar(without) as app:  # an interpreter of its own, which looks for the package anew
+    with TimedSidecar(without) as app:  # a new interpreter, which looks for the package again
         assert app.process.wait(30) == 1
     assert "pip install '.[encryption]'" in (home.folder / "stderr.log").read_text()
     assert home.database.read_bytes() == before

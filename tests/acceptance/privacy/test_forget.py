@@ -1,4 +1,4 @@
-"""`forget`: what was said is gone from the log, the file, its versions, the server and the other devices."""
+"""`forget` erases text from the log, the file, its versions, the server and the other devices."""
 
 import json
 from pathlib import Path
@@ -166,7 +166,7 @@ def test_the_command_line_forgets_with_and_without_a_sidecar(home: Home) -> None
         assert home.json("forget", ids[0]) == {"forgotten": [ids[0]]}
         wait_until(lambda: first not in file_text(home))
         assert payload_of(sidecar, ids[0]) == {}
-    assert home.json("search", second)["hits"]  # it stands in the index now, and in what insights keep
+    assert home.json("search", second)["hits"]  # it is in the index and in the insights now
     home.run("insights", "report")
     assert f"forgotten {ids[1]}" in home.run("forget", ids[1]).stdout
     assert files_naming(home, second) == []
@@ -227,7 +227,7 @@ def test_words_are_forgotten_in_log_document_daily_page_files_and_cloud_and_a_dr
 
 
 def files_naming(home: Home, word: str) -> list[str]:
-    """The files below a home in which a word stands."""
+    """The files of a home that contain a word."""
     return [path.name for path in files_containing(home.folder, word)]
 
 

@@ -1,4 +1,4 @@
-"""Secrets planted at every door are found nowhere: not in database, log files, memory file, or on the server."""
+"""Secrets entered at every input are found nowhere: not in databases, log files, the memory file or on the server."""
 
 import json
 import random
@@ -45,7 +45,7 @@ def id_card() -> str:
 
 
 def canaries() -> dict[str, tuple[str, str]]:
-    """Kind -> (the secret, how it stands in a sentence)."""
+    """Kind -> (the secret, a sentence with it)."""
     secrets = {
         "phone": ("13" + letters(9, string.digits), "我的电话是{}，晚上打"),
         "id card": (id_card(), "身份证号{}帮我记一下"),
@@ -84,12 +84,12 @@ def sidecar(home: Home, user: User) -> Iterator[Sidecar]:
 
 
 def found_in_files(home: Home, secret: str, *, but: tuple[Path, ...] = ()) -> list[str]:
-    """The files of a home, database and write-ahead log among them, in which a secret stands."""
+    """The files of a home that contain a secret, databases and write-ahead logs included."""
     return [path.name for path in files_containing(home.folder, secret) if path not in but]
 
 
 def found_in_tables(home: Home, secret: str) -> list[str]:
-    """The tables in which a secret stands, those left out that may hold what was typed by hand."""
+    """The tables that contain a secret, except those that may contain manual edits."""
     with closing(sqlite3.connect(home.database)) as connection:
         tables = [row[0] for row in connection.execute(TABLES)]
         return [
@@ -105,7 +105,7 @@ def test_what_goes_through_update_is_nowhere(
 ) -> None:
     for _, sentence in planted.values():
         sidecar.update(sentence, f"记住了。{sentence}")
-        sidecar.update("好" * 40 + sentence, "说" * 90 + sentence)  # where the summary cuts
+        sidecar.update("好" * 40 + sentence, "说" * 90 + sentence)  # at the cut of the summary
     wait_for_lines(home, "说" * 80)
     wait_until_synced(sidecar)
     sidecar.load()

@@ -1,4 +1,4 @@
-"""A stolen token of the account asks every device to erase everything: nobody's words go without the person."""
+"""A stolen token of the account requests the erasure of everything: no text is erased without the user."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Prepared data directories: made once per version, kept in the user's cache, copied by every start."""
+"""Data directories that are prepared once per version, kept in the user's cache, and copied by every start."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -10,13 +10,13 @@ from tests.cloud.prerequisites import Account, cache_directory, fingerprint, scr
 
 log = logging.getLogger("tests.cloud")
 
-WAIT_WITHIN = 180.0  # seconds that a process waits for another one that makes the template; 1–7 s are usual
+WAIT_WITHIN = 180.0  # seconds for another process to make the template; 1–7 s are usual
 
 
 async def template_directory(
     database: str, create: Callable[[Path], Awaitable[None]], *, account: Account | None = None
 ) -> Path:
-    """What `make` puts into an empty directory, by whichever process comes first; the others wait for that one."""
+    """The result of `make` in an empty directory. The first process runs it; the others wait."""
     cache = cache_directory()
     template = cache / f"{database}-{fingerprint()}"
     async with AsyncFileLock(cache / "template.lock", timeout=WAIT_WITHIN):

@@ -1,8 +1,7 @@
-"""A throwaway PostgreSQL: the one that is already on this machine, else the one that a wheel brings along.
+"""A throwaway PostgreSQL: the installed one, else the one of a wheel.
 
-Roles, default privileges and the Auth schema are made once per version and kept as a *template* in the user's cache;
-every server starts on a copy of it, in a fraction of a second. Durability is switched off: nobody needs these data
-after the server.
+Roles, default privileges and the Auth schema are created once per version and kept as a *template* in the user's cache;
+every server starts from a copy of it, in a fraction of a second. Durability is off.
 """
 
 import asyncio
@@ -85,7 +84,7 @@ class Server:
 
 
 def find_installation() -> Installation:
-    """The newest PostgreSQL that is present; the packaged one where there is none."""
+    """The newest installed PostgreSQL, or the packaged one."""
     chosen = os.environ.get(BINARIES, "")
     places = {"": _system_installations, "packaged": _wheel_installations}.get(chosen, lambda: iter([Path(chosen)]))
     usable = _usable(places()) or _usable(_wheel_installations())
@@ -99,7 +98,7 @@ def find_installation() -> Installation:
 
 @asynccontextmanager
 async def running_server() -> AsyncIterator[Server]:
-    """A server with what a hosted project has and nothing else, on a copy of the template."""
+    """A server with the schemas of a hosted project, on a copy of the template."""
     account = unprivileged_account()
     installation = await asyncio.to_thread(_reachable, find_installation(), account)
     name = f"postgres-{installation.version}"
@@ -205,7 +204,7 @@ def _installation(binaries: Path) -> Installation | None:
 
 
 def _reachable(installation: Installation, account: Account | None) -> Installation:
-    """Binaries that the account may execute. Below root's private home it may not: then a copy in the cache."""
+    """Binaries that the account may execute: copied to the cache if they are below root's private home."""
     if account is None or account.may_run(installation.binaries / "postgres"):
         return installation
     copy = cache_directory() / f"binaries-{installation.version}"

@@ -1,11 +1,11 @@
-"""As much of a SOCKS5 proxy (RFC 1928) as a client without a password needs; it notes where it was asked to go."""
+"""A minimal SOCKS5 proxy (RFC 1928) without a password, which records the ports of its connections."""
 
 import asyncio
 
 from tests.cloud.http_server import CHUNK, LoopbackPort, SubServer
 
 NO_PASSWORD = b"\x05\x00"
-CONNECTED = b"\x05\x00\x00\x01" + bytes(6)  # from an address that nobody asks for
+CONNECTED = b"\x05\x00\x00\x01" + bytes(6)  # the address is not used
 BY_NAME = 3
 ADDRESS_BYTES = {1: 4, 4: 16}
 

@@ -1,4 +1,4 @@
-"""The fault proxy does to connections what it says, and undoes it."""
+"""The fault proxy causes each fault, and ends it."""
 
 import asyncio
 import time
@@ -14,7 +14,7 @@ from tests.cloud.proxy.http_control import ProxyHttpControl
 
 
 class Server:
-    """Counts what reaches it. `/wait` answers when it is told to."""
+    """Counts requests. `/wait` answers when the test allows it."""
 
     def __init__(self) -> None:
         self.reached: list[str] = []
@@ -45,7 +45,7 @@ async def proxy(server: Server) -> AsyncIterator[FaultProxy]:
 
 @pytest.fixture
 async def client(server: Server, proxy: FaultProxy) -> AsyncIterator[httpx.AsyncClient]:
-    """One that has spoken through the proxy before, so that it keeps a connection."""
+    """A client with a kept connection through the proxy."""
     async with httpx.AsyncClient(base_url=proxy.url, timeout=5, trust_env=False) as client:
         await client.get("/first")
         server.reached.clear()

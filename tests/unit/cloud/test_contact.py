@@ -1,4 +1,4 @@
-"""Phone numbers as people write them, and how little of them is shown."""
+"""Phone numbers as people write them, and how much of them is shown."""
 
 import pytest
 
@@ -71,7 +71,7 @@ def test_a_number_of_another_country_keeps_it(written: str, number: str) -> None
         "一三八零零一三八零零零",
         "person@example.com",
         "13800138000; drop table",
-        "٠١٢٣٤٥٦٧٨٩٠",  # digits of another script: NFKC keeps them, E.164 does not know them
+        "٠١٢٣٤٥٦٧٨٩٠",  # digits of another script, which NFKC keeps
     ],
 )
 def test_what_is_no_number_is_refused_by_its_field_and_not_repeated(written: str) -> None:

@@ -30,7 +30,7 @@ async def database(tmp_path: Path) -> AsyncIterator[Database]:
 
 
 def numbered(seq: int, *, under: int | None = None, **changes: Any) -> Event:
-    """An event with the server's number `seq`; `under`: its replica's own number, where that is another."""
+    """An event with the server's number `seq`. `under`: its replica's number, if that differs."""
     given = {"event_id": f"evt_{seq}", "server_seq": seq, "server_ts": NOW, **changes}
     return event(seq if under is None else under, **given)
 
@@ -50,7 +50,7 @@ async def stored(database: Database) -> list[Event]:
 async def test_a_page_costs_the_same_statements_whatever_its_size(database: Database) -> None:
     statements: list[str] = []
     sqlalchemy_event.listen(database._write_engine, "before_cursor_execute", lambda *said: statements.append(said[2]))
-    await take_in(database, numbered(1))  # a log read for the first time: whether the server lacks any of ours
+    await take_in(database, numbered(1))  # the first page
     statements.clear()
     await take_in(database, numbered(2), after=1)
     for_one = len(statements)
@@ -84,7 +84,7 @@ async def test_a_number_of_ours_under_another_id_is_a_fork_and_nothing_is_taken_
 
 
 async def test_an_event_under_another_event_s_number_waits_for_its_own(database: Database) -> None:
-    """As a former replica's, that sent it under another one before it was restored; which page tells that is open."""
+    """An event of a former replica, which sent it under another number before it was restored."""
     await database.write(lambda connection: log_store.insert_event(connection, event(1, event_id="evt_ours")))
     before = await database.read(log_store.order_version)
     assert await take_in(database, numbered(1)) == 1
@@ -115,7 +115,7 @@ async def test_a_number_is_its_own_replica_s(database: Database) -> None:
 
 
 async def test_a_new_replica_s_events_may_have_another_place_in_the_order(database: Database) -> None:
-    """Of events with equal HLC the replica's id decides, and theirs is another now."""
+    """The replica id orders events with equal HLC, and it has changed."""
     renew = partial(replication_store.fork_replica, clock=FixedClock(seed=2))
     before = await database.read(log_store.order_version)
     await database.write(renew)

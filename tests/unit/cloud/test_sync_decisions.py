@@ -1,4 +1,4 @@
-"""What to send and what an answer means: batches, halves, and a cursor that never passes what it has not seen."""
+"""Batches, halves, and a cursor that never passes an event that it has not seen."""
 
 from dataclasses import replace
 

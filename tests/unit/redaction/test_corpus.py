@@ -1,4 +1,4 @@
-"""How much of a made corpus is found, on seeds that no rule was developed on."""
+"""How much of a generated corpus is found, on seeds that no rule was developed on."""
 
 from collections.abc import Callable, Iterator
 

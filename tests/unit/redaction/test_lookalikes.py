@@ -1,4 +1,4 @@
-"""What only looks like a secret stays, character for character."""
+"""Text that only looks like a secret is unchanged."""
 
 import random
 import uuid

@@ -1,4 +1,4 @@
-"""The redactor's promises: proofs, payloads, spans, the user's own patterns, and failing closed."""
+"""The redactor: proofs, payloads, spans, the user's patterns, and failing closed."""
 
 import copy
 import math

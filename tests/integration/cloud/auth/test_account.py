@@ -1,4 +1,4 @@
-"""Whose memory it is, and one refresher: whatever happens, a session is used up once and belongs to one user."""
+"""The owner of a profile, and the one refresher: each token is used once, and belongs to one user."""
 
 import asyncio
 import json
@@ -154,7 +154,7 @@ async def test_a_session_near_its_end_is_refreshed_before_it_is_used(
 async def test_a_token_that_ran_out_before_it_was_used_is_no_reason_to_log_in_again(
     device: Device, clock: FixedClock, server: FakeServer
 ) -> None:
-    """A machine sleeps between a refresh and its use (seed 4515)."""
+    """The machine sleeps between a refresh and its use (seed 4515)."""
     await device.log_in()
     clock.advance(TOKEN_SECONDS)
     naps = [TOKEN_SECONDS, 0.0]
@@ -203,7 +203,7 @@ async def test_a_token_that_the_server_refused_is_refreshed_once_however_many_we
 
 
 async def test_two_processes_refresh_once(tmp_path: Path, server: FakeServer, clock: FixedClock) -> None:
-    """Two accounts on one store and one lock file, as two processes have them."""
+    """Two accounts with one store and one lock file, like two processes."""
     async with open_device(tmp_path / "a", server, clock=clock) as one:
         await one.log_in()
         two = Account(one.database, one.cloud, lambda: one.tokens, lock=tmp_path / "a" / "session.lock", clock=clock)
@@ -348,7 +348,7 @@ async def test_a_logout_during_a_refresh_is_not_undone_by_it(device: Device, clo
     await device.cloud.wait_for_call()
     leaving = asyncio.create_task(device.account.log_out())
     for _ in range(20):
-        await asyncio.to_thread(int)  # a turn for whatever the logout does in threads
+        await asyncio.to_thread(int)  # let the logout's threads run
     device.cloud.gate.set()
     await asyncio.gather(asking, leaving, return_exceptions=True)
     assert device.tokens.session is None
@@ -356,7 +356,7 @@ async def test_a_logout_during_a_refresh_is_not_undone_by_it(device: Device, clo
 
 
 async def test_a_stored_session_of_another_user_is_not_used(device: Device, server: FakeServer) -> None:
-    """A keychain entry or a file can outlive the database it belonged to."""
+    """A keychain entry or a file can outlive its database."""
     device.tokens.session = server.accounts.sign_in_with_password(parse_contact(email=OTHER), PASSWORD)
     with pytest.raises(LoginRequired):
         await device.account.session()

@@ -1,4 +1,4 @@
-"""The limits of an account: what waits until tomorrow, what does not hold up the rest, and what a person is told."""
+"""Account limits: what is sent later, what does not block the rest, and which error the user sees."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from tests.support import REDACTOR, event, new_server, open_device
 
 @contextmanager
 def limited(local: LocalCloud, name: str, value: int) -> Iterator[None]:
-    """A project in which this limit is so low; nobody else uses it meanwhile."""
+    """A project with a low limit, used by one test at a time."""
     with psycopg.connect(local.database_url, autocommit=True) as admin:
         row = admin.execute("select ai_memory_admin_set_limit(%s, %s)", (name, value)).fetchone()
         assert row is not None
@@ -70,7 +70,7 @@ async def test_one_device_too_many_is_forbidden_in_words(local_cloud: LocalCloud
 
 
 class NoMoreErasures(FakeCloud):
-    """The twin on a day whose erasures are used up."""
+    """The fake server, with no erasures left for today."""
 
     lasts = True
 

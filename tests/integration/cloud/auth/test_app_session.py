@@ -1,4 +1,4 @@
-"""A session that the app opened: used, never stored, never refreshed; another is asked for when it ends."""
+"""A session of the app: used, never stored, never refreshed; the app is asked for a new one."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -13,7 +13,7 @@ from tests.support import EMAIL, PASSWORD, Device, FixedClock, open_device
 
 
 def app_session(server: FakeServer, clock: FixedClock, email: str = EMAIL) -> tuple[str, float]:
-    """What the app got by logging in itself."""
+    """The app's own login."""
     session = server.accounts.sign_in_with_password(parse_contact(email=email), PASSWORD)
     return session.access_token, clock.now().timestamp() + 3600
 

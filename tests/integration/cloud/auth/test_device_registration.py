@@ -1,4 +1,4 @@
-"""When a device registers with which key: its own, a new one as a copy, none for an id it no longer has."""
+"""Which key a device registers with: its own, a new one as a copy, none for a former id."""
 
 import shutil
 from pathlib import Path
@@ -91,7 +91,7 @@ async def test_events_of_an_earlier_id_go_out_without_taking_the_new_ids_key_alo
 
 
 async def test_a_revoked_key_is_not_replaced_by_itself(tmp_path: Path) -> None:
-    """A device that was shut out must not walk in again under another id without a person's doing."""
+    """A revoked device must not return under another id by itself."""
     server = new_server()
     async with open_device(tmp_path, server, with_device_key=True) as device:
         await device.log_in()

@@ -1,4 +1,4 @@
-"""A login belongs to the device that registered with it: revoking the device ends it, at Auth and at every door."""
+"""A login belongs to the device that registered with it; revoking the device ends it everywhere."""
 
 from dataclasses import replace
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""Erasure requests of other devices: small ones are carried out, large ones need a key that is known for a day."""
+"""Erasure requests of other devices: small ones are applied, mass erasures need a key that was known for a day."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -29,7 +29,7 @@ A_DAY = 86_400.0
 
 @asynccontextmanager
 async def two_devices(folder: Path, server: FakeServer) -> AsyncIterator[tuple[Device, Device]]:
-    """Both know each other since now; the second judges what the first asks."""
+    """Both devices know each other from now on; the second reviews the requests of the first."""
     async with (
         open_device(
             folder / "a", server, device_id="device-a", with_device_key=True, erasure_settings=LIMITS
@@ -56,7 +56,7 @@ async def erase(device: Device, event_ids: Sequence[str]) -> None:
 
 
 async def level(device: Device) -> dict[str, RemoteErasureState | None]:
-    """What became of each erasure request there."""
+    """The state of each erasure request there."""
     await device.replicator.sync_now()
     found = await device.database.read(
         lambda connection: erased_store.requests_with_field(connection, ERASURE_STATE_FIELD)
@@ -164,7 +164,7 @@ async def _answered(database: Database, *, accept: bool) -> list[str]:
     [
         (20, 0, 0, 0, False),
         (21, 0, 0, 0, True),
-        (1, 3, 4, 0, False),  # few lines may always go
+        (1, 3, 4, 0, False),  # a few lines are always allowed
         (1, 4, 12, 0, True),
         (1, 4, 16, 0, False),
         (1, 1, 12, 4, True),

@@ -1,4 +1,4 @@
-"""A pull that takes more than one answer is told as it comes on: the first time, after an outage, after a reset."""
+"""The progress of a pull that takes more than one answer: the first one, after an outage, after a reset."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -28,7 +28,7 @@ async def device(tmp_path: Path, server: FakeServer) -> AsyncIterator[Device]:
 
 
 def history(server: FakeServer, count: int) -> None:
-    """So many more events of another device, numbered by the server."""
+    """Add events of another device to the server."""
     memory = server.user_logs["user-1"]
     numbers = range(memory.head + 1, memory.head + count + 1)
     others = (event(number, replica="rep_b", device="device-b", server_seq=number) for number in numbers)
@@ -36,7 +36,7 @@ def history(server: FakeServer, count: int) -> None:
 
 
 async def steps(device: Device) -> list[Step]:
-    """What a listener hears of one round."""
+    """The reports of one round."""
     heard: list[PullProgress] = []
     with device.replicator.pull_progress.reporting_to(heard.append):
         await device.replicator.sync_now()

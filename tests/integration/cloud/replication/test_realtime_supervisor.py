@@ -1,6 +1,6 @@
-"""The supervisor of the channel, hours of it in virtual time, on the twin: whatever happens, another channel follows.
+"""The supervisor of the channel for hours of virtual time: after any failure another channel follows.
 
-Polls are an hour apart, so whatever arrives sooner was poked.
+Polls are an hour apart, so anything that arrives sooner was poked.
 """
 
 import asyncio
@@ -36,11 +36,11 @@ from tests.support import (
 )
 
 POLL = 3600.0
-SOON = 1.0  # seconds in which nothing but a poke can have brought it
+SOON = 1.0  # seconds; sooner than any poll
 
 
 class SleepyClock(LoopClock):
-    """Its wall goes on while the machine sleeps; its monotonic time does not."""
+    """Wall time goes on while the machine sleeps; monotonic time does not."""
 
     slept = 0.0
 
@@ -77,7 +77,7 @@ async def open_listening_device(
 
 
 async def push_from_other_device(server: FakeServer, device: Device, number: int) -> SyncAnswer:
-    """Another device of the same person pushes an event; behind the back of the watched cloud."""
+    """Push an event of another device of the user, past the spied cloud."""
     session = await device.account.session()
     other = FakeCloud(server)
     await other.register_device(session, "device-b", DeviceFacts("rep_b", "书房", "Linux", "1"))
@@ -119,7 +119,7 @@ def test_a_poke_during_a_round_is_not_lost(tmp_path: Path) -> None:
         pushed: list[asyncio.Task[SyncAnswer]] = []
 
         def late(answer: SyncAnswer) -> SyncAnswer:
-            if not pushed:  # the server's answer is on its way when the other device's event is committed
+            if not pushed:  # the other device's event is committed after the server's answer
                 pushed.append(asyncio.get_running_loop().create_task(push_from_other_device(server, device, 1)))
             return answer
 
@@ -140,7 +140,7 @@ def test_an_outage_of_25_seconds_is_survived_and_what_it_hid_is_fetched(tmp_path
         assert not joined(device)
         assert device.cloud.count("listen") >= 4
         server.down = False
-        await push_from_other_device(server, device, 1)  # nobody is there to be poked
+        await push_from_other_device(server, device, 1)  # no channel is open
         await asyncio.sleep(RECONNECT_BACKOFF.limit)
         assert joined(device)
         assert await has_events(device, 1)

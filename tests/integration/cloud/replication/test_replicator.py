@@ -1,7 +1,4 @@
-"""The loop that runs for ever, hours of it in virtual time: it survives every error and never becomes a storm.
-
-Calls are counted and their times are the loop's own; nothing here waits.
-"""
+"""The replication loop for hours of virtual time: it survives every error and never causes a storm of requests."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -40,13 +37,13 @@ POLL = 30.0
 
 
 def run_with_script(
-    folder: Path, story: Callable[[Device, FakeServer], Awaitable[None]], *, log_in: bool = True
+    folder: Path, script: Callable[[Device, FakeServer], Awaitable[None]], *, log_in: bool = True
 ) -> None:
-    """Let a device run beside a story, in virtual time."""
+    """Run a device beside a script, in virtual time."""
 
     async def main() -> None:
         async with open_running_device(folder, log_in=log_in) as (device, server):
-            await story(device, server)
+            await script(device, server)
 
     run_in_virtual_time(main())
 
@@ -69,7 +66,7 @@ def state(device: Device) -> CloudState:
 
 
 def test_an_idle_loop_polls_with_a_little_jitter(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(0.9 * HOUR)
         pauses = intervals(device.cloud.times)
         assert 95 <= device.cloud.count("sync") <= 125
@@ -78,11 +75,11 @@ def test_an_idle_loop_polls_with_a_little_jitter(tmp_path: Path) -> None:
         assert all(0.9 * POLL <= pause <= 1.1 * POLL for pause in steady)
         assert len(set(steady)) > 10, "devices must not poll in step"
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_what_is_recorded_goes_out_at_once(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(10 * POLL + 1)
         before = asyncio.get_running_loop().time()
         seen = device.replicator.state_changed.count
@@ -91,13 +88,13 @@ def test_what_is_recorded_goes_out_at_once(tmp_path: Path) -> None:
         assert asyncio.get_running_loop().time() == before
         assert len(server.user_logs["user-1"].events) == 1
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_a_round_that_pulled_something_is_followed_by_another_at_once(tmp_path: Path) -> None:
-    """The document changes with what came: what was forgotten elsewhere leaves the server's copy of it so."""
+    """Pulled events change the document, and an erasure elsewhere must reach its copy on the server."""
 
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(10 * POLL + 1)
         async with open_device(
             tmp_path / "b", server, device_id="device-b", clock=device.clock, single_threaded=True
@@ -109,11 +106,11 @@ def test_a_round_that_pulled_something_is_followed_by_another_at_once(tmp_path: 
         await asyncio.sleep(1.1 * POLL)
         assert intervals(device.cloud.times)[0] == 0
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_an_outage_of_hours_costs_few_calls_and_is_over_when_it_is_over(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(POLL)
         await device.record_notes("一")
         device.cloud.permanent_failure = CloudUnavailable("no network")
@@ -131,13 +128,13 @@ def test_an_outage_of_hours_costs_few_calls_and_is_over_when_it_is_over(tmp_path
         assert (await device.log.outbox()).pending == 0
         assert state(device) is CloudState.SYNCED
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_the_loop_survives_a_week_without_a_network(tmp_path: Path) -> None:
     """Thousands of failures in a row: a backoff that doubles without a bound overflows after a thousand."""
 
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         device.cloud.permanent_failure = CloudUnavailable("no network")
         await asyncio.sleep(7 * 24 * HOUR)
         assert len(device.cloud.calls) > 2_000
@@ -145,14 +142,14 @@ def test_the_loop_survives_a_week_without_a_network(tmp_path: Path) -> None:
         await asyncio.sleep(RETRY_BACKOFF.limit + 1)
         assert state(device) is CloudState.SYNCED
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 @pytest.mark.parametrize("seconds", [25.0, 300.0])
 def test_after_a_cut_it_is_level_within_five_seconds_at_the_cost_of_one_refresh(tmp_path: Path, seconds: float) -> None:
-    """The token ends while the network is away; what was said meanwhile is on the server when it is back."""
+    """The token expires during the outage; events of that time are on the server afterwards."""
 
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(TOKEN_SECONDS - REFRESH_MARGIN_SECONDS - seconds / 2)
         sessions, calls = len(device.tokens.saved), len(device.cloud.calls)
         server.down = True
@@ -168,24 +165,24 @@ def test_after_a_cut_it_is_level_within_five_seconds_at_the_cost_of_one_refresh(
         assert len(server.user_logs["user-1"].events) == 5
         assert len(device.tokens.saved) - sessions == 1
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_a_server_that_answers_badly_is_not_probed(tmp_path: Path) -> None:
-    """It is reachable all the while: only the back-off counts, or everybody's return would be its next outage."""
+    """It is reachable, so only the backoff counts; otherwise the return of all devices would be its next outage."""
 
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(POLL)
         device.cloud.permanent_failure = CloudUnavailable("the server answered 503")
         before = len(device.cloud.calls)
         await asyncio.sleep(HOUR)
         assert len(device.cloud.calls) - before <= 120
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_recording_during_an_outage_does_not_make_it_a_storm(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(POLL)
         device.cloud.permanent_failure = CloudUnavailable("no network")
         before = len(device.cloud.calls)
@@ -195,11 +192,11 @@ def test_recording_during_an_outage_does_not_make_it_a_storm(tmp_path: Path) -> 
         assert len(device.cloud.calls) - before <= 100
         assert (await device.log.outbox()).pending == 300
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_a_login_ends_the_wait_of_an_outage(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         device.cloud.permanent_failure = CloudUnavailable("no network")
         await asyncio.sleep(HOUR)
         device.cloud.permanent_failure = None
@@ -210,12 +207,12 @@ def test_a_login_ends_the_wait_of_an_outage(tmp_path: Path) -> None:
         assert asyncio.get_running_loop().time() == at
         assert state(device) is CloudState.SYNCED
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 @pytest.mark.parametrize(("asked", "waited"), [(120.0, 120.0), (1000.0, 1000.0), (10**9, MAX_RETRY_AFTER)])
 def test_the_time_that_the_server_asks_for_is_kept_within_reason(tmp_path: Path, asked: float, waited: float) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(2 * POLL + 5)
         device.cloud.fail_next("sync", RateLimited("slow down", retry_after=asked))
         before = len(device.cloud.times)
@@ -223,11 +220,11 @@ def test_the_time_that_the_server_asks_for_is_kept_within_reason(tmp_path: Path,
         refused, following = device.cloud.times[before : before + 2]
         assert waited - 0.01 <= following - refused <= max(waited, RETRY_BACKOFF.limit) + 1
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_a_device_that_another_replica_speaks_for_takes_over_soon_after_that_one_is_silent(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         device.cloud.permanent_failure = DeviceConflict("another one")
         await asyncio.sleep(LIVE_SECONDS)
         assert state(device) is CloudState.REFUSED
@@ -236,7 +233,7 @@ def test_a_device_that_another_replica_speaks_for_takes_over_soon_after_that_one
         await asyncio.sleep(1.2 * CONFLICT_RETRY_INTERVAL)
         assert state(device) is CloudState.SYNCED
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 @pytest.mark.parametrize(
@@ -250,7 +247,7 @@ def test_a_device_that_another_replica_speaks_for_takes_over_soon_after_that_one
     ids=lambda error: error.kind,
 )
 def test_a_no_is_looked_at_again_now_and_then(tmp_path: Path, error: CloudError) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         device.cloud.permanent_failure = error
         await asyncio.sleep(4 * HOUR)
         assert (
@@ -263,13 +260,13 @@ def test_a_no_is_looked_at_again_now_and_then(tmp_path: Path, error: CloudError)
         await asyncio.sleep(1.2 * REFUSED_RETRY_INTERVAL)
         assert state(device) is CloudState.SYNCED
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_a_no_is_not_asked_again_for_every_event_that_is_recorded(tmp_path: Path) -> None:
-    """No storm from a revoked device, however busy its user is."""
+    """A revoked device with a busy user causes no storm."""
 
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(POLL)
         device.cloud.permanent_failure = Forbidden("revoked")
         before = len(device.cloud.calls)
@@ -278,11 +275,11 @@ def test_a_no_is_not_asked_again_for_every_event_that_is_recorded(tmp_path: Path
             await asyncio.sleep(1.0)
         assert len(device.cloud.calls) - before <= 20
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_without_a_login_nothing_is_requested(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await device.record_notes("一")
         await asyncio.sleep(HOUR)
         assert device.cloud.calls == []
@@ -292,20 +289,20 @@ def test_without_a_login_nothing_is_requested(tmp_path: Path) -> None:
         await asyncio.sleep(1)
         assert (await device.log.outbox()).pending == 0
 
-    run_with_script(tmp_path, story, log_in=False)
+    run_with_script(tmp_path, script, log_in=False)
 
 
 def test_three_hours_of_tokens_are_one_refresh_an_hour(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(3 * HOUR)
         assert 2 <= device.cloud.count("refresh") <= 4
         assert state(device) is CloudState.SYNCED
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_a_revoked_session_is_asked_about_once(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(POLL)
         server.accounts.revoke_sessions()
         before = len(device.cloud.calls)
@@ -313,13 +310,13 @@ def test_a_revoked_session_is_asked_about_once(tmp_path: Path) -> None:
         assert len(device.cloud.calls) - before <= 3
         assert state(device) is CloudState.SIGNED_OUT
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_a_server_that_accepts_no_token_does_not_make_refreshes_a_storm(tmp_path: Path) -> None:
-    """Refreshing works, and every fresh token is refused: a project whose secret was changed half-way."""
+    """Refreshing works, but every fresh token is refused: the project's secret was changed in one place only."""
 
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(POLL)
         renew = server.accounts.refresh_session
 
@@ -334,11 +331,11 @@ def test_a_server_that_accepts_no_token_does_not_make_refreshes_a_storm(tmp_path
         await asyncio.sleep(4 * HOUR)
         assert device.cloud.count("refresh") - before <= 4 * HOUR / REFUSED_RETRY_INTERVAL + 10
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_a_server_that_never_answers_costs_one_deadline_at_a_time(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(POLL)
         device.cloud.pause_calls()
         before = len(device.cloud.calls)
@@ -349,11 +346,11 @@ def test_a_server_that_never_answers_costs_one_deadline_at_a_time(tmp_path: Path
         await asyncio.sleep(RETRY_BACKOFF.limit + 1)
         assert state(device) is CloudState.SYNCED
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_a_keychain_that_stays_locked_does_not_end_the_loop(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(POLL)
         load = device.tokens.load
         asked = 0
@@ -373,11 +370,11 @@ def test_a_keychain_that_stays_locked_does_not_end_the_loop(tmp_path: Path) -> N
         await asyncio.sleep(2 * POLL)
         assert state(device) is CloudState.SYNCED
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_a_server_that_says_yes_and_no_in_turn_is_not_asked_without_a_pause(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(POLL)
         device.cloud.fail_next("sync", *([Forbidden("no")] * 1000))
         inner, turns = device.cloud.failures["sync"], iter(range(10**6))
@@ -395,14 +392,14 @@ def test_a_server_that_says_yes_and_no_in_turn_is_not_asked_without_a_pause(tmp_
         await asyncio.sleep(HOUR)
         assert len(device.cloud.calls) - before <= 2 * HOUR / POLL
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)
 
 
 def test_many_who_ask_at_once_make_few_calls(tmp_path: Path) -> None:
-    async def story(device: Device, server: FakeServer) -> None:
+    async def script(device: Device, server: FakeServer) -> None:
         await asyncio.sleep(POLL)
         before = device.cloud.count("sync")
         await asyncio.gather(*(device.replicator.sync_now() for _ in range(100)))
         assert device.cloud.count("sync") - before <= 2
 
-    run_with_script(tmp_path, story)
+    run_with_script(tmp_path, script)

@@ -1,4 +1,4 @@
-"""A server that was restored from a backup, and a device that was: what one forgot the other brings back."""
+"""Restored backups of the server and of a device: each gets back from the other what it lost."""
 
 import shutil
 from dataclasses import replace
@@ -21,7 +21,7 @@ def ids_on_server(server: FakeServer) -> list[str]:
 
 
 async def in_step(device: Device, server: FakeServer) -> bool:
-    """The device's numbers are the server's, and nothing waits."""
+    """The device has the server's numbers, and nothing is pending."""
     numbers = {found.event_id: found.server_seq for found in await device.events()}
     there = {found.event_id: found.server_seq for found in server.user_logs[USER].events}
     cursor = (await device.replicator.status()).cursor
@@ -29,7 +29,7 @@ async def in_step(device: Device, server: FakeServer) -> bool:
 
 
 async def in_their_places(device: Device, server: FakeServer) -> bool:
-    """Whatever the server holds is here, under its number."""
+    """All events of the server are here, with the server's numbers."""
     numbers = {found.event_id: found.server_seq for found in await device.events() if found.server_seq}
     return numbers == {found.event_id: found.server_seq for found in server.user_logs[USER].events}
 
@@ -37,7 +37,7 @@ async def in_their_places(device: Device, server: FakeServer) -> bool:
 async def sends_from(
     folder: Path, server: FakeServer, clock: FixedClock, *said: str, tokens: FakeSessionStorage | None = None
 ) -> FakeSessionStorage:
-    """One life of a home, in which it says something and sends it; its tokens. Without any it logs in first."""
+    """Open a home, record events and send them; its tokens. Without tokens it logs in first."""
     async with open_device(folder, server, clock=clock, tokens=tokens) as device:
         if tokens is None:
             await device.log_in()
@@ -72,7 +72,7 @@ async def test_what_a_restored_server_gets_again_says_nothing_that_was_forgotten
     await second.log.append([second.intake.build_erasure([told])])
     await second.replicator.sync_now()
     server.restore(USER, 0)
-    for one in (second, device):  # the wish is there first, and what it names comes from who has not carried it out
+    for one in (second, device):  # the request is stored first; the event that it names comes from the other device
         await one.replicator.sync_now()
     assert set(ids_on_server(server)) == await device.event_ids()
     assert [found.payload for found in server.user_logs[USER].events if found.event_id == told] == [{}]
@@ -96,7 +96,7 @@ async def test_a_server_refilled_past_our_cursor_is_noticed(device: Device, seco
 async def test_the_same_event_under_the_same_number_of_a_refilled_server_is_noticed(
     device: Device, second: Device, server: FakeServer, clock: FixedClock
 ) -> None:
-    """Both stand at 四; the server forgets everything, and gets 四 again as its fourth, after three that are new."""
+    """Both cursors are at 四. The server loses everything and gets 四 again as its fourth event."""
     theirs = await second.record_notes("一", "二", "三")
     await second.replicator.sync_now()
     mine = await device.record_notes("四")
@@ -204,9 +204,9 @@ async def test_what_came_back_to_a_restored_device_is_sent_again_by_it_when_the_
 async def test_a_number_acknowledged_ahead_of_the_cursor_does_not_outlive_the_server_that_gave_it(
     device: Device, second: Device, server: FakeServer
 ) -> None:
-    """The batch was taken apart, so its parts are acknowledged one by one; the pull that should follow got lost."""
+    """The parts of a split batch are acknowledged one by one; the following pull is lost."""
     known = await device.record_notes("零")
-    await device.replicator.sync_now()  # level once: from now on nothing but such a number makes it look again
+    await device.replicator.sync_now()  # caught up once: from now on only such a number makes it look again
     bad, good = await device.record_notes("一", "二")
     server.refused_event_ids.add(bad)
     answers = count(1)
@@ -258,7 +258,7 @@ async def test_a_restored_device_that_went_on_by_itself_becomes_a_new_replica_an
 async def test_a_device_restored_from_two_backups_of_one_number_takes_everything_in(
     tmp_path: Path, server: FakeServer, clock: FixedClock
 ) -> None:
-    """What a restored home had numbered anew was in its own backup, under a number that the server knows otherwise."""
+    """A restored home renumbers an event that the server has under another number."""
     tokens = await sends_from(tmp_path / "a", server, clock, "一")
     shutil.copytree(tmp_path / "a", tmp_path / "first")
     await sends_from(tmp_path / "a", server, clock, "二", tokens=tokens)
@@ -278,7 +278,7 @@ async def test_a_device_restored_from_two_backups_of_one_number_takes_everything
 async def test_an_event_from_elsewhere_under_a_number_of_ours_makes_us_a_new_replica(
     device: Device, server: FakeServer
 ) -> None:
-    """Numbers that clash on the way in: our number one has stayed here, a clone of this database sent its own."""
+    """Number one was not sent from here, and a clone of this database has sent its own number one."""
     await device.replicator.sync_now()
     (lesson,) = await device.log.append([draft("课", kind="lesson_learned")])
     clash = event(1, replica=device.replica_id, device="device-c", server_seq=1, server_ts="2026-02-02T10:00:00.000Z")
@@ -292,7 +292,7 @@ async def test_an_event_from_elsewhere_under_a_number_of_ours_makes_us_a_new_rep
 async def test_events_under_a_former_replica_s_numbers_do_not_cause_endless_forks(
     device: Device, server: FakeServer
 ) -> None:
-    """A restored server has forgotten it, and a copy of us as we were has said something under its number since."""
+    """A restored server has lost the event, and a copy of this device has used its number since."""
     (one,) = await device.record_notes("一")
     await device.replicator.sync_now()
     (was,) = [found for found in server.user_logs[USER].events if found.event_id == one]
@@ -310,7 +310,7 @@ async def test_events_under_a_former_replica_s_numbers_do_not_cause_endless_fork
     answers = count(1)
 
     def copy_is_first(answer: SyncAnswer) -> SyncAnswer:
-        if next(answers) == 2:  # we are level by then, and about to send again what was forgotten
+        if next(answers) == 2:  # this device has caught up and is about to send the lost events again
             copy_says(was.replica_seq)
         return answer
 
@@ -325,7 +325,7 @@ async def test_events_under_a_former_replica_s_numbers_do_not_cause_endless_fork
 async def test_copies_of_a_home_whose_numbers_never_meet_become_two_replicas(
     tmp_path: Path, server: FakeServer, clock: FixedClock
 ) -> None:
-    """The next number has stayed on one machine, which sent the one after it; the copy sends its own, said later."""
+    """One machine has sent the number after the next; the copy sends the next one, recorded later."""
     async with open_device(tmp_path / "a", server, clock=clock) as before:
         await before.log_in()
         await before.replicator.sync_now()

@@ -1,4 +1,4 @@
-"""The loop between log and cloud, on a real database and the twin: nothing lost, nothing doubled, nothing invented."""
+"""Sync rounds on a real database and the fake server: nothing lost, nothing doubled, nothing invented."""
 
 import asyncio
 import gc
@@ -152,7 +152,7 @@ async def test_events_of_a_former_device_id_go_out_under_that_id(device: Device,
     assert [event.device_id for event in server.user_logs[USER].events] == ["device-a", "named-by-the-app"]
 
 
-# --- answers that get lost, and networks that are away -------------------------------------------------------
+# --- lost answers and outages -------------------------------------------------------
 
 
 async def test_a_lost_answer_is_asked_for_again_and_nothing_is_doubled(device: Device, server: FakeServer) -> None:
@@ -340,7 +340,7 @@ async def test_a_document_is_sent_when_it_changed_and_only_then(device: Device) 
 
 
 async def test_a_server_that_refuses_everything_fills_no_quarantine(device: Device) -> None:
-    """A gateway, a broken migration or a defect of ours is not the fault of ten thousand waiting events."""
+    """A gateway, a broken migration or a defect here is not the fault of the pending events."""
     await device.record_notes(*(f"{number}" for number in range(10)))
     await device.replicator.sync_now()
     await device.record_notes("十")
@@ -474,7 +474,7 @@ async def test_a_token_that_expires_on_the_way_is_refreshed_once_and_the_call_re
 async def test_a_token_that_is_refused_at_the_registration_is_refreshed_as_well(
     device: Device, server: FakeServer
 ) -> None:
-    """The first call after a start, on a machine whose clock is behind."""
+    """The first call after a start on a machine whose clock is slow."""
     ids = await device.record_notes("一")
     server.accounts.expire_tokens()
     await device.replicator.sync_now()
@@ -646,7 +646,7 @@ async def test_a_foreign_document_stays_as_long_as_ours_cannot_replace_it(device
 async def test_a_document_that_changes_without_an_event_goes_over_the_one_it_was(
     device: Device, server: FakeServer
 ) -> None:
-    """As one does that others share, or that loses a line of somebody else's which was forgotten."""
+    """Such as a shared document, or one that loses an erased line of another device."""
     for content in ("# 一二\n", "# 一\n", "# 一三\n"):
         device.stored_documents.append(document(content, 1))
         await device.replicator.sync_now()

@@ -1,9 +1,8 @@
-"""What Supabase's login server says when it refuses, word for word, through the real client.
+"""Refusals of Supabase's login server, word for word, through the real client.
 
-Status, code and sentence of each row are those of github.com/supabase/auth at `internal/api` (the file is named beside
-the row; the codes are listed in `apierrors/errorcode.go` and at supabase.com/docs/guides/auth/debugging/error-codes).
-`errors.go` writes a refusal in two forms: one for clients that ask for the API of 2024-01-01, as ours does, and
-an older one.
+Status, code and sentence of each row are from github.com/supabase/auth at `internal/api` (the file is named beside the
+row; the codes are in `apierrors/errorcode.go` and at supabase.com/docs/guides/auth/debugging/error-codes). `errors.go`
+writes a refusal in two forms: for clients that request the API of 2024-01-01, as this one does, and an older one.
 """
 
 import json
@@ -71,7 +70,7 @@ class Refusal(NamedTuple):
 
 
 REFUSALS = [
-    # phone.go, mail.go: a minute between two messages to one person, and a number of messages an hour for the project
+    # phone.go, mail.go: a minute between two messages to one user, and a limit of messages an hour for the project
     Refusal(sms, 429, "over_sms_send_rate_limit", FREQUENT, RateLimited),
     Refusal(sms, 429, "over_sms_send_rate_limit", "SMS rate limit exceeded", RateLimited),
     Refusal(mail, 429, "over_email_send_rate_limit", FREQUENT, RateLimited),
@@ -91,7 +90,7 @@ REFUSALS = [
     Refusal(mail, 400, "captcha_failed", "captcha protection: request disallowed", LoginRefused),
     Refusal(mail, 500, "unexpected_failure", "Error sending magic link email", CloudUnavailable),
     Refusal(sms, 422, "hook_timeout", "Failed to reach hook within maximum time", CloudUnavailable),
-    # verify.go: wrong, expired, used, and of nobody are one
+    # verify.go: one code for wrong, expired, used and unknown
     Refusal(code, 403, "otp_expired", "Token has expired or is invalid", CodeRefused),
     Refusal(code, 403, "user_banned", "User is banned", LoginRefused),
     # token.go
@@ -100,7 +99,7 @@ REFUSALS = [
     Refusal(password, 400, "phone_not_confirmed", "Phone not confirmed", LoginRefused),
     Refusal(password, 400, "user_banned", "User is banned", LoginRefused),
     Refusal(password, 422, "phone_provider_disabled", "Phone logins are disabled", LoginRefused),
-    # tokens/service.go: all of them end the session, but for the last, which is a matter of the moment
+    # tokens/service.go: all but the last, which is temporary, end the session
     Refusal(refresh, 400, "refresh_token_not_found", "Invalid Refresh Token: Refresh Token Not Found", LoginRequired),
     Refusal(refresh, 400, "refresh_token_already_used", "Invalid Refresh Token: Already Used", LoginRequired),
     Refusal(refresh, 400, "session_not_found", "Invalid Refresh Token: No Valid Session Found", LoginRequired),
@@ -113,7 +112,7 @@ REFUSALS = [
     Refusal(identify, 403, "session_not_found", "Session from session_id claim in JWT does not exist", LoginRequired),
     Refusal(identify, 403, "user_not_found", "User from sub claim in JWT does not exist", LoginRequired),
     Refusal(identify, 401, "no_authorization", "This endpoint requires a valid Bearer token", LoginRequired),
-    # codes that come after this was written
+    # unknown codes
     Refusal(password, 400, "something_new", "Something new", LoginRefused),
     Refusal(password, 422, "something_new", "Something new", LoginRefused),
     Refusal(refresh, 404, "something_new", "Something new", CloudUnavailable),
@@ -122,7 +121,7 @@ REFUSALS = [
 
 @asynccontextmanager
 async def answering(status: int, body: object, *headers: tuple[bytes, bytes]) -> AsyncIterator[AuthPort]:
-    """The real client before a server that gives this answer to everything."""
+    """The real client with a server that gives one answer to everything."""
 
     async def answer(_: Request) -> Response:
         return Response(status, [(b"content-type", b"application/json"), *headers], json.dumps(body).encode())
@@ -186,7 +185,7 @@ async def test_what_the_server_finds_impossible_is_named_by_its_field(call: Call
     ("call", "kind"), [(password, BadCredentials), (refresh, LoginRequired), (identify, LoginRequired)]
 )
 async def test_a_server_older_than_the_codes_is_understood(call: Call, kind: type[XiaobaiError]) -> None:
-    """OAuthError of the same errors.go."""
+    """OAuthError of errors.go."""
     error = await refused(call, 400, {"error": "invalid_grant", "error_description": "Invalid login credentials"})
     assert type(error) is kind
 

@@ -1,4 +1,4 @@
-"""The Supabase adapter on a bad day: the right kind of error, never an acknowledgement, no token in wrong hands."""
+"""The Supabase adapter with faults: the right error, never a false acknowledgement, no leaked token."""
 
 import asyncio
 import gzip
@@ -63,7 +63,7 @@ async def proxy(local_cloud: LocalCloud) -> AsyncIterator[FaultProxy]:
 
 @pytest.fixture
 async def cloud(local_cloud: LocalCloud, proxy: FaultProxy) -> AsyncIterator[Cloud]:
-    """A client that reaches the project through the proxy, with a generous deadline."""
+    """A client that connects through the proxy, with a generous deadline."""
     client = SupabaseCloud(proxy.url, local_cloud.publishable_key, timeout=20.0, clock=SystemClock())
     yield client
     await client.close()
@@ -87,7 +87,7 @@ async def head(cloud: Cloud, session: AuthSession) -> int:
 
 
 async def outcomes(cloud: Cloud, session: AuthSession) -> list[object]:
-    """What each call of the port came to, one after the other."""
+    """The outcome of each call of the port."""
     calls: list[Callable[[], Awaitable[object]]] = [
         lambda: cloud.sync(session, ONE),
         lambda: cloud.register_device(session, "device-a", FACTS),
@@ -145,7 +145,7 @@ async def test_a_silent_network_ends_at_the_deadline(
 
 
 async def test_an_answer_that_trickles_ends_at_the_deadline_as_a_whole() -> None:
-    """Each byte comes in time; the answer never does. The client's own timeouts count each read alone."""
+    """Each byte arrives in time, the answer never does. The client's own timeouts count each read."""
     fed = 0
 
     async def trickle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -178,7 +178,7 @@ async def test_a_call_that_meets_a_dead_kept_connection_is_sent_once_more_on_a_n
     assert (answer.acked, answer.head) == (((ONE.events[0].event_id, 1),), 1)
     fresh = SupabaseCloud(proxy.url, local_cloud.publishable_key, timeout=20.0, clock=SystemClock())
     await proxy.drop_response_after_request(matching="/rpc/ai_memory_sync")
-    with pytest.raises(CloudUnavailable):  # a connection of its own that failed says something about the network
+    with pytest.raises(CloudUnavailable):  # a new connection that fails is an outage
         await fresh.sync(session, ONE)
     await fresh.close()
 
@@ -289,7 +289,7 @@ async def test_a_captive_portal_neither_registers_nor_signs_in(
 async def test_an_answer_that_is_the_servers_passes_the_same_way(
     cloud: Cloud, session: AuthSession, proxy: FaultProxy
 ) -> None:
-    """The counterpart of the list above: what is refused there is not refused for being canned."""
+    """The counterpart of the list above: a valid canned answer is accepted."""
     await proxy.respond_with(200, JSON, json.dumps(GOOD).encode())
     assert (await cloud.sync(session, ONE)).acked == ((ONE.events[0].event_id, 1),)
 
@@ -345,7 +345,7 @@ async def test_a_token_does_not_follow_a_redirect(
 
 
 async def test_every_request_but_the_sign_in_carries_the_users_own_token(session: AuthSession) -> None:
-    """Never under the key alone: the server would take us for anybody and answer with nothing."""
+    """With the key alone the server would treat the call as anonymous and return nothing."""
     seen: list[tuple[str, str]] = []
 
     async def note(request: Request) -> Response:
@@ -365,7 +365,7 @@ async def test_every_request_but_the_sign_in_carries_the_users_own_token(session
 
 
 async def test_an_expired_token_is_a_lost_login_and_a_refresh_helps(tmp_path: Path) -> None:
-    """Tokens of this project have ended before they are issued."""
+    """Tokens of this project are expired when they are issued."""
     async with OwnCloud.start(jwt_expiry=-60) as local:
         await local.create_user("a@example.com", "a long password")
         cloud = SupabaseCloud(local.url, local.publishable_key, timeout=20.0, clock=SystemClock())
@@ -378,7 +378,7 @@ async def test_an_expired_token_is_a_lost_login_and_a_refresh_helps(tmp_path: Pa
 
 
 async def test_the_end_of_a_token_follows_the_local_clock(local_cloud: LocalCloud, user: User) -> None:
-    """A machine whose clock is years off would else refresh before every single request, or never."""
+    """Otherwise a machine with a wrong clock would refresh before every request, or never."""
     clock = FixedClock()
     clock.advance(20 * 365 * 86_400)
     cloud = SupabaseCloud(local_cloud.url, local_cloud.publishable_key, timeout=20.0, clock=clock)
@@ -442,7 +442,7 @@ PROXIES_OR_FILES = (*PROXIES, *map(str.upper, PROXIES), "SSL_CERT_FILE", "SSLKEY
 
 @pytest.fixture
 def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
-    """Without a word about proxies and certificates; what is set in it is read anew."""
+    """Without settings of proxies and certificates; changes are read again."""
     with monkeypatch.context() as own:
         for name in PROXIES_OR_FILES:
             own.delenv(name, raising=False)
@@ -505,7 +505,7 @@ async def test_a_server_that_no_proxy_is_for_is_asked_directly(
 async def test_an_address_of_a_proxy_that_is_none_costs_the_channel_alone(
     environment: pytest.MonkeyPatch, cloud: Cloud, session: AuthSession
 ) -> None:
-    environment.setenv("ws_proxy", "http://127.0.0.1:port")  # a name that the channel's library alone looks for
+    environment.setenv("ws_proxy", "http://127.0.0.1:port")  # only the channel's library reads it
     with pytest.raises(CloudUnavailable):
         await cloud.open_channel(session)
     assert await head(cloud, session) == 0

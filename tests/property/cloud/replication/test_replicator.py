@@ -1,7 +1,6 @@
-"""Any history of records, rounds, lost answers, outages, restarts and restored servers ends in agreement.
+"""Any sequence of records, rounds, lost answers, outages, restarts and restored servers ends in agreement.
 
-Whatever happened, when the faults stop every device holds every event that was ever recorded, once, with the number
-the server gave it.
+After the faults, every device has every recorded event once, with the server's number.
 """
 
 import tempfile
@@ -32,7 +31,7 @@ HISTORIES = st.lists(st.one_of(RECORD, ROUND, ROUND, FAULT), min_size=5, max_siz
 
 
 class ThreeDevices:
-    """Three devices of one person and their server."""
+    """Three devices of one user and their server."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -78,12 +77,12 @@ class ThreeDevices:
             self._clocks[name].advance((count - 3) * 86_400.0)
         else:
             memory = self.server.user_logs[USER]
-            self._server_clock.advance(60.0)  # nothing that it gets again comes at the time at which it came first
+            self._server_clock.advance(60.0)  # events that it gets again have another server time
             epoch = f"life-{len(self.recorded)}-{count}" if what == "replace" else None
             self.server.restore(USER, max(0, memory.head - count), epoch=epoch)
 
     async def settle(self) -> None:
-        """No faults any more; three rounds each."""
+        """Stop all faults and run three rounds each."""
         self.server.down, self.server.answers_to_lose = False, 0
         for _ in range(3):
             for name in NAMES:

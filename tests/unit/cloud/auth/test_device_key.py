@@ -1,4 +1,4 @@
-"""The key of an installation: made once, by whoever comes first, private, and never imported by a start."""
+"""The key of an installation: created once, private, and never imported by a start."""
 
 import base64
 import stat

@@ -1,4 +1,4 @@
-"""A session comes back as it was saved, is readable for nobody else, and is never printed."""
+"""A session comes back as it was saved, only its user can read it, and it is never printed."""
 
 import stat
 from pathlib import Path
@@ -25,7 +25,7 @@ SESSION = AuthSession("user-1", "person@example.com", "access-token-text", "refr
 
 
 class Keychain(keyring.backend.KeyringBackend):
-    """A keychain of one's own, which can be locked."""
+    """A keychain that can be locked."""
 
     priority = 5
 

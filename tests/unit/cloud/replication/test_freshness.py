@@ -1,4 +1,4 @@
-"""When realtime vouches for what we hold: only where silence would have been broken."""
+"""When the realtime channel proves that the local log is up to date."""
 
 from sync.cloud.replication.freshness import FRESH_SECONDS, RELIED_ON_SECONDS, ChannelFreshness
 
@@ -10,7 +10,7 @@ def finish_round(standing: ChannelFreshness, level: int) -> None:
 
 
 def fresh_channel(*, level: int = 7) -> ChannelFreshness:
-    """Joined, fed, level with the server, alive."""
+    """Joined, ready, caught up, and with a recent sign of life."""
     standing = ChannelFreshness()
     standing.set_state("connecting")
     standing.set_state("joined")

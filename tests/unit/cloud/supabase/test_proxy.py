@@ -1,4 +1,4 @@
-"""Which proxy a server is asked through, whatever other programs have written into the environment."""
+"""The proxy of a server, for any values that other programs put into the environment."""
 
 import pytest
 

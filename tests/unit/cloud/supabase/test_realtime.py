@@ -1,4 +1,4 @@
-"""What a message of the realtime channel means. The channel is never data: at most a number is taken from it."""
+"""The meaning of messages of the realtime channel. Only a number is ever taken from one."""
 
 from typing import Any
 

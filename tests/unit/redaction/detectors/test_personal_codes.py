@@ -1,4 +1,4 @@
-"""Personal data with its checksums, in the forms people write it; numbers here are computed, nobody's."""
+"""Personal data with checksums, in the forms people write it. All numbers are computed."""
 
 import random
 from collections.abc import Callable

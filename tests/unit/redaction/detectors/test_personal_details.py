@@ -1,4 +1,4 @@
-"""Documents, plates, foreign phones, WeChat ids and addresses: replaced beside their names, left alone elsewhere."""
+"""Documents, plates, foreign phone numbers, WeChat ids and addresses are replaced beside their names only."""
 
 from typing import Any
 

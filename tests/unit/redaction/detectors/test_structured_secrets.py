@@ -1,4 +1,4 @@
-"""Secrets that their line alone does not show: tables, answers, command lines, pieces, encodings, odd letters."""
+"""Secrets that one line alone does not show: tables, answers, command lines, split tokens, encodings."""
 
 import random
 from base64 import b64encode
@@ -172,7 +172,7 @@ def test_an_answer_is_read_with_its_question() -> None:
 
 
 def test_an_exchange_of_the_document_is_not_examined_again_as_a_whole() -> None:
-    """Its answer was examined with its question when it was recorded; the question may have been edited since."""
+    """The answer was redacted with its question when it was recorded; the question may have been edited since."""
     document = "- 用户问：我的令牌是\n- AI 答：w32x\n"
     assert Redactor().clean(document) == document
     assert Redactor().clean_reply("服务器密码多少？", "w32x9k") == "[密码]"

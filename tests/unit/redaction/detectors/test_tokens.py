@@ -1,4 +1,4 @@
-"""Tokens of known issuers, made at run time from their published shapes, inside Chinese and English text."""
+"""Tokens of known issuers, generated from their published formats, inside Chinese and English text."""
 
 import random
 import string
@@ -83,7 +83,7 @@ SENTENCES = (
 
 
 def make_token(issuer: str, seed: int = 0) -> str:
-    """A token of the issuer's shape; the same for the same seed."""
+    """A token of the issuer's format, generated from a seed."""
     rng = random.Random(f"{issuer}{seed}")
     return "".join(
         piece if isinstance(piece, str) else "".join(rng.choices(piece[0], k=piece[1])) for piece in SHAPES[issuer]
@@ -113,7 +113,7 @@ def test_a_token_is_found_whole(issuer: str) -> None:
 
 
 def token_of(characters: int, header: int = 40) -> str:
-    """A JSON web token of so many characters, of which the header has `header`."""
+    """A JSON web token of this length, with a header of `header` characters."""
     rng = random.Random(characters)
     pieces = (header, characters - header - 345, 343)
     first, second, third = ("".join(rng.choices(URLSAFE, k=length - 2)) for length in pieces)
