@@ -1,9 +1,7 @@
-"""Opens everything from the settings, in order, owns the one task group, closes in reverse. The only constructor.
+"""Open everything from the settings, in order; own the one task group; close in reverse.
 
-A process takes part in one of two ways. The *sidecar* (one per data directory, by an operating-system lock) watches
-the file, renders it and talks to the cloud for as long as it lives. Any other process (the command line, a hook) may
-record and read; if no sidecar is running it does the sidecar's work once, for the moment of its command, and once more
-for whoever recorded something meanwhile and found the role taken.
+The *sidecar*, one process per data directory by an operating-system lock, watches the file, renders it and talks to the
+cloud. Any other process (a command, a hook) records and reads; if no sidecar runs, it does the sidecar's work once.
 """
 
 import asyncio
@@ -18,12 +16,11 @@ from typing import TYPE_CHECKING, Final
 
 from filelock import FileLock
 
-from sync import __version__, wiring
+from sync import __version__, services, wiring
 from sync.accounts import switching
 from sync.accounts.devices import DeviceService
-from sync.accounts.login import ActiveProfile, LoginFlow
+from sync.accounts.login import LoginFlow
 from sync.accounts.profiles import (
-    INSTALLATION_FILE,
     Profile,
     change_installation,
     create_profile_folder,
@@ -51,6 +48,7 @@ from sync.log.ingest import DraftBuilder
 from sync.log.log import EventLog, user_visible_outbox
 from sync.log.model import RemoteCursor
 from sync.log.scrubber import LogScrubber
+from sync.other_processes import watch_other_processes
 from sync.redaction import Redactor
 from sync.runtime.change_counter import ChangeCounter, wait_for_any_change
 from sync.runtime.log_once import LogOnce
@@ -58,7 +56,6 @@ from sync.runtime.supervision import background_tasks, supervise
 from sync.settings.settings import Settings
 from sync.startup import cleanup, doctor
 from sync.startup.open_database import open_database
-from sync.system.files import FileStamp, stat_stamp
 from sync.system.hardware_id import read_hardware_id
 
 if TYPE_CHECKING:
@@ -68,26 +65,25 @@ if TYPE_CHECKING:
     from sync.recall.search import RecallService
     from sync.retention.service import RetentionService
 
-OTHER_PROCESS_POLL_SECONDS: Final = 0.5  # seconds between looks whether another process has recorded something
-MIN_WRITE_INTERVAL: Final = 0.6  # seconds at least between two renderings of the file caused by new events
-FIRST_READ_POLL_SECONDS: Final = 0.05  # seconds between looks whether the first file of a memory has been read
-SESSIONS_PER_COMMAND: Final = 20  # sessions; whoever gave it waits for them
-INDEXER_START_DELAY: Final = 1.0  # seconds that the first answers have before the word index is looked at
+MIN_WRITE_INTERVAL: Final = 0.6  # between two renderings of the file caused by new events
+FIRST_READ_POLL_SECONDS: Final = 0.05  # how often to check whether a memory's first file has been read
+SESSIONS_PER_COMMAND: Final = 20  # the command waits for them
+INDEXER_START_DELAY: Final = 1.0  # seconds for the first answers before the word index is opened
 
 log = logging.getLogger(__name__)
 
 
 class AppMode(Enum):
-    """How a process takes part."""
+    """What a process does."""
 
-    SIDECAR = "sidecar"  # or AlreadyRunning
-    HELPER = "helper"  # do the sidecar's work where there is none
+    SIDECAR = "sidecar"  # the sidecar's work; raises AlreadyRunning
+    HELPER = "helper"  # the sidecar's work if no sidecar runs
     GUEST = "guest"  # record and read only
 
 
 @dataclass(slots=True)
 class App:
-    """Everything a door may use. Open it with `open_app`; nothing in it works after that block has ended."""
+    """Everything that an interface may use. Open it with `open_app`; nothing in it works after that block."""
 
     settings: Settings
     replica_id: str
@@ -108,18 +104,18 @@ class App:
     retention: "Callable[[], RetentionService]"
     clock: Clock
     is_sidecar: bool
-    insights_cache: InsightsCache
     start_warnings: tuple[str, ...] = ()
     _watcher: Watcher | None = None
     _ingest_tasks: set[asyncio.Task[None]] = field(default_factory=set)
     _file_changes: ChangeCounter = field(default_factory=ChangeCounter)
     _failure_log: LogOnce = field(default_factory=lambda: LogOnce(log))
-
     log_scrubber: LogScrubber = field(init=False)
     erasure: ErasureService = field(init=False)
+    _insights_cache: InsightsCache = field(init=False)
 
     def __post_init__(self) -> None:
         self.log_scrubber = LogScrubber(self.log)
+        self._insights_cache = InsightsCache(self.log, self.profile.folder / CACHE_FILE)
         self.erasure = ErasureService(
             log=self.log,
             draft_builder=self.draft_builder,
@@ -135,66 +131,63 @@ class App:
         )
 
     def writable_document(self) -> MemoryFile:
-        """The memory file, for what only the holder of the sidecar role may do. AlreadyRunning."""
+        """The memory file, for what only the holder of the sidecar lock may do. Raises AlreadyRunning."""
         if not self.is_sidecar:
             raise AlreadyRunning("a running sidecar keeps the memory file", hint="Ask it, over JSON-RPC, or stop it.")
         return self.document
 
     async def ingest_file_edit(self, *, timeout: float | None = None) -> None:
-        """Take in a hand edit that the watcher has not reported yet, so that an answer shows what was just saved.
+        """Ingest a manual edit that the watcher has not reported yet, so that an answer shows what was just saved.
 
-        `within`: seconds after which an answer is given with what is known before that edit, if there is anything. The
-        edit goes on being taken in.
+        After `timeout` seconds the answer is given without the edit, if there is content. The edit is still ingested.
         """
         if not self.is_sidecar or self.document.is_unchanged:
             return
-        look = asyncio.create_task(self._log_storage_errors("file", self.document.refresh))
-        self._ingest_tasks.add(look)  # a loop keeps no task alive; the last settling of a process waits for it
-        look.add_done_callback(self._ingest_tasks.discard)
-        await asyncio.wait([look], timeout=timeout)
-        while not look.done() and not self.document.versions.has_content:
-            await asyncio.wait([look], timeout=FIRST_READ_POLL_SECONDS)
-        if look.done():
-            await look
+        refresh = asyncio.create_task(self._log_storage_errors("file", self.document.refresh))
+        self._ingest_tasks.add(refresh)  # an event loop keeps only weak references to tasks
+        refresh.add_done_callback(self._ingest_tasks.discard)
+        await asyncio.wait([refresh], timeout=timeout)
+        while not refresh.done() and not self.document.versions.has_content:
+            await asyncio.wait([refresh], timeout=FIRST_READ_POLL_SECONDS)
+        if refresh.done():
+            await refresh
 
     async def reconcile_memory_file(self) -> None:
-        """Bring file and log together. A file that cannot be read or written now is noted and tried again."""
+        """Reconcile file and log. If the file cannot be read or written now, log that and try again later."""
         await self._log_storage_errors("file", self.document.reconcile)
         if self.log.database.purge_pending:
             await self._log_storage_errors("purge", partial(self.log.database.purge, wait_for_readers=False))
-        await self._log_storage_errors(
-            "insights", self.insights_cache.remove_if_stale
-        )  # it may hold what was just forgotten
+        await self._log_storage_errors("insights", self._insights_cache.remove_if_stale)  # it may hold erased text
 
     async def record_ended_sessions(self) -> None:
-        """Keep the sessions that are over, where no sidecar is there to do it."""
+        """Record the sessions that have ended, if no sidecar does."""
 
-        async def keep() -> None:
+        async def record() -> None:
             daily = self.daily()
             if await daily.worker.record_ended_sessions(limit=SESSIONS_PER_COMMAND):
                 await daily.reconcile()
 
-        await self._log_storage_errors("sessions", keep)
+        await self._log_storage_errors("sessions", record)
 
     async def _log_storage_errors(self, key: str, work: Callable[[], Coroutine[None, None, object]]) -> None:
-        """What goes on failing, at each look at the file, is told once, until it has gone well."""
+        """Log a lasting failure once, until the work succeeds."""
         try:
             await work()
         except StorageError as error:
-            told = f"files and log could not be brought together: {error.message}. {error.hint or ''}"
-            self._failure_log.report(key, told)
+            message = f"files and log could not be brought together: {error.message}. {error.hint or ''}"
+            self._failure_log.report(key, message)
         else:
             self._failure_log.clear(key)
 
     async def adopt_device_id(self, device_id: str) -> None:
-        """The app knows the hardware better than we do: be that device from now on. A setting outranks it."""
+        """Use the device id that the app knows. A setting takes precedence over it."""
         if device_id == self.log.device_id:
             return
         if self.settings.device_id is not None:
             raise InvalidInput(
                 "deviceId differs from XIAOBAI_DEVICE_ID", field="deviceId", hint="Give the same id in both places."
             )
-        await self.document.reconcile()  # what was recorded under the old id goes into the document first
+        await self.document.reconcile()  # the document first takes what was recorded under the old id
         hardware = await asyncio.to_thread(read_hardware_id)
         now = change_installation(self.settings.data_dir, lambda now: with_device_id(now, device_id, hardware))
         self.log.device_id, self.log.former_device_ids = now.device_identity(None)
@@ -213,7 +206,7 @@ class App:
             *switching.parked_warnings(self.profile),
             *sorted(await self.document.warnings()),
         ]
-        warnings += [one for one in (self.account.warning, self.log_scrubber.warning) if one]
+        warnings += [warning for warning in (self.account.warning, self.log_scrubber.warning) if warning]
         return AppStatus(
             account=await self.account.state(),
             device_id=self.log.device_id,
@@ -231,20 +224,23 @@ class App:
         )
 
     async def check_health(self) -> list[doctor.HealthCheck]:
-        """What only an open program can say about its own health; see `health.around` for the rest."""
+        """The checks that need an open application; `doctor.check_environment` does the rest."""
         return await doctor.check_open_app(
             self.document, self.log, self.account, self.replicator, self.clock, self.draft_builder.redactor
         )
 
     def background_jobs(self) -> list[Coroutine[None, None, None]]:
-        """What a sidecar does besides answering."""
+        """A sidecar's work besides answering."""
         self._watcher = Watcher(self.settings.memory_file, self._file_changes)
         jobs = [supervise("file", partial(self._run_file_sync, self._watcher))]
-        jobs += [supervise("other processes", self._watch_other_processes), *self.event_files.jobs()]
+        watch = partial(
+            watch_other_processes, self.log, self.settings.data_dir, self.profile, self.login_flow.profile_left
+        )
+        jobs += [supervise("other processes", watch), *self.event_files.jobs()]
         jobs += [supervise("recall", self._run_indexer), supervise("patrol", self.log_scrubber.run)]
-        jobs += wiring.daily_jobs(self.daily)
+        jobs += services.daily_jobs(self.daily)
         archives, changed = self.profile.archives_folder, self.log.changed
-        jobs += wiring.retention_jobs(self.retention, self.settings, archives, changed, self.reconcile_memory_file)
+        jobs += services.retention_jobs(self.retention, self.settings, archives, changed, self.reconcile_memory_file)
         if self.replicator is not None:
             jobs.append(supervise("cloud", self.replicator.run))
             if self.settings.sync.realtime:
@@ -260,7 +256,7 @@ class App:
             await self.replicator.stop()
 
     async def _run_indexer(self) -> None:
-        """Follow the log with the word index, once a start has had its moment."""
+        """Keep the word index up to date, some time after the start."""
         await asyncio.sleep(INDEXER_START_DELAY)
         await asyncio.to_thread(importlib.import_module, "sync.recall.search")
         await self.recall().run_indexer(
@@ -268,16 +264,16 @@ class App:
         )
 
     async def _run_file_sync(self, watcher: Watcher) -> None:
-        """Settle whenever the file or the log moved, and every few seconds whatever anybody says."""
+        """Reconcile whenever the file or the log changed, and every few seconds."""
         while True:
-            touched, recorded = self._file_changes.count, self.log.changed.count
+            file_count, log_count = self._file_changes.count, self.log.changed.count
             watcher.renew()
             await self.reconcile_memory_file()
-            await self._wait_for_changes(MIN_WRITE_INTERVAL, touched)
-            await self._wait_for_changes(self.settings.document.poll_seconds, touched, (self.log.changed, recorded))
+            await self._wait_for_changes(MIN_WRITE_INTERVAL, file_count)
+            await self._wait_for_changes(self.settings.document.poll_seconds, file_count, (self.log.changed, log_count))
 
     async def _wait_for_changes(self, seconds: float, file_count: int, *changes: tuple[ChangeCounter, int]) -> None:
-        """Until the time is over or something happened. Our own write, which the watcher reports too, is nothing."""
+        """Wait until the time is over or something changed. The watcher also reports our own writes; ignore those."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + seconds
         while (left := ends - loop.time()) > 0:
@@ -285,28 +281,6 @@ class App:
             if not happened or self._file_changes.count == file_count or not self.document.is_unchanged:
                 return
             file_count = self._file_changes.count
-
-    async def _watch_other_processes(self) -> None:
-        """Another process's commits wake us as our own do."""
-        database = self.log.database
-        seen = database.change_token()
-        known = await self.log.newest_position()
-        installed: FileStamp | None = None
-        while True:
-            await asyncio.sleep(OTHER_PROCESS_POLL_SECONDS)
-            if (now := stat_stamp(self.settings.data_dir / INSTALLATION_FILE)) != installed:
-                installed = now
-                if open_installation(self.settings.data_dir, read_hardware_id).profile != self.profile.name:
-                    self.login_flow.profile_left.set()  # a login by the command line
-            token = database.change_token()
-            if token == seen:
-                continue
-            newest = await self.log.newest_position()
-            if newest > known:
-                known = newest
-                self.log.changed.increment()
-            if database.is_token_readable(token):
-                seen = token
 
 
 @asynccontextmanager
@@ -319,24 +293,23 @@ async def open_app(
     clock: Clock | None = None,
     cloud: Cloud | None = None,
 ) -> AsyncIterator[App]:
-    """Everything, in order. Raises AlreadyRunning, SettingsError, StorageError before anything was started.
+    """Open the application. Raises AlreadyRunning, SettingsError, StorageError before anything was started.
 
-    `held`: the sidecar's role, where the caller has it already. `handed`: the app's session to go on with, after
-    another account was left.
+    `sidecar_lock`: the lock, if the caller holds it already. `app_session`: the app's session, after a switch from
+    another account.
     """
     async with AsyncExitStack() as stack:
-        taken = None
+        own_lock = None
         if sidecar_lock is None and mode is not AppMode.GUEST:
-            sidecar_lock = taken = stack.enter_context(try_sidecar_lock(settings, required=mode is AppMode.SIDECAR))
-        app = await _build_app(
-            settings, mode, clock or SystemClock(), cloud, stack, is_sidecar=sidecar_lock is not None
-        )
+            sidecar_lock = own_lock = stack.enter_context(try_sidecar_lock(settings, required=mode is AppMode.SIDECAR))
+        is_sidecar = sidecar_lock is not None
+        app = await _build_app(settings, mode, clock or SystemClock(), cloud, stack, is_sidecar=is_sidecar)
         if app_session is not None:
             await app.account.log_in(app_session)
         if mode is AppMode.SIDECAR:
             stack.push_async_callback(app.stop)
-            await app.document.view()  # what a glimpse has answered may come back as the base of a save
-            await app.devices.record_own_name()  # a host may have been renamed since the login
+            await app.document.view()  # a cold load's answer may come back as the base of a save
+            await app.devices.record_own_name()  # the host may have been renamed since the login
             await stack.enter_async_context(background_tasks(app.background_jobs()))
         elif app.is_sidecar:
             await app.reconcile_memory_file()
@@ -344,19 +317,18 @@ async def open_app(
         if app.is_sidecar:
             await app.reconcile_memory_file()
             await app.event_files.write_pending()
-        if mode is AppMode.HELPER and taken is not None and not app.login_flow.profile_left.is_set():
-            await _finish_helper(app, taken)
-    if (
-        mode is AppMode.HELPER and sidecar_lock is None and is_sidecar_lock_free(settings)
-    ):  # whoever had it may have left before we spoke
+        if mode is AppMode.HELPER and own_lock is not None and not app.login_flow.profile_left.is_set():
+            await _finish_helper(app, own_lock)
+    # the lock's former holder may have finished before we recorded
+    if mode is AppMode.HELPER and sidecar_lock is None and is_sidecar_lock_free(settings):
         async with open_app(settings, AppMode.HELPER, clock=clock, cloud=cloud):
             pass
 
 
 async def _finish_helper(app: App, lock: FileLock) -> None:
-    """Keep sessions, give the role back, and take it again where something was said that nobody has taken in.
+    """Record ended sessions and release the lock; acquire it again while other processes have recorded something.
 
-    Whoever says something after the last look finds the role free.
+    A process that records after the last check finds the lock free.
     """
     seen = -1
     while (newest := await app.log.newest_position()) > seen and reacquire_if_free(lock):
@@ -373,55 +345,48 @@ async def _build_app(
 ) -> App:
     installation = open_installation(settings.data_dir, read_hardware_id)
     profile = create_profile_folder(settings.data_dir, installation)
-    vault, serving = DatabaseEncryption.of(settings), mode is AppMode.SIDECAR
-    replica = await open_database(profile.database, vault, settings, clock, sidecar=is_sidecar, serving=serving)
-    stack.push_async_callback(replica.database.close)
+    encryption, serving = DatabaseEncryption.of(settings), mode is AppMode.SIDECAR
+    opened = await open_database(profile.database, encryption, settings, clock, sidecar=is_sidecar, serving=serving)
+    stack.push_async_callback(opened.database.close)
     redactor = Redactor(extra_patterns=settings.redaction.patterns, enabled=settings.redaction.enabled)
     if (cloud := cloud or wiring.cloud(settings, clock)) is not None:
         stack.push_async_callback(cloud.close)
-    vectors, events = (
-        ChangeCounter() if serving else None,
-        wiring.event_log(replica, settings, installation, clock, cloud),
-    )
-    document = wiring.memory_file(settings, profile, vault, events, redactor, clock)
+    vectors = ChangeCounter() if serving else None
+    events = wiring.event_log(opened, settings, installation, clock, cloud)
+    document = wiring.memory_file(settings, profile, encryption, events, redactor, clock)
+    active = wiring.active_profile(settings, profile, encryption, events, document, redactor, clock)
+    account = wiring.account(opened, cloud, settings, profile, clock)
     if is_sidecar:
         await cleanup.clean_up_after_crash(settings, profile, installation, document, clock, settings.jsonl_root)
-        rooms = wiring.switch_context(settings, profile, vault, events, document, redactor, clock)
-        installation = await switching.complete_switch(rooms, installation, clock)
-    account = wiring.account(replica, cloud, settings, profile, clock)
-    replicator = None
-    if is_sidecar:
+        installation = await switching.complete_switch(active, installation, clock)
         await account.restore_owner()
+    replicator = None
     if cloud is not None:
         copy = CloudDocument(document, redactor, may_import=is_sidecar)
-        facts = wiring.device_facts(replica, installation, settings)
+        facts = wiring.device_facts(opened, installation, settings)
         replicator = wiring.replicator(facts, profile, events, account, copy, clock=clock, settings=settings)
-    devices = DeviceService(
-        events, account, redactor, list_file=profile.folder / "devices.json", clock=clock, settings=settings
-    )
-    intake = DraftBuilder(redactor.for_egress(), settings.privacy.store_messages, local_redactor=redactor, clock=clock)
+    device_list = profile.folder / "devices.json"
+    devices = DeviceService(events, account, redactor, list_file=device_list, clock=clock, settings=settings)
+    drafts = DraftBuilder(redactor.for_egress(), settings.privacy.store_messages, local_redactor=redactor, clock=clock)
     return App(
         settings=settings,
-        replica_id=replica.replica_id,
+        replica_id=opened.replica_id,
         profile=profile,
         log=events,
-        draft_builder=intake,
+        draft_builder=drafts,
         document=document,
         memory_service=MemoryService(events, document, replicator, redactor, clock=clock, settings=settings),
         account=account,
-        login_flow=wiring.login_flow(
-            settings, ActiveProfile(profile, events, document), vault, account, devices, replicator, clock
-        ),
+        login_flow=wiring.login_flow(settings, active, account, devices, replicator, clock),
         replicator=replicator,
         devices=devices,
-        event_files=await wiring.event_files(settings, profile, replica, events, intake, redactor, clock),
-        insights=wiring.insights(profile, events, clock, writes=is_sidecar),
-        recall=wiring.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
-        daily=wiring.daily(settings, profile, events, intake, redactor, clock, moves=is_sidecar, vectors=vectors),
-        archive=wiring.archive(events, intake, document, clock),
-        retention=wiring.retention(settings, profile, events, intake, clock),
+        event_files=await wiring.event_files(settings, profile, opened, events, drafts, redactor, clock),
+        insights=services.insights(profile, events, clock, writes=is_sidecar),
+        recall=services.recall(events, clock, settings, profile, redactor, stack, moves=is_sidecar, vectors=vectors),
+        daily=services.daily(settings, profile, events, drafts, redactor, clock, moves=is_sidecar, vectors=vectors),
+        archive=services.archive(events, drafts, document, clock),
+        retention=services.retention(settings, profile, events, drafts, clock),
         clock=clock,
         is_sidecar=is_sidecar,
-        insights_cache=InsightsCache(events, profile.folder / CACHE_FILE),
-        start_warnings=(*replica.warnings, *settings.warnings),
+        start_warnings=(*opened.warnings, *settings.warnings),
     )

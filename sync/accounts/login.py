@@ -11,7 +11,6 @@ a user with two would find his words in one of them only.
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Final
 
 from sync.accounts import switching
@@ -24,10 +23,7 @@ from sync.cloud.auth_port import AuthSession
 from sync.cloud.contact import Contact
 from sync.document.ownership.other_profiles import ProfilePaths
 from sync.document.surfaces.handover import unrecorded_content
-from sync.document.surfaces.memory_file import MemoryFile
-from sync.encryption.database_encryption import DatabaseEncryption
 from sync.errors import DifferentUser, LoginRequired, NotSynced, StorageBusy, XiaobaiError
-from sync.log.log import EventLog
 from sync.system.process_lock import ProcessLock
 from sync.system.secret_store import SecretStore
 
@@ -35,15 +31,6 @@ UNREAD_FILE_HINT: Final = (
     "Try again in a moment; what stays so, `xiaobai-memory status` names. Keep a copy of it elsewhere, and say that it"
     " may be lost: `--even-unsent` (`evenUnsent`)."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ActiveProfile:
-    """What is his who is logged in here: it goes where he takes his memory off this machine."""
-
-    profile: Profile
-    events: EventLog
-    document: MemoryFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,27 +46,25 @@ class LoginFlow:
 
     def __init__(
         self,
-        data_dir: Path,
-        active: ActiveProfile,
+        active: switching.ActiveProfile,
         account: Account,
         *,
         clock: Clock,
         secrets: ProfileSecrets,
-        encryption: DatabaseEncryption,
         on_account_change: Callable[[], Awaitable[None]],
     ) -> None:
         """`entered` is called when somebody has logged in here, or out."""
-        self._data_dir = data_dir
+        self._data_dir = active.data_dir
         self._profile = active.profile
         self._log = active.events
         self._document = active.document
         self._account = account
         self._clock = clock
         self._secrets = secrets
-        self._vault = encryption
+        self._encryption = active.encryption
         self._on_account_change = on_account_change
         self._login_lock = ProcessLock(
-            data_dir / "entrance.lock", timeout=LOCK_TIMEOUT, timeout_error=_login_busy_error
+            active.data_dir / "entrance.lock", timeout=LOCK_TIMEOUT, timeout_error=_login_busy_error
         )
         self.profile_left = asyncio.Event()
         self.app_session: AuthSession | None = (
@@ -143,7 +128,7 @@ class LoginFlow:
 
     async def _other_profile_of(self, session: AuthSession, owner: str | None) -> Profile | None:
         try:
-            return await switching.find_profile_for(self._profile, owner, session, self._vault, self._clock)
+            return await switching.find_profile_for(self._profile, owner, session, self._encryption, self._clock)
         except XiaobaiError:
             await self._account.discard_session(session)  # nobody will use it
             raise

@@ -118,8 +118,8 @@ def parked_warnings(profile: Profile) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class SwitchContext:
-    """The active profile's memory, and how the memory file of another log is made."""
+class ActiveProfile:
+    """The active profile's memory, and how another profile's memory file is opened."""
 
     data_dir: Path
     profile: Profile
@@ -128,37 +128,37 @@ class SwitchContext:
     document: MemoryFile
     redactor: Redactor
     memory_file_of: Callable[[EventLog, Profile], MemoryFile]
-    jsonl_root: Path  # where each profile has the files of its events
+    jsonl_root: Path  # the folder with each profile's event files
 
 
-async def complete_switch(context: SwitchContext, installation: Installation, clock: Clock) -> Installation:
+async def complete_switch(active: ActiveProfile, installation: Installation, clock: Clock) -> Installation:
     """Hand the memory file over to the active profile, remove the one that is to go; what stands then.
 
     Only for the holder of the sidecar role.
     Raises StorageError where the file cannot be replaced; then all of it is done by the next that opens.
     """
     if installation.document_of is not None:
-        former = Profile(context.profile.folder.with_name(installation.document_of))
-        await _hand_over_memory_file(context, former, clock, remove_former=installation.removing == former.name)
-        installation = change_installation(context.data_dir, lambda now: replace(now, document_of=None))
-        log.info("the memory file was handed over from profile %s to %s", former.name, context.profile.name)
+        former = Profile(active.profile.folder.with_name(installation.document_of))
+        await _hand_over_memory_file(active, former, clock, remove_former=installation.removing == former.name)
+        installation = change_installation(active.data_dir, lambda now: replace(now, document_of=None))
+        log.info("the memory file was handed over from profile %s to %s", former.name, active.profile.name)
     if installation.removing is not None:
         installation = await asyncio.to_thread(
-            _remove_profile, context, Profile(context.profile.folder.with_name(installation.removing))
+            _remove_profile, active, Profile(active.profile.folder.with_name(installation.removing))
         )
     return installation
 
 
-def _remove_profile(context: SwitchContext, leaving: Profile) -> Installation:
+def _remove_profile(active: ActiveProfile, leaving: Profile) -> Installation:
     """Delete a profile; the server is told whom the next one replaces, or it would keep the device for the old one."""
-    data_dir, former = context.data_dir, leaving.read_replica_id(context.encryption)
+    data_dir, former = active.data_dir, leaving.read_replica_id(active.encryption)
     installation = change_installation(data_dir, lambda now: replace(now, former=former or now.former))
     try:
-        if _has_owner(leaving, context.encryption):  # what is in them is in the cloud; a guest's has moved by now
+        if _has_owner(leaving, active.encryption):  # what is in them is in the cloud; a guest's has moved by now
             remove_profile_tree(leaving.archives_folder)
-        context.encryption.delete_key(leaving.database)
+        active.encryption.delete_key(leaving.database)
         remove_profile(data_dir, leaving.name)
-        remove_profile_tree(context.jsonl_root / leaving.name)
+        remove_profile_tree(active.jsonl_root / leaving.name)
     except StorageError as error:  # another process still has it open; Windows then deletes nothing
         log.warning("profile %s could not be removed yet (%s)", leaving.name, error.kind)
         return installation
@@ -173,47 +173,47 @@ def _has_owner(leaving: Profile, encryption: DatabaseEncryption) -> bool:
         return False
 
 
-async def _hand_over_memory_file(context: SwitchContext, former: Profile, clock: Clock, *, remove_former: bool) -> None:
+async def _hand_over_memory_file(active: ActiveProfile, former: Profile, clock: Clock, *, remove_former: bool) -> None:
     """`goes`: the former profile is removed afterwards. A guest's then moves in; of a user's nothing is to stay."""
-    if remove_former and await asyncio.to_thread(former.read_owner, context.encryption) is not None:
-        await replace_document(context.document)
+    if remove_former and await asyncio.to_thread(former.read_owner, active.encryption) is not None:
+        await replace_document(active.document)
         return
-    heir = context.profile if remove_former else former
-    between = OtherProfiles(former.database, lambda: [_paths_of(context.profile)], context.encryption)
+    heir = active.profile if remove_former else former
+    between = OtherProfiles(former.database, lambda: [_paths_of(active.profile)], active.encryption)
     try:
-        access = await asyncio.to_thread(context.encryption.resolve_access, former.database)
+        access = await asyncio.to_thread(active.encryption.resolve_access, former.database)
         database = await Database.open(former.database, access)
     except (StorageError, SettingsError) as error:
         if remove_former:
             raise  # a guest's words are not removed unread
         log.warning("the profile that leaves cannot be opened (%s)", error.kind)
-        await hand_over(None, _paths_of(heir), context.document, between)
+        await hand_over(None, _paths_of(heir), active.document, between)
         return
     try:
-        events = EventLog(database, clock, device_id=context.events.device_id, session_id="")
-        document = context.memory_file_of(events, former)
-        await hand_over(document, _paths_of(heir), context.document, between)
+        events = EventLog(database, clock, device_id=active.events.device_id, session_id="")
+        document = active.memory_file_of(events, former)
+        await hand_over(document, _paths_of(heir), active.document, between)
         if remove_former:
-            await _copy_guest_events(events, context)
-            await _move_guest_archives(former, context, clock)
-            await park_unrecorded(document, _paths_of(former), context.document, _paths_of(heir))
+            await _copy_guest_events(events, active)
+            await _move_guest_archives(former, active, clock)
+            await park_unrecorded(document, _paths_of(former), active.document, _paths_of(heir))
     finally:
         await database.close()
 
 
-async def _copy_guest_events(guest: EventLog, context: SwitchContext) -> None:
+async def _copy_guest_events(guest: EventLog, active: ActiveProfile) -> None:
     """Record everything of a guest in the active profile, under the same ids and on the days it was on.
 
     What is there already stays as it is.
     """
     page = await guest.read(Query(limit=EVENTS_PER_TRANSACTION))
     while page.events:
-        await context.events.database.write(partial(_copy_batch, events=page.events, context=context))
-        context.events.changed.increment()
+        await active.events.database.write(partial(_copy_batch, events=page.events, active=active))
+        active.events.changed.increment()
         page = await guest.read(Query(after=page.next_offset, limit=EVENTS_PER_TRANSACTION))
 
 
-def _copy_batch(connection: Transaction, *, events: Sequence[Event], context: SwitchContext) -> None:
+def _copy_batch(connection: Transaction, *, events: Sequence[Event], active: ActiveProfile) -> None:
     """Of what retention took from the guest the blank row comes along, with what says so: a wish to forget names it."""
     known = log_store.known_ids(connection, [event.event_id for event in events])
     taken = [
@@ -221,7 +221,7 @@ def _copy_batch(connection: Transaction, *, events: Sequence[Event], context: Sw
         for event in events
         if event.event_id not in known or (event.payload and event.type != PAYLOAD_EXPIRED)
     ]
-    context.events.append_in(connection, [_redacted_draft(event, context.redactor) for event in taken])
+    active.events.append_in(connection, [_redacted_draft(event, active.redactor) for event in taken])
 
 
 def _without_own_events(connection: Transaction, event: Event) -> Event:
@@ -235,7 +235,7 @@ def _without_own_events(connection: Transaction, event: Event) -> Event:
     return replace(event, payload={**event.payload, "event_ids": [name for name in named if name not in said]})
 
 
-async def _move_guest_archives(former: Profile, context: SwitchContext, clock: Clock) -> None:
+async def _move_guest_archives(former: Profile, active: ActiveProfile, clock: Clock) -> None:
     """What retention took from a guest becomes the active profile's. May be repeated until nothing is left there.
 
     All wishes to forget are carried out in it once more: those of this profile are older than its being here.
@@ -244,8 +244,8 @@ async def _move_guest_archives(former: Profile, context: SwitchContext, clock: C
         return
     from sync.retention.archives import move_archives  # noqa: PLC0415 - nobody else at a start pays for it
 
-    await asyncio.to_thread(move_archives, former.archives_folder, context.profile.archives_folder)
-    await context.events.database.write(
+    await asyncio.to_thread(move_archives, former.archives_folder, active.profile.archives_folder)
+    await active.events.database.write(
         lambda connection: log_store.set_watermark(connection, ARCHIVE_RETRACTIONS.name, 0, clock)
     )
     await asyncio.to_thread(
