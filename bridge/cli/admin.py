@@ -123,7 +123,7 @@ def _list_view(
     async def asking(admin: Any) -> dict[str, Any]:
         if user is not None:
             where["user_id"] = f"eq.{_user_id(user)}"
-        return {"rows": await admin.rows(view, order=order, newest=newest, where=where, limit=limit)}
+        return {"rows": await admin.view_rows(view, order=order, newest=newest, filters=where, limit=limit)}
 
     _run_as_admin(context, asking, lambda result: _show_table(view, result["rows"]), as_json=as_json)
 
@@ -140,7 +140,7 @@ def _run_steps(
 
     async def sweeping(admin: Any) -> dict[str, Any]:
         if user is None:
-            chosen = [row["user_id"] for row in await admin.rows("users", order="user_id", limit=sys.maxsize)]
+            chosen = [row["user_id"] for row in await admin.view_rows("users", order="user_id", limit=sys.maxsize)]
         else:
             chosen = [_user_id(user)]
         result: dict[str, Any] = {"users": len(chosen), verb: 0}

@@ -1,19 +1,7 @@
 """One SQLite file: a writer that never loses an acknowledged transaction, and readers that never wait for it.
 
-Decisions
-    Whole transactions run as plain functions of a `Transaction` on one writer thread, instead of statement by
-    statement through an async driver. Measured with six statements: 1.1 ms against 2.1-3.4 ms with aiosqlite, and a
-    cancelled caller cannot leave a transaction open, because the function on the thread always runs to its end.
-    The executor is an argument, so that a simulator can run everything in one thread.
-    Callers that arrive while a commit is under way share the next one: each runs in its own savepoint, one fsync
-    (synchronous=FULL: NORMAL loses the last commits at power loss) serves them all.
-    A flush that failed is not tried again: the kernel may have marked the pages clean, and the next flush would succeed
-    without them. After an input/output error the connection is opened anew, everything that was ever committed is
-    written into the database file and flushed there, and its pages are checked, before anything is acknowledged again.
-    Transactions begin IMMEDIATE: a deferred one that reads first fails with BUSY_SNAPSHOT whatever the timeout.
-    Writers of several processes try for the lock in short equal turns. SQLite's own busy handler backs off to 100 ms,
-    so a newcomer wins over a process that has waited for seconds: of 20 processes under load one waited 4.5 s, the
-    median 0.13 s.
+A transaction is a plain function that runs on one writer thread; callers that arrive during a commit share the next
+one. The reasons are in docs/decisions/008-database-engine.md.
 """
 
 import asyncio
@@ -51,7 +39,7 @@ from sync.errors import StorageBusy, StorageCorrupt, StorageError, StorageReadOn
 from sync.system.files import PRIVATE_FILE, FileStamp, stat_stamp, translate_os_errors
 
 T = TypeVar("T")
-Transaction = Connection  # what a unit of work is given; only stores know what it can do
+Transaction = Connection  # the argument of a unit of work; only stores use its methods
 Work = Callable[[Transaction], T]
 
 BUSY_TIMEOUT_MS: Final = 20_000  # 20 writers on a machine at load 12 need 4 s; a call's own deadline is 60 s
@@ -60,7 +48,7 @@ WAL_PUBLISH_GRACE_NS: Final = 1_000_000_000  # far longer than an fsync takes
 SYNCHRONOUS_FULL: Final = 2
 BEGIN_DEFERRED: Final = "BEGIN"
 BEGIN_IMMEDIATE: Final = "BEGIN IMMEDIATE"
-# secure_delete: what is forgotten is overwritten, not only freed
+# secure_delete: erased text is overwritten, not only freed
 PRAGMAS: Final = (
     "journal_mode = wal",
     "synchronous = full",
@@ -86,7 +74,7 @@ class _QueuedWork:
         self.loop.call_soon_threadsafe(self._set_outcome, None, error)
 
     def _set_outcome(self, value: object, error: BaseException | None) -> None:
-        if self.outcome.done():  # the caller was cancelled; the transaction stands all the same
+        if self.outcome.done():  # the caller was cancelled; the transaction was committed all the same
             return
         if error is None:
             self.outcome.set_result(value)
@@ -111,12 +99,10 @@ class Database:
         self._commits = 0
         self._own_wal_stamp: FileStamp | None = None
         self._inode: int | None = None
-        self._disk_failed = False  # the disk did, and what it holds is not known
+        self._disk_failed = False  # what the disk holds is not known then
         self._wal_path = path.with_name(f"{path.name}-wal")
         self.row_repairs = RowRepairs()
-        self.purge_pending = (
-            False  # the log may hold what was deleted: of a killed process, or while another one reads it
-        )
+        self.purge_pending = False  # the WAL may hold deleted text: of a killed process, or while another one reads
 
     @classmethod
     async def open(
@@ -127,9 +113,9 @@ class Database:
         writer: Executor | None = None,
         reader: Executor | None = None,
     ) -> "Database":
-        """Create or open the file (0600), bring its schema up to date. Raises a StorageError.
+        """Create or open the file (0600) and migrate it. Raises a StorageError.
 
-        Never makes a new one in the place of one that had begun: `EmptiedDatabase`.
+        Raises EmptiedDatabase instead of replacing a database that had content.
         """
         database = cls(
             path,
@@ -137,8 +123,8 @@ class Database:
             writer or ThreadPoolExecutor(1, "xiaobai-write"),
             reader or ThreadPoolExecutor(1, "xiaobai-read"),
         )
-        left = stat_stamp(database._wal_path)
-        database.purge_pending = left is not None and left[0] > 0
+        wal = stat_stamp(database._wal_path)
+        database.purge_pending = wal is not None and wal[0] > 0
         try:
             with translate_undecodable_schema():
                 await database._run_in(database._writer, lambda: _create_and_migrate(path, database._write_engine))
@@ -155,21 +141,21 @@ class Database:
         database = cls(path, access, *executors, read_only=True)
         try:
             with translate_undecodable_schema():
-                await database.read(migrate)  # an older schema cannot be brought up to date, and is refused as that
+                await database.read(migrate)  # raises if the schema is older
         except BaseException:
             await database.close()
             raise
         return database
 
     def check_writable(self) -> None:
-        """Raise StorageReadOnly before something is begun whose outcome could not be kept."""
+        """Raise StorageReadOnly before work whose result could not be stored."""
         if self.read_only:
             raise StorageReadOnly(f"no permission to write {self.path}")
 
     async def write(self, work: Work[T]) -> T:
         """Run `work` in a transaction of its own that is on disk when this returns.
 
-        It runs a second time, in another transaction, if a row that it could not understand was in its way.
+        If it fails on an invalid derived row, that row is repaired and `work` runs again in another transaction.
         """
         self.check_writable()
         return await self._retry_after_repair(lambda: self._enqueue(work))
@@ -185,7 +171,7 @@ class Database:
         return await outcome
 
     async def read(self, work: Work[T]) -> T:
-        """Run `work` on a consistent view of the last commit; a second time as `write` does."""
+        """Run `work` on a consistent view of the last commit; again after a repair, as `write` does."""
 
         def reading() -> T:
             with translate_sqlite_errors(), transaction(self._read_engine, BEGIN_DEFERRED) as connection:
@@ -194,12 +180,12 @@ class Database:
         return await self._retry_after_repair(lambda: self._run_in(self._reader, reading))
 
     async def repair_derived_rows(self) -> Counter[str]:
-        """Drop rows of derived data that cannot be understood; how many of which table. Raises a StorageError."""
+        """Drop invalid rows of derived data; return how many by table. Raises a StorageError."""
         self.check_writable()
         return self.row_repairs.report_dropped(await self._enqueue(self.row_repairs.run))
 
     async def _retry_after_repair(self, run: Callable[[], Coroutine[None, None, T]]) -> T:
-        """Run, and once more if rows are gone now that it may have failed on."""
+        """Run; again if a repair removed rows on which it may have failed."""
         try:
             return await run()
         except Exception as error:
@@ -213,26 +199,26 @@ class Database:
         return await run()
 
     def change_token(self) -> tuple[int, FileStamp | None]:
-        """Something that differs after any commit of any process: our own are counted, the others' touch the WAL.
+        """A value that differs after any commit of any process: our own are counted, the others' touch the WAL.
 
-        A look at it costs two microseconds, so an answer can be kept until it changes.
+        It costs two microseconds, so an answer can be cached until it changes.
         """
         return self._commits, stat_stamp(self._wal_path)
 
     def is_token_readable(self, token: tuple[int, FileStamp | None]) -> bool:
-        """Whether what a token stands for can be read by now.
+        """Whether the commits of a token can be read by now.
 
-        Another process writes the WAL first and publishes the commit a moment later: what is read in between is old
-        under the new token. Our own last commit is published when it is counted.
+        Another process writes the WAL first and publishes the commit a moment later; a read in between is old under the
+        new token. Our own last commit is published when it is counted.
         """
         _, wal = token
         return wal is None or wal == self._own_wal_stamp or time.time_ns() - wal[1] > WAL_PUBLISH_GRACE_NS
 
     async def purge(self, *, vacuum: bool = False, wait_for_readers: bool = True) -> bool:
-        """Leave nothing in the write-ahead log of what was deleted or replaced; False while another process reads it.
+        """Leave nothing deleted or replaced in the write-ahead log; False while another process reads it.
 
-        `whole`: nor in freed pages, which an older build left as they were. It rewrites the file.
-        `patient`: wait for a reader for as long as for a lock; our own writers wait then too.
+        `vacuum`: nor in freed pages; this rewrites the file. `wait_for_readers`: wait as long as for a lock; our own
+        writers wait too.
         """
 
         def purging() -> bool:
@@ -252,7 +238,7 @@ class Database:
         return done
 
     async def close(self) -> None:
-        """Wait for what was begun, then let go of the file."""
+        """Finish what was begun, then close the file."""
         await self._run_in(self._reader, self._read_engine.dispose)
         await self._run_in(self._writer, self._write_engine.dispose)
         for executor in (self._reader, self._writer):
@@ -264,14 +250,14 @@ class Database:
     def _start_draining(self) -> None:
         try:
             self._writer.submit(self._drain_queue)
-        except RuntimeError as error:  # after `close`: whoever still comes is told, and does not wait for ever
+        except RuntimeError as error:  # after `close`: fail late callers, so they do not wait for ever
             with self._queue_lock:
                 late, self._queue = self._queue, []
             for waiting in late:
                 waiting.fail(StorageError(f"the database is closed ({error})"))
 
     def _drain_queue(self) -> None:
-        """On the writer thread: everything that waits, in one transaction, until nothing waits."""
+        """On the writer thread: commit everything queued in one transaction, until the queue is empty."""
         while True:
             with self._queue_lock:
                 batch = self._queue[:MAX_GROUP_COMMIT]
@@ -293,7 +279,7 @@ class Database:
                 self._reopen_after_disk_failure()
             with translate_sqlite_errors(), transaction(self._write_engine, BEGIN_IMMEDIATE) as connection:
                 self._check_not_replaced()
-                if len(batch) == 1:  # nobody to protect from its failure: the transaction is its savepoint
+                if len(batch) == 1:  # a single caller needs no savepoint
                     results.append((batch[0], batch[0].work(connection), None))
                 else:
                     results.extend((waiting, *_run_in_savepoint(connection, waiting.work)) for waiting in batch)
@@ -313,7 +299,7 @@ class Database:
                 waiting.fail(failure)
 
     def _reopen_after_disk_failure(self) -> None:
-        """After the disk failed. Raises a StorageError for as long as it does not hold what was committed."""
+        """Verify the file after a disk failure. Raises a StorageError until it holds what was committed."""
         self._write_engine.dispose()
         with translate_sqlite_errors(), closing(self._write_engine.raw_connection()) as connection:
             driver: Any = connection.driver_connection
@@ -326,14 +312,14 @@ class Database:
         log.warning("the disk holds again")
 
     def _check_not_replaced(self) -> None:
-        """Under the write lock: a salvage may have put another file here, and ours is kept for nobody to read."""
+        """Under the write lock: a salvage may have replaced the file, and writes to the old one would be lost."""
         now = stat_stamp(self.path)
         if now is None or now[2] != self._inode:
             raise StorageError("the database was moved aside or replaced", hint="Start this program again.")
 
 
 def _run_in_savepoint(connection: Transaction, work: Work[Any]) -> tuple[object, BaseException | None]:
-    """One caller's work in its savepoint: its failure is its own, a broken database is everybody's."""
+    """Run one caller's work in a savepoint. Its failure is its own; a broken database is raised for all."""
     savepoint = connection.begin_nested()
     try:
         value = work(connection)
@@ -348,7 +334,7 @@ def _run_in_savepoint(connection: Transaction, work: Work[Any]) -> tuple[object,
 
 @contextmanager
 def transaction(engine: Engine, begin: str) -> Iterator[Transaction]:
-    """One transaction, begun by the driver itself: with a listener for it, every statement costs a fifth more."""
+    """One transaction, begun by the driver itself: an event listener would make every statement a fifth slower."""
     with engine.begin() as connection:
         driver: Any = connection.connection.driver_connection
         if begin == BEGIN_IMMEDIATE:
@@ -376,7 +362,7 @@ def _begin_immediate(driver: Any) -> None:
 
 
 def engine_without_pragmas(path: Path, access: DatabaseAccess) -> Engine:
-    """SQLAlchemy on one connection to a file, as SQLite is by itself: for a database that is still being made."""
+    """SQLAlchemy on one connection without our pragmas, for a database that is still being made."""
     creator = partial(access.connect, path, timeout=BUSY_TIMEOUT_MS / 1000)
     return create_engine("sqlite://", module=access.driver, poolclass=StaticPool, creator=creator, hide_parameters=True)
 
@@ -402,7 +388,5 @@ def _create_and_migrate(path: Path, engine: Engine) -> None:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, PRIVATE_FILE))
     with translate_sqlite_errors(), transaction(engine, BEGIN_IMMEDIATE) as connection:
         migrate(connection)
-        connection.exec_driver_sql(
-            "delete from replica where false"
-        )  # BEGIN IMMEDIATE alone succeeds on a read-only file
+        connection.exec_driver_sql("delete from replica where false")  # BEGIN IMMEDIATE succeeds on a read-only file
     emptied_marker.write_marker(path)

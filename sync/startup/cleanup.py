@@ -1,4 +1,4 @@
-"""What killed processes left behind on this machine: half written files go, and what is a hand's is taken in."""
+"""Clean up after killed processes: remove half-written files and ingest displaced manual edits."""
 
 import logging
 from pathlib import Path
@@ -13,7 +13,7 @@ from sync.jsonl.event_file import remove_partial_files
 from sync.settings.settings import Settings
 from sync.system.files import remove_temporary_files, resolve_target
 
-MAX_WRITE_SECONDS: Final = 60.0  # seconds; whoever began to write a small file before that was killed
+MAX_WRITE_SECONDS: Final = 60.0  # a small file that takes longer belongs to a killed process
 
 log = logging.getLogger(__name__)
 
@@ -26,10 +26,10 @@ async def clean_up_after_crash(
     clock: Clock,
     jsonl_root: Path,
 ) -> None:
-    """Only for the sidecar's role; `trees`: where each profile has the files of its events.
+    """Only for the holder of the sidecar lock. `jsonl_root`: the folder with each profile's event files.
 
-    The role's holder alone writes the memory file, what is parked and the trees; others may be writing tokens or
-    `installation.json` at this moment. The active profile's own tree is tidied by whoever follows the log with it.
+    Only the holder writes the memory file, parked documents and event files; other processes may write tokens or
+    `installation.json` now. The JSONL projection cleans up the active profile's event files.
     """
     try:
         former = installation.document_of
@@ -37,14 +37,11 @@ async def clean_up_after_crash(
             leaving_folder=Profile(profile.folder.with_name(former)).parked_folder if former else None
         )
     except StorageError as error:
-        log.warning("what stands beside the memory file could not be taken in: %s", error.kind)
+        log.warning("the files beside the memory file could not be ingested: %s", error.kind)
     target = resolve_target(settings.memory_file)
     remove_temporary_files(target.parent, name=target.name)
-    for kept in (
-        profile,
-        *profile.other_profiles(),
-    ):  # a parked document that was half written says what is forgotten since
-        remove_temporary_files(kept.parked_folder)
+    for each in (profile, *profile.other_profiles()):  # a half-written parked document may hold erased text
+        remove_temporary_files(each.parked_folder)
     for folder in (settings.data_dir, profile.folder):
         remove_temporary_files(folder, before=clock.now().timestamp() - MAX_WRITE_SECONDS)
     remove_unfinished_archives(profile.archives_folder)

@@ -1,8 +1,7 @@
-"""`doctor`: everything a person can break, looked at without changing it, and what to do about each.
+"""`doctor`: check everything that a user can break, without changing it, and say what to do.
 
-`around()` needs only the settings, so it answers also where the program cannot start: permissions, file, database,
-key, address. `within()` asks an open program what only that knows: login, server, clock, quarantine, lost lines.
-Findings name paths, sizes, codes and counts; never content, a token or a key.
+`check_environment` needs only the settings, so it works if the program cannot start. `check_open_app` checks what only
+an open program knows. Findings name paths, sizes, codes and counts; never content, a token or a key.
 """
 
 import asyncio
@@ -43,16 +42,16 @@ from sync.runtime.change_counter import ChangeCounter
 from sync.settings.settings import CONFIG_FILE, ENV_PREFIX, Settings, key_kind
 from sync.system.files import read_once, resolve_target
 
-MIN_FREE_BYTES: Final = 100 * 1024 * 1024  # bytes; below it a database with its log may fail any day
-MAX_CLOCK_SKEW_SECONDS: Final = 300.0  # seconds; tokens and the order of events bear less than that without a thought
-CONNECT_TIMEOUT: Final = 5.0  # seconds for a connection; a slower network is told as such
+MIN_FREE_BYTES: Final = 100 * 1024 * 1024  # below it the database may soon fail
+MAX_CLOCK_SKEW_SECONDS: Final = 300.0  # tokens and the order of events tolerate less
+CONNECT_TIMEOUT: Final = 5.0  # seconds
 READ_TIMEOUT: Final = 5.0  # seconds to wait for a writer
 MAX_SHOWN_PATHS: Final = 5  # paths named in one finding
 
 
 @dataclass(frozen=True, slots=True)
 class HealthCheck:
-    """One finding. `ok` is None where there is nothing to judge (no cloud is set); `hint` is what to do if False."""
+    """One finding. `ok` is None if there is nothing to judge (no cloud is set); `hint` says what to do if False."""
 
     name: str
     ok: bool | None
@@ -61,7 +60,7 @@ class HealthCheck:
 
 
 async def check_environment(settings: Settings, *, is_sidecar: bool) -> list[HealthCheck]:
-    """What can be seen from outside. `serving`: this very process holds the sidecar role."""
+    """Check what can be seen from outside. `is_sidecar`: this process holds the sidecar lock."""
     config = settings.data_dir / CONFIG_FILE
     found = str(config) if config.exists() else f"no {config}: the environment and the defaults"
     checks = [check_program(), HealthCheck("settings", ok=True, found=found)]
@@ -84,7 +83,7 @@ async def check_open_app(
     clock: Clock,
     redactor: Redactor,
 ) -> list[HealthCheck]:
-    """What an open program knows. Asks the server for one round where somebody is logged in."""
+    """Check what an open program knows. If a user is logged in, run one sync round."""
     checks = [
         await _check_document(document),
         await _check_log(events),
@@ -115,13 +114,13 @@ def check_program() -> HealthCheck:
 
 
 def _check_folder(name: str, folder: Path, setting: str) -> HealthCheck:
-    """A folder can be written, or made, and has room."""
-    there = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
-    if not (os.access(there, os.W_OK | os.X_OK) and there.is_dir()):
+    """A folder can be written or created, and has free space."""
+    existing = next(path for path in (folder, *folder.parents) if os.path.lexists(path))
+    if not (os.access(existing, os.W_OK | os.X_OK) and existing.is_dir()):
         hint = f"Set {ENV_PREFIX}{setting} to another folder, or give this user write permission to this one."
-        return HealthCheck(name, ok=False, found=f"{there} is no folder that can be written to", hint=hint)
-    free = shutil.disk_usage(there).free
-    found = f"{there}: {free // (1024 * 1024)} MiB free"
+        return HealthCheck(name, ok=False, found=f"{existing} is no folder that can be written to", hint=hint)
+    free = shutil.disk_usage(existing).free
+    found = f"{existing}: {free // (1024 * 1024)} MiB free"
     return HealthCheck(name, ok=free >= MIN_FREE_BYTES, found=found, hint="Free some disk space.")
 
 
@@ -146,14 +145,8 @@ def _check_permissions(settings: Settings) -> HealthCheck:
 def _private_paths(settings: Settings) -> Iterator[Path]:
     """The folders and files that only this user may read."""
     folder = settings.data_dir
-    candidates = [
-        folder,
-        *filter(None, [settings.events_dir]),
-        folder / "profiles",
-        folder / "logs",
-        *folder.glob("logs/*"),
-    ]
-    candidates += [*folder.glob("profiles/*"), *folder.glob("profiles/*/*")]
+    candidates = [folder, *filter(None, [settings.events_dir]), folder / "profiles", folder / "logs"]
+    candidates += [path for pattern in ("logs/*", "profiles/*", "profiles/*/*") for path in folder.glob(pattern)]
     return (path for path in candidates if path.exists())
 
 
@@ -162,8 +155,8 @@ def _check_databases(settings: Settings) -> list[HealthCheck]:
     profile = Profile.of(settings.data_dir, installation) if installation else None
     if profile is None or not (profile.database.exists() or emptied_marker.is_emptied(profile.database)):
         return [HealthCheck("database", ok=None, found="not there yet; the first command makes it")]
-    vault = DatabaseEncryption.of(settings)
-    return [_check_database(profile.database, vault), _check_encryption(profile, vault)]
+    encryption = DatabaseEncryption.of(settings)
+    return [_check_database(profile.database, encryption), _check_encryption(profile, encryption)]
 
 
 def _check_database(path: Path, encryption: DatabaseEncryption) -> HealthCheck:
@@ -191,7 +184,7 @@ def _check_database(path: Path, encryption: DatabaseEncryption) -> HealthCheck:
 
 def _check_encryption(profile: Profile, encryption: DatabaseEncryption) -> HealthCheck:
     """Which profiles' databases are encrypted, and whether their keys are there; no key is shown."""
-    databases = [one.database for one in (profile, *profile.other_profiles()) if one.database.exists()]
+    databases = [each.database for each in (profile, *profile.other_profiles()) if each.database.exists()]
     marked = [path for path in databases if encrypted_marker.is_marked(path)]
     if not encryption.encrypts and not marked:
         return HealthCheck("encryption", ok=None, found="off: the databases are plain files")
@@ -306,7 +299,7 @@ def _check_api_key(settings: Settings) -> HealthCheck:
 
 
 async def _check_server_address(settings: Settings) -> HealthCheck:
-    """A connection to the project, TLS included, on which nothing is said: no request leaves without a token."""
+    """Connect to the project, TLS included, without a request: none is sent without a token."""
     if settings.supabase_url is None:
         return HealthCheck("address", ok=None, found="no Supabase project is set")
     parts = urlsplit(settings.supabase_url)
@@ -367,7 +360,7 @@ async def _check_document(document: MemoryFile) -> HealthCheck:
 
 
 async def _check_log(events: EventLog) -> HealthCheck:
-    """What `events verify` sees."""
+    """The findings of `events verify`."""
     hint = "`xiaobai-memory events verify` names the events. Keep a copy of the database before you change anything."
     try:
         problems = await events.find_problems()
@@ -388,11 +381,11 @@ async def _check_outbox(events: EventLog) -> HealthCheck:
 
 
 async def _check_clock(replicator: Replicator, clock: Clock, *, synced_now: bool) -> HealthCheck:
-    """This clock against the server's: exactly where the server has answered just now, else only whether it is late."""
-    told = (await replicator.status()).cursor.synced_at
-    if told is None:
+    """Compare this clock with the server's: exactly if the server has just answered, else only whether it is behind."""
+    synced_at = (await replicator.status()).cursor.synced_at
+    if synced_at is None:
         return HealthCheck("clock", ok=None, found="no server has told its time yet")
-    ahead = (clock.now() - datetime.fromisoformat(told)).total_seconds()
+    ahead = (clock.now() - datetime.fromisoformat(synced_at)).total_seconds()
     off = abs(ahead) if synced_now else max(0.0, -ahead)
     if off <= MAX_CLOCK_SKEW_SECONDS:
         return HealthCheck(

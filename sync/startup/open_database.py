@@ -1,8 +1,7 @@
-"""One local database as a replica of the memory: opened, salvaged where it was damaged, known by its id.
+"""Open the local database: unlock it, salvage it if it is damaged, encrypt or decrypt it, establish its replica id.
 
-It is encrypted, or decrypted, where it is not yet as the setting wants it.
-Above the log, the cloud and the document, because a salvage that costs the database its marks concerns all three: the
-log's numbers are no longer safe, the server has to hear whom we replace, and the file's lines are known already.
+It is above log, cloud and document, because a salvage concerns all three: the log's numbers are no longer safe, the
+server must learn which replica is replaced, and the file's lines are known already.
 """
 
 import asyncio
@@ -42,17 +41,17 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenedDatabase:
-    """The opened database and, where it had to be salvaged, what became of it."""
+    """The opened database and, if it was salvaged, the result."""
 
     database: Database
     replica_id: str
     salvage: SalvageResult | None = None
-    conversion_error: str = ""  # why it is not yet encrypted, or still is, against the setting
-    event_files_backup: Path | None = None  # the files of the events as they were, where a salvage lost some
+    conversion_error: str = ""  # why it is not encrypted or decrypted as the setting says
+    event_files_backup: Path | None = None  # the event files before a salvage that lost events
 
     @property
     def former_replica_id(self) -> str | None:
-        """The replica whose place this one takes since a salvage."""
+        """The replica that this one replaces since a salvage."""
         return None if self.salvage is None else self.salvage.former_replica_id
 
     @property
@@ -68,9 +67,9 @@ class OpenedDatabase:
 
 @dataclass(frozen=True, slots=True)
 class _EventFilesBackup:
-    """Where the files of the events lie, and where they are kept when the log has lost what they say.
+    """The event files' folder, and the copy that is made when the log has lost events.
 
-    Among them, not beside the database: that may be encrypted, and they are plain.
+    The copy is in that folder, not beside the database: the database may be encrypted, and the files are plain.
     """
 
     folder: Path
@@ -82,7 +81,7 @@ class _EventFilesBackup:
         return cls(folder, folder / f"events.damaged-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}")
 
     def create(self) -> None:
-        """Copy them, whole or not at all. Raises StorageError."""
+        """Copy all of them or none. Raises StorageError."""
         unfinished = self.folder / UNFINISHED_BACKUP
         with translate_os_errors(unfinished):
             shutil.rmtree(unfinished, ignore_errors=True)  # of a start that was killed
@@ -93,21 +92,20 @@ class _EventFilesBackup:
 async def open_database(
     path: Path, encryption: DatabaseEncryption, settings: Settings, clock: Clock, *, sidecar: bool, serving: bool
 ) -> OpenedDatabase:
-    """Open or create the database; whoever calls closes it. Raises a StorageError, and then nothing is open.
+    """Open or create the database; the caller closes it. Raises a StorageError, and then nothing is open.
 
-    `sidecar`: we hold the role, so a damaged database may be moved aside, and one converted that the setting wants
-    otherwise. `serving`: for long, so every page is looked at, and a database that may not be written is an error; a
-    command still reads from one.
+    `sidecar`: this process holds the lock, so it may salvage a damaged database and convert one. `serving`: the process
+    is long-lived, so every page is checked and a read-only database is an error; a command still reads from one.
     """
     if sidecar:
         await asyncio.to_thread(finish_salvage, path)
     access = await asyncio.to_thread(encryption.resolve_access, path)
     now, unconverted = clock.now(), ""
     files = _EventFilesBackup.of(settings.jsonl_root / path.parent.name, now)
-    succeed = partial(_fork_replica, settings, clock, files)
+    fork_replica = partial(_fork_replica, settings, clock, files)
     try:
         database, salvage = await open_or_salvage(
-            path, access, sidecar=sidecar, thorough=serving, destination=CLOUD, now=now, fork_replica=succeed
+            path, access, sidecar=sidecar, thorough=serving, destination=CLOUD, now=now, fork_replica=fork_replica
         )
     except StorageReadOnly:
         if serving or not path.exists():
@@ -126,14 +124,14 @@ async def open_database(
         raise
     if salvage is not None:
         copied = ", ".join(f"{count} {table}" for table, count in salvage.copied.items())
-        said = salvage.moved_to, copied, salvage.lost
-        log.error("the database was damaged and is kept at %s; saved: %s; lost: %s", *said)
-    kept_files = files.backup if salvage is not None and files.backup.exists() else None
-    return OpenedDatabase(database, replica_id, salvage, unconverted, kept_files)
+        result = salvage.moved_to, copied, salvage.lost
+        log.error("the database was damaged and is kept at %s; saved: %s; lost: %s", *result)
+    backup = files.backup if salvage is not None and files.backup.exists() else None
+    return OpenedDatabase(database, replica_id, salvage, unconverted, backup)
 
 
 async def _repair_derived(database: Database, *, sidecar: bool) -> None:
-    """Let the database drop derived rows that fail a reader; and those that fail nobody, as far as a start can look."""
+    """Repair derived rows when a read fails on them, and now as far as a start can check."""
     database.row_repairs.functions.append(partial(repair_derived_rows, destination=CLOUD, thorough=True))
     if sidecar:
         try:
@@ -141,19 +139,19 @@ async def _repair_derived(database: Database, *, sidecar: bool) -> None:
                 await database.repair_derived_rows()
             else:
                 await database.write(partial(repair_derived_rows, destination=CLOUD, thorough=False))
-        except StorageCorrupt:  # whoever needs that page says so, and the next sidecar salvages
+        except StorageCorrupt:  # the first read of that page raises, and the next sidecar salvages
             log.warning("derived data could not be looked through")
 
 
 async def _convert_if_needed(
     database: Database, access: DatabaseAccess, encryption: DatabaseEncryption
 ) -> tuple[Database, str]:
-    """The database as the setting wants it, and why not where that has to wait for another start."""
+    """Convert the database as the setting says; return it, and why that has to wait for another start."""
     path = database.path
     await asyncio.to_thread(convert.remove_half_converted, path)
     if encryption.encrypts == (access.key is not None):
         if access.key is None and encrypted_marker.is_marked(path):
-            await asyncio.to_thread(encrypted_marker.remove_marker, path)  # decrypted by a start that was killed then
+            await asyncio.to_thread(encrypted_marker.remove_marker, path)  # a start that was killed had decrypted it
         return database, ""
     await database.close()
     unconverted = ""
@@ -169,10 +167,10 @@ async def _convert_if_needed(
 def _fork_replica(
     settings: Settings, clock: Clock, backup: _EventFilesBackup, connection: Transaction, lost_tables: AbstractSet[str]
 ) -> str:
-    """Let a salvaged database go on as a new replica: the damaged one may have used numbers that nobody remembers.
+    """Continue a salvaged database as a new replica: the damaged one may have used numbers that are not recorded.
 
-    Whom it replaces is noted before it is in place: the server may not be asked before another start. Nor may the files
-    of the events be made anew from a log that has lost some before what they say is kept.
+    The replaced replica is stored first, because the server may only be reachable at a later start. The event files are
+    copied before they can be rebuilt from a log that has lost events.
     """
     if events.name in lost_tables:
         backup.create()
