@@ -1,4 +1,4 @@
-"""`make sim`: many histories on all cores, or one seed again, shrunk to what still fails."""
+"""`make sim`: many runs on all cores, or one seed again, shrunk."""
 
 import argparse
 import json
@@ -80,7 +80,7 @@ def _replay(plan: SimulationPlan, *, trace: bool, shrink: bool) -> int:
 
 
 def _smallest(plan: SimulationPlan) -> SimulationPlan:
-    """The shortest history with the same sort of defect."""
+    """The shortest run with the same kind of defect."""
     found = run(plan).defects
     if not found:
         return plan
@@ -100,7 +100,7 @@ def _each(
     quiet: bool,
     failed: Callable[[T], bool] = lambda _: False,
 ) -> Iterator[T]:
-    """In processes of their own, as they come."""
+    """Run the seeds in worker processes, in order of completion."""
     context = multiprocessing.get_context("spawn")
     with _bar(quiet=quiet) as bar, ProcessPoolExecutor(WORKERS, mp_context=context, initializer=tune_worker_gc) as pool:
         task = bar.add_task(what, total=len(seeds), lost=0)

@@ -1,4 +1,4 @@
-"""`make sim-bugs`: looks for every planted bug from seed 0 on, and says after how many histories each was found."""
+"""`make sim-bugs`: simulate from seed 0 until each planted bug is detected, and report after how many runs."""
 
 import argparse
 import logging
@@ -19,7 +19,7 @@ WORKERS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class BugDetection:
-    """The first history that showed a bug, and what it said; None where none did."""
+    """The first run that detected a bug, and its defect; None if none did."""
 
     bug: int
     seed: int | None
@@ -34,20 +34,20 @@ def first_detection(bug: int, most: int) -> BugDetection:
             continue
         with BUGS[bug].apply_patches():
             defects = run(plan).defects
-        if defects and not run(plan).defects:  # broken without it, a history shows another bug
+        if defects and not run(plan).defects:  # a run that fails without the bug shows another one
             return BugDetection(bug, seed, defects[0].splitlines()[0][:120])
     return BugDetection(bug, None, "")
 
 
 def detect_bug(bug: int) -> tuple[int, int | None]:
-    """The history that the table names for a bug, None where it shows it no longer."""
+    """The run that the table names for a bug; None if it no longer detects it."""
     logging.disable(logging.CRITICAL)
     with BUGS[bug].apply_patches():
         return bug, BUGS[bug].seed if run(BUGS[bug].plan(BUGS[bug].seed)).defects else None
 
 
 def detect_all(most: int) -> list[BugDetection]:
-    """Of every bug, in the order of the table."""
+    """Detect every bug, in the order of the table."""
     with ProcessPoolExecutor(WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
         jobs = as_completed([pool.submit(first_detection, bug, most) for bug in range(len(BUGS))])
         done = [job.result() for job in track(jobs, "planted bugs", total=len(BUGS))]

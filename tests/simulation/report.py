@@ -1,4 +1,4 @@
-"""The record of a long run: what `make sim SEEDS=5000 RECORD=1` has lived and found.
+"""The record of `make sim SEEDS=5000 RECORD=1`.
 
 The figures are kept in `results.json`; RESULTS.md and a part of docs/guarantees.md come from them alone.
 """
@@ -53,16 +53,16 @@ CHAPTER: Final = REPOSITORY / "docs/guarantees.md"
 BEGIN: Final = "<!-- make sim RECORD=1 writes from here -->"
 END: Final = "<!-- make sim RECORD=1 writes to here -->"
 PROMISED: Final = 5_000  # histories; a shorter run says that it is one
-AGAIN: Final = 200  # seeds that are lived in a second process as well
+AGAIN: Final = 200  # seeds that also run in a second process
 UNITS: Final = {"delay": "s"}  # of RATES; the others are probabilities
-DONE: Final[Mapping[str, str]] = {  # what people do when they ask, by the act
-    "search": "a word that was said and must be found is looked for",
+DONE: Final[Mapping[str, str]] = {  # what users do besides, by action
+    "search": "a word that must be found is searched",
     "remember": "a conversation is kept as a daily record",
-    "edit page": "a line is written into a day's page by hand, or a session taken out of it",
+    "edit page": "a line is added to a day's page, or a session removed from it",
     "mark": "a daily record is marked as important",
     "put away": "a daily record is put away",
-    "forget": "an event, or whatever holds a certain word, is forgotten",
-    "archive": "retention archives what is old or too much, but nothing that a follower has not read",
+    "forget": "an event, or all events with a certain word, are erased",
+    "archive": "retention archives old events, but none that a follower has not read",
 }
 
 
@@ -92,7 +92,7 @@ class BugDetections:
 
 @dataclass(frozen=True)
 class SimulationReport:
-    """One run. `broken`: histories by what a broken promise came to; `unlike`: seeds whose two traces differ.
+    """One run. `broken`: histories by kind of defect; `unlike`: seeds whose two traces differ.
 
     `asking`: histories in which people also search, keep daily records, forget and archive. `machine`: what it took
     its `seconds` on; `floor`: the median seconds of a bare loop there, 0 where none was timed.
@@ -188,7 +188,7 @@ def page(record: SimulationReport) -> str:
             "# The last run of `make sim`",
             "",
             "Written by the run itself (`make sim SEEDS=5000 RECORD=1`), from `results.json`. Seeds of any run",
-            "that ended wrong stand in `test_simulation.py` (`FOUND`), mended.",
+            "that failed are in `test_simulator.py` (`FOUND`), fixed.",
             "",
             *_run(record),
             "",
@@ -196,13 +196,10 @@ def page(record: SimulationReport) -> str:
             "",
             "## Beside the original algorithm",
             "",
-            (
-                f"In the same histories, all their faults together, "
-                f"the original algorithm loses {_describe_losses(record)},"
-            ),
-            f"in {record.original_histories:,} histories. It is written from its description (`original.py`), and does",
-            "not feel every fault here. Below, each fault alone: the same histories, for the original with the other",
-            "faults switched off. This program had them all together.",
+            (f"In the same histories, with all faults, the original algorithm loses {_describe_losses(record)},"),
+            f"in {record.original_histories:,} histories. It is written from its description (`original_app.py`)",
+            "and does not react to every fault. Below, each fault alone: the same histories, for the original with the others",
+            "switched off. This program had them all together.",
             "",
             *_table(record.faults),
             "",
@@ -227,7 +224,7 @@ def _run(record: SimulationReport) -> Iterable[str]:
         yield f"- in {record.asking:,} of them people also search, keep daily records, forget and archive"
     same = f"{record.again - len(record.unlike)} of {record.again}"
     unlike = _format_seeds(record.unlike)
-    yield f"- {same} histories had the same trace hash when another process lived them again{unlike}"
+    yield f"- {same} histories had the same trace hash when another process ran them again{unlike}"
     bugs = record.bugs
     yield (
         f"- {bugs.found} of {bugs.planted} planted bugs found, half of those within {bugs.histories:g} histories "
@@ -244,7 +241,7 @@ def _counts(record: SimulationReport) -> Iterable[str]:
         yield f"{len(record.failed):,} histories broke a promise{_format_seeds(record.failed)}."
     else:
         yield f"None broke a promise: with 95 % certainty at most {record.bound:.2%} of such histories do (3/N)."
-        yield "Seeds that once did are among them and were mended; of seeds that nobody has lived yet, more may."
+        yield "Seeds that once did are among them and were fixed; of other seeds, more may."
 
 
 def _format_seeds(seeds: Sequence[int]) -> str:
@@ -266,22 +263,22 @@ def _ranges() -> Iterable[str]:
     yield ""
     for kind, most in RATES.items():
         yield f"- {kind}: 0 to {most:g} s" if UNITS.get(kind) == "s" else f"- {kind}: 0 to {most:.0%}"
-    for kind, acts in ACTS.items():
-        yield f"- {kind}: {', '.join(name for name, _ in acts)}, as acts among the others"
+    for kind, actions in ACTS.items():
+        yield f"- {kind}: {', '.join(name for name, _ in actions)}, as actions among the others"
     yield ""
-    yield f"No fault, but in {ASKS:.0%} of the histories (`{ASKING}`), {FEW_ASKED} to {MOST_ASKED} acts more:"
+    yield f"No fault, but in {ASKS:.0%} of the histories (`{ASKING}`), {FEW_ASKED} to {MOST_ASKED} actions more:"
     yield ""
     for name, _ in ASKED:
         yield f"- {name}: {DONE[name]}"
     yield ""
     yield f"And in {MEETS:.0%} of those where people share their document (`{TOGETHER}`), {FEW_MET} to {MOST_MET}"
-    yield "times two change the same line, or one removes it, before either has heard of the other's change."
+    yield "times two change the same line, or one removes it, before either receives the other's change."
     out = " or ".join(f"`{kind}`" for kind in sorted(LOGGED_OUT))
-    yield f"In {RETURNS:.0%} of those with {out} (`{RETURNING}`), whoever was logged out logs in again,"
+    yield f"In {RETURNS:.0%} of those with {out} (`{RETURNING}`), a logged-out user logs in again,"
     yield f"{FEW_RETURNS} to {MOST_RETURNS} times. In {IS_SLOW:.0%} of all (`{SLOW}`), commits wait for the disk, up to"
-    yield f"{SLOWEST:g} s each, and whoever else writes meanwhile shares them."
+    yield f"{SLOWEST:g} s each, and other writers share them meanwhile."
     yield f"In {PAUSES:.0%} (`{PAUSING}`) a program empties the memory file and writes it in pieces, with pauses, up to"
-    yield f"{MOST_PAUSES} times; in {ERASES:.0%} (`{ERASED}`) an editor saves what was forgotten since it was loaded."
+    yield f"{MOST_PAUSES} times; in {ERASES:.0%} (`{ERASED}`) an editor saves text that was erased after it was loaded."
 
 
 def part(record: SimulationReport) -> str:

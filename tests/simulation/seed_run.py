@@ -1,4 +1,4 @@
-"""One seed, lived by this program and by the original algorithm; in a module that a worker process can import."""
+"""Run one seed with this program and with the original algorithm; importable by worker processes."""
 
 import gc
 import logging
@@ -13,11 +13,11 @@ from tests.simulation.workload import original_app
 from tests.simulation.workload.plan import BESIDES, SimulationPlan, make_plan
 
 NO_FAULT: Final = "no fault"
-RARELY: Final = 10_000  # objects between two looks for garbage
+RARELY: Final = 10_000  # objects between two garbage collections
 OTHERWISE: Final = "otherwise broken"
-LOOP: Final = 100_000  # additions: the floor that a run's seconds stand beside, as machines differ, and their hours
-BESIDE: Final = 20  # of so many seeds one measures it
-# what a broken promise comes to, by the oracle's words; the first that fits
+LOOP: Final = 100_000  # additions: the floor for a run's seconds, because machines differ
+BESIDE: Final = 20  # one of so many seeds measures it
+# the kind of a defect, by the words of its description; the first that matches
 SORTS: Final[Mapping[str, re.Pattern[str]]] = {
     "leaked": re.compile(r"the secret|must stay on|holds \S+ of |belongs to nobody|was forgotten|to be forgotten"),
     "doubled": re.compile(r"twice"),
@@ -53,14 +53,14 @@ class SeedResult:
 
 
 def tune_worker_gc() -> None:
-    """A worker's modules stay; and what a history leaves behind is little, so it is rarely looked for."""
+    """Freeze the imported modules and collect rarely: a run leaves little garbage."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(RARELY)
 
 
 def run_seed(seed: int) -> SeedResult:
-    logging.disable(logging.CRITICAL)  # what the program says of its faults is no news here
+    logging.disable(logging.CRITICAL)  # the program's own log of faults is not needed here
     plan = make_plan(seed)
     outcome = run(plan)
     asked = {kind: _original(plan, {kind}) for kind in plan.kinds - BESIDES.keys()}
@@ -85,7 +85,7 @@ def _original(plan: SimulationPlan, kinds: Iterable[str]) -> tuple[int, int]:
 
 
 def digest(seed: int) -> tuple[int, str]:
-    """The trace hash of a history, for whoever compares it with another process's."""
+    """The trace hash of a run, to compare with another process's."""
     logging.disable(logging.CRITICAL)
     return seed, simulate_seed(seed).digest
 

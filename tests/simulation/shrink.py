@@ -1,4 +1,4 @@
-"""The shortest history that still breaks a promise: steps and kinds of fault are taken out as long as it fails."""
+"""Shrink a failing run: remove steps and kinds of fault as long as it still fails."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -7,16 +7,16 @@ from typing import Final
 
 from tests.simulation.workload.plan import PlanStep, SimulationPlan
 
-MOST_RUNS: Final = 250  # a bound on patience, not on what could still be taken out
+MOST_RUNS: Final = 250  # a limit on time, not on what could still be removed
 
 
 def sort_of(defect: str) -> str:
-    """A defect without its names and numbers: what a shorter history has to show as well."""
+    """A defect without names and numbers, which a shorter run has to show too."""
     return re.sub(r"\[.*?\]|\(.*?\)|\S*[\d:/]\S*|\b[a-e]\b", "", defect)[:60]
 
 
 def shrink_plan(plan: SimulationPlan, fails: Callable[[SimulationPlan], bool]) -> SimulationPlan:
-    """A smaller plan that fails as well; the plan itself where nothing can be taken out."""
+    """A smaller plan that fails too; the plan itself if nothing can be removed."""
     runs = 0
 
     def still_fails(candidate: SimulationPlan) -> bool:
@@ -39,7 +39,7 @@ def shrink_plan(plan: SimulationPlan, fails: Callable[[SimulationPlan], bool]) -
 
 
 def _without_steps(plan: SimulationPlan, size: int, fails: Callable[[SimulationPlan], bool]) -> SimulationPlan:
-    """Without as many runs of `size` steps as can be missed, the last ones first."""
+    """Remove as many groups of `size` steps as possible, the last ones first."""
     at = len(plan.steps)
     while at > 0:
         shorter = replace(plan, steps=plan.steps[: max(0, at - size)] + plan.steps[at:])
@@ -50,7 +50,7 @@ def _without_steps(plan: SimulationPlan, size: int, fails: Callable[[SimulationP
 
 
 def command(plan: SimulationPlan) -> str:
-    """How to live this history again."""
+    """The command that repeats this run."""
     parts = [f"make sim SEED={plan.seed}", f"STEPS={','.join(_ranges(plan.steps))}"]
     parts.append(f"KINDS={','.join(sorted(plan.kinds)) or 'none'}")
     fuses = ",".join(str(step.number) for step in plan.steps if step.fuse is not None)

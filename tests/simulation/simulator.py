@@ -1,7 +1,7 @@
-"""One history: the plan's steps carried out on real devices, then the quiet tail, then the oracle.
+"""One run: the steps of a plan on real devices, then the quiet tail, then the invariants.
 
-Steps run one after the other, but what they began may still be under way: an answer that travels, a save in two parts,
-a round that waits for the next one. The trace tells everything that anybody did, with its simulated time.
+Steps start one after the other; their effects may overlap (a response in transit, a save in two parts). The trace has
+every action with its simulated time.
 """
 
 import asyncio
@@ -29,17 +29,17 @@ from tests.simulation.workload.editor import digest_of
 from tests.simulation.workload.plan import ASKED_FROM, ASKING, SLOW, PlanStep, SimulationPlan, make_plan
 from tests.support import VirtualTimeLoop
 
-ROUNDS: Final = 4  # after the last fault: within so many rounds every device of a user holds the same
-LIVE: Final = 700.0  # seconds after which a replica that fell silent has lost its device to another
+ROUNDS: Final = 4  # after the last fault all devices of a user are equal within so many rounds
+LIVE: Final = 700.0  # seconds until a silent replica loses its device to another
 TURNS: Final = 3  # copies of one home, at most
-PATIENCE: Final = 900.0  # seconds of simulated time that one act of the tail may take
-IN_ORDER: Final = 4  # of so many histories in which nobody asks, at the end of one a program leaves in good order
+PATIENCE: Final = 900.0  # simulated seconds that one action of the tail may take
+IN_ORDER: Final = 4  # one of so many plain runs ends its programs orderly
 MEMORY: Final = Path("/dev/shm")
 
 
 @dataclass(frozen=True, slots=True)
 class SimulationOutcome:
-    """What came of a history. `defects` is empty where every promise held."""
+    """The result of a run. `defects` is empty if every invariant holds."""
 
     seed: int
     defects: tuple[str, ...]
@@ -50,14 +50,14 @@ class SimulationOutcome:
 
 
 class Simulator:
-    """Devices, users, a server, and everything that is known about what happened."""
+    """Devices, users, a server, and the expected state."""
 
     def __init__(self, plan: SimulationPlan, folder: Path) -> None:
         self.plan = plan
         self.folder = folder
-        self.ledger = ExpectedState()
-        self.machine = SimulatedHost(plan.seed)
-        self.machine.overwriting = self._overwriting
+        self.expected = ExpectedState()
+        self.host = SimulatedHost(plan.seed)
+        self.host.overwriting = self._overwriting
         self.trace: list[str] = []
         self.defects: list[str] = []
         self.server_clock = DeviceClock(f"server {plan.seed}")
@@ -66,9 +66,9 @@ class Simulator:
         self.users: list[str] = []
         self.around = SimulationContext(
             folder=folder,
-            host=self.machine,
+            host=self.host,
             server=self.server,
-            expected_state=self.ledger,
+            expected_state=self.expected,
             on_trace=self.trace_event,
             defect=self.add_defect,
             sharing=plan.sharing,
@@ -77,11 +77,11 @@ class Simulator:
         )
         self.devices: list[SimulatedDevice] = []
         self.is_asking = ASKING in plan.kinds
-        self.at = 0  # the number of the step that was begun last
+        self.at = 0  # the number of the last step
         self.calm = QuietTail.NOT_YET
-        self.copied = False  # whether two devices may have one session
-        self.unheard: set[str] = set()  # events that are to be forgotten, by a wish that the server refuses
-        self._stood: dict[str, list[object]] = {}  # how each device was left by its last round
+        self.copied = False  # whether two devices may share one session
+        self.unheard: set[str] = set()  # events of an erasure request that the server refuses
+        self._last_states: dict[str, list[object]] = {}  # state of each device after its last round
         self._under_way: set[asyncio.Task[None]] = set()
 
     def trace_event(self, what: str) -> None:
@@ -108,7 +108,7 @@ class Simulator:
         self.devices.append(device)
         return device
 
-    # --- the history -----------------------------------------------------------------------------------------
+    # --- the steps -------------------------------------------------------------------------------------------
 
     async def run_plan(self) -> None:
         asyncio.get_running_loop().set_exception_handler(self._unhandled)
@@ -126,33 +126,33 @@ class Simulator:
     async def _step(self, step: PlanStep) -> None:
         device = self.devices[step.device]
         chance = random.Random(f"{self.plan.seed} step {step.number}")
-        if step.number < ASKED_FROM:  # those in between are of the step before them
+        if step.number < ASKED_FROM:  # inserted steps belong to the step before them
             self.at = step.number
         self.trace_event(f"step {step.number} {step.action} on {device.name}")
         if step.fuse is not None and device.life is not None:
             device.life.process.fuse = step.fuse
         patience = chance.choice([0.0, 1.0, 10.0, 30.0])
-        act = actions.ACTS.get(step.action) or client_actions.ACTS[step.action]
-        await self.run_action(device, act(self, device, step, chance), patience)
+        perform = actions.ACTS.get(step.action) or client_actions.ACTS[step.action]
+        await self.run_action(device, perform(self, device, step, chance), patience)
         await asyncio.sleep(step.gap)
 
-    async def run_action(self, device: SimulatedDevice, act: Coroutine[Any, Any, object], patience: float) -> None:
-        """Begin an act and wait for it so long; it goes on where it takes longer."""
-        task = asyncio.get_running_loop().create_task(self._guarded(device, act))
+    async def run_action(self, device: SimulatedDevice, action: Coroutine[Any, Any, object], patience: float) -> None:
+        """Start an action and wait for it; it continues if it takes longer."""
+        task = asyncio.get_running_loop().create_task(self._guarded(device, action))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         await asyncio.wait({task}, timeout=patience)
 
-    async def _guarded(self, device: SimulatedDevice, act: Coroutine[Any, Any, object]) -> None:
+    async def _guarded(self, device: SimulatedDevice, action: Coroutine[Any, Any, object]) -> None:
         try:
-            await act
-        except Exception:  # noqa: BLE001 - whatever it is, the oracle shows it with its place
-            self.add_defect(f"{device.name}: an act of the simulation failed: {traceback.format_exc()}")
+            await action
+        except Exception:  # noqa: BLE001 - the invariants report it with its place
+            self.add_defect(f"{device.name}: an action of the simulation failed: {traceback.format_exc()}")
 
     async def run_on_device(self, device: SimulatedDevice, what: str, work: Callable[[], Awaitable[object]]) -> bool:
-        """Have the device's program do something; whether it was done.
+        """Run work on the device's program; return whether it succeeded.
 
-        Errors of ours are outcomes where a fault explains them, all others are defects.
+        An error that a fault explains is a result; any other error is a defect.
         """
         done = False
 
@@ -166,7 +166,7 @@ class Simulator:
                     self.add_defect(f"{device.name} {what} failed without a reason: {error.kind} ({error})")
             except (ProcessDied, asyncio.CancelledError):
                 return
-            except Exception:  # noqa: BLE001 - a program that raises anything else has a defect
+            except Exception:  # noqa: BLE001 - any other exception is a defect
                 self.add_defect(f"{device.name} {what} raised: {traceback.format_exc()}")
             else:
                 done = life is not None and life.process.alive
@@ -183,19 +183,19 @@ class Simulator:
         return is_explained(what, error.kind, self.plan.kinds, calm=self.calm, is_guest=device.owner is None)
 
     def pass_time(self, seconds: float) -> None:
-        """All clocks go on while every program sleeps, as when the lids are shut: cheaper than living through it."""
+        """Advance all clocks while every program sleeps; cheaper than simulating the time."""
         for clock in (self.server_clock, *(device.clock for device in self.devices)):
             clock.skew += seconds
 
     def round_state(self, device: SimulatedDevice) -> list[object]:
-        """What a round of a device can change, or was made of."""
+        """The state that a round of a device reads or changes."""
         heads: list[object] = [memory.head for memory in self.server.user_logs.values()]
         return [*heads, *device.progress()]
 
     # --- the quiet tail --------------------------------------------------------------------------------------
 
     async def _quiet_tail(self) -> None:
-        """No faults any more: everybody logs in, sends again what got no answer, and syncs."""
+        """Without faults: log in everywhere, repeat unanswered requests, and sync."""
         self.trace_event("quiet")
         self.server.down = False
         for device in self.devices:
@@ -218,28 +218,28 @@ class Simulator:
             self.trace_event(f"round {number + 1}")
             self.pass_time(LIVE if number == 0 or self.copied else 0.0)
             if not await self._round(number):
-                break  # nothing moved any more, so nothing will
+                break  # nothing changed, so nothing will
         await self._check_invariants()
 
     async def _round(self, number: int) -> bool:
-        """Whether something moved. After the first, whoever sent all he had and heard of nothing since is left alone.
+        """Run one round; return whether something changed. Later rounds skip devices without changes.
 
-        But copies of a home wait for their turn.
+        Copies of a home take turns.
         """
         moved = False
         for device in self._alternate_clones(number):
             before = self.round_state(device)
-            if number == 0 or self.copied or before != self._stood.get(device.name) or device.has_unsent():
+            if number == 0 or self.copied or before != self._last_states.get(device.name) or device.has_unsent():
                 await self._finish_action(device, actions.sync_round(self, device))
-                moved = moved or self._stood[device.name] != before
+                moved = moved or self._last_states[device.name] != before
         return moved
 
-    async def _finish_action(self, device: SimulatedDevice, act: Coroutine[Any, Any, object]) -> None:
-        await self.run_action(device, act, PATIENCE)
-        self._stood[device.name] = self.round_state(device)
+    async def _finish_action(self, device: SimulatedDevice, action: Coroutine[Any, Any, object]) -> None:
+        await self.run_action(device, action, PATIENCE)
+        self._last_states[device.name] = self.round_state(device)
 
     async def _check_invariants(self) -> None:
-        """Ask every program what it shows, end them all, and look at what they leave behind."""
+        """Read what every program shows, end them all, and check what is on disk."""
         views = {device.name: await actions.views_of_others(self, device) for device in self.devices}
         pages = {device.name: await client_actions.pages(self, device) for device in self.devices if self.is_asking}
         for device in self.devices if self.is_asking else ():
@@ -247,7 +247,7 @@ class Simulator:
         for device in self.devices:
             if self.is_asking or (device is self.devices[0] and self.plan.seed % IN_ORDER == 0):
                 await device.shut_down()
-            else:  # it leaves as it does at each switch, and what is looked at now is there
+            else:  # it ends as at each switch, and its files are complete
                 device.kill("the history is over")
                 await device.wait_until_dead()
         held = invariants.read_profiles(self)
@@ -257,7 +257,7 @@ class Simulator:
         self.defects += client_invariants.find_client_defects(self, held, pages) if self.is_asking else []
 
     def _alternate_clones(self, number: int) -> list[SimulatedDevice]:
-        """Copies of a home speak for one device in turn: another one begins each time. They are the last."""
+        """Copies of a home take turns as one device, a different one first each time, after the others."""
         first = self.devices[-(number % TURNS) if self.copied else 0]
         return [first, *(device for device in self.devices if device is not first)]
 
@@ -275,25 +275,25 @@ class Simulator:
 
 
 def run(plan: SimulationPlan) -> SimulationOutcome:
-    """Live one history in a folder of its own."""
+    """Run one plan in a folder of its own."""
     with _folder() as folder:
         world = Simulator(plan, folder)
-        with world.machine.running(), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+        with world.host.running(), asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
             try:
                 runner.run(_simulate(world))
-            except RuntimeError as error:  # the loop of virtual time has nothing left to wait for
+            except RuntimeError as error:  # the virtual-time loop has nothing left to wait for
                 world.defects.append(f"everything stands still: {error}")
             finally:
                 for device in world.devices:
                     device.close()
         events = sum(memory.head for memory in world.server.user_logs.values())
-        facts = sum(1 for _ in world.ledger.expected())
+        facts = sum(1 for _ in world.expected.required_facts())
         return SimulationOutcome(plan.seed, tuple(world.defects), world.digest(), tuple(world.trace), facts, events)
 
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """One whose name is no word of the ledger's, as one of letters can be: it stands in what the program notes."""
+    """A folder whose name contains no word of the expected state; the program stores its path."""
     place = MEMORY if MEMORY.is_dir() else Path(tempfile.gettempdir())
     folder = place / f"xiaobai-sim-{secrets.token_hex(8)}"
     folder.mkdir(0o700)
@@ -306,10 +306,10 @@ def _folder() -> Iterator[Path]:
 async def _simulate(world: Simulator) -> None:
     try:
         await world.run_plan()
-    except Exception:  # noqa: BLE001 - a simulator that fails has found something too
+    except Exception:  # noqa: BLE001 - a failing simulator is a finding too
         world.add_defect(f"the simulation failed: {traceback.format_exc()}")
 
 
 def simulate_seed(seed: int) -> SimulationOutcome:
-    """The history of a seed."""
+    """Run a seed."""
     return run(make_plan(seed))

@@ -1,4 +1,4 @@
-"""Every bug that is planted on purpose is found, and soon: otherwise the histories would prove little."""
+"""The simulation detects each planted bug, and soon."""
 
 from statistics import median
 from typing import Final
@@ -13,24 +13,24 @@ from tests.simulation.simulator import run
 from tests.simulation.workload.plan import SimulationPlan
 
 FEWEST: Final = 20
-WITHIN: Final = 50  # histories, for one half of them
+WITHIN: Final = 50  # runs, for one half of them
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=[bug.name for bug in BUGS])
-def test_it_is_found(bug: PlantedBug) -> None:
+def test_a_planted_bug_is_detected(bug: PlantedBug) -> None:
     with bug.apply_patches():
         assert run(bug.plan(bug.seed)).defects, f"seed {bug.seed} shows it no longer: make sim-bugs looks for another"
 
 
 @pytest.mark.parametrize("plan", {(bug.seed, bug.extra_action_set): bug.plan(bug.seed) for bug in BUGS}.values())
-def test_nothing_else_is_found_in_these_histories(plan: SimulationPlan) -> None:
+def test_these_runs_find_nothing_else(plan: SimulationPlan) -> None:
     assert run(plan).defects == ()
 
 
 async def test_an_older_document_over_a_newer_one_is_found_by_the_contract_of_the_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Not by a history: the device's next round puts its newest in its place, and each ends with one."""
+    """No run detects it: the device's next round sends its newest document, and all end with one."""
     client = await (await contract.signed_in(FakeBackend())).register()
     await contract.test_a_document_is_stored_only_when_it_is_newer(client)
     monkeypatch.setattr(sync.cloud.fake.documents, "_refusal", lambda *_: None)
@@ -38,6 +38,6 @@ async def test_an_older_document_over_a_newer_one_is_found_by_the_contract_of_th
         await contract.test_a_document_is_stored_only_when_it_is_newer(client)
 
 
-def test_half_of_them_are_found_within_fifty_histories() -> None:
+def test_half_of_them_are_detected_within_fifty_runs() -> None:
     assert len(BUGS) >= FEWEST
     assert median(bug.seed + 1 for bug in BUGS) <= WITHIN

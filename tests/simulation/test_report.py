@@ -14,7 +14,7 @@ def result(seed: int, *defects: str, lost: int = 0) -> SeedResult:
     return SeedResult(seed, f"hash {seed}", defects, 5, 7, ("torn",), (10, lost), alone)
 
 
-def test_the_results_and_the_chapter_say_what_the_figures_say() -> None:
+def test_results_and_chapter_are_rendered_from_the_figures() -> None:
     record = SimulationReport.read()
     assert RESULTS.read_text("utf-8") == page(record)
     chapter = CHAPTER.read_text("utf-8")
@@ -22,7 +22,7 @@ def test_the_results_and_the_chapter_say_what_the_figures_say() -> None:
     assert [fault.kind for fault in record.faults[1:]] == [*KINDS, *BESIDES]
 
 
-def test_a_chapter_changed_by_hand_is_noticed() -> None:
+def test_a_manual_edit_of_the_chapter_is_noticed() -> None:
     chapter = CHAPTER.read_text("utf-8")
     forged = chapter.replace(f"{BEGIN}\n", f"{BEGIN}\n9")
     assert with_part(forged, part(SimulationReport.read())) != forged
@@ -57,7 +57,7 @@ def test_a_run_without_a_failure_has_a_bound_and_one_with_a_failure_names_it(tmp
     assert page(SimulationReport.read(kept)) == page(bad)
 
 
-def test_every_promise_is_counted_by_what_its_breach_costs() -> None:
+def test_every_defect_is_counted_by_its_kind() -> None:
     said = {
         "a/1f: lacks 2 events of user-1": "diverged",
         "a: the server's document is not the one that this device has": "diverged",

@@ -1,6 +1,6 @@
-"""Real devices in simulated histories keep every promise; the same seed tells the same story.
+"""Simulated devices keep every invariant, and the same seed gives the same trace.
 
-`make test` lives a bounded share of histories; `make sim SEEDS=5000` many. A seed that found a defect stays here.
+`make test` runs a bounded share of seeds, `make sim SEEDS=5000` many. A seed that found a defect stays here.
 """
 
 import asyncio
@@ -48,11 +48,11 @@ from tests.simulation.workload.plan import (
 )
 from tests.support import REPOSITORY, run_in_virtual_time
 
-SHARES: Final = 10  # parts of equal size, so that both cores have something to do
+SHARES: Final = 10  # parts of equal size, to use both cores
 HISTORIES: Final = 12  # in each of them
 FIRST: Final = 1_006
 
-# seeds that found defects: what they were is told beside the test that was written for each
+# seeds that found defects; the test written for each describes it
 FOUND: Final = {
     12: "an event of ours that a server gave back to a restored home had no delivery",
     15: "a file cut within its last line was taken for an edit",
@@ -84,7 +84,7 @@ FOUND: Final = {
     549: "the first page of a new account was taken for the other's, whose label was of the same second",
     1_610: "the same",
     1_963: "the same",
-    # the program was right in these, and the simulation was not
+    # the simulation was wrong in these, not the program
     4_455: "whoever asks once more for a refreshed session was given the access token that had run out meanwhile",
     149: "what an editor had open since before the first login was taken for the second account's",
     201: "copies of one home take turns in the profile of each account, and the tail gave them none in the others",
@@ -113,7 +113,7 @@ FOUND: Final = {
     2_504: "what a copy had recorded under the id of its original waits while that one speaks; the tail let it go on",
 }
 
-# and those that found one when people search, keep daily records, forget and archive
+# seeds with search, daily records, erasure and archives
 FOUND_ASKING: Final = {
     6: "a shared document that had known a line before it was forgotten kept the places of others beside it",
     44: "what a page noted and never written had was taken for deleted by hand",
@@ -134,7 +134,7 @@ FOUND_ASKING: Final = {
     4_650: "the same",
     4_960: "forgotten words stayed in the write-ahead log of a program that was killed before it was emptied",
     4_515: "a token that ran out before it was used, while the lid was shut, was told as one that is never good",
-    # the program was right in these, and the simulation was not
+    # the simulation was wrong in these, not the program
     1_931: "what a wish took out of a document was not sent before the program was given to the other account",
     5_314: "a device that had heard of a wish in its last round was given no other to send its document without it",
     168: "an edit of a line that somebody else forgets at the same time goes with the line",
@@ -151,15 +151,15 @@ FOUND_ASKING: Final = {
     216: "archives follow what others wish to forget as a running program does; the simulation's tail did not",
 }
 
-# and when two change one line apart
+# seeds with concurrent edits of one line
 FOUND_TOGETHER: Final = {
     4_039: "what an edit had left beside a line stayed, forgotten words and all, where the two had been seen to meet",
     3_249: "the same, on devices that had shown the line beside and on one that had not",
-    # the program was right in this, and the simulation was not
+    # the simulation was wrong in this, not the program
     7_368: "an editor that still showed a forgotten line and saved it brought it back, removed elsewhere or not",
 }
 
-# and when whoever was logged out logs in again, or commits are slow
+# seeds with logins after a logout, or slow commits
 FOUND_LATER: Final = {
     1_924: "a page that was not noted as taken in was nobody's once its account was back",
     58: "a line beside another stood elsewhere on a device that had heard of its edits first; in some processes only",
@@ -171,28 +171,28 @@ def share(number: int) -> range:
 
 
 @pytest.mark.parametrize("number", range(SHARES))
-def test_nothing_is_lost_doubled_or_leaked_and_everybody_agrees(number: int) -> None:
+def test_nothing_is_lost_duplicated_or_leaked_and_devices_agree(number: int) -> None:
     broken = {seed: outcome.defects for seed in share(number) if (outcome := simulate_seed(seed)).defects}
     assert broken == {}, f"make sim SEED={min(broken)} SHRINK=1"
 
 
 @pytest.mark.parametrize("seed", FOUND)
-def test_what_a_seed_once_found_stays_mended(seed: int) -> None:
-    assert run(make_plan(seed).besides()).defects == ()  # as it was lived when it was found
+def test_a_former_defect_stays_fixed(seed: int) -> None:
+    assert run(make_plan(seed).besides()).defects == ()  # the plan in which it was found
 
 
 @pytest.mark.parametrize("seed", FOUND_ASKING)
-def test_what_a_seed_once_found_when_people_asked_stays_mended(seed: int) -> None:
+def test_a_former_defect_of_client_actions_stays_fixed(seed: int) -> None:
     assert run(make_plan(seed).besides(ASKING)).defects == ()
 
 
 @pytest.mark.parametrize("seed", FOUND_TOGETHER)
-def test_what_a_seed_once_found_when_two_changed_a_line_stays_mended(seed: int) -> None:
+def test_a_former_defect_of_concurrent_edits_stays_fixed(seed: int) -> None:
     assert run(make_plan(seed).besides(ASKING, TOGETHER)).defects == ()
 
 
 @pytest.mark.parametrize("seed", FOUND_LATER)
-def test_what_a_seed_once_found_when_people_came_back_or_commits_were_slow_stays_mended(seed: int) -> None:
+def test_a_former_defect_of_logins_or_slow_commits_stays_fixed(seed: int) -> None:
     assert run(make_plan(seed).besides(ASKING, TOGETHER, RETURNING, SLOW)).defects == ()
 
 
@@ -206,9 +206,7 @@ def test_what_a_seed_once_found_when_people_came_back_or_commits_were_slow_stays
         (ERASED, ERASES, MOST_ERASED),
     ],
 )
-def test_what_people_do_besides_is_in_a_share_of_histories_and_nothing_else_of_a_plan_changes_with_it(
-    kind: str, share: float, most: int
-) -> None:
+def test_additional_actions_are_in_a_share_of_plans_and_change_nothing_else(kind: str, share: float, most: int) -> None:
     plans = [make_plan(seed) for seed in range(400)]
     with_it = [plan for plan in plans if kind in plan.kinds]
     assert abs(len(with_it) / len(plans) - share) < 0.05
@@ -219,7 +217,7 @@ def test_what_people_do_besides_is_in_a_share_of_histories_and_nothing_else_of_a
         assert {step.action for step in added} <= {action for action, _ in BESIDES[kind]}
 
 
-def test_in_a_share_of_histories_commits_are_slow_and_nothing_else_of_a_plan_changes_with_it() -> None:
+def test_slow_commits_are_in_a_share_of_plans_and_change_nothing_else() -> None:
     plans = [make_plan(seed) for seed in range(400)]
     slow = [plan for plan in plans if SLOW in plan.kinds]
     assert abs(len(slow) / len(plans) - IS_SLOW) < 0.05
@@ -228,9 +226,7 @@ def test_in_a_share_of_histories_commits_are_slow_and_nothing_else_of_a_plan_cha
 
 
 @pytest.mark.parametrize(("slowest", "commits"), [(0.0, 3), (SLOWEST, 1)])
-def test_whoever_writes_while_a_commit_waits_for_the_disk_shares_it(
-    tmp_path: Path, slowest: float, commits: int
-) -> None:
+def test_writers_share_a_commit_that_waits_for_the_disk(tmp_path: Path, slowest: float, commits: int) -> None:
     async def written() -> int:
         CURRENT.set(SimulatedProcess("a", random.Random(1), SimulatedDisk(), print, slowest=slowest))
         database = await Database.open(tmp_path / "memory.db")
@@ -244,7 +240,7 @@ def test_whoever_writes_while_a_commit_waits_for_the_disk_shares_it(
         assert run_in_virtual_time(written()) == commits
 
 
-def test_the_same_seed_tells_the_same_story_in_another_process_too() -> None:
+def test_the_same_seed_gives_the_same_trace_in_another_process() -> None:
     """Ids, times, order of arrival and faults come from the seed; not from the machine, nor from Python's hashes."""
     code = (
         "from tests.simulation.simulator import simulate_seed; print(simulate_seed(3).digest, simulate_seed(7).digest)"
@@ -263,8 +259,8 @@ def test_the_same_seed_tells_the_same_story_in_another_process_too() -> None:
     assert told == {f"{simulate_seed(3).digest} {simulate_seed(7).digest}\n"}
 
 
-def test_what_else_a_process_has_in_memory_changes_no_story() -> None:
-    """Sets of tasks are gone through in the order of their making; no end of an object is told in the midst of it."""
+def test_other_objects_in_memory_do_not_change_the_trace() -> None:
+    """Sets of tasks are iterated in order of creation; no finalizer runs in between."""
 
     async def tasks() -> list[asyncio.Task[None]]:
         made = [asyncio.create_task(asyncio.sleep(0)) for _ in range(100)]
@@ -277,19 +273,19 @@ def test_what_else_a_process_has_in_memory_changes_no_story() -> None:
     assert gc.isenabled()
 
 
-def test_letters_of_a_key_or_a_signature_are_no_words() -> None:
+def test_letters_of_a_key_or_signature_are_not_words() -> None:
     signature = "/w8x" + "A" * 82 + "=="
     text = f"{{'key': 'ed25519:{signature[:43]}=', 'value': '{signature}', 'text': 'w1x w2x'}}"
     assert words_of(text) == ["w1x", "w2x"]
 
 
-def test_many_are_lived_by_workers_and_told_in_one_line_for_machines() -> None:
+def test_workers_run_many_seeds_and_print_one_json_line() -> None:
     command_line = [sys.executable, "-m", "tests.simulation", "--seeds", "2", "--first", "3", "--json"]
     told = json.loads(subprocess.run(command_line, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout)
     assert (told["histories"], told["failed_seeds"]) == (2, [])
 
 
-def test_a_plan_can_be_named_and_lived_again() -> None:
+def test_a_printed_command_repeats_its_plan() -> None:
     plan = make_plan(4).only(range(10, 30)).without(["crash"])
     named = dict(part.split("=") for part in command(plan).split()[2:])
     again = replay_plan(make_plan(4), steps=named["STEPS"], kinds=named["KINDS"], fuses=named["FUSES"])
@@ -297,7 +293,7 @@ def test_a_plan_can_be_named_and_lived_again() -> None:
     assert run(again).digest == run(plan).digest
 
 
-def test_a_failing_history_is_shrunk_to_what_still_fails() -> None:
+def test_a_failing_plan_is_shrunk_to_what_still_fails() -> None:
     def fails(plan: SimulationPlan) -> bool:
         actions = [step.action for step in plan.steps]
         return "edit" in actions and "sync" in actions[actions.index("edit") :]
@@ -305,7 +301,7 @@ def test_a_failing_history_is_shrunk_to_what_still_fails() -> None:
     assert [step.action for step in shrink_plan(make_plan(3), fails).steps] == ["edit", "sync"]
 
 
-def test_the_original_algorithm_loses_in_the_same_histories() -> None:
+def test_the_original_algorithm_loses_words_in_the_same_plans() -> None:
     losses = [original_app.run(make_plan(seed)) for seed in range(200)]
     assert sum(loss.lost for loss in losses) > 0
     assert all(loss.lost <= loss.remembered for loss in losses)

@@ -1,9 +1,7 @@
-"""What must be true when people also search, keep daily records, forget and archive: asked of what lies on the disks.
+"""Invariants of search, daily records, erasure and archives, checked on disks and server.
 
-A word that was forgotten is nowhere where the wish has arrived: no row of a database, no file, no archive of whoever is
-logged in, no row of the server. What retention took is in an archive, and nothing else is missing. The days look the
-same everywhere, and show what was kept. Where a wish did not get to (a device that was shut out, an event that the
-server refuses) nothing is expected; that it is not lost itself is for the ledger, as of any other event.
+An erased word is in no database row, file, archive or server row that the request has reached. Archived events are in
+an archive and nothing else is missing. All devices show the same days.
 """
 
 import json
@@ -23,11 +21,13 @@ if TYPE_CHECKING:
 Pages = Mapping[str, Mapping[str, str]]  # by device and day
 
 DATABASE: Final = "memory.db"
-IN_BYTES: Final = re.compile(rb'(?<=[ "])w\d+x(?=[ "])')  # as text has it: what was packed is full of letters too
+IN_BYTES: Final = re.compile(
+    rb'(?<=[ "])w\d+x(?=[ "])'
+)  # delimited as in text; compressed bytes contain such letters too
 
 
 def find_client_defects(world: "Simulator", held: list[ProfileState], pages: Pages) -> list[str]:
-    """Every promise of these that was broken, in words."""
+    """Describe each broken promise."""
     found: list[str] = []
     for profile in held:
         found += _check_erased_locally(world, profile)
@@ -39,11 +39,11 @@ def find_client_defects(world: "Simulator", held: list[ProfileState], pages: Pag
     return found
 
 
-# --- forgotten ------------------------------------------------------------------------------------------------------
+# --- erased ---------------------------------------------------------------------------------------------------------
 
 
 def _check_erased_locally(world: "Simulator", profile: ProfileState) -> Iterator[str]:
-    """Where the wish is, the words are not."""
+    """A profile that has the request has none of the words."""
     named = profile.named(PAYLOAD_FORGOTTEN)
     for event_id in sorted(named & profile.events.keys()):
         if profile.events[event_id]["payload"] != "{}" and profile.events[event_id]["type"] not in {
@@ -54,7 +54,7 @@ def _check_erased_locally(world: "Simulator", profile: ProfileState) -> Iterator
     in_archives = profile.device.archived().get(profile.path.parent.name, {}).keys()
     if profile.is_active and (kept := sorted(named & in_archives)):
         yield f"{profile.name}: {kept[0]} was to be forgotten and stands in an archive"
-    gone = world.ledger.erased_words(named)
+    gone = world.expected.erased_words(named)
     if not gone:
         return
     for place, text in _texts(profile):
@@ -66,7 +66,7 @@ def _check_erased_locally(world: "Simulator", profile: ProfileState) -> Iterator
 
 
 def _texts(profile: ProfileState) -> Iterator[tuple[str, str]]:
-    """Everything on the disk that is of a profile, pages of the active account included; not its archives."""
+    """Yield all text of a profile on disk, including the active account's pages but not its archives."""
     device, folder = profile.device, profile.path.parent
     yield from (device.rows(profile.path))
     files = [*folder.rglob("*"), *(device.folder / "data" / "memory-data" / folder.name).rglob("*")]
@@ -79,17 +79,17 @@ def _texts(profile: ProfileState) -> Iterator[tuple[str, str]]:
 
 
 def _check_erased_on_server(world: "Simulator") -> Iterator[str]:
-    """The server's rows, and its copies of the documents of devices that are level with it."""
+    """Check the server's rows and its copies of the documents of devices that are caught up."""
     for user, memory in memories(world):
         named = {name for event in memory.events for name in erased_by(event)}
-        gone = world.ledger.erased_words(named)
+        gone = world.expected.erased_words(named)
         for event in memory.events:
             if event.event_id in named and event.payload and event.type != PAYLOAD_FORGOTTEN:
                 yield f"{user}: {event.event_id} was to be forgotten and is still on the server"
             if found := sorted(gone.intersection(words_of(str(event)))):
                 yield f"{user}: {found[0]} was forgotten and stands in {event.event_id} on the server"
         for device in world.devices:
-            if device.last_owner != user or revoked(world, user, device) or device.began_anew:
+            if device.last_owner != user or revoked(world, user, device) or device.was_recreated:
                 continue
             stored = memory.documents.get(str(device.settings.device_id))
             if stored and (found := sorted(gone.intersection(words_of(stored.content)))):
@@ -100,29 +100,29 @@ def _check_erased_on_server(world: "Simulator") -> Iterator[str]:
 
 
 def _check_archived(world: "Simulator", profile: ProfileState) -> Iterator[str]:
-    """What retention took is in an archive and no longer in the log; nothing else is missing there."""
+    """Expired events are in an archive and no longer in the log; nothing else is missing."""
     taken, kept = profile.named(PAYLOAD_EXPIRED), profile.archived
-    wished = profile.named(PAYLOAD_FORGOTTEN) | world.ledger.forgotten.keys()  # the server may refuse the wish
+    requested = profile.named(PAYLOAD_FORGOTTEN) | world.expected.forgotten.keys()  # the server may refuse the request
     stored = {event.event_id: event for _, memory in memories(world) for event in memory.events}
     for event_id in sorted(taken & profile.events.keys()):
         if profile.events[event_id]["payload"] != "{}":
             yield f"{profile.name}: {event_id} was archived and is still in the log"
         if event_id not in kept:
-            if event_id not in wished:
+            if event_id not in requested:
                 yield f"{profile.name}: {event_id} was let go and is in no archive"
         elif event_id in stored and stored[event_id].payload not in ({}, json.loads(kept[event_id])["payload"]):
             yield f"{profile.name}: {event_id} differs in the archive and on the server"
     for event_id, row in profile.events.items():
-        if row["payload"] == "{}" and event_id not in taken | wished and world.ledger.has_words(event_id):
-            yield f"{profile.name}: {event_id} was emptied although nobody wished it"
+        if row["payload"] == "{}" and event_id not in taken | requested and world.expected.has_words(event_id):
+            yield f"{profile.name}: {event_id} was emptied although nobody requested it"
 
 
-# --- whose, and what the days show ------------------------------------------------------------------------------------
+# --- ownership and daily pages --------------------------------------------------------------------------------------
 
 
 def _check_separated(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
     """Pages and archives hold nothing of another account (I4)."""
-    owners = world.ledger.owners()
+    owners = world.expected.owners()
     places: list[tuple[str, str | None, Iterable[str]]] = []
     for profile in held:
         lines = profile.device.archived().get(profile.path.parent.name, {})
@@ -138,10 +138,10 @@ def _check_separated(world: "Simulator", held: list[ProfileState]) -> Iterator[s
 
 
 def _check_remembered(world: "Simulator", held: list[ProfileState], pages: Pages) -> Iterator[str]:
-    """What was kept and nobody changed stands on its day, in the answer and on the disk.
+    """An unchanged record is shown on its day, in the result and on disk.
 
-    A page that a hand changed and that was not taken in before the account left stays as it is (`left` in the marker),
-    and the program writes no page of that day beside it: of such a day only the answer is asked.
+    A manually edited page that was not ingested before its account left stays as it is (`left` in the marker), and the
+    program writes no page of that day beside it. For such a day only the result is checked.
     """
     unheard = {
         str(json.loads(profile.events[event_id]["payload"]).get("record_id"))
@@ -156,11 +156,11 @@ def _check_remembered(world: "Simulator", held: list[ProfileState], pages: Pages
         told = set(words_of("\n".join(pages[device.name].values())))
         left = [text for day, text in pages[device.name].items() if device.has_other_accounts_page(day)]
         written = set(words_of("\n".join([*(path.read_text("utf-8") for path in device.page_files()), *left])))
-        for fact in world.ledger.expected():
+        for fact in world.expected.required_facts():
             if fact.record is None or fact.owner != owner or not _has_reached(world, owner, device.name, fact):
                 continue
             if fact.record in unheard and fact.device != device.name:
-                continue  # the server refuses the record itself, and has what was written into it
+                continue  # the server refuses the record itself but has the changes of it
             for where, words in (("told", told), ("on its page", written)):
                 if lost := sorted(set(fact.words) - words):
                     yield f"{device.name}: {lost[0]} of the daily record {fact.record} was kept and is not {where}"

@@ -1,14 +1,14 @@
-"""Why an act of a history may fail: the faults that explain each kind of error, and those that still stand at its end.
+"""The faults that explain each kind of error, and those that still explain it in the quiet tail.
 
-What is not explained is a defect, however well the program says what is the matter. What a person does on his own
-machine (an update, an edit, a search, a wish to forget) never fails because of the network, nor once the disk is well.
+An unexplained error is a defect, however clear its message. Local actions (an update, an edit, a search, an erasure
+request) never fail because of the network, nor after the disk has recovered.
 """
 
 from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Final
 
-# kind of error: the kinds of fault that bring it, as `history.py` names them
+# kind of error: the kinds of fault that cause it
 DISK: Final[Mapping[str, frozenset[str]]] = {
     "storage_busy": frozenset({"database"}),
     "storage_error": frozenset({"database", "file"}),
@@ -16,41 +16,41 @@ DISK: Final[Mapping[str, frozenset[str]]] = {
     "storage_read_only": frozenset({"file"}),
 }
 NETWORK: Final[Mapping[str, frozenset[str]]] = {
-    # the last one: a server restored more than once meanwhile may take two rounds to be followed, and says so
+    # the last one: following a server that was restored more than once may take two rounds
     "cloud_unavailable": frozenset({"loss", "outage", "partition", "restore"}),
     "rate_limited": frozenset({"loss", "outage", "partition"}),
-    "forbidden": frozenset({"expire"}),  # tokens ended while one was being refreshed
+    "forbidden": frozenset({"expire"}),  # tokens expired during a refresh
 }
-# what somebody has done for good: no better line helps
+# permanent: a better network does not help
 LASTING: Final[Mapping[str, frozenset[str]]] = {
-    # the last three: a session that the disk or the end of the program kept from being stored
+    # the last three: the disk or the end of the program prevented storing the session
     "login_required": frozenset({"expire", "switch", "logout", "clone", "rollback", "file", "crash", "power"}),
     "device_revoked": frozenset({"revoke"}),
     "device_conflict": frozenset({"clone", "rollback"}),
 }
-# an act by the first word of its name: what it answers where nothing is wrong with anything
+# by the first word of an action: errors that it returns without any fault
 ANSWERS: Final[Mapping[str, frozenset[str]]] = {
-    "log": frozenset({"not_synced", "login_required"}),  # out, with something unsent, or of no account
-    "revoke": frozenset({"device_unknown"}),  # one that has never been there
+    "log": frozenset({"not_synced", "login_required"}),  # a logout with unsent data, or without an account
+    "revoke": frozenset({"device_unknown"}),  # a device that never registered
 }
 ASKS_THE_CLOUD: Final = frozenset({"sync", "log", "revoke", "devices"})
 
 
 class QuietTail(Enum):
-    """How far a history is in its quiet tail."""
+    """Progress of the quiet tail."""
 
     NOT_YET = 0
-    BEGUN = 1  # nothing fails any more, but what the program had asked by itself before may still wait for its answer
+    BEGUN = 1  # no new faults, but earlier requests of the program may still be pending
     COMPLETE = 2
 
 
 def is_explained(what: str, kind: str, kinds: Collection[str], *, calm: QuietTail, is_guest: bool) -> bool:
-    """Whether an act may fail with this error in a history of these faults; `is_guest`: nobody is logged in there."""
-    act = what.split(" ", 1)[0]
-    if kind in ANSWERS.get(act, ()):
+    """Whether these faults explain the error of an action. `is_guest`: no account is logged in."""
+    action = what.split(" ", 1)[0]
+    if kind in ANSWERS.get(action, ()):
         return True
     excused = dict(DISK) if calm is QuietTail.NOT_YET else {}
-    if act in ASKS_THE_CLOUD:
+    if action in ASKS_THE_CLOUD:
         if kind == "login_required" and is_guest:
             return True
         excused |= LASTING if calm is QuietTail.COMPLETE else {**NETWORK, **LASTING}

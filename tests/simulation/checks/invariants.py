@@ -1,7 +1,7 @@
-"""What must be true when the faults have stopped: the promises I1-I9, asked of databases, files and server as they lie.
+"""The invariants I1-I9, checked on databases, files and server after the faults have stopped.
 
-Everything is read with the standard library from what the programs left behind, so the oracle shares no code with what
-it judges but the questions of `events verify`.
+They read everything with the standard library, so they share no code with the product except the queries of
+`events verify`.
 """
 
 import json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Views = Mapping[str, Mapping[str, tuple[Any, ...]]]
 COMPARED = ("type", "device_id", "hlc", "ts", "session_id", "origin", "local_date")
-NUMBERED = ("replica_id", "replica_seq")  # of two copies of one home each numbers anew what neither had sent
+NUMBERED = ("replica_id", "replica_seq")  # two copies of one home both number their unsent events again
 _EVENTS = "select events.*, deliveries.state as delivery from events left join deliveries using (position)"
 SECRET = TOKEN.encode()
 QUESTIONS = {what: str(question) for what, question in _CHECKS.items()}
@@ -33,7 +33,7 @@ QUESTIONS = {what: str(question) for what, question in _CHECKS.items()}
 
 @dataclass
 class ProfileState:
-    """One profile's database at rest."""
+    """One profile's database after the run."""
 
     device: SimulatedDevice
     path: Path
@@ -42,7 +42,7 @@ class ProfileState:
     states: Counter[str]
     cursor: int
     documents: str
-    archived: dict[str, str]  # what retention took on this device: event id and line
+    archived: dict[str, str]  # what retention archived on this device: event id and line
     problems: list[str]
 
     @property
@@ -51,14 +51,14 @@ class ProfileState:
 
     @property
     def is_active(self) -> bool:
-        """Whether it is that of the account that its device was left with."""
+        """Whether its account was the last one on the device."""
         return self.device.installation().get("profile") == self.path.parent.name
 
     def cloud(self) -> set[str]:
         return {event_id for event_id, row in self.events.items() if row["reach"] == "cloud"}
 
     def named(self, *types: str, besides: Container[str] = ()) -> set[str]:
-        """The events that wishes of these types name, but those of some wishes."""
+        """The events that requests of these types name, except those of the requests in `besides`."""
         return {
             name
             for event_id, row in self.events.items()
@@ -68,12 +68,12 @@ class ProfileState:
 
 
 def read_profiles(world: "Simulator") -> list[ProfileState]:
-    """Every profile of every device."""
+    """Read every profile of every device."""
     return [_read(device, path, owner) for device in world.devices for path, owner in device.profiles()]
 
 
 def find_defects(world: "Simulator", views: Views, held: list[ProfileState]) -> list[str]:
-    """Every promise that was broken, in words."""
+    """Describe each broken promise."""
     _expect_erased_lines(world, held)
     found: list[str] = []
     for profile in held:
@@ -109,23 +109,23 @@ def _read(device: SimulatedDevice, path: Path, owner: str | None) -> ProfileStat
 
 
 def _expect_erased_lines(world: "Simulator", held: list[ProfileState]) -> None:
-    """What the program took for an edit of a line that somebody forgets is not expected: it goes with the line.
+    """Expect nothing of an edit of an erased line; it is erased with the line.
 
-    A line taken away and another typed, both before the program looks, read as an edit. An edit that quotes the line is
-    blank by now, by a wish that no person has made.
+    A removed line and a new one, both typed before the program reads the file, look like an edit. An edit that quotes
+    the line is blanked by a derived request.
     """
     edits = [(name, row) for profile in held for name, row in profile.events.items() if row["type"] == "entry_edited"]
     told = [json.loads(row["payload"]) for _, row in edits]
-    world.ledger.taken |= _words(str(edit) for edit in told if edit.get("entry_id") in world.ledger.lines)
-    left = {row["device_id"] for name, row in edits if row["payload"] == "{}" and name not in world.ledger.forgotten}
+    world.expected.taken |= _words(str(edit) for edit in told if edit.get("entry_id") in world.expected.lines)
+    left = {row["device_id"] for name, row in edits if row["payload"] == "{}" and name not in world.expected.forgotten}
     kept = _words(row["payload"] for profile in held for row in profile.events.values())
-    for fact in world.ledger.expected():
+    for fact in world.expected.required_facts():
         if fact.event_id is None and f"device-{fact.device}" in left and kept.isdisjoint(fact.words):
             fact.must = False
 
 
 def revoked(world: "Simulator", user: str, device: SimulatedDevice) -> bool:
-    """Whether the account has shut the device out, under its own id or by the key that a copied home has."""
+    """Whether the account has revoked the device, by its id or by the key of a copied home."""
     known = world.server.user_logs[user].devices
     ids = [f"device-{name}" for name in (device.name, device.copy_of) if name]
     return any(known[device_id].revoked_at is not None for device_id in ids if device_id in known)
@@ -148,30 +148,30 @@ def _check_numbering(world: "Simulator", user: str) -> Iterator[str]:
 
 
 def _check_converged(world: "Simulator", user: str, profile: ProfileState) -> Iterator[str]:
-    """A device of a user holds what the server holds, value for value, and nothing waits (I1-I3, I6)."""
+    """A device has what the server has, value for value, and nothing is pending (I1-I3, I6)."""
     memory = world.server.user_logs[user]
     stored = {event.event_id: event for event in memory.events}
     here = profile.cloud()
     refused = here & world.server.refused_event_ids - stored.keys()
-    active = profile.device.last_owner == user  # another account's profile was level when it was left
+    active = profile.device.last_owner == user  # another account's profile was caught up when it was left
     if active and (lacking := stored.keys() - here):
         yield f"{profile.name}: lacks {len(lacking)} events of {user}, among them {min(lacking)}"
     if unsent := here - stored.keys() - refused:
         yield f"{profile.name}: {len(unsent)} events never reached the server, among them {min(unsent)}"
     if profile.states["pending"]:
         yield f"{profile.name}: {profile.states['pending']} deliveries still wait"
-    own = [event_id for event_id in refused if profile.events[event_id]["delivery"]]  # others send what they have said
+    own = [event_id for event_id in refused if profile.events[event_id]["delivery"]]  # other devices send their own
     if profile.states["quarantined"] != len(own):
         yield f"{profile.name}: {profile.states['quarantined']} events set aside, {len(own)} were refused"
     if active and profile.cursor != memory.head:
         yield f"{profile.name}: its cursor is at {profile.cursor}, the server's head at {memory.head}"
     gone_here = profile.named(PAYLOAD_EXPIRED) | profile.named(PAYLOAD_FORGOTTEN, besides=stored)
-    if not active:  # whoever was away when it was wished has it still
+    if not active:  # a profile that was inactive at the request still has it
         unheard = [event for event in memory.events if event.event_id not in profile.events]
         here -= {name for event in unheard for name in erased_by(event)}
     for event_id in sorted(here & stored.keys()):
         row, wire = profile.events[event_id], to_wire(stored[event_id])
-        left = not active and row["server_seq"] is None  # a restored server forgot it, and others sent it again since
+        left = not active and row["server_seq"] is None  # a restored server lost it, and others sent it again since
         if row["server_seq"] != stored[event_id].server_seq and not left:
             yield f"{profile.name}: {event_id} has number {row['server_seq']}, not {stored[event_id].server_seq}"
         compared = COMPARED if world.copied else (*COMPARED, *NUMBERED)
@@ -182,15 +182,15 @@ def _check_converged(world: "Simulator", user: str, profile: ProfileState) -> It
 
 
 def _check_remembered(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
-    """What was acknowledged is in its device's log, and on the server of its owner if it may leave (I1)."""
+    """Acknowledged events are in their device's log, and on the server if they may leave (I1)."""
     stored = {user: _words(str(to_wire(event)) for event in memory.events) for user, memory in memories(world)}
     ids = {user: {event.event_id for event in memory.events} for user, memory in memories(world)}
     kept_out = _words(
         row["payload"] for p in held for name, row in p.events.items() if name in world.server.refused_event_ids
     )
-    for fact in world.ledger.expected():
+    for fact in world.expected.required_facts():
         homes = [p for p in held if p.device.name == fact.device and p.owner == fact.owner]
-        words = set(fact.words) - world.ledger.taken if fact.event_id is None else set(fact.words)
+        words = set(fact.words) - world.expected.taken if fact.event_id is None else set(fact.words)
         if fact.owner is None:
             yield f"{fact.device}: {fact.words} belongs to nobody although everybody has logged in"
             continue
@@ -218,19 +218,19 @@ def _holds(home: ProfileState, fact: ExpectedFact, words: set[str]) -> bool:
 
 
 def _check_shown(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
-    """The file on disk shows what was said and typed, unless somebody took it away (I8)."""
+    """The file on disk shows what was recorded and typed and not removed (I8)."""
     for device in world.devices:
         path, owner = device.settings.memory_file, device.last_owner
         text = path.read_text("utf-8", "replace") if path.exists() else ""
         seen = set(words_of(text))
         sharing = world.plan.sharing == "user"
         if device.emptied and owner is not None and revoked(world, owner, device):
-            continue  # its own words of before cannot come back to it
-        for fact in world.ledger.expected():
+            continue  # its own earlier words cannot come back to it
+        for fact in world.expected.required_facts():
             mine = fact.device == device.name or (
                 sharing and owner is not None and can_have_arrived(world, owner, device, fact)
             )
-            lost = set(fact.words) - world.ledger.taken - seen
+            lost = set(fact.words) - world.expected.taken - seen
             if fact.owner == owner and fact.shown and mine and lost:
                 yield f"{device.name}: {sorted(lost)} of {_describe(fact)} is not in the document"
     yield from _snapshots(world, held)
@@ -245,31 +245,31 @@ def can_have_arrived(world: "Simulator", owner: str, viewer: SimulatedDevice, fa
 
 
 def _snapshots(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
-    """The server's copy of a device's document holds all that this device itself said (I1)."""
+    """The server's copy of a device's document has all that the device recorded (I1)."""
     for profile in held:
         device = profile.device
         if profile.owner is None or profile.owner != device.last_owner or revoked(world, profile.owner, device):
             continue
-        if device.began_anew:  # its own words of before come back without a new number of its own
+        if device.was_recreated:  # its own earlier words come back without a new number
             continue
         stored = world.server.user_logs[profile.owner].documents.get(str(device.settings.device_id))
         if _body(stored.content if stored else "") != _body(profile.documents):
             yield f"{device.name}: the server's document is not the one that this device has"
         seen = set(words_of(stored.content)) if stored else set()
-        for fact in world.ledger.expected():
-            lost = set(fact.words) - world.ledger.taken - seen
+        for fact in world.expected.required_facts():
+            lost = set(fact.words) - world.expected.taken - seen
             if fact.device == device.name and fact.owner == profile.owner and fact.shown and lost:
                 yield f"{device.name}: {sorted(lost)} of {_describe(fact)} is not in the server's document"
 
 
 def _body(document: str) -> str:
-    """A document without its footer, which names a version: what leaves bears one of its own."""
+    """The document without its footer; the server's copy has a version label of its own."""
     return document.rpartition(FOOTER)[0]
 
 
 def _check_resurrected(world: "Simulator") -> Iterator[str]:
-    """A line that was taken away stays away, unless somebody changed it meanwhile."""
-    ledger = world.ledger
+    """A removed line stays removed, unless it was changed meanwhile."""
+    expected = world.expected
     shut_out = {
         device.name
         for device in world.devices
@@ -278,17 +278,17 @@ def _check_resurrected(world: "Simulator") -> Iterator[str]:
     for device in world.devices:
         path = device.settings.memory_file
         seen = set(words_of(path.read_text("utf-8", "replace"))) if path.exists() else set()
-        for line, by in ledger.removed.items():
-            gone = line not in ledger.loose and line not in ledger.changed
-            told = world.plan.sharing == "user" and not world.server.refused_event_ids  # of it, perhaps
-            told = told and device.name not in shut_out and not shut_out.issuperset(by)
-            if gone and line in seen and (told or device.name in by):
+        for line, by in expected.removed.items():
+            gone = line not in expected.loose and line not in expected.changed
+            heard = world.plan.sharing == "user" and not world.server.refused_event_ids
+            heard = heard and device.name not in shut_out and not shut_out.issuperset(by)
+            if gone and line in seen and (heard or device.name in by):
                 yield f"{device.name}: the line {line} was taken away and is back"
 
 
 def _check_separated(world: "Simulator", held: list[ProfileState]) -> Iterator[str]:
-    """Nothing of one user is with another: server rows, databases, the memory file (I4)."""
-    owners = world.ledger.owners()
+    """No data of one user is with another, on the server, in databases or in the memory file (I4)."""
+    owners = world.expected.owners()
     places: list[tuple[str, str | None, set[str]]] = []
     for user, memory in memories(world):
         rows = [str(to_wire(event)) for event in memory.events]
@@ -311,23 +311,23 @@ def _check_separated(world: "Simulator", held: list[ProfileState]) -> Iterator[s
 
 
 def _check_secrets(world: "Simulator") -> Iterator[str]:
-    """No planted secret is found anywhere (I9)."""
-    if not world.ledger.secrets:
+    """No planted secret is anywhere (I9)."""
+    if not world.expected.secrets:
         return
     rows = [str(to_wire(event)) for _, memory in memories(world) for event in memory.events]
     rows += [row.content for _, memory in memories(world) for row in memory.documents.values()]
     rows += [line for device in world.devices for lines in device.archived().values() for line in lines.values()]
     files = (path for device in world.devices for path in device.folder.rglob("*") if path.is_file())
-    secrets = [secret.encode() for secret in world.ledger.secrets]
+    secrets = [secret.encode() for secret in world.expected.secrets]
     read = (path.read_bytes() for path in files)
-    for data in ("\n".join(rows).encode(), *(data for data in read if SECRET in data)):  # most have none of them
+    for data in ("\n".join(rows).encode(), *(data for data in read if SECRET in data)):  # most contain none
         for secret in secrets:
             if secret in data:
                 yield f"the secret {secret.decode()} was kept"
 
 
 def unsendable_events(world: "Simulator", profile: ProfileState) -> set[str]:
-    """Events that the server will never take, or that it was to hear a wish about: what they say is here alone."""
+    """Events that the server never accepts, or whose erasure request it refused; their text is only here."""
     stored = {event.event_id for _, memory in memories(world) for event in memory.events}
     unheard = {
         event_id for event_id in world.unheard & profile.events.keys() if profile.events[event_id]["payload"] != "{}"
@@ -336,9 +336,9 @@ def unsendable_events(world: "Simulator", profile: ProfileState) -> set[str]:
 
 
 def _check_identical(world: "Simulator", views: Views, held: list[ProfileState]) -> Iterator[str]:
-    """One device looks the same wherever it is shown; a shared document is the same bytes everywhere (I3).
+    """All devices show a device alike; a shared document has the same bytes everywhere (I3).
 
-    Of what retention took of others a device shows nothing any more.
+    A device no longer shows what retention has archived of others.
     """
     apart = {profile.device.name for profile in held if unsendable_events(world, profile)}
     without = apart | {profile.device.name for profile in held if profile.named(PAYLOAD_EXPIRED)}

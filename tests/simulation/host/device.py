@@ -1,8 +1,7 @@
-"""One simulated device: a folder, a disk, a clock, a line to the server, and the lives of its program.
+"""One simulated device: a folder, a disk, a clock, a network line, and the runs of its program.
 
-A life opens the real application (`open_app`) as the sidecar does, again after each switch between accounts, and ends
-in good order, by an error of the start, or by death at a point. What a dead life has left on disk is all that the next
-one finds.
+A run opens the real application (`open_app`) as the sidecar does, again after each switch between accounts. It ends
+orderly, by an error at the start, or by death at a point. The next run finds only what is on disk.
 """
 
 import asyncio
@@ -43,7 +42,7 @@ OPENS_WITHIN: Final = 60.0  # seconds of simulated time; only a defect takes lon
 
 @dataclass
 class ProgramRun:
-    """One life of the program."""
+    """One run of the program."""
 
     process: SimulatedProcess
     context: contextvars.Context
@@ -51,12 +50,12 @@ class ProgramRun:
     over: asyncio.Event = field(default_factory=asyncio.Event)
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
     app: App | None = None
-    owner: str | None = None  # of the profile that is open
+    owner: str | None = None  # of the open profile
     runner: asyncio.Task[None] | None = None
 
 
 class _WatcherStub:
-    """Stands for watchdog: the simulation says itself when something happened to the file."""
+    """Replaces watchdog: the simulation reports changes of the file itself."""
 
     alive = True
 
@@ -65,7 +64,7 @@ class _WatcherStub:
 
 @dataclass
 class SimulationContext:
-    """What all devices of a history have in common."""
+    """What all devices of a run share."""
 
     folder: Path
     host: SimulatedHost
@@ -79,7 +78,7 @@ class SimulationContext:
 
 
 class SimulatedDevice(DeviceFiles):
-    """One installation and its person."""
+    """One installation and its user."""
 
     def __init__(self, name: str, around: SimulationContext, seed: str, line: NetworkLine) -> None:
         self.name = name
@@ -94,23 +93,23 @@ class SimulatedDevice(DeviceFiles):
         self.life: ProgramRun | None = None
         self.unanswered: dict[str, tuple[str | None, ExchangeInput]] = {}
         self.backup: tuple[int, Path] | None = None
-        self.began_anew = False  # whether its database is younger than its words
-        self.emptied = False  # whether it lacks what it had, until the server gives that back
+        self.was_recreated = False  # whether its database is younger than its facts
+        self.emptied = False  # whether it lacks former events until the server returns them
         self.copy_of: str | None = None
-        self.last_owner: str | None = None  # whoever was logged in when the program was last seen
-        self.guests: str | None = None  # the profile of what was said before anybody logged in
+        self.last_owner: str | None = None  # the account when the program was last seen
+        self.guests: str | None = None  # the profile of the guest
         self.settings = Settings(
             data_dir=self.folder / "data",
             memory_file=self.memory_file,
             device_id=f"device-{name}",
             device_name=name,
             token_store="file",
-            # of no account's own: the cloud is handed over; retention waits for one that stands in the settings
+            # unused: the cloud is passed in; retention waits for a cloud that is set
             supabase_url=HttpAddress("https://simulated.example"),
             supabase_key=Secret("simulated"),
             daily=DailySettings(home=self.folder / "home"),
-            recall=RecallSettings(embeddings="off"),  # models think in a process of their own
-            # keep_days: clocks jump by years here, and words that folded into a day's line could not be looked for
+            recall=RecallSettings(embeddings="off"),  # models run in a process of their own
+            # keep_days: clocks jump by years here, and folded words could not be searched
             document=DocumentSettings(sharing=around.sharing, poll_seconds=60.0, keep_days=KeepLimit(-1)),
             sync=SyncSettings(poll_seconds=300.0, push_events=around.push_events),
         )
@@ -118,14 +117,14 @@ class SimulatedDevice(DeviceFiles):
         self.page = EditorUser(
             name, self.memory_file, around.expected_state, self.on_external_save
         )  # the app's settings page
-        self.read_to: dict[Path, int] = {}  # by database, how far somebody else's program has read at most
-        self.page_text = ""  # a page of the daily records that was saved by hand and that nobody has taken in
+        self.read_to: dict[Path, int] = {}  # by database, the highest position that another program has read
+        self.page_text = ""  # a manually saved daily page that was not ingested yet
 
-    # --- lives -----------------------------------------------------------------------------------------------
+    # --- runs ------------------------------------------------------------------------------------------------
 
     @property
     def app(self) -> App | None:
-        """The application, unless it is dead, closed, or about to make place for another account's."""
+        """The application, unless it is dead, closed, or being replaced for another account."""
         life = self.life
         if life is None or not life.process.alive or life.app is None or life.app.login_flow.profile_left.is_set():
             return None
@@ -136,10 +135,10 @@ class SimulatedDevice(DeviceFiles):
         return self.life.owner if self.life else None
 
     async def started(self) -> App | None:
-        """The application, started if need be; None where it cannot be opened now."""
+        """The application, started if necessary; None if it cannot be opened now."""
         while self.life is None or not self.life.process.alive:
             await self.wait_until_dead()
-            if self.life is None:  # of several that waited for the end of a life, one starts the next
+            if self.life is None:  # of several waiting callers, one starts the next run
                 self._start()
         life = self.life
         assert life is not None
@@ -172,7 +171,7 @@ class SimulatedDevice(DeviceFiles):
         )
 
     def spawn(self, work: Coroutine[Any, Any, None], life: ProgramRun | None = None) -> asyncio.Task[None]:
-        """Something the program does; it ends with the program's life."""
+        """Run work of the program; it ends with the run."""
         life = life or self.life
         assert life is not None
         task = asyncio.get_running_loop().create_task(work, context=life.context)
@@ -209,7 +208,7 @@ class SimulatedDevice(DeviceFiles):
             life.app = None
 
     async def _open(self, life: ProgramRun, app: App) -> None:
-        """Until another account comes in, or the program is told to leave."""
+        """Keep the app open until the account changes or the program has to end."""
         async with AsyncExitStack() as stack:
             if self.around.living:
                 jobs = [supervise("file", partial(app._run_file_sync, _WatcherStub()))]  # type: ignore[arg-type]
@@ -232,7 +231,7 @@ class SimulatedDevice(DeviceFiles):
         return SimulatedCloud(self.around.server, self.line, self.clock, process, self.around.on_trace)
 
     def _cancel_dead_run(self, life: ProgramRun) -> None:
-        """Cancel what a dead life still does, once: cancelled again on its way out, something would stay open."""
+        """Cancel the tasks of a dead run, once: a second cancellation would leave something open."""
         for task in life.tasks:
             if not task.cancelling():
                 task.cancel()
@@ -242,7 +241,7 @@ class SimulatedDevice(DeviceFiles):
             self.life.process.die(why)
 
     async def wait_until_dead(self) -> None:
-        """Wait until nothing of a dead life moves any more."""
+        """Wait until all tasks of a dead run have ended."""
         life = self.life
         if life is None or life.process.alive:
             return
@@ -251,12 +250,12 @@ class SimulatedDevice(DeviceFiles):
             ended, stuck = await asyncio.wait(life.tasks, timeout=OPENS_WITHIN)
             for task in stuck if not ended else ():
                 task.cancel()  # the first one was caught
-        if self.life is life:  # else somebody else who waited here has started the next one
+        if self.life is life:  # otherwise another waiting caller has started the next run
             life.process.release()
             self.life = None
 
     async def shut_down(self) -> None:
-        """End the program in good order."""
+        """End the program orderly."""
         if self.life is not None and self.life.process.alive:
             self.life.over.set()
             await asyncio.gather(*self.life.tasks, return_exceptions=True)
@@ -267,29 +266,31 @@ class SimulatedDevice(DeviceFiles):
         heir = self._guest_heir(owner)
         if heir:
             self.around.expected_state.owned_by(self.name, heir)
-            self.person.whose = self.person.whose or heir  # also what an editor has had open since before the login
+            self.person.whose = self.person.whose or heir  # also an editor that was open before the login
         self.unanswered = {
             key: (owner, exchange)
             for key, (said_by, exchange) in self.unanswered.items()
-            if (said_by or heir) == owner  # what somebody said whose memory is not here any more is not sent again
+            if (said_by or heir) == owner  # requests of a removed memory are not repeated
         }
 
     def _guest_heir(self, owner: str | None) -> str | None:
-        """Who has what a guest said: the first to log in, whom another may have followed before anybody looked."""
+        """The account that owns the guest's facts: the first that logged in."""
         became = {database.parent.name: whose for database, whose in self.profiles()}
-        return (became.get(self.guests) if self.guests else None) or owner  # else it was carried over, to who came
+        return (
+            became.get(self.guests) if self.guests else None
+        ) or owner  # otherwise its events were moved to the new account
 
     async def refresh_owner(self) -> None:
-        """Notice who is logged in now."""
+        """Update the logged-in account."""
         app, life = self.app, self.life
         if app is not None and life is not None and not app.login_flow.profile_left.is_set():
             life.owner = await app.account.owner_id()
             self._record_owner(life.owner)
 
-    # --- what lies on the disk -------------------------------------------------------------------------------
+    # --- files on disk --------------------------------------------------------------------------------------
 
     def on_external_save(self, path: Path) -> None:
-        """Somebody else than the program wrote the file."""
+        """Another program wrote the file."""
         if path.exists():
             self.around.host.touch(path)
             self.around.expected_state.restate(path.read_bytes().decode("utf-8", "replace"))
@@ -298,7 +299,7 @@ class SimulatedDevice(DeviceFiles):
             self.app._file_changes.increment()
 
     def on_overwrite(self, path: Path) -> None:
-        """The program is about to rename onto a file: of the memory file a copy must exist (I8)."""
+        """The program is about to replace a file; a version of the memory file must exist (I8)."""
         if path != self.memory_file or not path.exists():
             return
         data = path.read_bytes()
@@ -312,14 +313,14 @@ class SimulatedDevice(DeviceFiles):
             self.around.defect(f"{self.name}: a document that nobody has a copy of was written over")
 
     def restored_from(self, folder: Path) -> None:
-        """The home as it was, in the place of the home as it is."""
+        """Replace the home with its backup."""
         shutil.rmtree(self.folder)
         shutil.copytree(folder, self.folder)
         self.disk = SimulatedDisk()
         self._owners.clear()
         self.read_to.clear()
         self.person.buffer = ""
-        self.began_anew = True
+        self.was_recreated = True
         if self.memory_file.exists():
             self.around.host.touch(self.memory_file)
 

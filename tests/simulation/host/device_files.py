@@ -1,4 +1,4 @@
-"""What lies on a simulated device's disk, read with the standard library: profiles, versions, pages, archives."""
+"""The files of a simulated device, read with the standard library: profiles, versions, pages, archives."""
 
 import json
 import os
@@ -26,7 +26,7 @@ BEARS: Final = "select 1 from written where sha256 = ? or label = ? limit 1"
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event as a database has it. `payload` as JSON."""
+    """An event row. `payload` is JSON."""
 
     type: str
     payload: str
@@ -50,11 +50,11 @@ class DeviceFiles:
         self.pages = folder / "home" / PAGES
         self._profiles = folder / "data" / "profiles"
         self._databases: dict[str, Path] = {}  # by the names of profiles
-        self._owners: dict[Path, str] = {}  # a profile that is somebody's stays so
+        self._owners: dict[Path, str] = {}  # the owner of a profile never changes
         self._connections: dict[Path, tuple[int, sqlite3.Connection]] = {}
 
     def databases(self) -> list[Path]:
-        """Asked a hundred times in a history, so the paths are made once."""
+        """The profile databases; cached, because a run asks a hundred times."""
         try:
             names = sorted(found.name for found in os.scandir(self._profiles))
         except FileNotFoundError:
@@ -68,9 +68,9 @@ class DeviceFiles:
         return self.connection(database).execute(question, given).fetchall()
 
     def connection(self, database: Path) -> sqlite3.Connection:
-        """Kept, since opening takes longer than what is asked; a file put in the place of another gets one of its own.
+        """A cached connection; a replaced file gets a new one.
 
-        The file it was opened for is told by its inode, which nothing else can bear for as long as it is open.
+        The inode identifies the file; it cannot be reused while the file is open.
         """
         inode = database.stat().st_ino
         known, connection = self._connections.get(database, (None, None))
@@ -82,34 +82,34 @@ class DeviceFiles:
         return connection
 
     def close(self) -> None:
-        """Let go of the databases."""
+        """Close the databases."""
         while self._connections:
             self._connections.popitem()[1][1].close()
 
     def profiles(self) -> Iterator[tuple[Path, str | None]]:
-        """Each database of the device and whose it is."""
+        """Yield each database of the device with its owner."""
         for database in self.databases():
             if (owner := self._owners.get(database)) is None:
                 try:
                     rows = self.query(database, "select user_id from accounts")
                 except sqlite3.Error:
-                    continue  # it was being made when the program died
+                    continue  # it was being created when the program died
                 if rows:
                     self._owners[database] = owner = rows[0][0]
             yield database, owner
 
     def progress(self) -> list[tuple[Any, ...]]:
-        """How far each profile is, and the file."""
+        """The state of each profile and of the file."""
         path = self.memory_file
         stands = [self.query(database, STAND)[0] for database, _ in self.profiles()]
         return [*stands, (digest_of(path.read_bytes()) if path.exists() else "",)]
 
     def has_unsent(self) -> bool:
-        """Whether anything here is still to be sent."""
+        """Whether anything is still pending."""
         return any(self.query(database, WAITS) for database, _ in self.profiles())
 
     def versions(self, digest: str) -> Mapping[Path, int]:
-        """The newest version of this hash that has been taken in, by database."""
+        """The newest version of this hash that was ingested, by database."""
         found: dict[Path, int] = {}
         for database in self.databases():
             with suppress(sqlite3.Error):
@@ -118,11 +118,11 @@ class DeviceFiles:
         return found
 
     def has_version(self, digest: str) -> bool:
-        """Whether a version of this hash has been taken in."""
+        """Whether a version of this hash was ingested."""
         return bool(self.versions(digest))
 
     def unread_file(self) -> str | None:
-        """The memory file where nobody has taken it in yet."""
+        """The memory file if it was not ingested yet."""
         data = self.memory_file.read_bytes() if self.memory_file.exists() else b""
         return None if self.has_version(digest_of(data)) else data.decode("utf-8", "replace")
 
@@ -137,7 +137,7 @@ class DeviceFiles:
         return found
 
     def document_owner(self) -> str | None:
-        """Whose document the memory file holds: that of the profile that leaves, until one of the next stands there."""
+        """The owner of the memory file's content: the former profile until the next one has written it."""
         installed = self.installation()
         active, former = (installed.get(name, "") for name in ("profile", "document_of"))
         held = {database.parent.name: (database, owner) for database, owner in self.profiles()}
@@ -156,13 +156,13 @@ class DeviceFiles:
         shutil.copytree(self.folder, folder, dirs_exist_ok=True)
 
     def leave_pages_behind(self) -> None:
-        """A copy lies under another path here, where none of the pages is: as where only the data was copied."""
+        """Move the copy to another path without pages, as if only the data was copied."""
         shutil.rmtree(self.folder / "home", ignore_errors=True)
         for noted in (self.folder / "data" / "profiles").glob("*/daily"):
             shutil.rmtree(noted)
 
     def events_of(self, database: Path) -> dict[str, StoredEvent]:
-        """The events of a profile, in log order; none of one that was taken off."""
+        """The events of a profile, in log order; none of a removed profile."""
         if not database.exists():
             return {}
         rows = self.query(database, "select event_id, type, payload from events order by position")
@@ -172,23 +172,23 @@ class DeviceFiles:
         return bool(self.query(database, "select 1 from sqlite_master where name = 'recall_items'"))
 
     def page_marker(self) -> dict[str, Any]:
-        """Whose pages lie there, as the program has noted."""
+        """The owner of the pages, as the program has noted it."""
         with suppress(OSError, ValueError):
             found: dict[str, Any] = json.loads((self.pages / MARKER).read_text())
             return found
         return {}
 
     def page_files(self) -> list[Path]:
-        """The pages of the account that is noted; those that another one left changed by hand stay out of it."""
+        """The noted account's pages, without those that another account left edited."""
         left = self.page_marker().get("left", [])
         return [path for path in sorted((self.pages / "daily").glob("*.md")) if path.name not in left]
 
     def has_other_accounts_page(self, day: str) -> bool:
-        """Whether the page of a day is one that another account left changed by hand."""
+        """Whether another account left the page of a day edited."""
         return any(name.startswith(day) for name in self.page_marker().get("left", []))
 
     def archived(self) -> dict[str, dict[str, str]]:
-        """What retention has archived, by profile: event id and line."""
+        """Archived events by profile: event id and line."""
         found: dict[str, dict[str, str]] = {}
         for path in sorted((self.folder / "data" / "archive").glob("*/*.xbm")):
             events = found.setdefault(path.parent.name, {})
@@ -200,7 +200,7 @@ class DeviceFiles:
         return found
 
     def rows(self, database: Path) -> Iterator[tuple[str, str]]:
-        """Every table of a database and everything in it that can be read as text."""
+        """Yield each table with its content as text."""
         named = "select name from sqlite_master where type = 'table' and sql not like '%virtual%'"
         for (table,) in self.query(database, named):
             for row in self.query(database, f'select * from "{table}"'):

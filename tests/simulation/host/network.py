@@ -1,9 +1,7 @@
-"""The network and the server of a simulation: MemoryServer behind transactions that take time, and lines that fail.
+"""The simulated server and network: the fake server with transactions that take time, and lines that fail.
 
-The server decides as `sync/cloud/fake/server.py` does, which the contract suite holds against PostgreSQL. What is added
-is
-what makes a commit-order hazard possible: a push begins, works for a while under its user's head row, and commits. The
-contract suite runs on this server as well (`contract/cloud_backends.py`), pushers and pullers at once.
+A push begins, works for a while under its user's head row, and commits, so commit-order hazards are possible. The
+contract suite runs on this server too (`contract/cloud_backends.py`).
 """
 
 import asyncio
@@ -34,8 +32,8 @@ from tests.simulation.host.simulated_host import SimulatedProcess
 
 T = TypeVar("T")
 
-DEADLINE: Final = 12.0  # seconds after which a client gives a request up
-LATE: Final = 90.0  # seconds; a doubled request may arrive so much later
+DEADLINE: Final = 12.0  # seconds until a client abandons a request
+LATE: Final = 90.0  # seconds; a duplicated request may arrive so much later
 
 
 @dataclass
@@ -50,7 +48,7 @@ class NetworkLine:
 
 
 class SimulatedServer(FakeServer):
-    """Transactions take `work` seconds at most and hold their user's head row. `page`: events in one answer at most."""
+    """Transactions take up to `work` seconds and hold their user's head row. `page`: events in one response."""
 
     def __init__(self, clock: Clock, chance: random.Random, *, work: float = 0.0, page: int = 1_000) -> None:
         super().__init__(clock)
@@ -77,14 +75,14 @@ class SimulatedServer(FakeServer):
             yield
 
     async def settled(self) -> None:
-        """Until no doubled request is on its way any more."""
+        """Wait until no duplicated request is in transit."""
         while self.late:
             await asyncio.gather(*self.late, return_exceptions=True)
 
 
 @dataclass
 class SimulatedCloud(Cloud):
-    """One process's connection. Requests and answers get lost, doubled, delayed; a dead process sends nothing."""
+    """One process's connection. Requests and responses get lost, duplicated, delayed; a dead process sends nothing."""
 
     server: SimulatedServer
     line: NetworkLine
@@ -137,7 +135,7 @@ class SimulatedCloud(Cloud):
         return None
 
     async def transmit(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
-        """One request and its answer, over this line. Raises CloudUnavailable where one of them is lost."""
+        """One request and its response. Raises CloudUnavailable if one of them is lost."""
         line, chance = self.line, self.line.chance
         self.process.point(f"before {what}")
         await self._travel()
@@ -166,7 +164,7 @@ class SimulatedCloud(Cloud):
         raise CloudUnavailable("the network failed, says the simulator")
 
     def _duplicate_later(self, call: Callable[[], Awaitable[object]]) -> None:
-        """The same request once more, from somewhere in the network."""
+        """The same request again, later."""
 
         async def again() -> None:
             await asyncio.sleep(self.line.chance.uniform(0.0, LATE) if self.line.chance.random() < 0.3 else 0.0)
@@ -179,7 +177,7 @@ class SimulatedCloud(Cloud):
 
 
 class _SimulatedAuth:
-    """The login half over the same line; the end of a token is told by the device's own clock, as Auth's answer is."""
+    """The login over the same line; expiry times use the device's own clock."""
 
     def __init__(self, cloud: SimulatedCloud, inner: AuthPort) -> None:
         self._cloud = cloud

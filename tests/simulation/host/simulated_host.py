@@ -1,17 +1,8 @@
-"""The machine that a simulated program runs on: no threads, seeded names, a disk that can fail, a process that can die.
+"""The simulated host: no threads, seeded names, a disk that can fail, processes that can die.
 
-What the program takes as arguments (clock, cloud, settings) is handed to it; what it takes from the machine is
-replaced here, for the time of one history and for the tasks of simulated processes alone: executors, `os.fsync`,
-`os.replace`, `os.link`, `os.open`, `open` of the memory file, `secrets.token_hex`.
-
-Decisions
-    A process dies at a *point*, where it is about to touch the world or has just done so: every commit, write, rename,
-    fsync and request is one. From then on each further touch raises `ProcessDied`, so that whatever its `finally`
-    blocks would like to do is not done, as after kill -9.
-    SQLite's own durability is proved elsewhere (WAL cuts, FULL read back); here a commit is whole or not there. Files
-    that the program writes itself are modelled: a rename that no fsync of the folder followed may be undone by a power
-    loss, bytes that no fsync followed may be cut.
-    The file system's clock ticks every few milliseconds and histories take less, so files get the simulated time.
+A process dies at a *point* (each commit, write, rename, fsync and request). Afterwards each touch raises `ProcessDied`,
+so no `finally` block takes effect, as after kill -9. A power loss may undo a rename without an fsync of the folder and
+cut unsynced bytes; SQLite's own durability is tested elsewhere. Files get the simulated time.
 """
 
 import asyncio
@@ -63,7 +54,7 @@ DATABASE_FAULTS: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQL
 
 
 COMPILED: Final[dict[Any, Any]] = {}  # SQL is compiled once, not once a database: all engines have one dialect
-REAL_BARE: Final = sync.db.engine.engine_without_pragmas  # ours stand in their places while a history is lived
+REAL_BARE: Final = sync.db.engine.engine_without_pragmas  # replaced during a run
 REAL_PREPARE: Final = sync.db.engine._create_and_migrate
 TAKEN: Final[WeakKeyDictionary[Engine, QuickConnection]] = WeakKeyDictionary()
 
@@ -97,7 +88,7 @@ class SimulatedDisk:
     """A device's disk, as far as the program's own files go: what a power loss would undo or cut."""
 
     _synced: set[int] = field(default_factory=set)  # inodes whose bytes are down
-    _renamed: dict[Path, tuple[bytes | None, int]] = field(default_factory=dict)  # what stood there, what stands there
+    _renamed: dict[Path, tuple[bytes | None, int]] = field(default_factory=dict)  # the former content, the new inode
     _cut: dict[Path, int] = field(default_factory=dict)  # renamed for good, with bytes that are not down
 
     def record_sync(self, descriptor: int) -> None:
@@ -158,7 +149,7 @@ def _cut(data: bytes, chance: random.Random) -> bytes:
 
 @dataclass
 class SimulatedProcess:
-    """One life of one device's program. `fuse`: at how many points from now on it dies."""
+    """One run of a device's program. `fuse`: after how many points it dies."""
 
     device: str
     chance: random.Random
@@ -222,7 +213,7 @@ class _Executor(InlineExecutor):
         self._handed_in: deque[Callable[[], object]] = deque()
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """The future is nobody's: what is handed in tells its outcome itself."""
+        """The future is unused: the function reports its own result."""
         self._handed_in.append(partial(fn, *args, **kwargs))
         if self._process is not None and self._process.slowest:
             wait = self._process.chance.uniform(0.0, self._process.slowest)
@@ -237,7 +228,7 @@ class _Executor(InlineExecutor):
 
     def _work_off(self) -> None:
         while self._handed_in:
-            with suppress(ProcessDied):  # whoever waits for it is cancelled with the process's life
+            with suppress(ProcessDied):  # the waiting task is cancelled with the process
                 self._run(self._handed_in.popleft())
 
     def _run(self, work: Callable[[], T]) -> T:
@@ -273,7 +264,7 @@ def _transaction(engine: Engine, begin: str) -> Iterator[Transaction]:
             process.database_fault()
         connection.driver.execute("commit")
     except BaseException:
-        _give_back(engine)  # whatever is the matter with it, the next one does not inherit it
+        _give_back(engine)  # the next transaction does not inherit its state
         raise
 
 
@@ -307,8 +298,7 @@ class SimulatedHost:
     def running(self) -> Iterator[None]:
         """Run simulated processes in this block.
 
-        Garbage is not looked for: of an object in a cycle the end may be told (a lock that is given back), which makes
-        a task, and when that is would depend on what else the process has in memory.
+        Garbage collection is off: a finalizer may create a task, at a time that depends on the process's memory.
         """
         collects = gc.isenabled()
         gc.disable()
@@ -416,9 +406,9 @@ def _shared(make: Callable[..., Engine]) -> Callable[..., Engine]:
 
 
 def _bare_engine(path: Path, access: DatabaseAccess) -> Engine:
-    """As `sync.db.engine.engine_without_pragmas`; what SQLAlchemy asks a new SQLite about itself, it has asked once.
+    """As `sync.db.engine.engine_without_pragmas`; SQLAlchemy's first queries are answered once.
 
-    A history makes sixteen engines, and this spares a twenty-fifth of its time.
+    That saves a twenty-fifth of a run.
     """
     model = _model(access)
     creator: Callable[[], Any] = partial(access.connect, path, timeout=BUSY_TIMEOUT_MS / 1000)
@@ -434,9 +424,9 @@ def _model(access: DatabaseAccess) -> Engine:
 
 
 def _prepare(path: Path, engine: Engine) -> None:
-    """A new database begins as a copy of an empty one, except where its process could die or fail in the making.
+    """A new database is a copy of an empty one, unless its process could die or fail while creating it.
 
-    A history makes four, and the copies spare a twentieth of its time.
+    That saves a twentieth of a run.
     """
     process = CURRENT.get()
     if process is not None and process.fuse is None and not process.database_errors and not path.exists():
@@ -448,7 +438,7 @@ def _prepare(path: Path, engine: Engine) -> None:
 
 @cache
 def _empty() -> bytes:
-    """Made by none of the simulated processes."""
+    """Created by no simulated process."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "empty.db"
         engine = sync.db.engine._engine_with_pragmas(path, PLAIN_ACCESS)

@@ -131,7 +131,7 @@ def test_most_of_them_do_go_the_short_way(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("error", "asked"), REFUSED.values(), ids=list(REFUSED))
-def test_its_errors_are_sqlalchemys(tmp_path: Path, error: type[Exception], asked: Ask) -> None:
+def test_its_errors_are_those_of_sqlalchemy(tmp_path: Path, error: type[Exception], asked: Ask) -> None:
     with connected(tmp_path / "log.db", QuickConnection) as connection:
         for _ in range(4):
             nested = connection.begin_nested()

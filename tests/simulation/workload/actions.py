@@ -1,4 +1,4 @@
-"""What can happen on a device: one function for each action of a plan, and those of the quiet tail."""
+"""The actions of a plan, one function for each, and those of the quiet tail."""
 
 import asyncio
 import json
@@ -39,12 +39,12 @@ NO_LIMIT: Final = 1 << 30
 
 
 async def update_memory(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
-    """The app has had a conversation and updates the memory."""
-    question = world.ledger.new_sentence(chance.randint(1, 3))
-    answer = world.ledger.new_sentence(chance.randint(1, 3))
+    """The app records an exchange."""
+    question = world.expected.new_sentence(chance.randint(1, 3))
+    answer = world.expected.new_sentence(chance.randint(1, 3))
     if chance.random() < 0.1:
         secret = f"{TOKEN}{''.join(chance.choices('abcdefghijkmnpqrstuvyz0123456789', k=36))}"
-        world.ledger.secrets.append(secret)
+        world.expected.secrets.append(secret)
         question += f" 我的令牌是 {secret}"
     app = await device.started()
     if app is None:
@@ -57,7 +57,7 @@ async def update_memory(world: "Simulator", device: SimulatedDevice, step: PlanS
 
 
 async def repeat_update(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
-    """The app sends again what got no answer."""
+    """The app repeats a request that got no response."""
     app = await device.started()
     if app is not None and device.unanswered:
         await _resend_one(world, device, app, chance.choice(sorted(device.unanswered)), step.number)
@@ -65,10 +65,10 @@ async def repeat_update(world: "Simulator", device: SimulatedDevice, step: PlanS
 
 async def _resend_one(world: "Simulator", device: SimulatedDevice, app: App, key: str, step: int) -> None:
     said_by, exchange = device.unanswered[key]
-    world.ledger.restate(exchange.user_message + " " + exchange.ai_response)
+    world.expected.restate(exchange.user_message + " " + exchange.ai_response)
     words = tuple(words_of(exchange.user_message + " " + exchange.ai_response))
-    fact = next((fact for fact in world.ledger.facts if fact.words == words), None)
-    fact = fact or world.ledger.add(ExpectedFact(words, device.name, said_by or device.owner, step, must=False))
+    fact = next((fact for fact in world.expected.facts if fact.words == words), None)
+    fact = fact or world.expected.add(ExpectedFact(words, device.name, said_by or device.owner, step, must=False))
 
     async def updating() -> None:
         updated = await app.memory_service.update(exchange)
@@ -80,15 +80,15 @@ async def _resend_one(world: "Simulator", device: SimulatedDevice, app: App, key
 
 
 async def append_event(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
-    """Another program hands an event in; lessons stay on the device."""
+    """Another program appends an event; lessons stay on the device."""
     app = await device.started()
     if app is None:
         return
-    words, local = world.ledger.new_sentence(2), chance.random() < 0.4
+    words, local = world.expected.new_sentence(2), chance.random() < 0.4
     fact = ExpectedFact(
         tuple(words_of(words)), device.name, device.owner, step.number, stays_here=local, shown=False, must=False
     )
-    world.ledger.add(fact)
+    world.expected.add(fact)
 
     async def noting() -> None:
         kind = "lesson_learned" if local else "note_taken"
@@ -101,13 +101,13 @@ async def append_event(world: "Simulator", device: SimulatedDevice, step: PlanSt
 
 
 async def helper_event(world: "Simulator", device: SimulatedDevice, step: PlanStep, _: random.Random) -> None:
-    """A command in a process of its own records beside the running program."""
+    """A command in another process records beside the running program."""
     process = SimulatedProcess(device.name, device.chance, device.disk, world.trace_event, slowest=device.slowest)
-    words = world.ledger.new_sentence(2)
+    words = world.expected.new_sentence(2)
     fact = ExpectedFact(tuple(words_of(words)), device.name, device.owner, step.number, must=False)
     if device.app is None:
         return
-    world.ledger.add(fact)
+    world.expected.add(fact)
 
     async def commanding() -> None:
         CURRENT.set(process)
@@ -128,7 +128,7 @@ async def load(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance:
 
 
 async def _load_and_check(world: "Simulator", device: SimulatedDevice, app: App, wait: int) -> LoadResult | None:
-    """What an AI is told: all that this device itself has said, nothing of others' accounts, nothing forgotten."""
+    """Load; the result has all that this device recorded, nothing of other accounts, nothing erased."""
     database = app.log.database.path
     before, certain = device.events_of(database), _acknowledged_words(world, device, app)
     found: LoadResult | None = None
@@ -140,14 +140,14 @@ async def _load_and_check(world: "Simulator", device: SimulatedDevice, app: App,
     if not await world.run_on_device(device, f"load {wait}", loading) or found is None:
         return None
     told, owner = set(words_of(found.content)), client_actions.owner_of(device, app)
-    if lost := sorted(certain - world.ledger.taken - told):
+    if lost := sorted(certain - world.expected.taken - told):
         world.add_defect(f"{device.name}: a load does not tell {lost[0]}")
     others = {word for other in found.devices for line in other.lines for word in words_of(line.text)}
     if lost := sorted(others - told):
         world.add_defect(f"{device.name}: a load does not tell {lost[0]} of another device")
     if forgotten := sorted(told & client_actions.erased_words(world, before)):
         world.add_defect(f"{device.name}: a load tells {forgotten[0]}, which was forgotten")
-    owners = world.ledger.owners()
+    owners = world.expected.owners()
     strange = sorted(word for word in told if owners.get(word) not in {None, owner})
     if strange and owner is not None:
         world.add_defect(f"{device.name}: a load of {owner} holds {strange[0]} of {owners[strange[0]]}")
@@ -155,11 +155,11 @@ async def _load_and_check(world: "Simulator", device: SimulatedDevice, app: App,
 
 
 def _acknowledged_words(world: "Simulator", device: SimulatedDevice, app: App) -> set[str]:
-    """The words of what was acknowledged here and stands in this log."""
+    """The words of acknowledged events in this log."""
     rows, owner = device.events_of(app.log.database.path), client_actions.owner_of(device, app)
     facts = (
         fact
-        for fact in world.ledger.expected()
+        for fact in world.expected.required_facts()
         if fact.event_id in rows and fact.shown and fact.device == device.name and fact.owner == owner
     )
     return {word for fact in facts for word in fact.words}
@@ -179,17 +179,17 @@ async def app_save(world: "Simulator", device: SimulatedDevice, step: PlanStep, 
         page.buffer = loaded.document
         change = page.change(chance, step.number)
         if change is not None:
-            world.ledger.taken |= change.taken
-            world.ledger.restate(page.buffer)
+            world.expected.taken |= change.taken
+            world.expected.restate(page.buffer)
             await app.document.save(page.buffer, loaded.document_sha256, confirmed=False)
 
     done = await world.run_on_device(device, "app save", saving)
     if change is not None:
-        settle = world.ledger.save_seen if done else world.ledger.save_unseen
+        settle = world.expected.save_seen if done else world.expected.save_unseen
         settle(device.name, change)
 
 
-# --- the person ---------------------------------------------------------------------------------------------------
+# --- the user -----------------------------------------------------------------------------------------------------
 
 
 async def edit(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
@@ -197,7 +197,7 @@ async def edit(world: "Simulator", device: SimulatedDevice, step: PlanStep, chan
 
 
 async def stale_save(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
-    """A buffer that was loaded some while ago is changed and saved."""
+    """Change and save a buffer that was loaded earlier."""
     await _edit(world, device, step, chance, fresh=False, how=chance.choice(["in place", "atomic"]))
 
 
@@ -206,7 +206,7 @@ async def torn_save(world: "Simulator", device: SimulatedDevice, step: PlanStep,
 
 
 async def save_in_pieces(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
-    """A program empties the file and writes it in pieces; in the pauses between them this one looks."""
+    """A program empties the file and writes it in pieces; the sidecar reads it in the pauses."""
     if _has_editable_buffer(device, fresh=chance.random() < 0.5):
         change = device.person.change(chance, step.number)
         await _save(world, device, change, "paused", partial(refresh, world, device, step, chance))
@@ -215,7 +215,7 @@ async def save_in_pieces(world: "Simulator", device: SimulatedDevice, step: Plan
 async def stale_after_forget(
     world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random
 ) -> None:
-    """Somebody forgets what the editor still shows; then the editor saves it, with a line of its own."""
+    """Erase what the editor still shows; then save the editor, with a new line."""
     app = await device.started()
     if app is None or not _has_editable_buffer(device, fresh=True):
         return
@@ -243,7 +243,7 @@ async def stale_after_forget(
 
 
 async def same_line(world: "Simulator", device: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
-    """Two people who have heard of each other change the same line, and neither has heard of the other's change."""
+    """Two devices that are caught up change the same line before either receives the other change."""
     others = [one for one in world.devices if one is not device and one.owner == device.owner is not None]
     if not others:
         return
@@ -267,10 +267,10 @@ async def _edit(
 
 
 def _has_editable_buffer(device: SimulatedDevice, *, fresh: bool) -> bool:
-    """Whether the person has something in the editor that may be changed now."""
+    """Whether the editor has a buffer that may be changed now."""
     person = device.person
     if "removing" in device.installation():
-        return False  # as of `log_out`: what is loaded now would be a buffer of a memory that is gone
+        return False  # as in `log_out`: the buffer would belong to a removed memory
     return not person.saving and ((not fresh and bool(person.buffer)) or person.load(device.document_owner()))
 
 
@@ -290,7 +290,7 @@ async def _save(
 async def _overwrite_file(world: "Simulator", device: SimulatedDevice, data: bytes | None) -> None:
     path = device.settings.memory_file
     if device.person.saving or not path.exists() or not device.has_version(digest_of(path.read_bytes())):
-        return  # a version that nobody has seen would be lost by whoever spoils it, not by us
+        return  # damaging an unread version would lose it, and not through the program
     device.person.check_saves_seen(device.versions)
     if data is None:
         path.unlink()
@@ -346,7 +346,7 @@ async def shift_clock(world: "Simulator", device: SimulatedDevice, _: PlanStep, 
 
 
 async def fill_disk(_: "Simulator", device: SimulatedDevice, __: PlanStep, chance: random.Random) -> None:
-    """The disk is full for a while, says SQLite itself."""
+    """SQLite reports a full disk for a while."""
     _limit_pages(device, FULL_PAGES)
     await asyncio.sleep(chance.uniform(1.0, 20.0))
     _limit_pages(device, NO_LIMIT)
@@ -378,7 +378,7 @@ async def server_up(world: "Simulator", _: SimulatedDevice, __: PlanStep, ___: r
 
 
 async def expire(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
-    """All access tokens end, and several callers notice it at once."""
+    """All access tokens expire, and several callers notice at once."""
     world.server.accounts.expire_tokens()
     app = device.app
     if app is not None:
@@ -391,20 +391,20 @@ async def end_sessions(world: "Simulator", _: SimulatedDevice, __: PlanStep, ___
 
 
 async def restore(world: "Simulator", _: SimulatedDevice, __: PlanStep, chance: random.Random) -> None:
-    """The server goes back to a backup of itself."""
+    """Restore the server from a backup."""
     user = chance.choice(world.users)
     world.server.restore(user, max(0, world.server.user_logs[user].head - chance.randint(1, 8)))
 
 
 async def reset_server(world: "Simulator", _: SimulatedDevice, step: PlanStep, chance: random.Random) -> None:
-    """The server's log begins anew, with part of what it had or with nothing."""
+    """Recreate the server's log, with part of its events or none."""
     user = chance.choice(world.users)
     keep = chance.choice([0, world.server.user_logs[user].head // 2])
     world.server.restore(user, keep, epoch=f"epoch-{step.number}")
 
 
 async def reject_one_event(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
-    """The server will never take one of the events that wait."""
+    """The server permanently refuses one pending event."""
     stored = {event.event_id for memory in world.server.user_logs.values() for event in memory.events}
     question = (
         "select event_id, type, payload from events join deliveries using (position) "
@@ -415,7 +415,7 @@ async def reject_one_event(world: "Simulator", device: SimulatedDevice, _: PlanS
     if waiting:
         chosen, kind, payload = chance.choice(waiting)
         world.server.refused_event_ids.add(chosen)
-        if kind == PAYLOAD_FORGOTTEN:  # then nobody else hears of that wish
+        if kind == PAYLOAD_FORGOTTEN:  # then the request reaches no other device
             world.unheard |= set(json.loads(payload)["event_ids"])
         world.trace_event(f"the server refuses {chosen}")
 
@@ -429,11 +429,11 @@ async def log_in(world: "Simulator", device: SimulatedDevice, user: int) -> None
         return
     contact = parse_contact(email=world.email(user))
     await world.run_on_device(device, f"log in {user}", lambda: app.login_flow.log_in(contact, PASSWORD))
-    await device.refresh_owner()  # also after an error: the profile may be his by then
+    await device.refresh_owner()  # also after an error: the profile may have changed by then
 
 
 async def log_in_again(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
-    """Who finds himself logged out logs in again."""
+    """Log in again after an involuntary logout."""
     app, owner = await device.started(), device.owner
     if app is not None and owner is not None and not app.account.is_logged_in:
         await log_in(world, device, world.users.index(owner))
@@ -446,19 +446,19 @@ async def switch_account(world: "Simulator", device: SimulatedDevice, _: PlanSte
 async def log_out(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
     app = await device.started()
     if app is not None:
-        remove = chance.random() < 0.3 and "restore" not in world.plan.kinds  # as `history.planned` tells
-        device.began_anew, device.emptied = device.began_anew or remove, device.emptied or remove
+        remove = chance.random() < 0.3 and "restore" not in world.plan.kinds  # see `make_plan`
+        device.was_recreated, device.emptied = device.was_recreated or remove, device.emptied or remove
         owner = device.owner
         if (
             await world.run_on_device(device, f"log out {remove}", lambda: app.login_flow.log_out(remove=remove))
             and remove
         ):
-            world.ledger.profile_removed(device.name, owner)
-            device.person.buffer = ""  # a buffer of a memory that is gone would be a document without a past
+            world.expected.profile_removed(device.name, owner)
+            device.person.buffer = ""  # a buffer of a removed memory would be a document without a history
 
 
 async def revoke(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
-    """One device shuts another out, once in a history."""
+    """One device revokes another, once in a run."""
     app = await device.started()
     others = [other for other in world.devices if other is not device and other.owner == device.owner]
     revoked = [row for memory in world.server.user_logs.values() for row in memory.devices.values() if row.revoked_at]
@@ -469,15 +469,15 @@ async def revoke(world: "Simulator", device: SimulatedDevice, _: PlanStep, chanc
 
 
 async def copy_data_folder(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
-    """The home folder is copied to another machine, which has another device id."""
+    """Copy the home folder to another machine with another device id."""
     if len(world.devices) >= MOST_DEVICES or not device.owner or device.person.saving:
         return
     if any(owner is None for _, owner in device.profiles()):
         return
-    if (typed := device.unread_file()) is not None:  # each of the two will take it for what was typed there
-        world.ledger.loose |= set(words_of(typed))
+    if (typed := device.unread_file()) is not None:  # both will read it as typed there
+        world.expected.loose |= set(words_of(typed))
     copy = world.add_device("abcde"[len(world.devices)])
-    copy.copy_of, copy.began_anew = device.name, True
+    copy.copy_of, copy.was_recreated = device.name, True
     device.copied_to(copy.folder)
     (copy.folder / "data" / "sidecar.lock").unlink(missing_ok=True)
     copy.leave_pages_behind()
@@ -486,7 +486,7 @@ async def copy_data_folder(world: "Simulator", device: SimulatedDevice, _: PlanS
 
 
 async def back_up(_: "Simulator", device: SimulatedDevice, step: PlanStep, __: random.Random) -> None:
-    """The whole home is copied away, while the program runs."""
+    """Copy the whole home away while the program runs."""
     if device.owner and not device.person.saving and all(owner for _, owner in device.profiles()):
         folder = device.folder.with_name(f"{device.name}-backup-{step.number}")
         device.copied_to(folder)
@@ -494,15 +494,17 @@ async def back_up(_: "Simulator", device: SimulatedDevice, step: PlanStep, __: r
 
 
 async def roll_back(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
-    """The home is restored from its backup: what came later lives on only elsewhere."""
+    """Restore the home from its backup; later events survive only elsewhere."""
     if device.backup is None or device.person.saving:
         return
     step, folder = device.backup
     while True:
         device.kill("restored from a backup")
         await device.wait_until_dead()
-        await asyncio.sleep(A_MOMENT)  # whoever had his answer before notes that now
-        if device.life is None:  # else somebody has started it meanwhile, and nobody restores under a living program
+        await asyncio.sleep(A_MOMENT)  # callers whose result arrived before note it now
+        if (
+            device.life is None
+        ):  # otherwise it was started meanwhile, and a backup is not restored under a running program
             break
     device.person.check_saves_seen(device.versions)
     held = {
@@ -511,7 +513,7 @@ async def roll_back(world: "Simulator", device: SimulatedDevice, _: PlanStep, __
         for event in memory.events
         for word in (event.event_id, *words_of(str(event)))
     }
-    world.ledger.rolled_back(device.name, step, held)
+    world.expected.rolled_back(device.name, step, held)
     world.copied = True
     device.emptied = True
     device.restored_from(folder)
@@ -521,9 +523,9 @@ async def roll_back(world: "Simulator", device: SimulatedDevice, _: PlanStep, __
 
 
 async def restart_and_log_in(world: "Simulator", device: SimulatedDevice) -> None:
-    """Start, send again what got no answer, and log in as everybody who has a profile here, the last one to stay."""
+    """Start, repeat unanswered requests, and log in as each account with a profile here; the last stays."""
     await device.wait_until_dead()
-    for _ in range(3):  # an application that closes just now is opened again
+    for _ in range(3):  # an application that is closing is reopened
         if await device.started() is not None:
             break
     app = device.app
@@ -542,17 +544,19 @@ async def restart_and_log_in(world: "Simulator", device: SimulatedDevice) -> Non
 
 
 async def _as_user(world: "Simulator", device: SimulatedDevice, user: str) -> None:
-    if device.owner != user or not await sync_round(world, device):  # somebody else is in, or his session has ended
+    if device.owner != user or not await sync_round(
+        world, device
+    ):  # another account is logged in, or the session has ended
         await log_in(world, device, world.users.index(user))
         await sync_round(world, device)
-    if device.has_unsent():  # what came has had its answer: a wish to forget takes lines away
+    if device.has_unsent():  # received erasure requests have removed lines
         await sync_round(world, device)
 
 
 async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
-    """Look at the file, answer what a person is asked, and sync; whether that worked.
+    """Read the file, answer warnings, and sync; return whether that worked.
 
-    Where something came it goes again, as the program's own loop does: the document has changed with it.
+    If events arrived, sync again, as the program's own loop does: the document has changed.
     """
     came = 1
 
@@ -579,7 +583,7 @@ async def sync_round(world: "Simulator", device: SimulatedDevice) -> bool:
 
 
 async def views_of_others(world: "Simulator", device: SimulatedDevice) -> dict[str, tuple[Any, ...]]:
-    """What this device shows of every other one."""
+    """What this device shows of each other device."""
     app = device.app
     if app is None or (loaded := await _load_and_check(world, device, app, 0)) is None:
         return {}

@@ -1,8 +1,7 @@
-"""What people do besides talking and typing, through the doors of a client: search, daily records, forget, archive.
+"""Actions of a client: search, daily records, erasure, archives.
 
-What a search answers, and what retention takes, is held against the database as it lies at that moment; the rest is
-`promises.py`'s. A word that somebody wished to forget may be said anew by whoever still sees it, in a buffer, on a page
-or in a request that is sent again: such words are noted (`Ledger.restate`) and nothing is expected of them.
+Results of a search and of retention are compared with the database at that moment; `checks` does the rest. Nothing is
+expected of an erased word that is recorded again from a buffer, a page or a repeated request.
 """
 
 import json
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
 
 Act = Callable[["Simulator", SimulatedDevice, PlanStep, random.Random], Coroutine[Any, Any, None]]
 
-READER: Final = "reader"  # a program of somebody else that follows the log
+READER: Final = "reader"  # another program that follows the log
 TWO_DAYS: Final = 2 * 86_400.0
-FACTS: Final = "### 关键信息"  # of a page: above a session's bullets
+FACTS: Final = "### 关键信息"  # the heading above a session's bullets on a page
 SESSION: Final = "## Session"
 LAST_QUESTIONS: Final = 2  # of each sort, on each device
 SAYS: Final = frozenset(
@@ -46,7 +45,7 @@ def _method_context(app: App) -> Context[AppProvider]:
 
 
 def owner_of(device: SimulatedDevice, app: App) -> str | None:
-    """Of the profile that is open."""
+    """The account of the open profile."""
     return dict(device.profiles()).get(app.log.database.path)
 
 
@@ -63,13 +62,13 @@ async def search(world: "Simulator", device: SimulatedDevice, _: PlanStep, chanc
 
 
 async def final_searches(world: "Simulator", device: SimulatedDevice) -> None:
-    """When everybody is level: what is kept is found, what was forgotten is not."""
+    """After all devices have caught up: stored words are found, erased ones are not."""
     app = device.app
     if app is None or not (device.has_index(app.log.database.path) or device is world.devices[0]):
         return
     chance = random.Random(f"{world.plan.seed} last questions {device.name}")
     words = sorted(_findable_words(world, device.events_of(app.log.database.path)))
-    gone = sorted(set().union(*world.ledger.forgotten.values()))
+    gone = sorted(set().union(*world.expected.forgotten.values()))
     for asked in (words, gone):
         for word in chance.sample(asked, min(LAST_QUESTIONS, len(asked))):
             await _search_and_check(world, device, app, word)
@@ -87,65 +86,67 @@ async def _search_and_check(world: "Simulator", device: SimulatedDevice, app: Ap
     if not await world.run_on_device(device, f"search {word}", searching) or found is None:
         return
     event_id = _findable_words(world, before).get(word)
-    told = set(words_of("\n".join(text for hit in found["hits"] for text in (hit["text"], *hit["around"]))))
-    told_of = {name for hit in found["hits"] for name in (hit["eventId"], *hit["also"])}
-    kept = event_id is not None and _findable_words(world, device.events_of(database)).get(word) == event_id
-    if kept and word not in told and event_id not in told_of:
+    found_words = set(words_of("\n".join(text for hit in found["hits"] for text in (hit["text"], *hit["around"]))))
+    found_events = {name for hit in found["hits"] for name in (hit["eventId"], *hit["also"])}
+    is_stored = event_id is not None and _findable_words(world, device.events_of(database)).get(word) == event_id
+    if is_stored and word not in found_words and event_id not in found_events:
         world.add_defect(f"{device.name}: a search for {word} does not find {event_id}")
-    if forgotten := sorted(told & erased_words(world, before)):
+    if forgotten := sorted(found_words & erased_words(world, before)):
         world.add_defect(f"{device.name}: a search for {word} finds {forgotten[0]}, which was forgotten")
-    owners, owner = world.ledger.owners(), owner_of(device, app)
-    strange = sorted(word for word in told if owners.get(word) not in {None, owner})
+    owners, owner = world.expected.owners(), owner_of(device, app)
+    strange = sorted(word for word in found_words if owners.get(word) not in {None, owner})
     if strange and owner is not None:
         world.add_defect(f"{device.name}: a search of {owner} holds {strange[0]} of {owners[strange[0]]}")
 
 
 def _findable_words(world: "Simulator", rows: Mapping[str, StoredEvent]) -> dict[str, str]:
-    """The words that a search must find here, and the event that says each."""
-    spoken = ("entry_edited", "entry_removed")  # an exchange's lines have ids that begin with its own
+    """The words that a search must find, and the event of each."""
+    spoken = ("entry_edited", "entry_removed")  # line ids of an exchange begin with its event id
     touched = {str(row.names.get("entry_id")).rpartition(".")[0] for row in rows.values() if row.type in spoken}
     touched |= _requested_event_ids(rows, PAYLOAD_FORGOTTEN) | _requested_event_ids(
         rows, PAYLOAD_EXPIRED
-    )  # a wish counts before it is carried out
+    )  # a request counts before it is applied
     found: dict[str, str] = {}
-    for fact in world.ledger.facts:
+    for fact in world.expected.facts:
         row = rows.get(fact.event_id or "")
         if row is None or fact.event_id is None or fact.event_id in touched:
             continue
         if row.type.startswith("session_") and fact.record is None:
-            continue  # changed since, perhaps by several at once
+            continue  # changed since, possibly by several actors at once
         found |= dict.fromkeys(row.words.intersection(fact.words), fact.event_id)
     return found
 
 
 def erased_words(world: "Simulator", rows: Mapping[str, StoredEvent]) -> set[str]:
-    """The words that must be nowhere where these events are."""
-    return world.ledger.erased_words(_requested_event_ids(rows, PAYLOAD_FORGOTTEN))
+    """The words that must be absent if these events are known."""
+    return world.expected.erased_words(_requested_event_ids(rows, PAYLOAD_FORGOTTEN))
 
 
 # --- daily records ------------------------------------------------------------------------------------------------
 
 
 async def record_daily(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: random.Random) -> None:
-    """Somebody has the program note a conversation."""
+    """The user records a conversation."""
     app = await device.started()
     if app is None:
         return
-    topic, said = world.ledger.new_sentence(2), world.ledger.new_sentence(2)
+    topic, said = world.expected.new_sentence(2), world.expected.new_sentence(2)
     words = tuple(words_of(f"{topic} {said}"))
-    fact = world.ledger.add(ExpectedFact(words, device.name, owner_of(device, app), world.at, shown=False, must=False))
+    fact = world.expected.add(
+        ExpectedFact(words, device.name, owner_of(device, app), world.at, shown=False, must=False)
+    )
 
     async def adding() -> None:
         done = await daily.add(_method_context(app), daily.Adding(summary=daily.Summary(topic=topic, facts=(said,))))
         fact.event_id = done["eventId"]
-        fact.record = world.ledger.record_of_event(done["record"]["id"] if done["record"] else None, done["eventId"])
+        fact.record = world.expected.record_of_event(done["record"]["id"] if done["record"] else None, done["eventId"])
 
     fact.must = await world.run_on_device(device, "remember", adding)
     fact.step = world.at
 
 
 async def edit_page(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
-    """Somebody opens a day's page in an editor, writes a line into a session or takes one away."""
+    """The user edits a day's page: adds a line to a session or removes the session."""
     app = await device.started()
     if app is None or device.page_marker().get("profile") != app.profile.name or not (files := device.page_files()):
         return
@@ -163,20 +164,20 @@ async def edit_page(world: "Simulator", device: SimulatedDevice, _: PlanStep, ch
     )
     if chance.random() < 0.25:
         if here is not None:
-            world.ledger.changes(here, whole=True)
+            world.expected.changes(here, whole=True)
         await _write_page(world, device, app, path, lines[:begins] + lines[ends:])
         return
     if here is not None:
-        world.ledger.changes(here)
-    words = world.ledger.new_sentence(2)
+        world.expected.changes(here)
+    words = world.expected.new_sentence(2)
     fact = ExpectedFact(tuple(words_of(words)), device.name, owner_of(device, app), world.at, shown=False, must=False)
-    world.ledger.add(fact)
+    world.expected.add(fact)
     await _write_page(world, device, app, path, [*lines[: at + 1], f"- {words}", *lines[at + 1 :]])
     rows = device.events_of(app.log.database.path)
     fact.event_id = next((name for name, row in rows.items() if row.words.issuperset(fact.words)), None)
-    fact.must, fact.step = fact.event_id is not None, world.at  # else it was not seen yet
+    fact.must, fact.step = fact.event_id is not None, world.at  # otherwise the page was not read yet
     device.page_text = "" if fact.must else device.page_text
-    fact.record = None if fact.event_id is None else world.ledger.record_of_event(record, fact.event_id)
+    fact.record = None if fact.event_id is None else world.expected.record_of_event(record, fact.event_id)
 
 
 async def _write_page(world: "Simulator", device: SimulatedDevice, app: App, path: Path, lines: list[str]) -> None:
@@ -188,20 +189,22 @@ async def _write_page(world: "Simulator", device: SimulatedDevice, app: App, pat
 
 def _record_of(world: "Simulator", text: str) -> str | None:
     words = set(words_of(text))
-    return next((fact.record for fact in world.ledger.facts if fact.record and words & set(fact.words)), None)
+    return next((fact.record for fact in world.expected.facts if fact.record and words & set(fact.words)), None)
 
 
 def _unacknowledged_record(world: "Simulator", rows: Mapping[str, StoredEvent], text: str) -> str | None:
-    """The daily record that this shows, where whoever wrote it has had no answer yet."""
-    waiting = {word for fact in world.ledger.facts if fact.event_id is None for word in fact.words}
+    """The daily record in this text whose creation was not acknowledged yet."""
+    waiting = {word for fact in world.expected.facts if fact.event_id is None for word in fact.words}
     words = waiting.intersection(words_of(text))
-    told = (str(row.names["record_id"]) for row in rows.values() if row.type == SESSION_RECORDED and words & row.words)
-    return next(told, None)
+    record_ids = (
+        str(row.names["record_id"]) for row in rows.values() if row.type == SESSION_RECORDED and words & row.words
+    )
+    return next(record_ids, None)
 
 
 async def mark_record(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
     async def marking(app: App, record: str) -> object:
-        world.ledger.changes(record)
+        world.expected.changes(record)
         return await daily.mark(_method_context(app), daily.Marking(id=record, mark="important"))
 
     await _with_record(world, device, chance, "mark", marking)
@@ -209,7 +212,7 @@ async def mark_record(world: "Simulator", device: SimulatedDevice, _: PlanStep, 
 
 async def remove_record(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
     async def removing(app: App, record: str) -> object:
-        world.ledger.changes(record, whole=True)
+        world.expected.changes(record, whole=True)
         return await daily.remove(_method_context(app), daily.One(id=record))
 
     await _with_record(world, device, chance, "put away", removing)
@@ -228,7 +231,7 @@ async def _with_record(
     found = await _list_records(world, device, app)
     if found and device.app is app:
         chosen = chance.choice(found)
-        world.ledger.restate(str(chosen))
+        world.expected.restate(str(chosen))
         await world.run_on_device(device, what, lambda: work(app, chosen["id"]))
 
 
@@ -243,7 +246,7 @@ async def _list_records(world: "Simulator", device: SimulatedDevice, app: App) -
 
 
 async def pages(world: "Simulator", device: SimulatedDevice) -> dict[str, str]:
-    """What each day shows here."""
+    """The text of each day on this device."""
     app, found = device.app, dict[str, str]()
     if app is None:
         return found
@@ -252,11 +255,11 @@ async def pages(world: "Simulator", device: SimulatedDevice) -> dict[str, str]:
     return found
 
 
-# --- forget and archive ---------------------------------------------------------------------------------------------
+# --- erasure and archives -------------------------------------------------------------------------------------------
 
 
 async def forget(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
-    """One event by its id, or whatever has a certain word."""
+    """Erase one event by its id, or all events with a word."""
     app = await device.started()
     if app is None:
         return
@@ -272,7 +275,7 @@ async def forget(world: "Simulator", device: SimulatedDevice, _: PlanStep, chanc
 async def request_erasure(
     world: "Simulator", device: SimulatedDevice, app: App, event_id: str, word: str | None = None
 ) -> bool:
-    """Forget an event, or whatever has a word of it; whether that was answered."""
+    """Erase an event, or all events with a word of it; return whether the call succeeded."""
     before = device.events_of(app.log.database.path)
     before |= {name: row for name, row in _archived_events(device, app).items() if name in before}
     named = {name for name, row in before.items() if word in row.words} if word else {event_id}
@@ -292,42 +295,42 @@ async def request_erasure(
     after = device.events_of(app.log.database.path)
     for name in sorted(after.keys() - before.keys()):
         if done and after[name].type == PAYLOAD_FORGOTTEN and set(after[name].names["event_ids"]) & named:
-            world.ledger.add(ExpectedFact((), device.name, owner, world.at, event_id=name, shown=False))
+            world.expected.add(ExpectedFact((), device.name, owner, world.at, event_id=name, shown=False))
     return done
 
 
 def _archived_events(device: SimulatedDevice, app: App) -> dict[str, StoredEvent]:
-    """What retention took from the log of the active profile, as the archives have it."""
+    """The archived events of the active profile."""
     lines = device.archived().get(app.profile.name, {})
-    told = {name: json.loads(line) for name, line in lines.items()}
+    events_by_id = {name: json.loads(line) for name, line in lines.items()}
     return {
         name: StoredEvent(event["type"], json.dumps(event["payload"], ensure_ascii=False))
-        for name, event in told.items()
+        for name, event in events_by_id.items()
     }
 
 
 def _expect_erasures(world: "Simulator", rows: Mapping[str, StoredEvent], named: "set[str] | list[str]") -> None:
-    """Note what goes with these events, and what of it is said elsewhere as well, or is about to be."""
+    """Note the words of these events, and which of them exist elsewhere or are about to be recorded again."""
     said = {name: rows[name].words for name in named if name in rows}
-    world.ledger.expect_erased(said)
-    world.ledger.lines |= {str(rows[name].names.get("entry_id")) for name in said}
-    world.ledger.lines |= {f"{name}.{end}" for name in said for end in "qa"}
+    world.expected.expect_erased(said)
+    world.expected.lines |= {str(rows[name].names.get("entry_id")) for name in said}
+    world.expected.lines |= {f"{name}.{end}" for name in said for end in "qa"}
     for device in world.devices:
         for database, _ in device.profiles():
             for name, row in device.events_of(database).items():
                 if name not in said:
-                    world.ledger.restate(" ".join(row.words))
-                if row.names.get("entry_id") in world.ledger.lines:
-                    world.ledger.taken |= row.words
-        world.ledger.restate(f"{device.unread_file()}\n{device.page.buffer}\n{device.page_text}")
-        world.ledger.restate(device.person.buffer if device.person.saving else "")
+                    world.expected.restate(" ".join(row.words))
+                if row.names.get("entry_id") in world.expected.lines:
+                    world.expected.taken |= row.words
+        world.expected.restate(f"{device.unread_file()}\n{device.page.buffer}\n{device.page_text}")
+        world.expected.restate(device.person.buffer if device.person.saving else "")
     for memory in world.server.user_logs.values():
         for event in memory.events:
-            world.ledger.restate("" if event.event_id in said else " ".join(words_of(str(event))))
+            world.expected.restate("" if event.event_id in said else " ".join(words_of(str(event))))
 
 
 async def archive(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:
-    """What is old goes into an archive; never what a program of somebody else has not read yet."""
+    """Archive old events, but none that another program has not read yet."""
     app = await device.started()
     if app is None:
         return
@@ -338,15 +341,17 @@ async def archive(world: "Simulator", device: SimulatedDevice, _: PlanStep, chan
     else:
         bounds = retention.BoundsParams(megabytes=0)
     newest = device.query(database, "select coalesce(max(position), 0) from events")[0][0]
-    stands = device.query(database, "select coalesce(max(position), 0) from watermarks where name = ?", READER)[0][0]
-    # of two who archive at once the later one reads on, and what the earlier one lets go may lie up to there
-    place = chance.randint(min(max(stands, device.read_to.get(database, 0)), newest), newest)
+    reader_offset = device.query(database, "select coalesce(max(position), 0) from watermarks where name = ?", READER)[
+        0
+    ][0]
+    # of two concurrent archive runs the later one reads on, so the earlier one may expire events up to there
+    place = chance.randint(min(max(reader_offset, device.read_to.get(database, 0)), newest), newest)
     device.read_to[database] = place
     if (
         not await world.run_on_device(device, "read", lambda: app.log.set_watermark(READER, place))
         or device.app is not app
     ):
-        return  # also where the program has read, and died of something else it did meanwhile
+        return  # also if the program has read and then died of something else
     expired = _requested_event_ids(device.events_of(database), PAYLOAD_EXPIRED)
     await world.run_on_device(device, "archive", lambda: retention.apply(_method_context(app), bounds))
     after = device.events_of(database)
@@ -356,12 +361,12 @@ async def archive(world: "Simulator", device: SimulatedDevice, _: PlanStep, chan
 
 
 def _requested_event_ids(rows: Mapping[str, StoredEvent], kind: str) -> set[str]:
-    """The events that wishes of this kind name."""
+    """The events that requests of this type name."""
     return {name for row in rows.values() if row.type == kind for name in row.names.get("event_ids", ())}
 
 
 async def wait_for_background_work(world: "Simulator", device: SimulatedDevice, app: App) -> None:
-    """What a running program does besides: index, pages and archives follow, where there are some."""
+    """Let index, pages and archives catch up, if they exist."""
     if device.has_index(app.log.database.path):
         await world.run_on_device(device, "index", app.recall().catch_up)
     if device.pages.is_dir():

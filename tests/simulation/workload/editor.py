@@ -1,4 +1,4 @@
-"""Somebody with an editor: loads the memory file, types, takes away, rewords, saves in an editor's ways."""
+"""A user with an editor: loads the memory file, adds, removes and rewords lines, and saves as editors do."""
 
 import asyncio
 import hashlib
@@ -16,7 +16,7 @@ TORN_PAUSE: Final = 0.02  # seconds between two parts of a save in place; below 
 PAUSE: Final = 2.5  # seconds between two parts of a save by a slow program
 PIECES: Final = 4
 FOOTER: Final = footer_line("")
-REWORDED: Final = ("reword", "reword", "reword", "remove")  # what becomes of a line that two people change
+REWORDED: Final = ("reword", "reword", "reword", "remove")  # what two users do to the same line
 Versions = Callable[[str], Mapping[Path, int]]  # as `Home.versions`
 
 
@@ -25,12 +25,12 @@ def digest_of(data: bytes) -> str:
 
 
 class EditorUser:
-    """One device's person. `saved` is called with the path after each save."""
+    """The user of one device. `saved` is called with the path after each save."""
 
-    def __init__(self, device: str, path: Path, ledger: ExpectedState, saved: Callable[[Path], None]) -> None:
+    def __init__(self, device: str, path: Path, expected: ExpectedState, saved: Callable[[Path], None]) -> None:
         self.device = device
         self.path = path
-        self._ledger = ledger
+        self._expected = expected
         self._saved = saved
         self.buffer = ""
         self.whose: str | None = None  # the account whose document is in the buffer
@@ -38,22 +38,24 @@ class EditorUser:
         self.saving = False
 
     def load(self, owner: str | None) -> bool:
-        """Open the file; nobody edits one that was cut off."""
+        """Open the file, unless it is truncated."""
         with suppress(OSError, UnicodeDecodeError):
             text = self.path.read_text("utf-8")
             if FOOTER in text:
-                if text != self.buffer:  # else it is what this editor saved a moment ago, whoever is logged in by now
+                if (
+                    text != self.buffer
+                ):  # otherwise it is this editor's own last save, whichever account is logged in now
                     self.buffer, self.whose = text, owner
                 return True
         return False
 
     @property
     def lines(self) -> list[str]:
-        """The lines in the buffer that somebody has written."""
+        """The lines in the buffer that contain words."""
         return [line for line in self.buffer.split("\n") if line.startswith("- ") and words_of(line)]
 
     def change(self, chance: random.Random, step: int, line: str | None = None) -> EditorSave | None:
-        """One change to the buffer, or to a line of it; None where there is nothing to change."""
+        """Change the buffer, or one line of it; None if there is nothing to change."""
         lines = self.buffer.split("\n")
         places = [at for at, line in enumerate(lines) if line.startswith(("- ", "###"))]
         items = [at for at, line in enumerate(lines) if line.startswith("- ") and words_of(line)]
@@ -76,24 +78,24 @@ class EditorUser:
         return save
 
     def add(self, chance: random.Random, step: int) -> EditorSave:
-        """A line of one's own, somewhere in the buffer."""
+        """Add a line somewhere in the buffer."""
         save, lines = EditorSave(), self.buffer.split("\n")
         places = [at for at, line in enumerate(lines) if line.startswith(("- ", "###"))]
-        text = self._ledger.new_sentence(chance.randint(4, 7))
+        text = self._expected.new_sentence(chance.randint(4, 7))
         lines.insert(chance.choice(places) + 1, f"- {text}")
         self._record_save(save, words_of(text), step)
         self.buffer = "\n".join(lines)
         return save
 
     def _reword(self, line: str, chance: random.Random, save: EditorSave, step: int) -> str:
-        """A line with a word replaced, put in or taken out; its first word stays, so that it can be named."""
+        """A line with one word replaced, added or removed; its first word stays as its name."""
         save.changed.add(words_of(line)[0])
         parts = line.split(" ")
         first = next(at for at, part in enumerate(parts) if words_of(part)) + 1
         at = chance.randrange(first, len(parts)) if len(parts) > first else len(parts)
         gone = parts[at : at + 1]
         kind = chance.choice(["replace", "insert", "drop"]) if len(parts) > first + 1 else "insert"
-        new = [] if kind == "drop" else [self._ledger.new_word()]
+        new = [] if kind == "drop" else [self._expected.new_word()]
         put = [*(gone if kind == "insert" else []), *new]
         save.taken |= {word for part in set(gone) - set(put) for word in words_of(part)}
         self._record_save(save, new, step)
@@ -101,15 +103,15 @@ class EditorUser:
 
     def _record_save(self, save: EditorSave, words: list[str], step: int) -> None:
         if words:
-            save.facts.append(self._ledger.add(ExpectedFact(tuple(words), self.device, self.whose, step)))
+            save.facts.append(self._expected.add(ExpectedFact(tuple(words), self.device, self.whose, step)))
 
     async def save(
         self, change: EditorSave, versions: Versions, how: str, look: Callable[[], Awaitable[None]] | None = None
     ) -> None:
-        """Write the buffer. `look`: what the program does after each piece of one that is written with pauses."""
+        """Write the buffer. `look` is called after each part of a save with pauses."""
         unseen = self.check_saves_seen(versions)
         here = set(words_of(self.buffer))
-        for fact in unseen:  # what the program never saw and the buffer still holds is saved again now
+        for fact in unseen:  # what the program never read and the buffer still has is saved again
             if here >= set(fact.words):
                 fact.must = True
                 change.facts.append(fact)
@@ -117,7 +119,7 @@ class EditorUser:
         change.digest = digest_of(data)
         change.before = versions(change.digest)
         self.saves.append(change)
-        self._ledger.taken |= change.taken
+        self._expected.taken |= change.taken
         self.saving = True
         try:
             if how == "atomic":
@@ -147,13 +149,13 @@ class EditorUser:
                     await look()
 
     def check_saves_seen(self, versions: Versions) -> list[ExpectedFact]:
-        """Which of the saves so far the program has seen; what the others brought."""
+        """Note which saves the program has read; return the facts of the others."""
         unseen: list[ExpectedFact] = []
         for save in self.saves:
             if any(newest > save.before.get(database, 0) for database, newest in versions(save.digest).items()):
-                self._ledger.save_seen(self.device, save)
+                self._expected.save_seen(self.device, save)
             else:
-                self._ledger.save_unseen(self.device, save)
+                self._expected.save_unseen(self.device, save)
                 unseen += save.facts
         self.saves.clear()
         return unseen

@@ -1,13 +1,12 @@
-"""The original app's memory (seed 001), written from its description, in the same histories under the same faults.
+"""The original app's memory (seed 001), written from its description, under the same faults.
 
 Load: the cloud's row of this device, else the local file, else the template. Update: load the local file, put the
 exchange under today's heading by string surgery, replace the time, write the file in place, upsert the whole document.
 An error is swallowed: the conversation goes on. There is no log, no base and no merge, and a person edits the same
 file. The app shows what it loads in its settings page and saves that text back as a whole.
 
-What is counted: words of exchanges whose update returned, and words that a person saved, that nobody took away and that
-are neither in the file nor in the cloud's row of their device when the faults are over. Words that a stale buffer wrote
-over count as lost: the algorithm cannot tell them from words that somebody took away; whoever wrote them misses them.
+Lost words: words of acknowledged exchanges and of saved edits that nothing removed and that are neither in the file nor
+in the cloud's row of their device at the end. Words that an old buffer overwrote count as lost.
 """
 
 import random
@@ -25,7 +24,7 @@ CUT_BY_DEATH: Final = 0.3  # and a write in place by a process that dies during 
 
 @dataclass(frozen=True, slots=True)
 class WordLosses:
-    """Words that were remembered once and that nobody took away; those of them that are nowhere at the end."""
+    """Counts of recorded words that were not removed, and of those that are missing at the end."""
 
     remembered: int
     lost: int
@@ -33,7 +32,7 @@ class WordLosses:
 
 @dataclass
 class _Device:
-    """One installation: the file, the cloud's row, the buffer of an editor, whether the network is there."""
+    """One installation: file, cloud row, editor buffer, state of the network."""
 
     file: str | None = None
     row: str | None = None
@@ -43,7 +42,7 @@ class _Device:
 
 
 class _Original:
-    """All devices of a history under the original algorithm."""
+    """All devices of a run under the original algorithm."""
 
     def __init__(self, plan: SimulationPlan) -> None:
         self._plan = plan
@@ -84,7 +83,9 @@ class _Original:
 
     def _update(self, device: _Device, chance: random.Random, *, dies: bool) -> None:
         question, answer = self._sentence(chance), self._sentence(chance)
-        if device.file is None:  # `readFile` throws and the error is swallowed, unless the file was made at the start
+        if (
+            device.file is None
+        ):  # `readFile` throws and the error is swallowed, unless the file was created at the start
             device.file = empty_document(f"{TODAY} 18:00:00").decode()
         if chance.random() < self._plan.rate("file"):
             return  # swallowed: the app says nothing, and promised nothing
@@ -97,7 +98,7 @@ class _Original:
             device.row = device.file
 
     def _edit_and_save(self, device: _Device, chance: random.Random, how: str) -> None:
-        """The person changes a buffer, fresh, stale or what the app shows, and saves it over whatever is there."""
+        """The user changes a fresh or old buffer, or the app's text, and overwrites the file with it."""
         if how == "app save":
             device.buffer = self._load(device)
         elif how != "stale" or not device.buffer:
@@ -148,10 +149,10 @@ def _with_entry(text: str, question: str, answer: str) -> str:
 
 
 def _maybe_truncate(text: str | None, chance: random.Random, likely: float) -> str | None:
-    """`writeFile` truncates and writes: whoever stops it in between leaves a part."""
+    """`writeFile` truncates and writes; an interruption in between leaves a part."""
     return text[: chance.randrange(len(text))] if text and chance.random() < likely else text
 
 
 def run(plan: SimulationPlan) -> WordLosses:
-    """What the original algorithm would have lost in this history."""
+    """Count what the original algorithm loses in this run."""
     return _Original(plan).run()

@@ -1,13 +1,7 @@
-"""A history before it happens: which devices and users, which faults at which rates, who does what, in what order.
+"""The plan of a run: devices, users, faults and their rates, and the steps in order. A seed determines the plan.
 
-A seed makes a plan, a plan makes a run. Each step draws its details from a chance of its own, named by seed and number,
-so that steps can be taken out (shrinking) without changing the others.
-
-In a share of histories people do more than talk and type, each for himself: they search, keep daily records, forget and
-archive; or two of them change the same line before either has heard of the other; or who was logged out logs in again;
-or commits take their time, so that others begin, and share them, meanwhile; or a program writes the memory file in
-pieces; or an editor saves what was forgotten since it was loaded. That is no fault, so it is none of `KIND_LABELS`.
-It is drawn apart, and its steps are numbered apart: without them a plan is what it was.
+Each step has a random generator of its own, so shrinking can remove steps without changing others. `BESIDES` are more
+actions (search, daily records, erasure, concurrent edits …) in a share of the plans; without them a plan is unchanged.
 """
 
 import random
@@ -15,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-# kind of fault: the most it is switched to (probability, or seconds for `delay`), as `docs/faults.md` promises
+# kind of fault: its highest rate (probability, or seconds for `delay`), as `docs/faults.md` promises
 RATES: Final[Mapping[str, float]] = {
     "loss": 0.3,
     "duplicates": 0.5,
@@ -24,7 +18,7 @@ RATES: Final[Mapping[str, float]] = {
     "database": 0.05,
     "crash": 0.05,
 }
-# kinds of fault that are actions of their own: action and how often it comes among the others
+# kinds of fault that are actions of their own: action and its weight among the others
 ACTS: Final[Mapping[str, tuple[tuple[str, int], ...]]] = {
     "partition": (("cut", 2), ("mend", 2)),
     "outage": (("server down", 1), ("server up", 2)),
@@ -79,32 +73,32 @@ ORDINARY: Final[tuple[tuple[str, int], ...]] = (
     ("again", 1),
     ("app save", 1),
 )
-ON: Final = 0.35  # how likely a kind of fault is switched on; five or six kinds at once tell more than all of them
+ON: Final = 0.35  # probability of each kind of fault; five or six at once find more than all
 FEWEST, MOST = 50, 200
-ASKS: Final = 0.25  # how likely people ask in a history
+ASKS: Final = 0.25  # probability that users also search, record, erase and archive
 FEW_ASKED, MOST_ASKED = 5, 10  # steps
 ASKED_FROM: Final = 1_000  # the number of the first of them
-MEETS: Final = 0.4  # how likely people change the same line in a history in which they share their document
+MEETS: Final = 0.4  # probability of edits of the same line, if the document is shared
 FEW_MET, MOST_MET = 2, 6  # steps
 MET_FROM: Final = 2_000
-LOGGED_OUT: Final = frozenset({"expire", "logout"})  # kinds after which somebody has to log in again
-RETURNS: Final = 0.5  # how likely people do so, before the tail, in a history with one of these
+LOGGED_OUT: Final = frozenset({"expire", "logout"})  # kinds after which users have to log in again
+RETURNS: Final = 0.5  # probability that they do so before the quiet tail
 FEW_RETURNS, MOST_RETURNS = 2, 6
 RETURNED_FROM: Final = 3_000
-IS_SLOW: Final = 0.2  # how likely commits take their time
+IS_SLOW: Final = 0.2  # probability of slow commits
 SLOWEST: Final = 0.5  # seconds, at most
-PAUSES: Final = 0.15  # how likely a program writes the memory file in pieces, with pauses
+PAUSES: Final = 0.15  # probability of a program that writes the memory file in pieces
 FEW_PAUSES, MOST_PAUSES = 1, 3
 PAUSED_FROM: Final = 4_000
-ERASES: Final = 0.15  # how likely an editor saves what was forgotten since it was loaded
+ERASES: Final = 0.15  # probability of an editor that saves erased text
 FEW_ERASED, MOST_ERASED = 1, 3
 ERASED_FROM: Final = 5_000
-ASKED_DIES: Final = 3.0  # so much likelier than another step it dies, where programs die at all: there are few of them
+ASKED_DIES: Final = 3.0  # factor for the crash probability of these few steps
 
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """One thing that happens on one device; `fuse`: its program dies so many points later; `power`: with a loss."""
+    """One action on one device. `fuse`: its program dies so many points later; `power`: with a power loss."""
 
     number: int
     action: str
@@ -121,7 +115,7 @@ class SimulationPlan:
     devices: int
     users: int
     sharing: Literal["device", "user"]
-    living: bool  # whether the program's own loops run, or only what the steps ask for
+    living: bool  # whether the program's background loops run
     page: int
     steps: tuple[PlanStep, ...]
 
@@ -129,21 +123,21 @@ class SimulationPlan:
         return self.rates.get(kind, 0.0)
 
     def without(self, kinds: Iterable[str]) -> "SimulationPlan":
-        """The same history with some kinds of fault switched off."""
+        """The same plan without some kinds of fault."""
         gone = frozenset(kinds)
-        acts = {action for kind in gone for action, _ in BESIDES.get(kind, ACTS.get(kind, ()))}
+        actions = {action for kind in gone for action, _ in BESIDES.get(kind, ACTS.get(kind, ()))}
         steps = tuple(
-            replace(step, fuse=None) if "crash" in gone else step for step in self.steps if step.action not in acts
+            replace(step, fuse=None) if "crash" in gone else step for step in self.steps if step.action not in actions
         )
         rates = {kind: rate for kind, rate in self.rates.items() if kind not in gone}
         return replace(self, rates=rates, kinds=self.kinds - gone, steps=steps)
 
     def besides(self, *kinds: str) -> "SimulationPlan":
-        """The same history, with what these of `BESIDES` add to it alone."""
+        """The same plan with only these kinds of `BESIDES`."""
         return self.without(BESIDES.keys() - set(kinds))
 
     def only(self, numbers: Iterable[int]) -> "SimulationPlan":
-        """The same history with these steps alone."""
+        """The same plan with only these steps."""
         kept = frozenset(numbers)
         return replace(self, steps=tuple(step for step in self.steps if step.number in kept))
 
@@ -151,12 +145,12 @@ class SimulationPlan:
 def make_plan(seed: int) -> SimulationPlan:
     chance = random.Random(f"plan {seed}")
     kinds = frozenset(kind for kind in KINDS if chance.random() < ON)
-    if "restore" in kinds:  # what only a lost machine had sent, nobody can send again (see `network.py`)
+    if "restore" in kinds:  # nobody can send again what only a lost device had sent (see `network.py`)
         kinds -= {"rollback", "revoke"}
     rates = {kind: chance.uniform(0.0, most) for kind, most in RATES.items() if kind in kinds}
     devices = chance.choice([3, 3, 3, 4, 5])
-    count = FEWEST + int((MOST - FEWEST) * chance.random() ** 6)  # mostly short: more seeds find more than longer ones
-    weighted = [*ORDINARY, *(act for kind, acts in ACTS.items() if kind in kinds for act in acts)]
+    count = FEWEST + int((MOST - FEWEST) * chance.random() ** 6)  # mostly short: many seeds find more than long ones
+    weighted = [*ORDINARY, *(action for kind, actions in ACTS.items() if kind in kinds for action in actions)]
     actions = chance.choices([name for name, _ in weighted], [weight for _, weight in weighted], k=count)
     steps = tuple(
         PlanStep(
@@ -186,7 +180,7 @@ def _with_client_actions(plan: SimulationPlan) -> SimulationPlan:
     chance = random.Random(f"asking {plan.seed}")
     if chance.random() >= ASKS:
         return plan
-    # of what retention took here a server that was restored can only get back that it was there
+    # a restored server can only learn that an archived event existed
     acts = [(name, weight) for name, weight in ASKED if name != "archive" or "restore" not in plan.kinds]
     count = chance.randint(FEW_ASKED, MOST_ASKED)
     actions = chance.choices([name for name, _ in acts], [weight for _, weight in acts], k=count)
@@ -235,7 +229,7 @@ def _with_erasures(plan: SimulationPlan) -> SimulationPlan:
 def _with_steps(
     plan: SimulationPlan, kind: str, actions: Sequence[str], first: int, chance: random.Random
 ) -> SimulationPlan:
-    """With these steps put in after its first quarter, when there is something to do them with."""
+    """Insert these steps after the first quarter, when there is data for them."""
     steps = list(plan.steps)
     for number, action in enumerate(actions, first):
         dies = chance.random() < ASKED_DIES * plan.rate("crash")
