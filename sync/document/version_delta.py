@@ -1,10 +1,7 @@
-"""A version as what it has in common with an earlier one, and what that one lacks. Pure.
+"""A version as its difference from an earlier one, the base, which is stored whole.
 
-    parts     ranges of the base, and between them items of the version's own: blocks as text, or ids of entries.
-    base      a version that is stored whole. Each stored difference names the content of its base by a digest.
-
-A version follows the one before it, and both are made of the same base: what changed between the two goes into the
-parts of the earlier one, so ten edits in ten places stay ten small parts.
+The parts of a difference are ranges of the base and, between them, new items: blocks as text, or ids of entries. All
+versions of one base refer to the same base, so ten edits in ten places remain ten small parts.
 """
 
 import hashlib
@@ -20,17 +17,17 @@ from sync.document.markdown.model import KIND_LETTERS, Block, BlockKind, MemoryD
 from sync.document.markdown.parse import parse_stored, parse_text, reparse_range
 from sync.sequences import common_prefix_length, common_suffix_length
 
-MAX_DELTAS_PER_BASE: Final = 32  # differences from one base; then a version is stored whole again
-MAX_NEW_SHARE: Final = 0.25  # of a document that may be new in a difference; above it the version is stored whole
+MAX_DELTAS_PER_BASE: Final = 32  # then a version is stored whole again
+MAX_NEW_SHARE: Final = 0.25  # of a document; a version with more new text is stored whole
 MAX_BYTES_PER_CHARACTER: Final = 4  # in UTF-8 and in GB18030
-MAX_NEW_CHARACTERS: Final = 8_192  # characters that may be: they are written again with each version
+MAX_NEW_CHARACTERS: Final = 8_192  # likewise; these are written again with each version
 
 Range = tuple[int, int]
 Parts = tuple[Range | str, ...]
 
 
 class _StoredDelta(msgspec.Struct, array_like=True):
-    """The blocks of a difference as they are stored."""
+    """The stored form of the blocks of a difference."""
 
     base: str
     number: int
@@ -39,7 +36,7 @@ class _StoredDelta(msgspec.Struct, array_like=True):
 
 @dataclass(frozen=True, slots=True)
 class VersionDelta:
-    """How a version is made of its base. `base`: the digest of that; `number`: the how manyth this is."""
+    """How to build a version from its base. `number` counts the differences from one base."""
 
     base_digest: str
     number: int
@@ -48,26 +45,28 @@ class VersionDelta:
 
     @classmethod
     def of_base(cls, base: bytes, snapshot: Snapshot) -> "VersionDelta":
-        """Of the version that is the base, whose stored bytes these are."""
+        """The empty difference: of the base itself, whose stored bytes are given."""
         return cls(base_digest(base), 0, ((0, len(snapshot.document.blocks)),), ((0, len(snapshot.ids)),))
 
     @classmethod
     def decode(cls, data: bytes, entry_ids: str) -> "VersionDelta":
-        """As it was stored. Raises zlib.error, msgspec.MsgspecError."""
+        """Decode the two columns of a row. Raises zlib.error, msgspec.MsgspecError."""
         stored = msgspec.json.decode(zlib.decompress(data), type=_StoredDelta)
         return cls(stored.base, stored.number, stored.blocks, msgspec.json.decode(entry_ids, type=Parts))
 
     def encode(self) -> tuple[bytes, str]:
-        """The two columns of a row."""
+        """Encode as the two columns of a row."""
         # Encoding keeps its UTF-8 form inside a str, and these are strings of a document that stays in memory.
         parts = tuple([part.encode().decode() if isinstance(part, str) else part for part in self.block_parts])
         blocks = msgspec.json.encode(_StoredDelta(self.base_digest, self.number, parts))
         return zlib.compress(blocks, level=1), msgspec.json.encode(self.id_parts).decode()
 
     def next_delta(self, before: Snapshot, now: Snapshot) -> "VersionDelta | None":
-        """The difference of the version `now`, this being that of `before`. None if it is better stored whole."""
+        """The difference of `now`, given that this is the one of `before`. None if `now` should be stored whole."""
         blocks = self.block_parts
-        for low, high, new in _changed_ranges(before.document, now.document):  # from the end: places before it stay
+        for low, high, new in _changed_ranges(
+            before.document, now.document
+        ):  # from the end, so that earlier indices stay valid
             blocks = _replace_items(blocks, low, high, [block.raw for block in new])
         head = common_prefix_length(before.ids, now.ids)
         tail = common_suffix_length(before.ids, now.ids, min(len(before.ids), len(now.ids)) - head)
@@ -78,29 +77,29 @@ class VersionDelta:
         return VersionDelta(self.base_digest, self.number + 1, blocks, ids)
 
     def apply_to(self, base: Snapshot) -> Snapshot:
-        """The version. ValueError where it cannot be one of this base."""
+        """Build the version. Raises ValueError if this is not a difference from that base."""
         return Snapshot(self._document(base.document), self.ids_of(base.ids))
 
     def ids_of(self, base: Sequence[str]) -> tuple[str, ...]:
         return tuple(_expand(self.id_parts, base))
 
     def own_text(self) -> str:
-        """The text that the base lacks."""
+        """The text that is not in the base."""
         return "".join([part for part in self.block_parts if isinstance(part, str)])
 
     def _document(self, base: MemoryDocument) -> MemoryDocument:
         document: MemoryDocument | None = base
         for low, high, text in reversed(list(self._hunks(len(base.blocks)))):
             if high > len(base.blocks):
-                raise ValueError("a difference is not one of its base")
+                raise ValueError("the difference does not belong to this base")
             document = reparse_range(document, low, high, text) if document is not None else None
-        if document is None:  # a change that alters how other lines read
+        if document is None:  # a change that alters how other lines parse
             text = "".join(_expand(self.block_parts, [block.raw for block in base.blocks]))
             document = parse_text(text, encoding=base.encoding, bom=base.bom)
         return document
 
     def _hunks(self, count: int) -> Iterator[tuple[int, int, str]]:
-        """Which blocks of the base are replaced by which text."""
+        """The replaced ranges of the base, each with its new text."""
         at, own = 0, list[str]()
         for part in (*self.block_parts, (count, count)):
             if isinstance(part, str):
@@ -112,27 +111,27 @@ class VersionDelta:
 
 
 def base_digest(data: bytes) -> str:
-    """What names the stored bytes of a base."""
+    """The digest that names the stored bytes of a base."""
     return hashlib.sha256(data).hexdigest()[:16]
 
 
 def encode_whole(snapshot: Snapshot) -> tuple[bytes, str]:
-    """The two columns of a version that is stored whole."""
+    """Encode a whole version as the two columns of a row."""
     return zlib.compress(snapshot.document.data, level=1), msgspec.json.encode(snapshot.ids).decode()
 
 
 def decode_whole(data: bytes, entry_ids: str) -> Snapshot:
-    """Raises zlib.error, msgspec.MsgspecError, ValueError."""
+    """Decode a version that is stored whole. Raises zlib.error, msgspec.MsgspecError, ValueError."""
     return Snapshot(parse_stored(zlib.decompress(data)), tuple(msgspec.json.decode(entry_ids, type=list[str])))
 
 
 def same_encoding(one: MemoryDocument, other: MemoryDocument) -> bool:
-    """Whether both are written the same way: a difference says nothing of encoding and byte order mark."""
+    """Whether encoding and byte order mark are equal: a difference does not contain them."""
     return (one.encoding, one.bom) == (other.encoding, other.bom)
 
 
 def _changed_ranges(before: MemoryDocument, now: MemoryDocument) -> Iterator[tuple[int, int, Sequence[Block]]]:
-    """What was replaced by what, the last one first: the footer changes with every version, the rest in one place."""
+    """The changed ranges, last first: the footer, which every version changes, and one range of the rest."""
     was, is_now = (document.shape.rfind(KIND_LETTERS[BlockKind.FOOTER]) for document in (before, now))
     if was < 0 or is_now < 0:
         was, is_now = len(before.blocks), len(now.blocks)
@@ -154,15 +153,15 @@ def _exceeds_share(new_characters: int, document: MemoryDocument) -> bool:
 
 
 def _replace_items(parts: Parts, low: int, high: int, items: Iterable[str]) -> Parts:
-    """The parts with these items in the place of those from `low` to before `high`."""
-    found: list[Range | str] = []
+    """Replace the items from `low` to before `high`."""
+    replaced: list[Range | str] = []
     for part in chain(_slice_parts(parts, 0, low), items, _slice_parts(parts, high, sum(map(_part_size, parts)))):
-        last = found[-1] if found else ""
+        last = replaced[-1] if replaced else ""
         if isinstance(part, tuple) and isinstance(last, tuple) and last[1] == part[0]:
-            found[-1] = last[0], part[1]
+            replaced[-1] = last[0], part[1]
         else:
-            found.append(part)
-    return tuple(found)
+            replaced.append(part)
+    return tuple(replaced)
 
 
 def _slice_parts(parts: Parts, low: int, high: int) -> Iterator[Range | str]:
@@ -183,6 +182,6 @@ def _expand(parts: Parts, base: Sequence[str]) -> Iterator[str]:
         if isinstance(part, str):
             yield part
         elif part[1] > len(base):
-            raise ValueError("a difference is not one of its base")
+            raise ValueError("the difference does not belong to this base")
         else:
             yield from base[part[0] : part[1]]

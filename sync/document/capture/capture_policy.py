@@ -1,13 +1,8 @@
-"""What of an exchange goes into the document, and how: decided once, when it is recorded, and kept in its event.
+"""Decide once, when an exchange is recorded, what of it goes into the document; the event stores the decision.
 
-Decisions
-    Every view is a function of the log, so what depends on a setting, on the document as it stands or on what was said
-    before is written into the event: other devices and later builds render what was decided here, whatever their
-    settings. The fields: `preferences` (statements of the user's, with origin), `repeats` (the exchange that said the
-    same), `recalled` (the answer gave memory back, and is not stored again), `in_document: false` and `importance`.
-    A preference is added once: who takes its line away by hand does not find it again after the next time he says it.
-    A call that is made again with its idempotency key is what it was: the same decisions, whatever has changed since.
-    Two processes that record the same words at the same moment do not see each other: then both lines stand.
+Projections depend on the log alone, so other devices and later builds render what was decided here, whatever their
+settings. A repeated call with the same idempotency key gets the same decision. Two processes that record the same words
+at the same moment do not see each other, and both lines stay.
 """
 
 from collections import Counter
@@ -20,7 +15,7 @@ from sync.document import store
 from sync.document.capture.exchange_events import ExchangeInput, RedactedExchange, keyed_event_id, repeated_exchange_id
 from sync.document.capture.importance import estimate_importance
 from sync.document.capture.preferences import StatedPreference, find_preferences
-from sync.document.markdown.model import Block, MemoryDocument, Snapshot
+from sync.document.markdown.model import Block, Snapshot
 from sync.document.markdown.one_line import ELLIPSIS
 from sync.document.markdown.repeat_suffix import split_repeat_count
 from sync.document.markdown.template import PREFERENCES, QUESTION_PREFIX
@@ -39,13 +34,13 @@ from sync.log.model import Event, Origin
 from sync.sequences import common_prefix_length, common_suffix_length
 from sync.settings.sections import RecordSettings
 
-RECALLED_ANSWER_TEXT: Final = "（与已有记忆相同）"  # stands for an answer that gave memory back
-MAX_RECENT_EXCHANGES: Final = 256  # exchanges of this process kept until the document has them
+RECALLED_ANSWER_TEXT: Final = "（与已有记忆相同）"  # in place of an answer that only repeats the memory
+MAX_RECENT_EXCHANGES: Final = 256  # exchanges that the document may not contain yet
 _POLICY_FIELDS: Final = ("preferences", "repeats", "recalled", "in_document", "importance")
 
 
 class CapturePolicy:
-    """One profile's decisions about what was said. It remembers what it has just decided."""
+    """Decides for one profile, and remembers recent decisions until the document shows them."""
 
     def __init__(self, events: EventLog, options: RecordSettings) -> None:
         self._log = events
@@ -55,32 +50,33 @@ class CapturePolicy:
         self._recent: tuple[_RecentExchange, ...] = ()  # replaced, never changed: it is read on another thread
 
     def remember(self, event: Event) -> None:
-        """The exchange is recorded, its transaction committed: what is said next may repeat it."""
+        """Note an exchange after its transaction is committed: the next one may repeat it."""
         if repeated_exchange_id(event) is None and event.payload.get("in_document") is not False:
-            said = _RecentExchange(
-                event.event_id, *(str(event.payload.get(side, "")) for side in ("question", "answer"))
-            )
-            self._recent = (*self._recent[1 - MAX_RECENT_EXCHANGES :], said)
+            question, answer = (str(event.payload.get(side, "")) for side in ("question", "answer"))
+            exchange = _RecentExchange(event.event_id, question, answer)
+            self._recent = (*self._recent[1 - MAX_RECENT_EXCHANGES :], exchange)
 
     def decide(self, connection: Transaction, exchange: ExchangeInput, redacted: RedactedExchange) -> dict[str, Any]:
-        """Fields for the payload of the exchange's event; none where there is nothing special about it.
+        """Additional fields for the payload of the exchange's event; none for an ordinary exchange.
 
-        Inside the transaction that records it: a read of its own before it takes as long as the rest of an update.
+        `preferences`: statements of the user; `repeats`: the exchange that says the same; `recalled`: the answer only
+        repeats the memory and is not stored again; `importance` with `in_document: false`. Call it in the transaction
+        that records the exchange: a separate read takes as long as the rest of an update.
         """
         key = keyed_event_id(self._log.device_id, exchange.idempotency_key)
-        known = None if key is None else log_store.find_event(connection, key)
-        if known is not None:
-            return _recorded_decisions(known)
+        recorded = None if key is None else log_store.find_event(connection, key)
+        if recorded is not None:
+            return _recorded_decisions(recorded)
         stated = find_preferences(redacted.user_message) if self._options.preferences else ()
         if (hidden := self._below_threshold(exchange, redacted, states_preference=bool(stated))) is not None:
             return hidden
         self._refresh_index(connection)
-        decided: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         if new := [one for one in stated if not self._is_known_preference(connection, one)]:
-            decided["preferences"] = [_preference_payload(one) for one in new]
+            fields["preferences"] = [_preference_payload(one) for one in new]
         if self._options.deduplicate:
-            decided |= self._repeat_fields(connection, exchange, redacted)
-        return decided
+            fields |= self._repeat_fields(connection, exchange, redacted)
+        return fields
 
     def _below_threshold(
         self, exchange: ExchangeInput, redacted: RedactedExchange, *, states_preference: bool
@@ -95,7 +91,7 @@ class CapturePolicy:
         return None if weight >= self._options.min_importance else {"importance": weight, "in_document": False}
 
     def _is_known_preference(self, connection: Transaction, stated: StatedPreference) -> bool:
-        """Whether it stands in the document, or was said before (and perhaps taken away by hand since)."""
+        """Whether the document has it, or it was stated before: a line that a person deleted is not added again."""
         if self._index.has_preference(stated.text):
             return True
         return log_store.contains_text(connection, self._log.device_id, EXCHANGE_RECORDED, stated.entry_id)
@@ -104,18 +100,18 @@ class CapturePolicy:
         self, connection: Transaction, exchange: ExchangeInput, redacted: RedactedExchange
     ) -> dict[str, Any]:
         words = comparison_key(redacted.question)
-        recent = [said.event_id for said in self._recent if said.question_key == words]
+        recent = [one.event_id for one in self._recent if one.question_key == words]
         for event_id in (*self._index.exchanges_asking(redacted.question), *recent):  # the oldest first
             event = log_store.find_event(connection, event_id)
             if event is not None and _is_repeat(event, exchange, redacted):
                 return {"repeats": event_id}
-        just_said = (line for said in self._recent for line in said.lines)
-        if is_recalled_answer(redacted.answer, chain(self._index.lines.candidates_in(redacted.answer), just_said)):
+        recent_lines = (line for one in self._recent for line in one.lines)
+        if is_recalled_answer(redacted.answer, chain(self._index.lines.candidates_in(redacted.answer), recent_lines)):
             return {"recalled": True, "answer": RECALLED_ANSWER_TEXT}
         return {}
 
     def _refresh_index(self, connection: Transaction) -> None:
-        """Know the document as it stands; what a version changed is read once."""
+        """Update the index to the newest version."""
         number = store.newest_number(connection, store.FILE)
         current = store.newest(connection, store.FILE) if number != self._version else None
         if current is not None:
@@ -124,7 +120,7 @@ class CapturePolicy:
 
 
 class _RecentExchange:
-    """An exchange that was recorded just now, ready to be compared."""
+    """An exchange recorded just now, ready to be compared."""
 
     def __init__(self, event_id: str, question: str, answer: str) -> None:
         self.event_id = event_id
@@ -133,40 +129,37 @@ class _RecentExchange:
 
 
 class DocumentIndex:
-    """What a document says, ready to be compared. Follows the document by what has changed in it."""
+    """The lines, questions and preferences of a document, updated by the lines that changed."""
 
     def __init__(self) -> None:
         self.lines = LineIndex()
-        self._snapshot = Snapshot(MemoryDocument())
+        self._ids: tuple[str, ...] = ()
+        self._entries: tuple[Block, ...] = ()
         self._questions = HashedMultimap()  # the words of a question -> its entry ids
-        self._preference_counts: Counter[str] = Counter()  # the bare words of preferences
+        self._preference_counts: Counter[str] = Counter()  # by their words
 
     def exchanges_asking(self, question: str) -> list[str]:
-        """The exchanges that ask this, in the order of the document."""
+        """The exchanges with this question, in document order."""
         entry_ids = self._questions.get(core_words(question))
         if len(entry_ids) > 1:
-            entry_ids = sorted(entry_ids, key=self._snapshot.ids.index)
+            entry_ids = sorted(entry_ids, key=self._ids.index)
         return [entry_id.removesuffix(".q") for entry_id in entry_ids]
 
     def has_preference(self, preference: str) -> bool:
-        """Whether this stands among the preferences."""
+        """Whether the document lists this preference."""
         return self._preference_counts[core_words(preference)] > 0
 
     def update(self, snapshot: Snapshot) -> None:
-        """Be what is known of this snapshot."""
-        before, now = self._snapshot, snapshot
-        head = min(
-            common_prefix_length(before.ids, now.ids),
-            common_prefix_length(before.document.entries, now.document.entries),
-        )
-        most = min(len(before.ids), len(now.ids)) - head
-        tail = common_suffix_length(before.ids, now.ids, most)
-        tail = common_suffix_length(before.document.entries, now.document.entries, tail)
-        for at in range(head, len(before.ids) - tail):
-            self._remove(before.ids[at], before.document.entries[at])
-        for at in range(head, len(now.ids) - tail):
-            self._add(now.ids[at], now.document.entries[at])
-        self._snapshot = snapshot
+        """Index this snapshot in place of the one before."""
+        ids, entries = snapshot.ids, snapshot.document.entries
+        head = min(common_prefix_length(self._ids, ids), common_prefix_length(self._entries, entries))
+        tail = common_suffix_length(self._ids, ids, min(len(self._ids), len(ids)) - head)
+        tail = common_suffix_length(self._entries, entries, tail)
+        for at in range(head, len(self._ids) - tail):
+            self._remove(self._ids[at], self._entries[at])
+        for at in range(head, len(ids) - tail):
+            self._add(ids[at], entries[at])
+        self._ids, self._entries = ids, entries
 
     def _add(self, entry_id: str, block: Block) -> None:
         self.lines.add(block.raw)
@@ -184,7 +177,7 @@ class DocumentIndex:
 
 
 def _question_key(entry_id: str, block: Block) -> str | None:
-    """The bare words of a line that is the question of an exchange."""
+    """The words of a line that is the question of an exchange."""
     text = block.text
     if not entry_id.endswith(".q") or not text.startswith(QUESTION_PREFIX):
         return None
@@ -192,11 +185,11 @@ def _question_key(entry_id: str, block: Block) -> str | None:
 
 
 def _is_repeat(event: Event, exchange: ExchangeInput, redacted: RedactedExchange) -> bool:
-    """Question and answer alike; where one was cut, what was cut off has to have the same length."""
+    """Whether question and answer have the same words; shortened ones must have had the same length."""
     sides = (("question", redacted.question, exchange.user_message), ("answer", redacted.answer, exchange.ai_response))
     for name, summary, whole in sides:
-        known = event.payload.get(name)
-        if not isinstance(known, str) or not have_same_words(known, summary):
+        recorded = event.payload.get(name)
+        if not isinstance(recorded, str) or not have_same_words(recorded, summary):
             return False
         if summary.endswith(ELLIPSIS) and event.payload.get(f"{name}_length") != len(whole):
             return False
@@ -213,8 +206,8 @@ def _preference_payload(stated: StatedPreference) -> Mapping[str, Any]:
 
 
 def _recorded_decisions(event: Event) -> dict[str, Any]:
-    """The decisions of an event that is recorded already."""
-    before = {name: event.payload[name] for name in _POLICY_FIELDS if name in event.payload}
-    if before.get("recalled"):
-        before["answer"] = event.payload.get("answer")
-    return before
+    """The policy fields of an event that is recorded already."""
+    fields = {name: event.payload[name] for name in _POLICY_FIELDS if name in event.payload}
+    if fields.get("recalled"):
+        fields["answer"] = event.payload.get("answer")
+    return fields

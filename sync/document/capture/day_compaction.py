@@ -1,13 +1,8 @@
-"""Old days of the document fold into a line each: which are due, and what is left of them. Pure.
+"""Replace old days of the document by a line each. The exchanges stay in the log.
 
-Decisions
-    When a day is old depends on the clock and on a setting of one device, so the folding is an event (`day_folded`):
-    the document stays a function of the log, and devices that share one see the same. The exchanges stay in the log.
-    Only what this program wrote and nobody changed is folded away: exchanges whose lines still say what their events
-    say. So are imported exchanges (a question with its answer from a file that was there before) whose lines still
-    say what their import recorded. Lines that were typed or edited stay under their day, however old it is.
-    A line that was changed or counted elsewhere at the same moment stays: the event names what it saw. An exchange
-    that arrives late for a folded day is folded into the line that stands there by then.
+Which days are old depends on a clock and a setting, so it is an event (`day_folded`): all devices show the same.
+Only exchanges whose lines still equal their events or imports are compacted; typed and edited lines stay. An exchange
+that arrives later is added to the line of its day.
 """
 
 import re
@@ -28,25 +23,25 @@ from sync.document.markdown.template import QUESTION_PREFIX, RECORDS
 from sync.document.markdown.version_labels import day_label, parse_day
 from sync.log.model import Event, Origin
 
-EARLIER_SECTION: Final[Section] = (RECORDS, "更早的对话")  # below the days, the newest first
-MAX_DAYS: Final = 31  # folded at a time: the first time may find years, and the writer serves `update` too
-MAX_EXCHANGES_PER_DAY: Final = 200  # of one day folded at a time, so that the event stays far below its bound
-MAX_TOPICS: Final = 4  # questions that the line of a day names
+EARLIER_SECTION: Final[Section] = (RECORDS, "更早的对话")  # below the days, newest first
+MAX_DAYS: Final = 31  # at a time: the first run may find years, and the writer thread also serves updates
+MAX_EXCHANGES_PER_DAY: Final = 200  # of one day at a time, so that the event stays far below its limit
+MAX_TOPICS: Final = 4  # questions in the line of a day
 MAX_TOPIC_LENGTH: Final = 16
 
-_ANSWER_PREFIXES: Final = ("- AI", "- ai")  # the original app's files have several spellings of our own mark
+_ANSWER_PREFIXES: Final = ("- AI", "- ai")  # the original app's files have several spellings
 _TOTAL: Final = re.compile(r"（(\d{1,6}) 次对话）\Z")
 
 ExchangeLinesLookup = Callable[[str], tuple[str, str] | None]
-"""An event's id -> the two lines its exchange was written as; None where it is none, or was forgotten."""
+"""Event id -> the two lines of its exchange; None if it is not an exchange or was erased."""
 
 ImportedTextLookup = Callable[[Entry], str | None]
-"""An entry -> its text in the log if an import recorded it and nobody changed it since, else None."""
+"""An entry -> its text in the log if an import recorded it and it has not changed since, else None."""
 
 
 @dataclass(frozen=True, slots=True)
 class CompactableDay:
-    """A day that is due, and the untouched exchanges on it: question and answer in turn."""
+    """A day to compact and its unchanged exchanges, question and answer in turn."""
 
     day: date
     entries: tuple[Entry, ...]
@@ -55,11 +50,11 @@ class CompactableDay:
 def find_compactable_days(
     snapshot: Snapshot, today: date, keep_days: int, lines_of: ExchangeLinesLookup, imported_text: ImportedTextLookup
 ) -> list[CompactableDay]:
-    """The days more than `keep_days` before today with something to fold, the oldest first; at most `MAX_DAYS`."""
+    """The days more than `keep_days` before today with exchanges to compact, oldest first, at most `MAX_DAYS`."""
     if keep_days >= today.toordinal():
         return []  # no day of any calendar is that old
     last = today - timedelta(days=keep_days)
-    found: dict[date, list[Entry]] = {}
+    days: dict[date, list[Entry]] = {}
     entries = snapshot.entries
     for asked, answered in pairwise(entries):
         day = parse_day(asked.section[-1]) if asked.section[-2:-1] == (RECORDS,) else None
@@ -68,16 +63,16 @@ def find_compactable_days(
         event_id, _, side = asked.entry_id.rpartition(".")
         if side == "q" and answered.entry_id == f"{event_id}.a":
             if lines_of(event_id) == (split_repeat_count(asked.text)[0], answered.text):
-                found.setdefault(day, []).extend((asked, answered))
+                days.setdefault(day, []).extend((asked, answered))
         elif asked.text.startswith(QUESTION_PREFIX) and answered.text.startswith(_ANSWER_PREFIXES):
             texts = imported_text(asked), imported_text(answered)
             if texts[0] is not None and texts[1] is not None:
-                found.setdefault(day, []).extend((replace(asked, text=texts[0]), replace(answered, text=texts[1])))
-    return [CompactableDay(day, tuple(found[day][: 2 * MAX_EXCHANGES_PER_DAY])) for day in sorted(found)[:MAX_DAYS]]
+                days.setdefault(day, []).extend((replace(asked, text=texts[0]), replace(answered, text=texts[1])))
+    return [CompactableDay(day, tuple(days[day][: 2 * MAX_EXCHANGES_PER_DAY])) for day in sorted(days)[:MAX_DAYS]]
 
 
 def imported_text_lookup(added_events: Iterable[Event], redact: Callable[[str], str]) -> ImportedTextLookup:
-    """What the imports among events of added lines recorded. `clean` redacts, as the log did."""
+    """Look up texts that imports among `added_events` recorded. `redact` works as for the log."""
     imports = (event.payload for event in added_events if event.origin == Origin.IMPORTED)
     texts = {payload.get("entry_id"): payload.get("text") for payload in imports}
 
@@ -89,7 +84,7 @@ def imported_text_lookup(added_events: Iterable[Event], redact: Callable[[str], 
 
 
 def compact_days(snapshot: Snapshot, days: Sequence[CompactableDay]) -> tuple[Snapshot, list[dict[str, Any]]]:
-    """The document with a line for each of these days, and the payloads of the events that say so."""
+    """The document with a line for each of these days, and the payloads of the `day_folded` events."""
     payloads: list[dict[str, Any]] = []
     gone = {entry.entry_id for day in days for entry in day.entries}
     snapshot = _remove_entries(snapshot, gone)
@@ -109,14 +104,14 @@ def compact_days(snapshot: Snapshot, days: Sequence[CompactableDay]) -> tuple[Sn
 
 
 def compacted_entry_hashes(event: Event) -> dict[str, str]:
-    """The entries that a folded day took away, each with the hash of what was seen; another writer's may be odd."""
+    """The entries that a `day_folded` event removed, each with the hash of its text. Malformed items are skipped."""
     listed = event.payload.get("entries")
-    found: dict[str, str] = {}
+    hashes: dict[str, str] = {}
     for item in listed if isinstance(listed, list) else ():
         entry_id, seen = (item.get("id"), item.get("hash")) if isinstance(item, dict) else (None, None)
         if isinstance(entry_id, str) and isinstance(seen, str):
-            found[entry_id] = seen
-    return found
+            hashes[entry_id] = seen
+    return hashes
 
 
 def day_line_id(day: date) -> str:
@@ -145,7 +140,7 @@ def _summarise_topics(questions: Iterable[str]) -> str:
 
 def _remove_entries(snapshot: Snapshot, entry_ids: set[str]) -> Snapshot:
     draft = BlockEditor(snapshot)
-    for at in range(len(draft.cells) - 1, -1, -1):  # from the end: what goes with an entry stands right before it
+    for at in range(len(draft.cells) - 1, -1, -1):  # from the end: a heading before an entry may go with it
         if at < len(draft.cells) and draft.cells[at].entry_id in entry_ids:
             draft.remove_entry(at)
     return draft.to_snapshot()

@@ -1,4 +1,4 @@
-"""What a conversation or a hand edit says, as drafts for the log. Pure."""
+"""Turn conversations and manual edits into event drafts, and exchange events into lines of the document."""
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED, EXCHA
 from sync.log.model import MAX_EVENT_BYTES, Event, EventDraft, Origin, project_id_for
 from sync.redaction import Redactor
 
-# A summary shows 100 characters at most; a secret that begins among them is recognised well before this.
+# A summary has at most 100 characters; a secret that begins among them ends well before this.
 SUMMARY_WINDOW: Final = 8_000
 MAX_ENTRY_BYTES: Final = MAX_EVENT_BYTES - 4096  # bytes of an entry as JSON; the rest of its event is ids and a section
 MESSAGE_PART_LENGTH: Final = 12_000  # characters of a stored original in one event: below 60 KiB in any script
@@ -28,7 +28,7 @@ MESSAGE_PART_LENGTH: Final = 12_000  # characters of a stored original in one ev
 
 @dataclass(frozen=True, slots=True)
 class ExchangeInput:
-    """One turn of a conversation, as the app hands it over."""
+    """One turn of a conversation, as the caller passes it."""
 
     user_message: str
     ai_response: str
@@ -38,12 +38,12 @@ class ExchangeInput:
     idempotency_key: str | None = None
 
 
-EMPTY_SIDE_TEXT: Final = "（无文字）"  # stands for a side of an exchange that says nothing: an image, or a call
+EMPTY_SIDE_TEXT: Final = "（无文字）"  # in place of a side without text, such as an image or a tool call
 
 
 @dataclass(frozen=True, slots=True)
 class RedactedExchange:
-    """What an exchange comes to: its two summaries, and the messages they were made of, redacted and bounded."""
+    """The two redacted summaries of an exchange, and the redacted, bounded messages they come from."""
 
     question: str
     answer: str
@@ -52,13 +52,13 @@ class RedactedExchange:
 
     @classmethod
     def of(cls, exchange: ExchangeInput, redactor: Redactor) -> "RedactedExchange":
-        """Everything is redacted before it is cut: half a token would no longer be recognised as one."""
-        said = redactor.clean(_summary_input(exchange.user_message))
-        answered = redactor.clean_reply(said, _summary_input(exchange.ai_response))
-        return cls(question_summary(said), answer_summary(answered), said, answered)
+        """Redact before shortening: half a token would not be recognised."""
+        question = redactor.clean(_summary_input(exchange.user_message))
+        answer = redactor.clean_reply(question, _summary_input(exchange.ai_response))
+        return cls(question_summary(question), answer_summary(answer), question, answer)
 
     def with_empty_sides_marked(self) -> "RedactedExchange":
-        """As the document shows it: a side that says nothing is marked, unless both are empty."""
+        """Mark an empty side, unless both are empty."""
         if self.is_blank:
             return self
         return replace(self, question=self.question or EMPTY_SIDE_TEXT, answer=self.answer or EMPTY_SIDE_TEXT)
@@ -77,10 +77,9 @@ def draft_exchange_events(
     redacted: RedactedExchange | None = None,
     policy_fields: Mapping[str, Any] | None = None,
 ) -> list[EventDraft]:
-    """The event of an exchange, and its originals where the user wants them kept. Empty where nothing was said.
+    """Draft the event of an exchange, and with `store_messages` those of its messages. Empty for a blank exchange.
 
-    `decided` is what `sync.document.capture.capture_policy` makes of it for the document: more fields of the payload,
-    or others.
+    `policy_fields` from `CapturePolicy.decide` add to the payload or replace its fields.
     """
     redacted = redacted or RedactedExchange.of(exchange, redactor)
     if redacted.is_blank:
@@ -110,7 +109,7 @@ def draft_exchange_events(
 
 
 def keyed_event_id(device_id: str, key: str | None) -> str | None:
-    """The event id that a caller's key stands for: the same call again finds the same event."""
+    """The event id of an idempotency key: a repeated call finds the same event."""
     if key is None:
         return None
     return "evt_" + hashlib.sha256(f"{device_id}\n{key}".encode()).hexdigest()[:32]
@@ -119,10 +118,10 @@ def keyed_event_id(device_id: str, key: str | None) -> str | None:
 def _draft_message_events(
     exchange: ExchangeInput, exchange_draft: EventDraft, redactor: Redactor
 ) -> Iterator[EventDraft]:
-    """What was said on either side, in parts that events can hold."""
+    """Draft the messages of both sides, in parts that fit into events."""
     sides = (("user", exchange.user_message, Origin.USER), ("assistant", exchange.ai_response, Origin.MODEL))
-    for role, said, origin in sides:
-        text = redactor.clean_reply(exchange.user_message if role == "assistant" else "", said.replace("\0", ""))
+    for role, message, origin in sides:
+        text = redactor.clean_reply(exchange.user_message if role == "assistant" else "", message.replace("\0", ""))
         parts = [text[start : start + MESSAGE_PART_LENGTH] for start in range(0, len(text), MESSAGE_PART_LENGTH)]
         for number, part in enumerate(parts, start=1):
             payload = redactor.clean_payload({"role": role, "content": part, "part": number, "parts": len(parts)})
@@ -131,7 +130,7 @@ def _draft_message_events(
 
 
 def _without_nul(name: str | None) -> str | None:
-    """A name without NUL, which the server's columns cannot hold; None where nothing is left."""
+    """Remove NUL, which the server's columns cannot store; None if nothing is left."""
     return None if name is None else name.replace("\0", "") or None
 
 
@@ -145,7 +144,7 @@ def exchange_ids(event: Event) -> tuple[str, str]:
 
 
 def local_day_of(event: Event) -> date:
-    """The day on which it was said there; that of its HLC where another program wrote one that does not exist."""
+    """The local day of an event; the day of its HLC if another program wrote an invalid date."""
     try:
         return date.fromisoformat(event.local_date)
     except ValueError:
@@ -153,7 +152,7 @@ def local_day_of(event: Event) -> date:
 
 
 def exchange_lines(event: Event) -> tuple[str, str] | None:
-    """The two lines an exchange is written as; None for another event, and for one that has none."""
+    """The two lines of an exchange; None for other events and exchanges without lines."""
     if event.type != EXCHANGE_RECORDED or not is_in_document(event) or repeated_exchange_id(event) is not None:
         return None
     asked, answered = (one_line(str(event.payload.get(side, ""))) for side in ("question", "answer"))
@@ -161,65 +160,65 @@ def exchange_lines(event: Event) -> tuple[str, str] | None:
 
 
 def is_in_document(event: Event) -> bool:
-    """Whether an exchange has lines in the document: it is not blank (forgotten since) nor below what is wanted."""
+    """Whether an exchange has lines in the document: it is not erased and not below `record.min_importance`."""
     return bool(event.payload) and event.payload.get("in_document") is not False
 
 
 def repeated_exchange_id(event: Event) -> str | None:
-    """The id of the exchange that this one says again."""
-    named = event.payload.get("repeats")
-    return named if isinstance(named, str) and named else None
+    """The id of the exchange that this one repeats."""
+    repeated = event.payload.get("repeats")
+    return repeated if isinstance(repeated, str) and repeated else None
 
 
 def preference_entries_of(event: Event) -> list[Entry]:
-    """The preferences that the user states in an exchange, as entries; what a program claims to be one is none."""
+    """The preferences that the user states in an exchange, as entries. Those of another origin are ignored."""
     listed = event.payload.get("preferences")
-    found = []
+    entries = []
     for item in listed if isinstance(listed, list) else ():
         section = item.get("section") if isinstance(item, dict) and item.get("origin") == Origin.USER else None
         if isinstance(section, list) and tuple(section) in PREFERENCE_SECTIONS:
-            said, entry_id = item.get("text"), item.get("entry_id")
-            if isinstance(said, str) and isinstance(entry_id, str) and entry_id:
-                found.append(Entry(entry_id, f"- {one_line(said)}", tuple(section)))
-    return found
+            text, entry_id = item.get("text"), item.get("entry_id")
+            if isinstance(text, str) and isinstance(entry_id, str) and entry_id:
+                entries.append(Entry(entry_id, f"- {one_line(text)}", tuple(section)))
+    return entries
 
 
 def apply_exchanges(snapshot: Snapshot, events: Sequence[Event]) -> Snapshot:
-    """Exchanges put where their day stands; one that is there already stays as it is, one said again is counted."""
-    there = set(snapshot.ids)
+    """Insert exchanges under their days; known ones stay as they are, repeated ones increase a count."""
+    present = set(snapshot.ids)
     new: list[NewExchange] = []
     again: list[str] = []
     for event in filter(is_in_document, events):
         ids = exchange_ids(event)
         repeated = repeated_exchange_id(event)
-        if repeated is not None and f"{repeated}.q" in there:
+        if repeated is not None and f"{repeated}.q" in present:
             again.append(f"{repeated}.q")
-        elif ids[0] not in there:
-            there.add(ids[0])
-            said, answered = str(event.payload.get("question", "")), str(event.payload.get("answer", ""))
-            new.append(NewExchange(ids, day_label(local_day_of(event)), said, answered))
+        elif ids[0] not in present:
+            present.add(ids[0])
+            question, answer = str(event.payload.get("question", "")), str(event.payload.get("answer", ""))
+            new.append(NewExchange(ids, day_label(local_day_of(event)), question, answer))
     if new:
         snapshot = insert_exchanges(snapshot, new)
     for entry_id in again:
         snapshot = edit_entry(snapshot, entry_id, increment_repeat_count(snapshot.text_of(entry_id)))
     for entry in (entry for event in filter(is_in_document, events) for entry in preference_entries_of(event)):
-        if entry.entry_id not in there:
-            there.add(entry.entry_id)
-            snapshot = insert_entry(snapshot, entry, after="")  # which is nobody: at the end of its section
+        if entry.entry_id not in present:
+            present.add(entry.entry_id)
+            snapshot = insert_entry(snapshot, entry, after="")  # no entry has this id: at the end of its section
     return snapshot
 
 
 def is_too_large_for_event(text: str) -> bool:
-    """Whether a redacted text is too large for an event: such a line is this device's alone."""
+    """Whether a redacted text is too large for an event; such a line stays on this device."""
     return len(text) > MAX_ENTRY_BYTES // 6 and len(msgspec.json.encode(text)) > MAX_ENTRY_BYTES
 
 
 def draft_operation_events(
     operations: Iterable[Operation], redactor: Redactor, origin: Origin
 ) -> tuple[list[EventDraft], list[str]]:
-    """Hand edits as drafts, redacted, whatever the local settings: these events may leave.
+    """Draft the events of a manual edit. They are redacted whatever the local settings, for they may leave the device.
 
-    Entries that are too large for an event are named in the second list; they stay in the file.
+    Also returns the ids of entries that are too large for an event; they stay in the file.
     """
     drafts: list[EventDraft] = []
     too_large: list[str] = []

@@ -1,8 +1,7 @@
-"""How much an exchange matters, from 0 to 1, where its caller does not say. A pure heuristic.
+"""Estimate how much an exchange matters, from 0 to 1, if the caller does not say.
 
-It serves `record.min_importance` alone: below it an exchange stays in the log and out of the document. Its scale: small
-talk about 0.1, an ordinary question about 0.4, what names a decision, a rule, a date or a fix 0.6 and more, a request
-to remember or a standing wish 0.9.
+Used for `record.min_importance` only: exchanges below it stay in the log but not in the document. Small talk is about
+0.1, a question about 0.4, a decision, rule, date or fix 0.6 and more, a request to remember or a preference 0.9.
 """
 
 import re
@@ -28,11 +27,11 @@ _SIGNALS: Final = (
     re.compile(r"```|\bdef \w|\bclass \w|[{};]\s*\n|(?i:\bselect\b.+\bfrom\b)"),
 )
 _SIGNAL_WEIGHT: Final = 0.15
-_LONG_MESSAGE_LENGTH: Final = 200  # characters of a message that somebody took the trouble to write
+_LONG_MESSAGE_LENGTH: Final = 200  # characters
 
 
 def estimate_importance(user_message: str, ai_response: str, *, states_preference: bool) -> float:
-    """`standing`: the message states a preference. Rounded to two places, so that it reads well in an event."""
+    """Rounded to two places, because the event stores it."""
     if _SMALL_TALK.match(user_message.strip()):
         return SMALL_TALK
     if states_preference or _REMEMBER.search(user_message):

@@ -1,12 +1,8 @@
-"""The words of a message that its sender clearly typed; pasted material is left out. Pure.
+"""The words of a message that its sender clearly typed, without pasted material.
 
-Decisions
-    Only the message itself decides. Its own words are one line: alone, or beside complete code fences. Any other
-    message of several lines may hold a page, an e-mail, a log, a table or a file, and has no own words.
-    A line that shows where it comes from has none either: an address, a tag, a heading, a list mark, an indent, the
-    row of a table, a time stamp, a header, code, or a mention of the text beside it (这个网页, this e-mail, …的内容：).
-    What follows a colon belongs to what is named before it, unless that is an opening such as 请记住： or Note:.
-    In doubt there are none: a missed preference can be said again, a foreign one would rule every later answer.
+A message of one line counts, alone or beside complete code fences. Other messages of several lines may be
+pasted, and so may a line with an address, tag, heading, list mark, indent, table row, time stamp, code, or a mention of
+a text (这个网页, this e-mail). Text after a colon counts only after openings such as 请记住：. In doubt none.
 """
 
 import re
@@ -49,7 +45,7 @@ _COLON: Final = re.compile(r"[:：](?!\d|\\|/)")
 
 
 def typed_line(message: str) -> str:
-    """The one line that the sender clearly typed, up to where it turns to something else; empty in doubt."""
+    """The one line that the sender clearly typed, up to the first pasted part; empty in doubt."""
     message = message.replace("\r\n", "\n")
     rest = _FENCE.sub("\n", message)
     lines = [line for line in rest.splitlines() if line.strip()]

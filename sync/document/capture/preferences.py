@@ -1,13 +1,8 @@
-"""Statements of preference in what a person said: which they are, and where in the document they belong. Pure.
+"""Find statements of preference in a message of the user, and the section of the document where they belong.
 
-Decisions
-    Only the user's own message is read, never an answer, a tool's or a page's text; and of it only what the person says
-    in his own name now (`sync.document.capture.pasted_text`): no question, no quotation, no reported speech, no pasted
-    material. A clause has to begin with its trigger (我喜欢, 以后都, I prefer, always…), after a filler at most. Rather
-    one preference is missed than a passing remark becomes a rule: what holds once (这次, 今天, this time) is none.
-    The sentence is kept whole: what follows the trigger up to a request or another speaker, and what stands before a
-    clause that says nothing alone (always; never spaces; 别用 k8s). If that is a request, the clause belongs to it.
-    The entry's id is made of its words: the same statement is the same entry on every device, said once or ten times.
+Only what the user states in their own typed words counts (`pasted_text`): no question, quotation, reported speech or
+pasted text, and nothing that holds once (这次, today). A clause must begin with a trigger (我喜欢, 以后都, I prefer,
+always…). Missing a preference is better than making a rule of a passing remark. The sentence is kept whole.
 """
 
 import re
@@ -21,10 +16,10 @@ from sync.document.markdown.model import Section
 from sync.document.markdown.one_line import escape_markdown, one_line
 from sync.document.markdown.template import COMMUNICATION_STYLE, TECHNICAL_PREFERENCES, WORK_HABITS
 
-MAX_MESSAGE_LENGTH: Final = 600  # characters; what is longer was pasted, and its sentences are somebody else's
-MIN_LETTERS: Final = 4  # letters; fewer say nothing
-MAX_PREFERENCE_LENGTH: Final = 160  # characters of one preference; the style of an essay is none
-MAX_PREFERENCES: Final = 3  # of one message
+MAX_MESSAGE_LENGTH: Final = 600  # characters; a longer message was probably pasted
+MIN_LETTERS: Final = 4  # letters of a preference
+MAX_PREFERENCE_LENGTH: Final = 160  # characters of one preference
+MAX_PREFERENCES: Final = 3  # in one message
 
 _CODE: Final = re.compile(r"`[^`\n]*`")
 _FIRST_MASK_CHARACTER: Final = 0xE000  # private characters, one for each piece of code in a message
@@ -36,7 +31,7 @@ _FILLER: Final = re.compile(
     r"|因为|反正|说实话|请"
     r"|ok(?:ay)?|well|also|so|btw|by the way|please|remember(?: that)?|note(?: that)?|actually|and|but)[\s:：]*)+"
 )
-# Text to be worked on follows or stands around: whose words they are cannot be told.
+# The message is about a text before or after it, whose author is unknown.
 _TEXT_TASK: Final = re.compile(
     r"(?i)翻译|改写|润色|续写|改成|扩写|仿写|造句|作文|文案|写一?[封篇首段]|总结(?:一下)?(?:这|下|以下)|以下"
     r"|下面|如下|这[段句篇首]|歌词|台词|^(?:请|帮我|麻烦|你)*(?:检查|修改|改正|纠正|看看)(?:一下)?(?:语法|病句|错别字)"
@@ -71,7 +66,7 @@ _TRIGGER: Final = re.compile(
     r"|i'd (?:rather|prefer)\b|my preference is\b"
     r"|(?:always|never|from now on|going forward|in the future|by default|from today on)\b)"
 )
-# A bare 不要 or 别 is a rule only where it is about how things are said or made.
+# A bare 不要 or 别 is a rule only if it is about how something is said or made.
 _PROHIBITION: Final = re.compile(
     r"(?i)^(?:请?不要|请?别|请勿|千万别|不用再|不许|don't|do not)\s*(?:再|老是|总是|总|都|随便|每次|ever|always)?\s*"
     r"(?:用|使用|说|加|写|给我?(?:写|加|发|用)|输出|解释|回答|回复|添加|包含|出现|叫我|称呼|道歉|客套|啰嗦"
@@ -81,7 +76,7 @@ _PROHIBITION: Final = re.compile(
 _TIME_ONLY: Final = re.compile(
     r"(?i)^(?:以后|今后|往后|从今(?:以后|往后|天起|天开始)|从现在(?:起|开始)|从此|from now on|going forward)$"
 )
-# A clause without a statement of its own: it is understood only with what stands before it.
+# A clause that can be understood only together with the one before it.
 _DEPENDENT: Final = re.compile(
     r"(?i)^(?:always|never|by default|in the future)\b|^(?:请?不要|请?别|请勿|千万别|不用再|不许|don't|do not)"
     r"|^(?:每次|每回|总是|一律|统一|始终|永远|默认|任何时候)"
@@ -121,19 +116,19 @@ _STYLE_TERMS: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class StatedPreference:
-    """One statement: the line as it stands in the document, without its bullet, and under which heading."""
+    """One statement: its line in the document, without the bullet, and its section."""
 
     text: str
     section: Section
 
     @property
     def entry_id(self) -> str:
-        """The same for the same words, however they are spaced and closed; letters only, as all ids of entries."""
+        """Derived from the words, whatever spaces and punctuation: the same statement is one entry on every device."""
         return derived_entry_id("preference", _alphanumerics(self.text))
 
 
 def find_preferences(message: str) -> tuple[StatedPreference, ...]:
-    """What the person who wrote `message` (redacted) said of his own standing wishes; at most `MOST`."""
+    """The preferences stated in a redacted message, at most `MAX_PREFERENCES`."""
     if len(message) > MAX_MESSAGE_LENGTH or _TEXT_TASK.search(message):
         return ()
     code: dict[int, str] = {}
@@ -147,13 +142,13 @@ def find_preferences(message: str) -> tuple[StatedPreference, ...]:
     for sentence in _SENTENCE.findall(own):
         text = _preference_in_sentence(sentence.strip()).translate(code)
         if text and len(text) <= MAX_PREFERENCE_LENGTH:
-            told = StatedPreference(escape_markdown(one_line(text)), _section_for(text))
-            found.setdefault(told.entry_id, told)
+            preference = StatedPreference(escape_markdown(one_line(text)), _section_for(text))
+            found.setdefault(preference.entry_id, preference)
     return tuple(found.values())[:MAX_PREFERENCES]
 
 
 def _preference_in_sentence(sentence: str) -> str:
-    """The preference of one sentence, with all that belongs to it; empty for none."""
+    """The preference in a sentence, with its dependent clauses; empty if there is none."""
     if _QUESTION.search(sentence):
         return ""
     clauses = list(map(str.strip, _CLAUSE.split(sentence.rstrip("。！!；;…. "))))
@@ -175,7 +170,7 @@ def _preference_in_sentence(sentence: str) -> str:
 
 
 def _join_clauses(clauses: list[str]) -> str:
-    """The clauses as one line; without the last ones where it would be too long."""
+    """Join clauses into one line; leave out the last ones if it becomes too long."""
     while len(clauses) > 1 and sum(map(len, clauses)) + 2 * len(clauses) > MAX_PREFERENCE_LENGTH:
         clauses = clauses[:-1]
     text = "，".join(clauses) if any(not clause.isascii() for clause in clauses) else ", ".join(clauses)
@@ -197,5 +192,5 @@ def _section_for(text: str) -> Section:
 
 
 def _alphanumerics(text: str) -> str:
-    """Letters and digits alone, in one case: what two spellings of one statement have in common."""
+    """The letters and digits in one case, which two spellings of a statement share."""
     return "".join(char for char in unicodedata.normalize("NFKC", text).casefold() if char.isalnum())

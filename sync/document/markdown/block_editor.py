@@ -1,10 +1,8 @@
-"""A document while it is being changed: the blocks with their ids in one list, and where things belong in it.
+"""A document while it is edited: its blocks with their ids in one list, and the places where new ones belong.
 
-Only `edit`, `plan` and `returned` work with drafts; everybody else sees the snapshots that come out. A draft touches
-the bytes around a change and nothing else: what it adds ends lines the way the document does, a blank line is added
-where two things would otherwise run together, and one of two blank lines goes where an entry between them went.
-
-`freeze` reads its own result back, so that a snapshot is what `parse` will make of the same bytes (`reading_back`).
+The editor changes only the bytes around an edit: added lines end as the document's lines do, a blank line keeps two
+things apart, and a blank line goes with the entry that it followed. `to_snapshot` parses the result again, so that the
+snapshot is what `parse` returns for the same bytes.
 """
 
 import re
@@ -31,14 +29,14 @@ _ENDING: Final = re.compile(r"(?:\r\n|\n|\r)\Z")
 
 
 class BlockEditor:
-    """`cells` may be read; they are changed through the methods."""
+    """Read `cells` directly; change them through the methods."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._original = snapshot
         self._newline = snapshot.document.newline
         self.cells = CellList(snapshot)
 
-    # --- looking -------------------------------------------------------------------------------------------
+    # --- reading -------------------------------------------------------------------------------------------
 
     def index_of(self, entry_id: str) -> int | None:
         ids = [cell.entry_id for cell in self.cells]
@@ -56,13 +54,13 @@ class BlockEditor:
         return Cell(Block(kind, text.replace("\n", self._newline) + self._newline, section), entry_id)
 
     def new_separator(self) -> Cell:
-        """A line between two sections, which must not make front matter of what stands below a line like it."""
+        """A line between two sections that does not turn the lines below the first one into front matter."""
         first = self.cells[0].block if self.cells else None
         opened = first is not None and first.kind is BlockKind.SEPARATOR and first.text == SEPARATOR
         return self.new_cell("***" if opened else SEPARATOR, BlockKind.SEPARATOR)
 
     def insert(self, at: int, cells: Iterable[Cell], *, blank_before: bool = False, blank_after: bool = False) -> int:
-        """Put cells in, with blank lines around them where asked and not yet there; one past the last one put in."""
+        """Insert cells, with blank lines around them if requested and missing. Return the index after the last one."""
         added = list(cells)
         if blank_before and at > 0 and self.cells[at - 1].kind is not BlockKind.BLANK:
             added.insert(0, self.new_cell("", BlockKind.BLANK))
@@ -73,7 +71,7 @@ class BlockEditor:
         return end
 
     def remove(self, at: int) -> None:
-        """Take a cell out, and one blank line with it where two would meet or one would dangle at the end."""
+        """Remove a cell, and one blank line if two would meet or one would be left at the end."""
         low, high, end = at, at + 1, len(self.cells)
         blank_before = at > 0 and self.cells[at - 1].kind is BlockKind.BLANK
         if high < end:
@@ -84,10 +82,10 @@ class BlockEditor:
         self.cells.splice(low, high, ())
 
     def remove_entry(self, at: int) -> None:
-        """Take an entry out, and the heading of its day where it was the last one of the day.
+        """Remove an entry, and the heading of its day if no entry is left below it.
 
-        Bytes do not say who made a heading. A heading goes only if it has exactly the shape we write, stands where
-        we write it and has nothing below it; whatever a person wrote differently stays.
+        The file does not say who wrote a heading. Only a heading in exactly the program's own form and place is
+        removed; one that a person wrote differently stays.
         """
         section = self.cells[at].block.section
         self.remove(at)
@@ -99,7 +97,7 @@ class BlockEditor:
             self.remove(heading)
 
     def set_text(self, at: int, text: str) -> None:
-        """Give a cell another text; its line ending stays."""
+        """Replace the text of a cell and keep its line ending."""
         cell = self.cells[at]
         if cell.block.text == text:
             return
@@ -108,20 +106,20 @@ class BlockEditor:
         self._replace_cell(at, Cell(Block(cell.kind, raw, cell.block.section), cell.entry_id))
 
     def set_entry_id(self, at: int, entry_id: str) -> None:
-        """Give an entry another id."""
+        """Replace the id of an entry."""
         self._replace_cell(at, Cell(self.cells[at].block, entry_id))
 
     def remove_placeholder(self, heading: int) -> None:
-        """The placeholder goes when the first entry comes."""
+        """Remove the placeholder of a section that gets its first entry."""
         at = self.cells.find(BlockKind.PLACEHOLDER, heading + 1, own_lines_end(self.cells, heading))
         if at is not None:
             self.remove(at)
 
     def ensure_section(self, section: Section) -> int:
-        """The heading of a section, made where it belongs if it is missing (its parents too). Not for ``()``."""
-        found = find_heading(self.cells, section)
-        if found is not None:
-            return found
+        """Return the index of a section's heading; insert it, and its parents, if it is missing. Not for ``()``."""
+        heading = find_heading(self.cells, section)
+        if heading is not None:
+            return heading
         if len(section) == 1:
             return self._insert_top_section(section)
         parent = self.ensure_section(section[:-1])
@@ -131,7 +129,7 @@ class BlockEditor:
         return self._insert_heading(section, level, new_subsection_position(self.cells, parent, section))
 
     def to_snapshot(self) -> Snapshot:
-        """The snapshot this draft has become."""
+        """The edited document."""
         origin, cells = self._original, self.cells
         if tuple(cells) == origin.cells:
             return origin
@@ -156,7 +154,7 @@ class BlockEditor:
         return end - 1
 
     def _insert_top_section(self, section: Section) -> int:
-        """A section of the first rank: before the first of ours that follows it, else at the end."""
+        """Insert a top-level section before the next template section that exists, else at the end."""
         title = section[0]
         if all(cell.kind is BlockKind.BLANK for cell in self.cells):
             raw = f"# {TITLE}{self._newline}"
@@ -175,20 +173,19 @@ class BlockEditor:
         return self._insert_heading(section, 2, at)
 
     def _normalise_line_endings(self) -> None:
-        """Every line but the last ends; the last one as the document's last one did."""
+        """End every line but the last, and the last one as the last line of the original did."""
         before = self._original.document.blocks
         open_end = bool(before) and not _ENDING.search(before[-1].raw)
         cells = self.cells
-        for at in range(
-            max(0, cells.untouched_head - 1), len(cells) - cells.untouched_tail
-        ):  # before it only lines that end, as they did
+        # The cells before this range are unchanged, and their lines end already.
+        for at in range(max(0, cells.untouched_head - 1), len(cells) - cells.untouched_tail):
             cell = cells[at]
-            ended = _ENDING.search(cell.block.raw)
+            ending = _ENDING.search(cell.block.raw)
             last = at == len(cells) - 1
-            if not ended and not last:
+            if not ending and not last:
                 self._set_raw(at, cell.block.raw + self._newline)
-            elif ended and last and open_end and cell not in self._original.cells:
-                self._set_raw(at, cell.block.raw[: ended.start()])
+            elif ending and last and open_end and cell not in self._original.cells:
+                self._set_raw(at, cell.block.raw[: ending.start()])
 
     def _set_raw(self, at: int, raw: str) -> None:
         block = self.cells[at].block

@@ -1,8 +1,8 @@
-"""Changes to a snapshot, each a pure function to a new one.
+"""Changes to a snapshot: pure functions that return a new one.
 
-A line that comes from elsewhere is made safe before it goes in: whatever would read back as a heading, a separator,
-the footer, a placeholder or as several lines becomes one ordinary line (`as_single_entry`). The section of records is
-found by its title wherever it stands; if a person renamed it, it is theirs now, and a new one is made in its place.
+`as_single_entry` makes inserted text safe: text that would parse as a heading, a separator, the footer, a placeholder
+or several lines becomes one ordinary line. The records section is found by its title; if a person renamed it, a new one
+is created.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from sync.document.markdown.version_labels import parse_day
 
 @dataclass(frozen=True, slots=True)
 class NewExchange:
-    """One turn of a conversation to put in: ids of its two lines, the day (``2026/1/8``), the two summaries."""
+    """One exchange to insert: the ids of its two lines, its day (``2026/1/8``) and the two summaries."""
 
     ids: tuple[str, str]
     day: str
@@ -35,13 +35,13 @@ class NewExchange:
 
 
 def insert_exchanges(snapshot: Snapshot, exchanges: Iterable[NewExchange]) -> Snapshot:
-    """Each at the end of its day; a day is made if it is missing, newest first. One pass for those of one day.
+    """Insert each exchange at the end of its day. Missing days are created, newest first.
 
-    Question and answer are summaries already; they are put on one line here, not cut.
+    Summaries are put on one line, not shortened.
     """
     draft = BlockEditor(snapshot)
-    for day, said in groupby(exchanges, key=lambda exchange: exchange.day):
-        _insert_into_day(draft, day, said)
+    for day, of_day in groupby(exchanges, key=lambda exchange: exchange.day):
+        _insert_into_day(draft, day, of_day)
     return draft.to_snapshot()
 
 
@@ -62,7 +62,7 @@ def _insert_into_day(editor: BlockEditor, day: str, exchanges: Iterable[NewExcha
 
 
 def insert_entry(snapshot: Snapshot, entry: Entry, after: str | None) -> Snapshot:
-    """An entry put behind another of its section; first in the section for None; last if `after` is not there.
+    """Insert an entry after another of its section: first for None, last if `after` is not in the section.
 
     A question gets a blank line before it, so that exchanges stay apart.
     """
@@ -72,7 +72,7 @@ def insert_entry(snapshot: Snapshot, entry: Entry, after: str | None) -> Snapsho
 
 
 def place_entry(editor: BlockEditor, entry: Entry, after: str | None) -> None:
-    """As `insert_entry`, for whoever changes more than one."""
+    """Like `insert_entry`, on an editor that collects several changes."""
     at, section = _insertion_point(editor, entry.section, after)
     text = as_single_entry(entry.text)
     opens = text.startswith(QUESTION_PREFIX) and editor.is_entry(at - 1)
@@ -82,7 +82,7 @@ def place_entry(editor: BlockEditor, entry: Entry, after: str | None) -> None:
 
 
 def edit_entry(snapshot: Snapshot, entry_id: str, text: str) -> Snapshot:
-    """The entry with another text; the snapshot as it is if there is no such entry."""
+    """Replace the text of an entry. Without such an entry the snapshot is returned unchanged."""
     draft = BlockEditor(snapshot)
     at = draft.index_of(entry_id)
     if at is not None:
@@ -91,7 +91,7 @@ def edit_entry(snapshot: Snapshot, entry_id: str, text: str) -> Snapshot:
 
 
 def remove_entry(snapshot: Snapshot, entry_id: str) -> Snapshot:
-    """The snapshot without the entry, and without the heading of a day that it leaves empty."""
+    """Remove an entry, and the heading of its day if that is empty then."""
     draft = BlockEditor(snapshot)
     at = draft.index_of(entry_id)
     if at is not None:
@@ -100,26 +100,26 @@ def remove_entry(snapshot: Snapshot, entry_id: str) -> Snapshot:
 
 
 def set_footer(snapshot: Snapshot, label: str) -> Snapshot:
-    """The snapshot whose 最后更新 says `label`; the line is added at the end where there is none."""
+    """Set the label in the 最后更新 line; append the line if it is missing."""
     draft = BlockEditor(snapshot)
     text = footer_line(one_line(label))
-    found = footer_position(draft.cells)
-    if found < len(draft.cells):
-        draft.set_text(found, text)
+    footer = footer_position(draft.cells)
+    if footer < len(draft.cells):
+        draft.set_text(footer, text)
         return draft.to_snapshot()
     end = len(draft.cells)
     while end > 0 and draft.cells[end - 1].kind is BlockKind.BLANK:
         end -= 1
     if end > 0 and draft.cells[end - 1].kind is not BlockKind.SEPARATOR:
         end = draft.insert(end, [draft.new_separator()], blank_before=True)
-    if end < len(draft.cells):  # blank lines at the end: the footer goes behind the first of them
+    if end < len(draft.cells):  # keep one of the blank lines at the end before the footer
         end += 1
     draft.insert(end, [draft.new_cell(text, BlockKind.FOOTER)], blank_before=end > 0)
     return draft.to_snapshot()
 
 
 def as_single_entry(text: str) -> str:
-    """The text as one that reads back as a single entry; itself if it does already."""
+    """Text that parses as a single entry; unchanged if it already does."""
     sound = normalised_text(text.replace("\0", "").encode("utf-8", errors="ignore").decode())
     if _is_entry(sound):
         return sound
@@ -130,7 +130,7 @@ def as_single_entry(text: str) -> str:
 
 
 def section_end(editor: BlockEditor, section: Section) -> tuple[int, Section]:
-    """Behind the last own line of a section, which is made if it is missing, and the section that stands there."""
+    """The index after the last own line of a section, and that section. It is created if it is missing."""
     heading, found = _ensure_section_open(editor, section)
     return own_lines_end(editor.cells, heading), found
 
@@ -146,7 +146,7 @@ def _insertion_point(editor: BlockEditor, section: Section, after: str | None) -
 
 
 def _ensure_section_open(editor: BlockEditor, section: Section) -> tuple[int, Section]:
-    """The heading of a section, made if it is missing and rid of its placeholder, as those above it are.
+    """The heading of a section, created if it is missing. Placeholders in it and above it are removed.
 
     For ``()`` it is the title of the document, or the place before the first line.
     """
@@ -164,7 +164,7 @@ def _ensure_section_open(editor: BlockEditor, section: Section) -> tuple[int, Se
 
 
 def _day_section(editor: BlockEditor, records: Section, day: str) -> Section:
-    """The section of that day, under the heading it has: a person may have written 2026-01-08."""
+    """The section of a day as its heading is written: a person may have written 2026-01-08."""
     wanted = parse_day(day)
     for at in day_headings_below(editor.cells, records):
         block = editor.cells[at].block

@@ -1,19 +1,7 @@
-"""The memory file as values: blocks that keep their raw text, and entries whose identity lives outside the file.
+"""The memory file as values: blocks that keep their raw text, and entries whose ids are stored outside the file.
 
-Glossary
-    block       a piece of the file, raw text with its own line ending; the blocks put together are the file.
-    entry       one line a person or the program wrote (bullet, paragraph, table row, quote), or one whole fenced
-                block. The unit that is added, edited and removed.
-    section     the titles of the headings above a block, outermost first, without the title of the document:
-                ``("重要对话记录", "2026/1/8")``.
-    snapshot    a document and the ids of its entries, in the order in which they stand.
-    version     one known state of the file: a snapshot, its hash, and its label.
-    label       the text behind 最后更新 in the last line. Every version that we write has a label of its own, so a
-                label found on disk names the version an editor had loaded.
-
-Two decisions live here. An entry's text keeps its bullet and its indentation, since both are the person's; it does
-not hold line endings or spaces at the end of a line, so that an editor that strips or converts them edits nothing.
-And ids never enter the file: a person would see them, and a copied line would bring its twin's id along.
+An entry's text keeps its bullet and indentation but no line endings or trailing spaces, so an editor that converts or
+strips them edits nothing. Ids never enter the file: people would see them, and a copied line would duplicate its id.
 """
 
 import re
@@ -33,7 +21,7 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+")
 
 
 class BlockKind(StrEnum):
-    """What a block is. Only an `ENTRY` has identity; the others are the person's layout and stay as they are."""
+    """The kind of a block. Only an `ENTRY` has an id: one line, or one fenced block. The others are layout."""
 
     FRONT_MATTER = "front_matter"
     HEADING = "heading"
@@ -46,9 +34,10 @@ class BlockKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """`raw` is the text as it stands in the file, line endings included; `level` is 1–6 for a heading, else 0.
+    """A piece of the file. The `raw` texts of all blocks, line endings included, make up the file.
 
-    `title` is the text of a heading or the label of a footer. A heading's `section` includes its own title.
+    `section`: the titles of the headings above it, outermost first, without the document's title; a heading's own title
+    is included. `level`: 1–6 for a heading, else 0. `title`: the text of a heading or the label of a footer.
     """
 
     kind: BlockKind
@@ -59,11 +48,10 @@ class Block:
 
     @property
     def text(self) -> str:
-        """The block without line endings and without spaces at the end of its lines; lines joined by a line feed."""
+        """The block without line endings and trailing spaces; its lines are joined by line feeds."""
         return normalised_text(self.raw)
 
 
-# the letter of each kind in a shape
 KIND_LETTERS: Final = {
     BlockKind.FRONT_MATTER: "m",
     BlockKind.HEADING: "h",
@@ -80,16 +68,13 @@ def _join_raw(blocks: Iterable[Block]) -> str:
 
 
 def shape_of(blocks: Iterable[Block]) -> str:
-    """The kind of each block as one letter: places are found in it without a look at each block."""
+    """The kind of each block as one letter. Searching this string is faster than visiting the blocks."""
     return "".join([KIND_LETTERS[block.kind] for block in blocks])
 
 
 @dataclass(frozen=True)
 class MemoryDocument:
-    """The whole file. `encoding` other than UTF-8 means: read it, tell the person, think before writing.
-
-    What is derived from the blocks is computed once. `respliced` (parse.py) hands over what it knows already.
-    """
+    """The whole file. Derived values are computed once; `reparse_range` presets those that it already knows."""
 
     blocks: tuple[Block, ...] = ()
     encoding: Encoding = "utf-8"
@@ -97,7 +82,7 @@ class MemoryDocument:
 
     @cached_property
     def text(self) -> str:
-        """The file's text, without the byte order mark."""
+        """The text of the file, without the byte order mark."""
         return _join_raw(self.blocks)
 
     @cached_property
@@ -110,35 +95,39 @@ class MemoryDocument:
 
     @property
     def label(self) -> str | None:
-        """What stands behind 最后更新, or None where there is no such line or nothing behind it."""
+        """The text after 最后更新 in the footer; None if there is no footer or it is empty.
+
+        Every version that this program writes has its own label, so the label on disk names the version that an editor
+        had loaded.
+        """
         at = self.shape.rfind(KIND_LETTERS[BlockKind.FOOTER])
         return None if at < 0 else self.blocks[at].title or None
 
     @cached_property
     def endings(self) -> tuple[int, int, int]:
-        """How many lines end in a line feed alone, in both, and in a carriage return alone."""
+        """The number of lines that end in LF, CRLF and CR."""
         return count_line_endings(self.text)
 
     @property
     def newline(self) -> str:
-        """The line ending most lines have; what we add uses it. A line feed where nothing decides."""
+        """The most frequent line ending, which added lines use; LF if there is none."""
         counts = dict(zip(("\n", "\r\n", "\r"), self.endings, strict=True))
         return max(counts, key=lambda ending: counts[ending])
 
     @property
     def is_blank(self) -> bool:
-        """Whether there is nothing but white space in the file."""
+        """Whether the file contains only white space."""
         return self.shape.count(KIND_LETTERS[BlockKind.BLANK]) == len(self.blocks)
 
     @cached_property
     def data(self) -> bytes:
-        """The bytes: for every accepted file, the very bytes that were read."""
-        text = vars(self).get("text") or _join_raw(self.blocks)  # the text is not kept beside the bytes
+        """The bytes of the file: for an accepted file exactly those that were read."""
+        text = vars(self).get("text") or _join_raw(self.blocks)  # without caching the text as well
         return ((BOM if self.bom else "") + text).encode(self.encoding)
 
     @cached_property
     def sha256(self) -> str:
-        """Over the bytes, in hex."""
+        """Of the bytes, in hex."""
         return digest_of(self.data)
 
     def drop_caches(self) -> None:
@@ -147,7 +136,7 @@ class MemoryDocument:
             vars(self).pop(name, None)
 
     def without_caches(self) -> "MemoryDocument":
-        """The same without most of what was derived from it: for whoever keeps many."""
+        """A copy without most derived values, for callers that keep many."""
         slim = MemoryDocument(self.blocks, self.encoding, self.bom)
         preset_cached(slim, shape=self.shape)
         return slim
@@ -162,7 +151,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A block, and its id if it is an entry."""
+    """A block, and the id of an entry."""
 
     block: Block
     entry_id: str | None = None
@@ -174,7 +163,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A document whose entries have ids: `ids[n]` belongs to the n-th entry block. Ids are unique in it."""
+    """A document and the ids of its entries: `ids[n]` belongs to the n-th entry block. Ids are unique in it."""
 
     document: MemoryDocument
     ids: tuple[str, ...] = ()
@@ -204,17 +193,17 @@ class Snapshot:
         self.document.drop_caches()
 
     def without_caches(self) -> "Snapshot":
-        """The same without most of what was derived from it: for whoever keeps many."""
+        """A copy without most derived values, for callers that keep many."""
         return Snapshot(self.document.without_caches(), self.ids)
 
     def text_of(self, entry_id: str) -> str:
-        """What an entry says; ValueError where there is no such entry."""
+        """The text of an entry. Raises ValueError if there is no such entry."""
         return self.document.entries[self.ids.index(entry_id)].text
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One known state of the file. `number` grows; `sha256` is over the bytes, in hex."""
+    """One known state of the file. `number` grows; `sha256` is of its bytes, in hex."""
 
     number: int
     label: str | None
@@ -223,13 +212,13 @@ class Version:
 
     @classmethod
     def of(cls, number: int, snapshot: Snapshot) -> "Version":
-        """The version a snapshot makes: hash and label are its own."""
+        """The version with the hash and label of a snapshot."""
         return cls(number, snapshot.document.label, snapshot.document.sha256, snapshot)
 
 
 @dataclass(frozen=True, slots=True)
 class EntryAdded:
-    """A line that was not there. `after` is the entry before it in the same section, None for the first one there."""
+    """A new line. `after` is the entry before it in the same section, None for the first one."""
 
     entry_id: str
     after: str | None
@@ -239,9 +228,9 @@ class EntryAdded:
 
 @dataclass(frozen=True, slots=True)
 class EntryEdited:
-    """A line that reads differently, or stands in another section (then `text` may equal `base_text`).
+    """A line with another text, or in another section (then `text` may equal `base_text`).
 
-    `text` is what the line says after both sides were folded; `base_text` is what the hand had before it.
+    `text` is the merged text; `base_text` is the text that the editor had loaded.
     """
 
     entry_id: str
@@ -252,7 +241,7 @@ class EntryEdited:
 
 @dataclass(frozen=True, slots=True)
 class EntryRemoved:
-    """A line the hand took away; `text` and `section` are what it was."""
+    """A line that an edit removed, with its former text and section."""
 
     entry_id: str
     text: str
@@ -264,14 +253,14 @@ Operation = EntryAdded | EntryEdited | EntryRemoved
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What a look at the file means.
+    """The result of a three-way merge.
 
-    `operations`  what the hand did, in document order, removals last; ready to become events.
-    `snapshot`    the merged result: the bytes on disk with what we knew besides put in.
-    `flagged`     ids of lines that both sides changed in the same words: the known line and, next to it, the line
-                  from disk as an entry of its own.
-    `observed`    the file exactly as found, with ids. Where it differs from `snapshot` it must enter the ring before
-                  it: an editor that saves again holds this state, not the merged one.
+    `operations`       the manual edit, in document order, removals last; ready to become events.
+    `merged`           the bytes on disk with the changes of the current version put in.
+    `conflicting_ids`  lines that both sides changed in the same words: the known line and, below it, the line from disk
+                       as a separate entry.
+    `observed`         the file exactly as read, with ids. If it differs from `merged`, store it as a version before
+                       `merged`: an editor that saves again has this state loaded.
     """
 
     operations: tuple[Operation, ...]
@@ -281,9 +270,9 @@ class MergePlan:
 
     @property
     def must_write(self) -> bool:
-        """Whether the merged result is not what is on disk.
+        """Whether the merged result differs from the file on disk.
 
-        Such a version needs a footer of its own (`set_footer`) before it enters the ring: a stale label would name it.
+        Such a version needs a new footer (`set_footer`) before it is stored, or an old label would name it.
         """
         return self.merged.document != self.observed.document
 
@@ -293,18 +282,18 @@ def sha256_of(document: MemoryDocument) -> str:
 
 
 def count_line_endings(text: str) -> tuple[int, int, int]:
-    """Line feeds alone, both together, carriage returns alone."""
+    """The number of LF, CRLF and CR."""
     windows = text.count("\r\n")
     return text.count("\n") - windows, windows, text.count("\r") - windows
 
 
 def preset_cached(value: object, **known: object) -> None:
-    """Hand over values of cached properties that need not be computed."""
+    """Set cached properties whose values are known already."""
     vars(value).update(known)
 
 
 def normalised_text(raw: str) -> str:
-    """Text that compares equal however an editor ends its lines."""
+    """Text that compares equal whatever line endings an editor uses."""
     bare = raw.rstrip()
     if "\n" not in bare and "\r" not in bare:
         return bare  # one line, as nearly all are
@@ -312,5 +301,5 @@ def normalised_text(raw: str) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines with their endings. Only CR, LF and CRLF end a line; `str.splitlines` would also cut at U+2028 and FF."""
+    """Lines with their endings. Only CR, LF and CRLF end a line; `str.splitlines` also splits at U+2028 and FF."""
     return _LINE.findall(text)

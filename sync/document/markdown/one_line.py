@@ -1,12 +1,7 @@
-"""A message as one line of the document: cleaned, cut, and unable to become structure.
+"""A message as one line of the document: cleaned, shortened, and unable to become structure.
 
-Lengths are in code points, as a person counts Chinese characters, and a cut never falls inside what a reader sees as
-one character (a grapheme cluster, UAX #29).
-
-A fenced block of code becomes its one line as inline code, or 〔代码〕 if it has several.
-
-A summary of a summary is itself. Its own output is recognised by the dots behind a text that is short enough, and the
-backslash in front of a mark is taken off before it is put on again.
+Lengths are in code points, and a cut never falls inside a grapheme cluster (UAX #29). A fenced block becomes inline
+code, or 〔代码〕 if it has several lines. Summarising a summary returns it unchanged.
 """
 
 import re
@@ -37,22 +32,22 @@ _PICTOGRAPHS: Final = ((0x1F000, 0x1FAFF), (0x2190, 0x2BFF))
 
 
 def question_summary(text: str) -> str:
-    """What the person asked, at most `MAX_QUESTION_LENGTH` code points and the dots."""
+    """Summarise a question: at most `MAX_QUESTION_LENGTH` code points and the dots."""
     return summarize(_inline_fenced_code(text), MAX_QUESTION_LENGTH)
 
 
 def answer_summary(text: str) -> str:
-    """What the assistant answered, at most `MAX_ANSWER_LENGTH` code points and the dots."""
+    """Summarise an answer: at most `MAX_ANSWER_LENGTH` code points and the dots."""
     return summarize(_inline_fenced_code(text), MAX_ANSWER_LENGTH)
 
 
 def summarize(text: str, limit: int) -> str:
-    """One line of at most `limit` code points, dots where something was cut, a leading mark escaped."""
+    """One line of at most `limit` code points, with dots if it was cut and a leading mark escaped."""
     return escape_markdown(_truncate(_unescape_markdown(one_line(text)), limit))
 
 
 def one_line(text: str) -> str:
-    """The text without line breaks, control, bidi and zero-width characters; single spaces, none at the ends."""
+    """Remove line breaks, control, bidi and zero-width characters, and repeated, leading and trailing spaces."""
     kept: list[str] = []
     marks = 0
     at = 0
@@ -71,7 +66,7 @@ def one_line(text: str) -> str:
 
 
 def escape_markdown(text: str) -> str:
-    """The text with a backslash before whatever Markdown would read as structure at the start of a line."""
+    """Put a backslash before a start of the line that Markdown would read as structure."""
     if _BLOCK_MARK.match(text):
         return "\\" + text
     return _NUMBER.sub(r"\1\\\2", text, count=1) if _NUMBER.match(text) else text
@@ -89,7 +84,7 @@ def _code_as_inline(block: re.Match[str]) -> str:
 
 
 def _unescape_markdown(text: str) -> str:
-    """The text without the backslash that `defuse` put there."""
+    """Remove the backslash that `escape_markdown` added."""
     if text.startswith("\\") and _BLOCK_MARK.match(text, 1):
         return text[1:]
     return _ESCAPED_NUMBER.sub(r"\1\2", text, count=1) if _ESCAPED_NUMBER.match(text) else text

@@ -1,13 +1,8 @@
-"""Bytes to blocks. Whatever is accepted here comes out of `render` byte for byte.
+"""Parse bytes into blocks. `MemoryDocument.data` returns the same bytes for every accepted file.
 
-Decisions
-    What is not structure is an entry, one per line: a line we do not understand is still a line somebody wrote.
-    A fenced block is one entry, so that a ``#`` in a shell script opens no section. A fence that nobody closes is an
-    ordinary line: while a person types one, everything below it would otherwise vanish into a single entry and come
-    back a moment later. Front matter is recognised only if it reads like front matter; our own first separator might
-    be the first line of a file. Of several lines that look like the footer, the last one is it.
-    Bytes that are UTF-8 but for a few are damaged UTF-8 and are refused: read as GB18030 they would turn into
-    plausible nonsense. Text in GB18030 rarely holds long runs of valid UTF-8, which tells the two apart.
+Text that is not structure is an entry, one for each line; a closed fenced block is one entry. An unclosed fence is an
+ordinary line: it appears while a person types one. Of several lines that look like the footer, the last one is it.
+UTF-8 with a few invalid bytes is refused: read as GB18030 it would become plausible nonsense.
 """
 
 import re
@@ -30,7 +25,7 @@ from sync.document.markdown.model import (
 )
 from sync.errors import DocumentUntouchable
 
-MAX_BYTES: Final = 4 * 1024 * 1024  # a memory that a prompt could hold is a thousandth of this
+MAX_BYTES: Final = 4 * 1024 * 1024  # a memory that fits into a prompt has a thousandth of this
 MAX_FRONT_MATTER_LINES: Final = 200  # more than any real one; bounds the search for its end
 
 _HEADING: Final = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?\Z", re.DOTALL)
@@ -43,7 +38,7 @@ _YAML_OTHER: Final = re.compile(r"\s|- |# |\Z")
 
 
 def parse(data: bytes) -> MemoryDocument:
-    """The document in `data`; DocumentUntouchable if it is no text, no encoding we know, or above `MAX_BYTES`."""
+    """Parse a file. Raises DocumentUntouchable for binary data, unknown encodings and more than `MAX_BYTES`."""
     if len(data) > MAX_BYTES:
         raise DocumentUntouchable(f"the memory file has {len(data)} bytes, the limit is {MAX_BYTES}")
     if b"\0" in data:
@@ -57,10 +52,7 @@ def parse(data: bytes) -> MemoryDocument:
 
 
 def parse_stored(data: bytes) -> MemoryDocument:
-    """The document in bytes that `encode` made: of any size, for what was recorded must be read again whatever it is.
-
-    Refused, it could not even be made smaller. What is not UTF-8 is GB18030, by whichever way it may look damaged.
-    """
+    """Parse bytes that this program stored, of any size. What is not UTF-8 is GB18030."""
     encoding: Encoding = "utf-8"
     try:
         text = data.decode(encoding)
@@ -71,21 +63,21 @@ def parse_stored(data: bytes) -> MemoryDocument:
 
 
 def parse_text(text: str, *, encoding: Encoding = "utf-8", bom: bool = False) -> MemoryDocument:
-    """The document in a text; any text is one."""
+    """Parse a text. Any text is a document."""
     return MemoryDocument(assign_sections(_split_into_blocks(lines_of(text))), encoding, bom)
 
 
 def with_style_of(document: MemoryDocument, style_source: MemoryDocument) -> MemoryDocument:
-    """With another one's encoding, byte order mark and line endings: who shows a text in a window loses them."""
+    """The document with the encoding, byte order mark and line endings of another, which a text field in a UI loses."""
     crlf = style_source.newline == "\r\n" and document.newline != style_source.newline
     text = document.text.replace("\r\n", "\n").replace("\n", "\r\n") if crlf else document.text
     return parse_text(text, encoding=style_source.encoding, bom=style_source.bom)
 
 
 def reparse_range(document: MemoryDocument, low: int, high: int, text: str) -> MemoryDocument | None:
-    """The document with this text in the place of its blocks from `low` to before `high`, read without the rest.
+    """Replace the blocks from `low` to before `high` by a text, and parse only that text.
 
-    None if the new text may change how the rest reads: the caller reads all of it then.
+    None if the text may change how other lines parse; the caller then parses the whole document.
     """
     blocks, shape = document.blocks, document.shape
     if low == 0 or (blocks[0].kind is BlockKind.SEPARATOR and blocks[0].raw.rstrip() == "---"):
@@ -108,18 +100,18 @@ def reparse_range(document: MemoryDocument, low: int, high: int, text: str) -> M
     )
     if KIND_LETTERS[BlockKind.HEADING] in now or KIND_LETTERS[BlockKind.HEADING] in was:
         found = MemoryDocument(assign_sections(found.blocks), *_encoding_and_bom(document))
-    ended, said, gone = (
+    endings, added, removed = (
         document.endings,
         count_line_endings(text),
         count_line_endings("".join([one.raw for one in blocks[low:high]])),
     )
-    kept = (a + b - c for a, b, c in zip(ended, said, gone, strict=True))
-    preset_cached(found, shape=shape[:low] + now + shape[high:], endings=tuple(kept))
+    now_endings = (a + b - c for a, b, c in zip(endings, added, removed, strict=True))
+    preset_cached(found, shape=shape[:low] + now + shape[high:], endings=tuple(now_endings))
     return found
 
 
 def _has_line_break_between(text: str, following: str) -> bool:
-    """Whether a line ends between the two, as it does in each alone."""
+    """Whether a line ends between the two texts when they are joined."""
     return text.endswith("\n") or (text.endswith("\r") and not following.startswith("\n"))
 
 
@@ -132,7 +124,7 @@ def _encoding_and_bom(document: MemoryDocument) -> tuple[Encoding, bool]:
 
 
 def assign_sections(blocks: Iterable[Block]) -> tuple[Block, ...]:
-    """The blocks, each with the section it stands in. The first heading of level 1 is the document's title."""
+    """The blocks with their sections. The first heading of level 1 is the document's title."""
     placed: list[Block] = []
     path: list[tuple[int, str]] = []
     section: Section = ()
@@ -200,7 +192,7 @@ def _classify_line(raw: str) -> Block:
 
 
 def strip_closing_hashes(title: str) -> str:
-    """``标题 ##`` is the heading 标题; ``C#`` stays C#."""
+    """Remove closing hashes: ``标题 ##`` is the heading 标题, ``C#`` stays C#."""
     bare = title.rstrip("#")
     return bare.rstrip() if not bare or bare[-1] in " \t" else title
 
@@ -214,7 +206,7 @@ def _is_separator(line: str) -> bool:
 
 
 def _front_matter_end(lines: Sequence[str]) -> int:
-    """How many lines at the top are front matter."""
+    """The number of lines of front matter; it must look like YAML, for a separator may be the first line of a file."""
     if not lines or lines[0].rstrip() != "---":
         return 0
     keyed = False
@@ -229,19 +221,19 @@ def _front_matter_end(lines: Sequence[str]) -> int:
 
 
 class _FenceIndex:
-    """Where fenced blocks end.
+    """The ends of fenced blocks.
 
-    Closing lines are collected first and a vain search is remembered, so that a file full of unclosed fences is not
-    read again for each.
+    Closing lines are collected first and failed searches remembered, so that a file full of unclosed fences is not
+    searched again for each.
     """
 
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
         self._ends = [(at, match[1]) for at, line in enumerate(lines) if (match := _FENCE_END.match(line))]
-        self._unclosed: dict[str, int] = {}  # mark -> shortest run of it known to have no end further down
+        self._unclosed: dict[str, int] = {}  # mark -> length of the shortest fence without an end below
 
     def end_of(self, at: int) -> int:
-        """One past the last line of the block that begins at line `at`: the fence's end, or the next line."""
+        """The index after the block that begins at line `at`: after its closing fence, else the next line."""
         opening = _FENCE.match(self._lines[at].rstrip()) if self._ends else None
         if opening is None:
             return at + 1

@@ -1,4 +1,4 @@
-"""Where things stand in a document, and where new ones belong: questions over a list of cells, nothing changed."""
+"""Find places in a list of cells: sections, days, the footer, and where new ones belong. Changes nothing."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -12,9 +12,9 @@ _LAYOUT_KINDS: Final = frozenset({BlockKind.BLANK, BlockKind.SEPARATOR, BlockKin
 
 
 class CellList(list[Cell]):
-    """The cells of a snapshot while they change, with the shape of its document.
+    """The cells of a snapshot while they are edited, and their kinds as `shape`.
 
-    Only `splice` changes them. `head` and `tail`: how many cells at the beginning and at the end it has not touched.
+    Only `splice` changes them. It never touched the first `untouched_head` and the last `untouched_tail` cells.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -23,7 +23,7 @@ class CellList(list[Cell]):
         self.untouched_head = self.untouched_tail = len(self)
 
     def splice(self, low: int, high: int, cells: Sequence[Cell]) -> None:
-        """Put these cells in the place of those from `low` to before `high`."""
+        """Replace the cells from `low` to before `high`."""
         self.untouched_head, self.untouched_tail = (
             min(self.untouched_head, low),
             min(self.untouched_tail, len(self) - high),
@@ -32,24 +32,24 @@ class CellList(list[Cell]):
         self.shape = self.shape[:low] + shape_of(cell.block for cell in cells) + self.shape[high:]
 
     def find(self, kind: BlockKind, low: int = 0, high: int | None = None) -> int | None:
-        """The first cell of that kind in the range."""
+        """The index of the first cell of a kind in the range."""
         at = self.shape.find(KIND_LETTERS[kind], low, len(self) if high is None else high)
         return None if at < 0 else at
 
     def headings(self, low: int = 0) -> Iterator[int]:
-        """Every heading from `low` on."""
+        """The indices of the headings from `low` on."""
         while (at := self.find(BlockKind.HEADING, low)) is not None:
             yield at
             low = at + 1
 
 
 def find_heading(cells: CellList, section: Section) -> int | None:
-    """The first heading of that section."""
+    """The index of the first heading of a section."""
     return next((at for at in cells.headings() if cells[at].block.section == section), None)
 
 
 def find_section_by_title(cells: CellList, title: str) -> Section | None:
-    """The section with that title, of the first rank if there is one, else wherever it stands."""
+    """The section with a title: the top-level one if it exists, else the first at any level."""
     headings = [cells[at].block.section for at in cells.headings()]
     if (title,) in headings:
         return (title,)
@@ -57,37 +57,37 @@ def find_section_by_title(cells: CellList, title: str) -> Section | None:
 
 
 def day_headings_below(cells: CellList, section: Section) -> list[int]:
-    """The headings of days right below a section."""
+    """The indices of the day headings directly below a section."""
     return [
         at for at in cells.headings() if cells[at].block.section[:-1] == section and parse_day(cells[at].block.title)
     ]
 
 
 def extent_of(cells: CellList, heading: int) -> int:
-    """Where a section ends, its subsections included."""
+    """The end of a section with its subsections."""
     return _next_boundary(cells, heading + 1, cells[heading].block.level)
 
 
 def own_lines_end(cells: CellList, heading: int) -> int:
-    """Where the section's own lines end: behind the last one before its subsections."""
+    """The end of a section's own lines, before its subsections."""
     return content_end(cells, heading + 1, _next_boundary(cells, heading + 1, DEEPEST_HEADING_LEVEL))
 
 
 def content_end(cells: CellList, low: int, high: int) -> int:
-    """One past the last cell in the range that is no blank line, separator or footer."""
+    """The index after the last cell in the range that is not a blank line, separator or footer."""
     while high > low and cells[high - 1].kind in _LAYOUT_KINDS:
         high -= 1
     return high
 
 
 def footer_position(cells: CellList) -> int:
-    """The footer, or the end where there is none."""
-    found = cells.find(BlockKind.FOOTER)
-    return len(cells) if found is None else found
+    """The index of the footer, or the end if there is none."""
+    footer = cells.find(BlockKind.FOOTER)
+    return len(cells) if footer is None else footer
 
 
 def new_subsection_position(cells: CellList, parent: int, section: Section) -> int:
-    """Where a new subsection begins: days of the records newest first, others behind what is there."""
+    """The index for a new subsection: days of the records newest first, others at the end of the parent."""
     day = parse_day(section[-1])
     if day is None or section[-2] != RECORDS:
         return content_end(cells, parent + 1, extent_of(cells, parent))
@@ -100,7 +100,7 @@ def new_subsection_position(cells: CellList, parent: int, section: Section) -> i
 
 
 def _next_boundary(cells: CellList, low: int, level: int) -> int:
-    """The first heading of that level or above, the footer, or the end."""
+    """The index of the next heading of this level or a higher one, of the footer, or the end."""
     footer = cells.find(BlockKind.FOOTER, low)
     end = len(cells) if footer is None else footer
     heading = next((at for at in cells.headings(low) if cells[at].block.level <= level), end)

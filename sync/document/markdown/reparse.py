@@ -1,8 +1,7 @@
-"""What the bytes of a changed document say, where that is not what was meant. Pure.
+"""Parse an edited document again, and keep the ids of its entries.
 
-A fence that nobody closed may meet another one, and then all between them is one entry to whoever reads the bytes, on
-every device alike. Bytes are what is kept and compared, so the snapshot has to be what they say: otherwise a version
-could not be read any more. The lines are all still there; they go by one id from then on.
+Bytes are stored and compared, so a snapshot must be what its bytes parse to. They may parse to something else than was
+intended: an unclosed fence may meet another one, and all lines between them become one entry with one id.
 """
 
 from collections.abc import Sequence
@@ -14,16 +13,16 @@ from sync.document.markdown.parse import reparse_range
 
 
 def reparse(parsed: MemoryDocument, intended: Sequence[Block], ids: Sequence[str]) -> Snapshot:
-    """The snapshot of a document that was read from the bytes of these blocks, whose entries have these ids."""
+    """The snapshot of a document parsed from the bytes of `intended`, whose entries have these ids."""
     texts = [block.text for block in intended if block.kind is BlockKind.ENTRY]
-    found = [block.text for block in parsed.entries]
-    return Snapshot(parsed, tuple(ids) if found == texts else _match_ids(found, texts, ids))
+    parsed_texts = [block.text for block in parsed.entries]
+    return Snapshot(parsed, tuple(ids) if parsed_texts == texts else _match_ids(parsed_texts, texts, ids))
 
 
 def reparse_changed_part(original: Snapshot, head: int, tail: int, changed: Sequence[Cell]) -> Snapshot | None:
-    """As `reparse`, for a snapshot whose first `head` and last `tail` cells stay, with `changed` between them.
+    """Like `reparse`, for a snapshot that keeps its first `head` and last `tail` cells, with `changed` between them.
 
-    None if all of it has to be read.
+    None if the whole document has to be parsed.
     """
     before, high = original.document, len(original.cells) - tail
     read = reparse_range(before, head, high, "".join([cell.block.raw for cell in changed]))
@@ -47,7 +46,7 @@ def reparse_changed_part(original: Snapshot, head: int, tail: int, changed: Sequ
 
 
 def _match_ids(parsed_texts: Sequence[str], intended_texts: Sequence[str], ids: Sequence[str]) -> tuple[str, ...]:
-    """An entry made of several goes by the first one's id; where one fell apart, the rest get new ones."""
+    """A joined entry keeps the id of its first part. If an entry was split, all parts but the first get derived ids."""
     paired: list[str] = []
     for _, first, end, start, stop in SequenceMatcher(None, intended_texts, parsed_texts, autojunk=False).get_opcodes():
         for place in range(stop - start):

@@ -1,4 +1,4 @@
-"""The document a new memory begins with, and the names of its sections."""
+"""The document of a new memory, and the titles of its sections."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ TITLE: Final = "AI 对话记忆"
 PREFERENCES: Final = "用户偏好"
 RECORDS: Final = "重要对话记录"
 OPERATIONS: Final = "常用操作"
-SECTIONS: Final = (PREFERENCES, RECORDS, OPERATIONS)  # in the order in which they stand
+SECTIONS: Final = (PREFERENCES, RECORDS, OPERATIONS)  # in document order
 
 WORK_HABITS: Final[Section] = (PREFERENCES, "工作习惯")
 COMMUNICATION_STYLE: Final[Section] = (PREFERENCES, "沟通风格")
@@ -29,7 +29,7 @@ def footer_line(label: str) -> str:
 
 
 def empty_document(label: str) -> bytes:
-    """An empty memory whose footer bears `label`."""
+    """An empty memory with `label` in its footer."""
     return f"""\
 # {TITLE}
 

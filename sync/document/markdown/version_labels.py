@@ -1,12 +1,8 @@
-"""Days and times as the document writes them: zh-CN, local, the date without zero padding.
+"""Days and times as the document shows them (zh-CN, local, no zero padding), and the labels of versions.
 
-A label names a version (see `sync.document.merge.three_way`), so no two versions may share one: when the clock has not
-moved a
-second since the last version, or has gone back, the next label is one second after the last. A label thus may run a
-little ahead of the wall; being its own matters more than being exact.
-
-The label of a shared document (`sync.document.shared.reducer`) is the same on all devices: the time of its newest event
-and how many events it holds, ``2026/1/8 15:49:12 · 532``.
+A label names one version, so labels never repeat: if the clock has not advanced a second or has gone back, the next
+label is one second after the last. A shared document has the same label on all devices: the time of its newest event
+and the number of its events, ``2026/1/8 15:49:12 · 532``.
 """
 
 import re
@@ -24,12 +20,12 @@ def day_label(day: date) -> str:
 
 
 def time_label(instant: datetime) -> str:
-    """``2026/1/8 15:49:12``, in the zone the instant carries."""
+    """``2026/1/8 15:49:12``, in the zone of the instant."""
     return f"{day_label(instant)} {instant:%H:%M:%S}"
 
 
 def next_label(previous: str | None, now: datetime) -> str:
-    """The label of the next version: the time `now`, or the first second after `previous` where that is later."""
+    """The label of the next version: `now`, or one second after `previous` if that is later."""
     wall = now.replace(tzinfo=None, microsecond=0)
     last = None if previous is None else parse_time_label(previous)
     if last is None or wall > last or last >= _LATEST_TIME:
@@ -38,7 +34,7 @@ def next_label(previous: str | None, now: datetime) -> str:
 
 
 def label_sort_key(label: str | None) -> tuple[datetime, int] | None:
-    """What orders labels: the time, and for shared ones how many events; None if it is not one of ours."""
+    """The time and the number of events, by which labels are ordered; None for a label of another program."""
     named = None if label is None else parse_time_label(label)
     if label is None or named is None:
         return None
@@ -46,30 +42,30 @@ def label_sort_key(label: str | None) -> tuple[datetime, int] | None:
 
 
 def later_label(one: str | None, other: str | None) -> str | None:
-    """The label that names the later time; None if neither is one of ours."""
+    """The later of two labels; None if this program wrote neither."""
     found = [label for label in (one, other) if label is not None and parse_time_label(label) is not None]
     return max(found, key=lambda label: parse_time_label(label) or _LATEST_TIME, default=None)
 
 
 def shared_label(instant: datetime, events: int) -> str:
-    """The label of a shared document whose newest of so many events was at that local time."""
+    """The label of a shared document: the local time of its newest event and the number of events."""
     return f"{time_label(instant)} · {events}"
 
 
 def is_shared_label(label: str | None) -> bool:
-    """Whether a label is one of a shared document."""
+    """Whether a label belongs to a shared document."""
     match = None if label is None else _TIME.fullmatch(label.strip())
     return match is not None and match[7] is not None
 
 
 def parse_day(title: str) -> date | None:
-    """The day a heading names, also where a person wrote it as 2026-01-08 or 2026年1月8日."""
+    """The day in a heading, also if a person wrote it as 2026-01-08 or 2026年1月8日."""
     match = _DAY.fullmatch(title.strip())
     return None if match is None else _date_of_match(match)
 
 
 def parse_time_label(label: str) -> datetime | None:
-    """The local time a label names, None if it is not one of ours."""
+    """The local time in a label; None for a label of another program."""
     match = _TIME.fullmatch(label.strip())
     day = None if match is None else _date_of_match(match)
     if match is None or day is None:

@@ -1,8 +1,8 @@
-"""Puts what we know into a document a person has saved: our new lines, our edits, our removals, our headings.
+"""Put the changes of the current version into a document that a person saved: new lines, edits, removals, headings.
 
-A line of ours goes behind the line it follows in our document, if that one is still in its section; else before the
-line it precedes; else at the end of its section. One that opens a paragraph of its own goes behind the whole paragraph
-of its neighbour, so that lines typed there stay with what they were typed under.
+A line goes after the line that it follows in the current version, if that is still in its section; else before the one
+that it precedes; else at the end of the section. A line that opens a paragraph goes after its neighbour's whole
+paragraph, so that lines typed there stay together.
 """
 
 from collections import defaultdict
@@ -17,10 +17,10 @@ from sync.document.markdown.positions import content_end, extent_of
 
 @dataclass(frozen=True, slots=True)
 class LineDecision:
-    """What becomes of one entry on disk.
+    """The result for one entry on disk.
 
-    `text` is what it must say, None if it goes. `rival` is our line that stays before it because both sides changed
-    the same words. `regroup`: we moved it to another section and the hand did not.
+    `text`: its new text, None if it is removed. `conflicting`: the current entry that stays before it, because both
+    sides changed the same words. `follow_move`: the current version moved it to another section and the edit did not.
     """
 
     entry_id: str
@@ -32,7 +32,7 @@ class LineDecision:
 def apply_changes(
     observed: Snapshot, decisions: Sequence[LineDecision], to_insert: Iterable[Entry], current: Snapshot
 ) -> BlockEditor:
-    """The file as found with the verdicts carried out and the `missing` entries of ours put in.
+    """Carry out the decisions and insert the missing entries of the current version.
 
     Removals come last, so that a day that loses one line and gets another keeps its heading.
     """
@@ -60,7 +60,7 @@ def apply_changes(
 
 
 def apply_heading_changes(editor: BlockEditor, base: Snapshot, current: Snapshot) -> None:
-    """Headings only we changed: an empty one we have made appears, one we have taken away goes once it is empty."""
+    """Apply heading changes of the current version: new empty headings appear, removed ones go if they are empty."""
     before, now = _heading_sections(base), _heading_sections(current)
     full = {
         section[:depth] for section in (entry.section for entry in current.entries) for depth in range(len(section))
@@ -78,7 +78,7 @@ def apply_heading_changes(editor: BlockEditor, base: Snapshot, current: Snapshot
 
 
 class _EntryPlacer:
-    """Where entries of the known document belong in a draft."""
+    """Places entries of the current version in an edited document."""
 
     def __init__(self, editor: BlockEditor, current: Snapshot) -> None:
         self._editor = editor
@@ -89,7 +89,7 @@ class _EntryPlacer:
             self._peers[entry.section].append(entry.entry_id)
 
     def insert_all(self, arrivals: dict[str, Entry]) -> None:
-        """Put the arrivals in, in the order of the known document, each with the text it arrives with."""
+        """Insert the arrivals in the order of the current version."""
         for entry in self._entries:
             if entry.entry_id in arrivals:
                 self._insert_entry(replace(entry, text=as_single_entry(arrivals[entry.entry_id].text)))
@@ -136,7 +136,7 @@ def _heading_sections(snapshot: Snapshot) -> list[Section]:
 
 
 def _paragraph_ends(snapshot: Snapshot) -> tuple[set[str], set[str]]:
-    """Ids of entries with a blank line before them, and of those with one behind them."""
+    """Ids of entries with a blank line before them, and of those with one after them."""
     blocks = snapshot.document.blocks
     ids = iter(snapshot.ids)
     opening: set[str] = set()

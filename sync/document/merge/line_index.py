@@ -1,7 +1,7 @@
 """Find the lines of a document that an answer repeats, without keeping a second copy of the document.
 
-The index keeps hashes of keys and references to strings that the document holds anyway; see
-`docs/decisions/004-memory-of-a-long-document.md`.
+The index keeps hashes of keys and references to strings that the document holds anyway:
+`docs/decisions/006-memory-of-a-long-document.md`.
 """
 
 from collections.abc import Iterator, Sequence

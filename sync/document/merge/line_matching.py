@@ -1,9 +1,8 @@
-"""Which line on disk is which entry: the file carries no ids, so lines are recognised.
+"""Recognise which line on disk is which entry, since the file contains no ids.
 
-In this order, each step over what the steps before left: equal lines in sequence; equal lines of one section that
-changed places; equal lines that moved to another section; similar lines between the same recognised neighbours. The
-rest was added or removed. A wrong guess of the last step does little harm: an entry removed and another typed in its
-place reads as one edit, and the text on disk is the same either way; but who forgets the one then forgets the other.
+Each step looks at what the steps before it left: equal lines in sequence; equal lines of one section in another order;
+equal lines in another section; similar lines between the same matched neighbours. A wrong guess of the last step reads
+as an edit instead of a removal and an addition; the text on disk is the same, but an erasure of one erases the other.
 """
 
 import re
@@ -19,23 +18,23 @@ from sync.document.markdown.model import Section
 SIMILARITY_THRESHOLD: Final = (
     0.5  # share of common letters and letter pairs (Dice) from which two lines are one line edited
 )
-MAX_LINE_SHIFT: Final = 8  # places by which an edited line may be off among the unrecognised ones around it
+MAX_LINE_SHIFT: Final = 8  # places between an edited line and its entry among the unmatched ones around it
 MAX_COMPARISONS: Final = 50_000  # a file rewritten from end to end is compared for well under a second
-MAX_SEQUENCE_PAIRS: Final = 200_000  # equal pairs that alignment by sequence may weigh; beyond it, by occurrence
-MAX_FEATURE_LENGTH: Final = 4_000  # characters of a line that decide about similarity
+MAX_SEQUENCE_PAIRS: Final = 200_000  # equal pairs to align; with more, lines are paired by occurrence
+MAX_FEATURE_LENGTH: Final = 4_000  # characters of a line that are compared
 
 _PREFIX: Final = re.compile(r"\s*(?:[-*+]|\d+[.)])?\s*(?:(?:用户问|AI 答)\s*[：:])?\s*")
 
-LocatedLine = tuple[Section, str]  # where a line stands and what it says
+LocatedLine = tuple[Section, str]  # section and text of a line
 _Key = Callable[[LocatedLine], Hashable]
 
 
 def match_lines(
     base: Sequence[LocatedLine], lines: Sequence[LocatedLine], headings: Container[Section] = frozenset()
 ) -> list[int | None]:
-    """For each line on disk the index of the base entry it is, None for a new one.
+    """For each line on disk the index of its entry in the base, None for a new line.
 
-    `headings`: the sections on disk, those without a line among them.
+    `headings`: the sections on disk, with those that have no lines.
     """
     pairing = _LineMatcher(base, lines, headings)
     pairing.match_in_sequence()
@@ -51,7 +50,7 @@ class _LineMatcher:
         self._lines = lines
         self._headings = headings
         self.matches: list[int | None] = [None] * len(lines)
-        self._anchors: list[tuple[int, int]] = []  # (line, entry) recognised in sequence; both grow
+        self._anchors: list[tuple[int, int]] = []  # (line, entry) matched in sequence; both grow
         self._unmatched_base = set(range(len(base)))
 
     def match_in_sequence(self) -> None:
@@ -89,18 +88,18 @@ class _LineMatcher:
                 self._match(line, entry)
 
     def _candidates(self) -> Iterator[tuple[int, int, int]]:
-        """Line, entry and how many places apart, for all that may be one line edited."""
+        """Line, entry and distance of all pairs that may be one edited line."""
         for lines, entries in self._gaps():
             for place, line in enumerate(lines):
                 first = max(0, place - MAX_LINE_SHIFT)
                 for other, entry in enumerate(entries[first : place + MAX_LINE_SHIFT + 1], start=first):
                     section = self._base[entry][0]
-                    # an entry whose section is still there did not come along with a renamed heading
+                    # its section still exists, so the entry was not moved by a renamed heading
                     if section == self._lines[line][0] or section not in self._headings:
                         yield line, entry, abs(place - other)
 
     def _gaps(self) -> list[tuple[list[int], list[int]]]:
-        """Unrecognised lines and entries that stand between the same two recognised neighbours."""
+        """Unmatched lines and entries between the same two matched neighbours."""
         gaps: list[tuple[list[int], list[int]]] = []
         last_line = last_entry = -1
         for line, entry in [*self._anchors, (len(self._lines), len(self._base))]:
@@ -135,7 +134,7 @@ def _common_prefix_length(one: Sequence[Hashable], other: Sequence[Hashable]) ->
 
 @lru_cache(maxsize=4 * MAX_LINE_SHIFT)
 def _features(text: str) -> frozenset[str]:
-    """Letters and pairs of neighbouring letters of what a line says, its bullet and speaker left out."""
+    """The letters and letter pairs of a line, without bullet and speaker."""
     said = text[:MAX_FEATURE_LENGTH]
     match = _PREFIX.match(said)
     said = said[match.end() :] if match else said

@@ -1,11 +1,7 @@
-"""What says the same: two messages, a line and its counted repeats, an answer that gives memory back. Pure.
+"""Recognise the same message said again, and an answer that only gives memory back.
 
-Decisions
-    Alike is what differs in nothing but case, width, spaces, punctuation and words of courtesy. No measure of distance:
-    打开 and 关闭 are two characters in thirty, and what is folded into another line is no longer seen by anybody.
-    A count stands at the end of the question's line, as `（×3）`. It is no word of it: edits are merged without it.
-    An answer gives memory back when most of it are lines of the document. An answer that is one line of old word for
-    word is a phrase the model is used to, and stays.
+Texts are the same if they differ only in case, width, spaces, punctuation and words of courtesy. There is no measure of
+distance: 打开 and 关闭 differ by two characters of thirty, and a line that is counted as another is no longer visible.
 """
 
 import re
@@ -16,10 +12,10 @@ from typing import Final
 
 from sync.document.markdown.repeat_suffix import split_repeat_count
 
-RECALLED_SHARE: Final = 0.6  # of an answer that are lines of the memory
-MIN_LINE_LENGTH: Final = 8  # letters of a line that is looked for in an answer
-MIN_RECALLED_LENGTH: Final = 24  # letters of an answer; below it every phrase is somebody's line
-CACHED_LINES: Final = 1_024  # lines whose bare words are kept
+RECALLED_SHARE: Final = 0.6  # of the letters of an answer that are lines of the memory
+MIN_LINE_LENGTH: Final = 8  # letters; shorter lines are not looked for in an answer
+MIN_RECALLED_LENGTH: Final = 24  # letters of an answer; shorter phrases are common
+CACHED_LINES: Final = 1_024  # results
 
 _COURTESY: Final = re.compile(
     r"请问|请|麻烦|帮我|给我|一下|你好|您好|吗|呢|吧|啊|呀|哦|嘛|哈|的|了|您|\b(?:please|can you|could you"
@@ -29,38 +25,41 @@ _LABEL: Final = re.compile(r"\A[-*+] (?:用户问：|AI 答：)?")
 
 
 def have_same_words(one: str, other: str) -> bool:
-    """Whether two messages say the same in the same words."""
+    """Whether two messages have the same words."""
     return comparison_key(one) == comparison_key(other)
 
 
 def comparison_key(text: str) -> str:
-    """What messages that are `alike` have in common: their bare words, or all of one that has none."""
+    """The words by which messages are compared, or the whole message if it has none."""
     return core_words(text) or text
 
 
 @lru_cache(maxsize=CACHED_LINES)
 def core_words(text: str) -> str:
-    """The letters and digits of a text, without words of courtesy where something else is left."""
+    """The letters and digits of a text, without words of courtesy unless nothing else is left."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return _alphanumerics(_COURTESY.sub(" ", folded)) or _alphanumerics(folded)
 
 
 def is_recalled_answer(answer: str, lines: Iterable[str]) -> bool:
-    """Whether an answer mostly consists of lines whose `letters` are known, and is more than one phrase of old."""
-    said = answer_letters(answer)
-    if len(said) < MIN_RECALLED_LENGTH:
+    """Whether most of an answer is lines of the document (`line_letters`).
+
+    An answer that equals one line is a phrase that the model often uses, and does not count.
+    """
+    letters = answer_letters(answer)
+    if len(letters) < MIN_RECALLED_LENGTH:
         return False
-    covered = bytearray(len(said))
+    covered = bytearray(len(letters))
     for line in lines:
-        at = said.find(line) if MIN_LINE_LENGTH <= len(line) < len(said) else -1
+        at = letters.find(line) if MIN_LINE_LENGTH <= len(line) < len(letters) else -1
         if at >= 0:
             covered[at : at + len(line)] = b"\1" * len(line)
-    return sum(covered) >= RECALLED_SHARE * len(said)
+    return sum(covered) >= RECALLED_SHARE * len(letters)
 
 
 @lru_cache(maxsize=CACHED_LINES)
 def line_letters(line: str) -> str:
-    """The letters and digits of a line of the document, without bullet, label, count and the dots of a cut."""
+    """The letters and digits of a line of the document, without bullet, speaker, count and trailing dots."""
     core = _LABEL.sub("", split_repeat_count(line)[0]).removesuffix("...")
     return _alphanumerics(unicodedata.normalize("NFKC", core).casefold())
 

@@ -1,28 +1,8 @@
-"""What a person did to the file, and what the file must say next: entry operations instead of text merge.
+"""Merge a manual edit of the file with the changes made since the editor loaded it, line by line.
 
-Three states meet: the base (what the editor had loaded), the current version (what we know), and the disk. What
-happened between base and disk is the hand's; what happened between base and current is ours; both are kept.
-
-Which base
-    An editor that saves an old buffer has not deleted what it never saw. The label in the footer names the version
-    the editor loaded; of the versions that bear it the newest counts, since a hand edit seen earlier is a version with
-    the label of the one we wrote, and an editor that saves twice holds its own earlier save: a line it typed and then
-    deleted must stay deleted. That holds even if undoing brings back the very bytes of an older version, so the label
-    comes before the hash, which decides only for a file without one. Where the label is gone or unknown we ask what
-    the file can tell: if every entry that came since some version is missing, the file descends from that version;
-    the oldest such version explains it with the fewest assumptions. Otherwise it descends from the current one. This
-    rule by itself would ignore a person who deletes exactly the newest lines; the label, fresh then, tells them apart.
-    A label that is a time and no version's may be that of a version which damage took: the base is then no later than
-    the last version before that time, so nothing that came later is taken for a removal.
-
-How the two sides fold
-    edit against removal: the edit stays, whoever made it. Edit against edit: merged by words; where they meet, the
-    known line keeps its identity and the line from disk stays next to it as an entry of its own, both flagged.
-    The same line added on both sides is one entry. A line the hand moved to another section while we removed it
-    stays; one that merely went along with a renamed heading goes. Where a line stands, and headings, are the disk's
-    unless only we changed them.
-
-With the base current the merged document is the disk, byte for byte.
+Three states: the base (what the editor loaded), the current version, and the file on disk. How the base is chosen and
+which side wins: `docs/decisions/011-three-way-merge.md`. If the base is the current version, the result is the file,
+byte for byte.
 """
 
 from collections import defaultdict, deque
@@ -52,13 +32,13 @@ from sync.document.merge.word_merge import merge_words
 
 END_KINDS: Final = frozenset(
     {BlockKind.ENTRY, BlockKind.PLACEHOLDER, BlockKind.HEADING}
-)  # what the end of a whole file is known by
-MASS_REMOVAL_ENTRIES: Final = 5  # a person removes a few lines at a time; fewer than these is daily work
-MASS_REMOVAL_SHARE: Final = 0.5  # and a file that keeps half of its lines was tidied, not lost
+)  # a complete file ends with one of these
+MASS_REMOVAL_ENTRIES: Final = 5  # fewer are an ordinary edit
+MASS_REMOVAL_SHARE: Final = 0.5  # a file that keeps half of its lines was tidied, not lost
 
 
 def choose_base(disk: MemoryDocument, versions: Sequence[Version]) -> Version | None:
-    """The version the file on disk descends from; `ring` runs from oldest to newest. None only for an empty ring."""
+    """The version that the file on disk descends from. `versions` are oldest first; None only if there are none."""
     if not versions:
         return None
     sha256, label = disk.sha256, disk.label
@@ -72,10 +52,10 @@ def choose_base(disk: MemoryDocument, versions: Sequence[Version]) -> Version | 
 
 
 def infer_base(disk: MemoryDocument, versions: Sequence[Version], *, only_distinct_lines: bool = False) -> Version:
-    """The oldest version of which the file lacks everything that came since; the newest where there is none such.
+    """The oldest version such that the file lacks every entry that was added after it; else the newest.
 
-    `distinctive`: what reads like a line of that version tells nothing, since many answers read alike. Finds more stale
-    texts, and takes a text that was cut off for one: nothing is removed then.
+    `only_distinct_lines` ignores added entries that read like a line of that version, since many answers read alike. It
+    recognises more stale texts, and also takes a truncated text for a stale one, which then removes nothing.
     """
     current = versions[-1]
     present = {entry.text for entry in disk.entries}
@@ -92,10 +72,10 @@ def infer_base(disk: MemoryDocument, versions: Sequence[Version], *, only_distin
 def looks_like_data_loss(
     current: Version, disk: MemoryDocument, base: Version | None = None, *, recently_written: Sequence[Version] = ()
 ) -> bool:
-    """Whether the file looks lost rather than edited: emptied, mostly shrunk, or cut off.
+    """Whether the file looks lost rather than edited: empty, much shorter, or truncated.
 
-    Give the `base` from `choose_base` where it is known: a stale buffer lacks what it never saw, and that is no loss.
-    And the versions `written` that the file may have been: one that was cut off has no label to tell which.
+    `base` from `choose_base`, if known: a stale buffer lacks entries that it never contained, which is no loss.
+    `recently_written`: versions that the file may have been; a truncated file has no label that names one.
     """
     if disk.is_blank:
         return bool(current.snapshot.ids)
@@ -110,7 +90,7 @@ def looks_like_data_loss(
 
 
 def is_truncated(base: MemoryDocument, disk: MemoryDocument) -> bool:
-    """Whether `disk` is the beginning of what was seen, and what is missing is more than the footer."""
+    """Whether `disk` is the beginning of `base` and lacks more than the footer."""
     if base.label is None or disk.label is not None or not base.text.startswith(disk.text):
         return False
     whole = [entry.text for entry in base.entries]
@@ -118,15 +98,15 @@ def is_truncated(base: MemoryDocument, disk: MemoryDocument) -> bool:
 
 
 def may_be_incomplete(base: MemoryDocument, disk: MemoryDocument) -> bool:
-    """Whether a writer that empties the file and fills it again may not have come to its end: the footer is gone.
+    """Whether another program may still be writing the file: the footer is missing.
 
-    A person may have deleted it; only time tells the two apart.
+    A person may have deleted the footer; only waiting tells the two apart.
     """
     return disk.is_blank or (base.label is not None and disk.label is None)
 
 
 def lacks_end(base: MemoryDocument, disk: MemoryDocument) -> bool:
-    """Whether the footer is gone and the end of the file is cut off, whatever changed above it.
+    """Whether the footer and the end of the file are missing, whatever changed above.
 
     The last line before the footer is missing from its section, or the file ends within a line.
     """
@@ -141,21 +121,21 @@ def lacks_end(base: MemoryDocument, disk: MemoryDocument) -> bool:
 def plan_merge(
     base: Version | None, current: Version | None, disk: MemoryDocument, new_id: Callable[[], str]
 ) -> MergePlan:
-    """The hand's operations and the merged document. `new_id` gives a fresh id for each line not seen before."""
+    """Compute the entry operations of an edit and the merged document. `new_id` returns an id for a new line."""
     origin = base.snapshot if base else Snapshot(MemoryDocument())
     known = current.snapshot if current else origin
-    fold = _ThreeWayMerge(origin, known, disk, new_id)
-    verdicts = [fold.decide(line) for line in fold.identify_lines()]
-    observed = Snapshot(disk, tuple(verdict.entry_id for verdict in verdicts))
-    draft = apply_changes(observed, verdicts, fold.entries_to_insert(verdicts), known)
+    merge = _ThreeWayMerge(origin, known, disk, new_id)
+    decisions = [merge.decide(line) for line in merge.identify_lines()]
+    observed = Snapshot(disk, tuple(decision.entry_id for decision in decisions))
+    draft = apply_changes(observed, decisions, merge.entries_to_insert(decisions), known)
     apply_heading_changes(draft, origin, known)
     merged = draft.to_snapshot()
-    return MergePlan(_operations(origin, known, merged), merged, tuple(fold.conflicting_ids), observed)
+    return MergePlan(_operations(origin, known, merged), merged, tuple(merge.conflicting_ids), observed)
 
 
 @dataclass(frozen=True, slots=True)
 class _DiskLine:
-    """An entry on disk, what it was in the base, and the id it goes by."""
+    """An entry on disk, its id, and its state in the base."""
 
     entry_id: str
     block: Block
@@ -163,7 +143,7 @@ class _DiskLine:
 
 
 class _ThreeWayMerge:
-    """The rules of folding, line by line."""
+    """Decides line by line what the merged document contains."""
 
     def __init__(self, base: Snapshot, current: Snapshot, disk: MemoryDocument, new_id: Callable[[], str]) -> None:
         self._base = {entry.entry_id: entry for entry in base.entries}
@@ -174,20 +154,20 @@ class _ThreeWayMerge:
         self.conflicting_ids: list[str] = []
 
     def identify_lines(self) -> list[_DiskLine]:
-        """Every entry on disk with an id: the one it had, the one of the same line added by us, or a new one."""
+        """Give each entry on disk an id: its own, that of an equal line in the current version, or a new one."""
         entries = tuple(self._base.values())
-        found = match_lines(
+        matches = match_lines(
             [(entry.section, entry.text) for entry in entries],
             [(line.section, line.text) for line in self._lines],
             self._sections,
         )
-        taken = {entries[at].entry_id for at in found if at is not None}
+        matched_ids = {entries[at].entry_id for at in matches if at is not None}
         ours: defaultdict[LocatedLine, deque[str]] = defaultdict(deque)
         for entry in self._current.values():
-            if entry.entry_id not in taken:
+            if entry.entry_id not in matched_ids:
                 ours[entry.section, entry.text].append(entry.entry_id)
         lines: list[_DiskLine] = []
-        for block, at in zip(self._lines, found, strict=True):
+        for block, at in zip(self._lines, matches, strict=True):
             if at is not None:
                 lines.append(_DiskLine(entries[at].entry_id, block, entries[at]))
                 continue
@@ -196,25 +176,25 @@ class _ThreeWayMerge:
         return lines
 
     def decide(self, line: _DiskLine) -> LineDecision:
-        """What becomes of a line on disk."""
-        said, was, now = line.block.text, line.base_entry, self._current.get(line.entry_id)
+        """Decide what the merged document says for a line on disk."""
+        disk_text, was, now = line.block.text, line.base_entry, self._current.get(line.entry_id)
         if was is None:
-            return LineDecision(line.entry_id, said)
+            return LineDecision(line.entry_id, disk_text)
         if now is None:
             moved_by_hand = line.block.section != was.section and was.section in self._sections
-            return LineDecision(line.entry_id, said if said != was.text or moved_by_hand else None)
-        text = merge_words(was.text, now.text, said)
-        if text is None or (text != said and text != as_single_entry(text)):
-            twin = self._new_id()
-            self.conflicting_ids += [line.entry_id, twin]
-            return LineDecision(twin, said, conflicting=now)
-        regroup = line.block.section == was.section != now.section
-        return LineDecision(line.entry_id, text, follow_move=regroup)
+            return LineDecision(line.entry_id, disk_text if disk_text != was.text or moved_by_hand else None)
+        text = merge_words(was.text, now.text, disk_text)
+        if text is None or (text != disk_text and text != as_single_entry(text)):
+            copy_id = self._new_id()
+            self.conflicting_ids += [line.entry_id, copy_id]
+            return LineDecision(copy_id, disk_text, conflicting=now)
+        moved_by_us = line.block.section == was.section != now.section
+        return LineDecision(line.entry_id, text, follow_move=moved_by_us)
 
     def entries_to_insert(self, decisions: Sequence[LineDecision]) -> list[Entry]:
-        """Our entries that are not on disk and belong there: ours are new to the hand, or edited since it saw them."""
-        present = {verdict.entry_id for verdict in decisions}
-        present |= {verdict.conflicting.entry_id for verdict in decisions if verdict.conflicting}
+        """Current entries that are missing on disk and belong there: added or edited since the editor loaded it."""
+        present = {decision.entry_id for decision in decisions}
+        present |= {decision.conflicting.entry_id for decision in decisions if decision.conflicting}
         lacking = [entry for entry in self._current.values() if entry.entry_id not in present]
         return [entry for entry in lacking if not self._was_removed_on_disk(entry)]
 
@@ -224,9 +204,9 @@ class _ThreeWayMerge:
 
 
 def _operations(base_snapshot: Snapshot, current: Snapshot, merged: Snapshot) -> tuple[Operation, ...]:
-    """What leads from what we know to the merged document: exactly what the hand did, whatever the fold decided.
+    """The operations that lead from the current version to the merged document.
 
-    An entry that we had removed and the hand edited is an edit, since it never was a new one.
+    An entry that is removed in the current version and edited on disk counts as edited, not as added.
     """
     base = {entry.entry_id: entry for entry in base_snapshot.entries}
     left = {entry.entry_id: entry for entry in current.entries}

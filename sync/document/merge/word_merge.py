@@ -1,10 +1,8 @@
-"""Two edits of one line, folded by words.
+"""Merge two edits of one line by words.
 
-Words are runs of Latin letters and digits, and single characters of everything else, so that Chinese, which has no
-spaces, merges by character. Two changes that touch are a conflict even though they do not overlap: 红茶 changed to 绿茶
-here and to 红酒 there would make 绿酒, which nobody wrote. For the same reason a side that threw away most of the line
-rewrote it, and is not mixed with the other. A conflict is no failure: both lines are kept (see
-`sync.document.merge.three_way`).
+A word is a run of Latin letters and digits, or one other character, so Chinese merges by character. Changes that touch
+conflict even if they do not overlap: from 红茶, the edits 绿茶 and 红酒 would make 绿酒, which no one wrote. A side
+that replaced most of the line conflicts too. In a conflict both lines stay (`three_way`).
 """
 
 import re
@@ -16,14 +14,14 @@ from typing import Final
 from sync.document.markdown.repeat_suffix import split_repeat_count, with_repeat_count
 
 MAX_WORDS: Final = 2_000  # words in one line; comparing costs their square, and no message is that long
-REWRITE_SHARE: Final = 0.5  # share of the base's words that a mere edit may take away
+REWRITE_SHARE: Final = 0.5  # share of the base's words; a side that removes more rewrote the line
 
 _WORD: Final = re.compile(r"[0-9A-Za-z_\u00c0-\u024f]+|\s+|.", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class _WordChange:
-    """Words `low` to `high` of the base became `words`."""
+    """The words of the base from `low` to before `high` became `words`."""
 
     low: int
     high: int
@@ -31,7 +29,7 @@ class _WordChange:
 
 
 def merge_words(base: str, ours: str, theirs: str) -> str | None:
-    """The line with both edits in it, None where they meet. A count behind it is merged apart from its words."""
+    """The line with both edits, None if they conflict. A repeat count is merged apart from the words."""
     if theirs in {ours, base}:
         return ours
     if ours == base:
