@@ -1,11 +1,6 @@
-"""The append-only event log, this device's truth; everything else in the program is a view of it.
+"""The append-only event log of one profile. Everything else in the program is derived from it.
 
-Glossary
-    event       a fact, recorded once, never changed; the envelope of seed 002 plus what replication needs.
-    draft       what somebody wants recorded; its payload has passed the redactor.
-    delivery    that an event still has to reach a destination; written in the event's own transaction.
-    watermark   how far a follower (document, index, …) has read the log.
-    cursor      how far we have read a remote log.
-    replica     one local database; its events are numbered without gaps.
-    position    an event's place in the local log; what `after` and `nextOffset` mean.
+An event is a fact, recorded once (`model.Event`); a draft is one before it has a place in the log. Its position is that
+place. An outbox delivery says that an event must still reach a destination; the cursor says how far the remote log was
+read. A replica is one local database: its events are numbered without gaps. See `docs/events.md` for all event types.
 """

@@ -1,6 +1,6 @@
-"""An event as JSON: the same object on the CLI, on the bridge, in exports and on the way to the server.
+"""Convert events: row, public JSON and wire record.
 
-Field names are those of seed 002 §4.1; unknown fields of a newer writer are kept value for value in `extra`.
+Field names are those of seed 002 §4.1; unknown fields of newer writers are kept in `extra`.
 """
 
 import json
@@ -16,7 +16,7 @@ from sync.log.model import ERASURE_STATE_FIELD, GLOBAL_PROJECT, MAX_NAME_LENGTH,
 
 
 class _WireEvent(msgspec.Struct):
-    """The fields of a replicated event. Those the server allows to be missing come as null (sql/README.md)."""
+    """The fields of a replicated event. Optional ones may be null (sql/README.md)."""
 
     event_id: str
     schema_version: int
@@ -38,26 +38,25 @@ class _WireEvent(msgspec.Struct):
 
 
 class EventRow(Protocol):
-    """A row of the local table `events`, whichever driver read it."""
+    """A row of the local table `events`, of any driver."""
 
     def __getitem__(self, name: str, /) -> Any: ...
 
 
-# What decoding JSON of unknown origin raises: no JSON, no UTF-8, nested too deep.
+# What decoding untrusted JSON raises: no JSON, no UTF-8, nested too deep.
 DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _DRIFT_LIMIT_MS: Final = MAX_CLOCK_DRIFT // timedelta(milliseconds=1)
 
-# What our own vocabulary covers; `forgotten_at` is the server's word for a payload it has blanked.
 KNOWN_FIELDS: Final = frozenset(_WireEvent.__struct_fields__) | {"reach", "position", ERASURE_STATE_FIELD}
 
 
 def to_json(event: Event) -> dict[str, Any]:
-    """The public JSON object of an event: what is sent, and where it stands here and on the server."""
+    """Return the public JSON object: the wire record with the reach, the position and the server number."""
     return {**to_wire(event), "reach": str(event.reach), "position": event.position, "seq": event.server_seq}
 
 
 def to_wire(event: Event) -> dict[str, Any]:
-    """What is sent to the server: the envelope, with unknown fields beside the known ones, as they came."""
+    """Return the record that is sent to the server, with unknown fields as they came."""
     return {
         **event.extra,
         "schema_version": event.schema_version,
@@ -79,7 +78,7 @@ def to_wire(event: Event) -> dict[str, Any]:
 
 
 def from_wire(value: Mapping[str, Any]) -> Event:
-    """An event as the server hands it out. Raises InvalidInput where a field is missing or of the wrong type."""
+    """Parse a record of the server. Raises InvalidInput if a field is missing or of the wrong type."""
     try:
         known = msgspec.convert(value, _WireEvent)
         parse_hlc(known.hlc)
@@ -109,7 +108,7 @@ def from_wire(value: Mapping[str, Any]) -> Event:
 
 
 def event_ms(event: Event) -> int:
-    """When an event was, in Unix milliseconds; by its HLC where its author wrote no time that we can read."""
+    """Return the time of an event in Unix milliseconds; that of its HLC if `ts` cannot be parsed."""
     try:
         return parse_timestamp_ms(event.ts)
     except InvalidInput:
@@ -117,17 +116,17 @@ def event_ms(event: Event) -> int:
 
 
 def bounded_hlc(event: Event) -> str:
-    """An event's HLC as it counts in the order of all devices: at most a day ahead of the server that took it."""
+    """Return the HLC that orders an event among all devices: at most a day ahead of the server's time."""
     if event.server_ts is None:
         return event.hlc
     try:
         return min(event.hlc, format_hlc(parse_timestamp_ms(event.server_ts) + _DRIFT_LIMIT_MS))
-    except InvalidInput:  # a server whose time nobody can read bounds nothing
+    except InvalidInput:  # the server's time cannot be parsed
         return event.hlc
 
 
 def bounded_time(now: datetime, server_ts: str | None) -> datetime:
-    """The time of a clock for what it decides for other devices too: at most a day ahead of the server's."""
+    """Return a time that may decide for other devices: at most a day ahead of the server's."""
     if server_ts is None:
         return now
     try:
@@ -137,7 +136,7 @@ def bounded_time(now: datetime, server_ts: str | None) -> datetime:
 
 
 def is_clock_ahead(event: Event) -> bool:
-    """Whether the clock that an event was written by was more than a day ahead of the server that took it."""
+    """Return whether the author's clock was more than a day ahead of the server's."""
     if event.server_ts is None:
         return False
     try:
@@ -147,7 +146,7 @@ def is_clock_ahead(event: Event) -> bool:
 
 
 def postgres_json_size(value: object) -> int:
-    """Bytes of a JSON value as PostgreSQL writes it: with a space after each colon and comma."""
+    """Return the size of a JSON value as PostgreSQL writes it: with a space after each colon and comma."""
     return len(json.dumps(value, ensure_ascii=False, separators=(", ", ": ")).encode())
 
 
@@ -159,7 +158,7 @@ def _utc_day_of(hlc: str) -> str:
 
 
 def parse_timestamp(text: str, *, field: str = "ts") -> datetime:
-    """An RFC 3339 time with its zone. Raises InvalidInput."""
+    """Parse an RFC 3339 time with its zone. Raises InvalidInput."""
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError as error:
@@ -174,14 +173,14 @@ def parse_timestamp_ms(text: str, *, field: str = "ts") -> int:
 
 
 def check_name(value: str, *, field: str, max_length: int = MAX_NAME_LENGTH) -> str:
-    """Ids and types are short names without control characters, so that they can stand in a log line or a path."""
+    """Refuse a name that is empty, too long or not printable; names appear in log lines and paths."""
     if not value or len(value) > max_length or not value.isprintable():
         raise InvalidInput(f"{field} must be 1 to {max_length} printable characters", field=field)
     return value
 
 
 def event_of_row(row: EventRow) -> Event:
-    """An event as the local table `events` holds it."""
+    """Build an event from a row of the local table `events`."""
     return Event(
         event_id=row["event_id"],
         schema_version=row["schema_version"],

@@ -1,4 +1,4 @@
-"""Events of other programs at the door: strict JSON in, a redacted draft out (seed 002 §4-5 and §8)."""
+"""Parse and redact events of other programs: JSON in, a draft out (seed 002 §4-5 and §8)."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -41,28 +41,28 @@ from sync.redaction import Redactor
 S = TypeVar("S", bound=msgspec.Struct)
 
 MAX_BATCH_EVENTS: Final = 1_000  # events in one all-or-nothing transaction
-MAX_PATH_LENGTH: Final = 4_096  # the longest path Linux takes
+MAX_PATH_LENGTH: Final = 4_096  # the longest path of Linux
 MAX_POSITION: Final = 2**63 - 1  # SQLite's integers
-MAX_TIME_LENGTH: Final = 64  # what the server takes
-MAX_TYPE_LENGTH: Final = 128  # likewise
-SUMMARY_LENGTH: Final = 100  # what is kept of a message's text when originals are not stored
+MAX_TIME_LENGTH: Final = 64  # the server's limit
+MAX_TYPE_LENGTH: Final = 128  # the server's limit
+SUMMARY_LENGTH: Final = 100  # of a message's text, if originals are not stored
 
-MAX_UTC_OFFSET: Final = 1440  # minutes from Greenwich that the server takes
+MAX_UTC_OFFSET: Final = 1440  # minutes; the server's limit
 
-ELLIPSIS: Final = "..."  # what follows it
+ELLIPSIS: Final = "..."  # after a shortened text
 
-# Fields that this replica sets itself; a caller's value for them would be a lie, but for the day of a time he names.
+# Fields that this replica sets itself, except for the local day of a given time.
 RESERVED_FIELDS: Final = frozenset(
     {"device_id", "replica_id", "replica_seq", "hlc", "local_date", "utc_offset", "reach", "position"}
-    | {"seq", "server_ts"}  # and these belong to the server
+    | {"seq", "server_ts"}  # set by the server
 )
 
 
-# Types whose events write lines of the document, and the origins that would make those the user's own words.
+# Types whose events write lines of the document, and the origins that would present them as the user's own words.
 _DOCUMENT_TYPES: Final = frozenset({EXCHANGE_RECORDED, ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED})
 _USER_ORIGINS: Final = frozenset({Origin.USER, Origin.IMPORTED})
 
-# Ids that others choose, and how a digest in the place of one begins.
+# Ids that callers choose, with the prefix of a digest that replaces one.
 _ID_PREFIXES: Final = {"event_id": "evt_", "session_id": "sess_", "project_id": "proj_"}
 
 
@@ -90,11 +90,11 @@ class _EventFilter(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class DraftBuilder:
-    """Turns foreign JSON into drafts. `store_messages`: keep the text of `message` events whole (redacted).
+    """Builds drafts from foreign JSON. `store_messages`: store the whole (redacted) text of `message` events.
 
-    Without it, an import keeps the beginning of a message, and `for_programs` its role and length alone.
-    `redactor` is one for what leaves. `local` is that of events whose type stays on this device, where the user has
-    turned redaction of those off. `clock`: in whose zone a given time has its day, where the caller does not name it.
+    Otherwise an import stores the beginning of a message, and `for_other_programs` its role and length.
+    `local_redactor` is for device-local types if the user turned their redaction off. `clock` gives the time zone for
+    the day of a time whose day the caller does not name.
     """
 
     redactor: Redactor
@@ -104,13 +104,13 @@ class DraftBuilder:
     keep_message_text: bool = True
 
     def for_other_programs(self) -> "DraftBuilder":
-        """For what other programs append now: nothing of a message's text, unless the user wants messages stored."""
+        """Return a builder for `events append`: no text of messages, unless the user stores messages."""
         return replace(self, keep_message_text=self.store_messages)
 
     def build(self, value: object, *, ids_are_known: bool = False) -> EventDraft:
-        """One event object. Raises InvalidInput naming the field, TooLarge, RedactionFailed.
+        """Build a draft from an event object. Raises InvalidInput naming the field, TooLarge, RedactionFailed.
 
-        `known`: its ids stand in a log already, so they are taken whatever they look like.
+        `ids_are_known`: its ids are in a log already, so they are accepted even if they look like secrets.
         """
         if not isinstance(value, Mapping):
             raise InvalidInput("an event is a JSON object", field="event")
@@ -143,7 +143,7 @@ class DraftBuilder:
                 type=foreign.type,
                 payload=redactor.clean_payload(payload),
                 project_id=project_id or project_id_for(path),
-                # A folder can be named after anything, so it is redacted as text is; the id is of the real one.
+                # A path is redacted like text; the project id is that of the real path.
                 project_path=None if path is None else redactor.clean(path),
                 session_id=session_id,
                 event_id=event_id,
@@ -156,11 +156,11 @@ class DraftBuilder:
         )
 
     def build_appended(self, value: object) -> EventDraft:
-        """One event that a program appends. It cannot write a line of the document as the user's own words."""
+        """Build an event that a program appends. It cannot add document lines as the user's own words."""
         return self.build(_without_user_origin(value) if isinstance(value, Mapping) else value)
 
     def build_batch(self, values: object) -> list[EventDraft]:
-        """A batch: all of it is acceptable, or none is."""
+        """Build all drafts of a batch, or none."""
         if not isinstance(values, list) or not values:
             raise InvalidInput("a batch is a JSON array of at least one event", field="events")
         if len(values) > MAX_BATCH_EVENTS:
@@ -175,44 +175,43 @@ class DraftBuilder:
         return drafts
 
     def build_erasure(self, event_ids: Sequence[str]) -> EventDraft:
-        """The wish that the payloads of these events go, here and everywhere (see `document.forgetting`)."""
+        """Build the request to erase the payloads of these events everywhere."""
         return _checked_size(
             EventDraft(type=PAYLOAD_FORGOTTEN, payload=self.redactor.clean_payload_with_ids("event_ids", event_ids, {}))
         )
 
     def build_expiry(self, event_ids: Sequence[str]) -> EventDraft:
-        """That the payloads of these events go on this device alone."""
+        """Build the event that removes the payloads of these events on this device."""
         payload = self.redactor.clean_payload_with_ids("event_ids", event_ids, {})
         return _checked_size(EventDraft(type=PAYLOAD_EXPIRED, payload=payload, origin=Origin.TOOL))
 
     def with_safe_ids(self, value: Mapping[str, Any]) -> dict[str, Any]:
-        """An event of another installation under ids that `draft` takes: a digest for each that it would refuse.
+        """Return an event of another installation with a digest for each id that `build` would refuse.
 
-        The same id has the same digest, so that what belonged together still does and nothing comes in twice.
+        The same id has the same digest, so related events stay related and duplicates are recognised.
         """
-        given = dict(value)
+        safe = dict(value)
         for field in _ID_PREFIXES:
-            name = given.get(field)
+            name = safe.get(field)
             if isinstance(name, str) and name.isprintable():
-                given[field] = self._safe_id(field, name)
-        return given
+                safe[field] = self._safe_id(field, name)
+        return safe
 
     def safe_session_id(self, name: str | None) -> str | None:
-        """The id under which a conversation is kept that an app calls so: a digest where `draft` would refuse it.
+        """Return a session id, or its digest if `build` would refuse it.
 
-        What was said in it is not refused with it: an app that names conversations by the number of whom it speaks with
-        would remember nothing.
+        So an app that names conversations by phone numbers is not refused.
         """
         return None if name is None else self._safe_id("session_id", name)
 
     def _safe_id(self, field: str, name: str) -> str:
-        """An id, or a digest of it where it says what should not leave."""
+        """Return an id, or its digest if it looks sensitive."""
         if not self.redactor.is_sensitive_id(name):
             return name
         return _ID_PREFIXES[field] + sha256(name.encode(errors="surrogatepass")).hexdigest()[:32]
 
     def _check_ids(self, foreign: _ForeignEvent) -> None:
-        """Ids are kept and sent as they are, so none may be what redaction would take out of a text."""
+        """Refuse ids that redaction would remove from a text: ids are stored and sent as they are."""
         for field in ("type", *_ID_PREFIXES):
             name = getattr(foreign, field)
             if name is not None and self.redactor.is_sensitive_id(name):
@@ -223,7 +222,7 @@ class DraftBuilder:
                 )
 
     def _local_day(self, ts: str, value: Mapping[str, Any]) -> tuple[str | None, int | None]:
-        """The day of a time and the minutes east of Greenwich there: the caller's, or else those of this zone."""
+        """Return the local day and UTC offset of a time: the caller's, or those of this time zone."""
         day, offset = value.get("local_date"), value.get("utc_offset")
         if _is_day(day) and type(offset) is int and abs(offset) <= MAX_UTC_OFFSET:
             return day, offset
@@ -237,45 +236,45 @@ class DraftBuilder:
         )
 
     def is_shortened(self, event_type: str, payload: Mapping[str, Any]) -> bool:
-        """Whether it is a message of which only the beginning is kept: its text, only where the user asked for it."""
+        """Return whether only the beginning of this message is stored."""
         if event_type != MESSAGE or self.store_messages or _is_already_shortened(payload):
             return False
         return len(_message_text(payload)) > SUMMARY_LENGTH
 
     def _shortened(self, message: Mapping[str, Any]) -> dict[str, Any]:
-        """The beginning and the length of a message, redacted before it is cut: half a token is not known as one."""
+        """Shorten a message. It is redacted first: half a token would not be recognised."""
         text = _message_text(message)
         summary = self.redactor.clean(text.replace("\0", ""))[:SUMMARY_LENGTH] + ELLIPSIS
         return {**message, "content": summary, "content_length": len(text)}
 
 
 def _without_user_origin(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """An event of a program; where it writes lines and claims that the user typed or imported them, a tool did."""
+    """Replace origins of the user by `tool` in events that write document lines."""
     if value.get("type") not in _DOCUMENT_TYPES:
         return value
     payload = value.get("payload")
     if isinstance(payload, Mapping) and isinstance(payload.get("preferences"), list):
-        listed = [
+        preferences = [
             {**one, "origin": str(Origin.TOOL)} if isinstance(one, Mapping) else one for one in payload["preferences"]
         ]
-        value = {**value, "payload": {**payload, "preferences": listed}}
+        value = {**value, "payload": {**payload, "preferences": preferences}}
     return {**value, "origin": str(Origin.TOOL)} if value.get("origin") in _USER_ORIGINS else value
 
 
 def _message_text(message: Mapping[str, Any]) -> str:
-    """The text of a message; of one in parts its JSON."""
+    """Return the text of a message; of one in parts its JSON."""
     content = message.get("content", "")
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
 def _without_text(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message without its content, which its length stands for; the other fields stay as they are."""
-    kept = {name: item for name, item in message.items() if name != "content"}
-    return kept if message.get("content") is None else {"content_length": len(_message_text(message)), **kept}
+    """Return a message with the length of its content instead of the content."""
+    without = {name: item for name, item in message.items() if name != "content"}
+    return without if message.get("content") is None else {"content_length": len(_message_text(message)), **without}
 
 
 def _is_already_shortened(message: Mapping[str, Any]) -> bool:
-    """Whether it has been cut as here before, on another device or by a reader who gives it back."""
+    """Return whether a message was shortened before, on another device or in an export."""
     content, length = message.get("content"), message.get("content_length")
     if not isinstance(content, str) or type(length) is not int:
         return False
@@ -283,22 +282,22 @@ def _is_already_shortened(message: Mapping[str, Any]) -> bool:
 
 
 def parse_event_query(value: object) -> Query:
-    """The filter of `events read` and `events tail`. Raises InvalidInput naming the field."""
+    """Parse the filter of `events read` and `events tail`. Raises InvalidInput naming the field."""
     if not isinstance(value, Mapping):
         raise InvalidInput("a filter is a JSON object", field="filter")
-    given = _convert(value, _EventFilter)
-    if given.limit < 1:
+    event_filter = _convert(value, _EventFilter)
+    if event_filter.limit < 1:
         raise InvalidInput("limit is at least 1", field="limit")
-    if not 0 <= given.after <= MAX_POSITION:
+    if not 0 <= event_filter.after <= MAX_POSITION:
         raise InvalidInput("after is a position: 0 or a nextOffset", field="after")
     return Query(
-        project_id=given.project_id,
-        session_id=given.session_id,
-        types=tuple(given.types),
-        since_ms=None if given.since_ts is None else parse_timestamp_ms(given.since_ts, field="since_ts"),
-        until_ms=None if given.until_ts is None else parse_timestamp_ms(given.until_ts, field="until_ts"),
-        after=given.after,
-        limit=min(given.limit, MAX_PAGE_EVENTS),
+        project_id=event_filter.project_id,
+        session_id=event_filter.session_id,
+        types=tuple(event_filter.types),
+        since_ms=None if event_filter.since_ts is None else parse_timestamp_ms(event_filter.since_ts, field="since_ts"),
+        until_ms=None if event_filter.until_ts is None else parse_timestamp_ms(event_filter.until_ts, field="until_ts"),
+        after=event_filter.after,
+        limit=min(event_filter.limit, MAX_PAGE_EVENTS),
     )
 
 
@@ -308,7 +307,7 @@ def _convert(value: Mapping[str, Any], shape: type[S]) -> S:
     except msgspec.ValidationError as error:
         message = str(error)
         field = message.rpartition("$.")[2].strip("`") if "$." in message else _last_quoted_name(message)
-        if message.startswith("Invalid enum value"):  # which the message would repeat
+        if message.startswith("Invalid enum value"):  # the message would repeat the value
             message = f"{field} is not one of the known values"
         raise InvalidInput(message, field=field) from error
 
@@ -319,7 +318,7 @@ def _last_quoted_name(message: str) -> str | None:
 
 
 def _checked_name(value: str | None, field: str, limit: int = MAX_NAME_LENGTH) -> str | None:
-    """A given name, checked. An empty one is an error: minting another in its place would lose the caller's."""
+    """Check an optional name. An empty one is refused."""
     return None if value is None else check_name(value, field=field, max_length=limit)
 
 
@@ -333,7 +332,7 @@ def _is_day(value: object) -> TypeGuard[str]:
 def _checked_time(text: str) -> str:
     try:
         parse_timestamp(check_name(text, field="ts", max_length=MAX_TIME_LENGTH)).astimezone(UTC)
-    except OverflowError as error:  # 0001-01-01T00:00:00+08:00: what .NET has for no time at all
+    except OverflowError as error:  # 0001-01-01T00:00:00+08:00: .NET's value for no time
         raise InvalidInput("ts is out of the calendar in UTC", field="ts") from error
     return text
 
@@ -350,7 +349,7 @@ def _checked_size(draft: EventDraft) -> EventDraft:
 
 
 def _draft_bytes(draft: EventDraft) -> int:
-    """Bytes of what the caller gave, as the server counts them."""
+    """Return the size of the caller's fields, as the server counts."""
     extra = draft.extra.value if draft.extra else {}
     names = [draft.type, draft.project_id, draft.project_path, draft.session_id, draft.event_id, draft.ts]
     return postgres_json_size([draft.payload.value, extra, names])

@@ -1,4 +1,4 @@
-"""What must be true of a log at rest, asked of the database itself: `events verify`."""
+"""SQL of `events verify`: what must be true of a log at rest."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from sqlalchemy import text
 
 from sync.db.engine import Transaction
 
-MAX_EXAMPLES: Final = 20  # problems of one kind that are named; the count tells the rest
+MAX_EXAMPLES: Final = 20  # of one kind; all are counted
 
-# Each question answers the ids of what is wrong. Held against the promises of sync.md: I1, I2, I5, I7.
+# Each query returns the ids that violate a promise of sync.md: I1, I2, I5, I7.
 _CHECKS: Final = {
     "an event that may leave has no delivery": text(
         "select event_id from events where reach = 'cloud' and replica_id = (select replica_id from replica)"
@@ -42,7 +42,7 @@ _CHECKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that must not be; `examples` are ids, never content."""
+    """A violated promise; `examples` are ids, never content."""
 
     what: str
     count: int
@@ -50,7 +50,7 @@ class Problem:
 
 
 def find_problems(connection: Transaction) -> Iterator[Problem]:
-    """Everything found; nothing where the log is sound."""
+    """Yield every problem of the log."""
     for name, pragma in (("the database is damaged", "integrity_check"), ("a row points nowhere", "foreign_key_check")):
         rows = [str(row[0]) for row in connection.exec_driver_sql(f"pragma {pragma}").all()]
         if rows and rows != ["ok"]:
@@ -72,7 +72,7 @@ _END: Final = text(
 
 
 def check_index_batch(connection: Transaction, after: int, limit: int) -> tuple[int, list[str]]:
-    """Look at the next events; the position to go on behind, 0 after the last, and the ids that the index denies."""
-    asked = {"after": after, "most": limit}
-    wrong = list(connection.execute(_UNLIKE_INDEX, asked).scalars())
-    return int(connection.execute(_END, asked).scalar() or 0), wrong
+    """Check the next events; return the position to continue after (0 at the end) and the ids missing in the index."""
+    batch = {"after": after, "most": limit}
+    wrong_ids = list(connection.execute(_UNLIKE_INDEX, batch).scalars())
+    return int(connection.execute(_END, batch).scalar() or 0), wrong_ids

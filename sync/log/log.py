@@ -1,12 +1,7 @@
-"""The log as the rest of the program sees it: record, read, follow.
+"""The event log as the rest of the program uses it: append, read, follow.
 
-Decisions
-    A position that this log never gave is refused to other programs, as the place of a follower and as `after`. Whoever
-    has one has read another log: an older backup was put back, or a database was made anew. To answer him from the
-    newest on would pass over what was recorded here before he asked, and to answer him nothing would do so for ever; so
-    he is told, and begins at 0, where he knows by its id what he has taken already. What damage took had its position:
-    a follower that has come that far goes on. A position that both logs gave looks like one of this; a follower that
-    keeps its place here (`set_watermark`) has it brought back or lost with the log itself.
+A position that this log never gave is refused to other programs: they have read another log, such as one before a
+backup was restored. They start again at 0 and recognise events by their ids. Positions of damaged events stay valid.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -31,16 +26,16 @@ RESERVED_PREFIXES: Final = frozenset(name.partition(".")[0] for name in (*PROJEC
 
 @dataclass(frozen=True, slots=True)
 class OutboxCounts:
-    """How deliveries to one destination stand."""
+    """Counts of the deliveries to one destination."""
 
     pending: int
     quarantined: int
 
 
 class EventLog:
-    """One profile's log. `changed` is set after every commit of this process that added events.
+    """One profile's log. `changed` moves after every commit of this process that added events.
 
-    `earlier_ids`: under which this device recorded before it was given the one it has.
+    `former_device_ids`: ids that this device had before.
     """
 
     def __init__(
@@ -55,15 +50,15 @@ class EventLog:
         self.database = database
         self.device_id = device_id
         self.former_device_ids = former_device_ids
-        self.session_id = session_id  # of what this process records without one
+        self.session_id = session_id  # of events without one
         self.changed = ChangeCounter()
-        self.has_cloud = True  # without one, deliveries are kept for a later first login and nothing waits
-        self.writes_stopped = False  # this memory is being taken off the device: nothing is recorded any more
+        self.has_cloud = True  # without one, deliveries stay queued until a first login, and no caller waits for them
+        self.writes_stopped = False  # the profile is being removed from the device
         self.quarantine = EventQuarantine(database, self.changed)
         self._clock = clock
 
     def append_in(self, connection: Transaction, drafts: Sequence[EventDraft]) -> list[AppendResult]:
-        """The write door for a room that has more to store in the same transaction. StorageBusy where it `ended`."""
+        """Append within the caller's transaction. Raises StorageBusy if `writes_stopped`."""
         if self.writes_stopped:
             raise StorageBusy("this memory is being taken off this device", hint="Say it again in a moment.")
         return store.append(
@@ -71,7 +66,7 @@ class EventLog:
         )
 
     async def append(self, drafts: Sequence[EventDraft]) -> list[AppendResult]:
-        """Record all drafts or none; when this returns they are on disk, with their deliveries."""
+        """Record all drafts or none; when this returns, they are on disk with their deliveries."""
         recorded = await self.database.write(lambda connection: self.append_in(connection, drafts))
         self.changed.increment()
         return recorded
@@ -79,53 +74,52 @@ class EventLog:
     async def append_and_count(
         self, build_drafts: BuildDrafts, store_with_events: StoreWithEvents | None = None
     ) -> tuple[list[AppendResult], int]:
-        """Record, and how many deliveries to the cloud wait after it: one transaction instead of three trips.
+        """Record events and count the pending deliveries to the cloud in one transaction.
 
-        `drafted` says what to record, given what the log holds; `beside`: what a room stores with it.
+        `build_drafts` decides from the log what to record; `store_with_events` stores more in the transaction.
         """
 
-        def recording(connection: Transaction) -> tuple[list[AppendResult], int]:
+        def record(connection: Transaction) -> tuple[list[AppendResult], int]:
             recorded = self.append_in(connection, build_drafts(connection))
             if store_with_events is not None:
                 store_with_events(connection, recorded)
             return recorded, outbox_store.count_deliveries(connection, CLOUD, "pending") if self.has_cloud else 0
 
-        answer = await self.database.write(recording)
+        answer = await self.database.write(record)
         self.changed.increment()
         return answer
 
     async def read(self, query: Query, *, from_other_program: bool = False) -> EventPage:
-        """Events after a position. `foreign`: another program's; InvalidInput where this log never gave it."""
+        """Return events after a position. Raises InvalidInput if another program gives an unknown position."""
         return await self.database.read(
             lambda connection: _read_page(connection, store.read_page, query, from_other_program)
         )
 
     async def tail(self, query: Query, *, from_other_program: bool = False) -> EventPage:
-        """The newest events; `foreign` as for `read`."""
+        """Return the newest events; `from_other_program` as in `read`."""
         return await self.database.read(
             lambda connection: _read_page(connection, store.read_newest_page, query, from_other_program)
         )
 
     async def newest(self, types: Sequence[str], limit: int, *, excluded_devices: Collection[str] = ()) -> list[Event]:
-        """The newest events of these types of all devices but some, newest first in the log's own order."""
+        """Return the newest events of some types, without those of excluded devices, newest first in HLC order."""
         return await self.database.read(
             lambda connection: store.read_newest(connection, types, limit=limit, excluded_devices=excluded_devices)
         )
 
     async def watermark(self, consumer: str) -> int:
-        """How far a follower has come; 0 where it is unknown."""
+        """Return the offset of a consumer; 0 if it is unknown."""
         return await self.database.read(lambda connection: store.watermark(connection, consumer))
 
     async def set_watermark(self, consumer: str, position_or_event_id: int | str) -> int:
-        """Note how far another program has come, as a position or as the id of the last event it took; the position.
+        """Store the offset of another program, given as a position or as the id of its last event; return the position.
 
-        Our own followers move theirs with what they write: InvalidInput, as for an event that is not here and for a
-        position that nothing had yet.
+        Raises InvalidInput for a name of this program, an unknown event, or a position that was never given.
         """
         if consumer.partition(".")[0] in RESERVED_PREFIXES:
             raise InvalidInput(f"{consumer} is a follower of this program itself", field="name")
 
-        def setting(connection: Transaction) -> int:
+        def set_offset(connection: Transaction) -> int:
             event = (
                 store.find_event(connection, position_or_event_id) if isinstance(position_or_event_id, str) else None
             )
@@ -136,36 +130,36 @@ class EventLog:
             store.set_watermark(connection, consumer, position, self._clock)
             return position
 
-        return await self.database.write(setting)
+        return await self.database.write(set_offset)
 
     async def find_problems(self) -> list[Problem]:
-        """What is wrong with the log; nothing where it is sound."""
+        """Return the problems of the log; none if it is sound."""
         return await self.database.read(lambda connection: list(integrity_store.find_problems(connection)))
 
     async def newest_position(self, types: Sequence[str] = ()) -> int:
-        """Of all events, or of those of some types; 0 where there is none."""
+        """Return the newest position, of all events or of some types; 0 if there is none."""
         if not types:
             return await self.database.read(store.newest_position)
         return await self.database.read(lambda connection: store.newest_position_of_types(connection, types))
 
     async def last_own_seq(self) -> int:
-        """The number of this replica's newest event."""
+        """Return the number of this replica's newest event."""
         return await self.database.read(store.last_own_seq)
 
     async def outbox(self, destination: str = CLOUD, *, after_pending_writes: bool = False) -> OutboxCounts:
-        """`behind_writes`: as it stands when all is done that was begun before."""
+        """Count deliveries; with `after_pending_writes`, after the writes that were queued before."""
 
-        def counting(connection: Transaction) -> OutboxCounts:
+        def count(connection: Transaction) -> OutboxCounts:
             return OutboxCounts(
                 pending=outbox_store.count_deliveries(connection, destination, "pending"),
                 quarantined=outbox_store.count_deliveries(connection, destination, "quarantined"),
             )
 
-        return await (self.database.write if after_pending_writes else self.database.read)(counting)
+        return await (self.database.write if after_pending_writes else self.database.read)(count)
 
 
 async def user_visible_outbox(events: EventLog) -> OutboxCounts:
-    """The outbox of the cloud as the user reads it: without a cloud nothing is pending."""
+    """Return the cloud's outbox as the user sees it: without a cloud nothing is pending."""
     outbox = await events.outbox()
     return outbox if events.has_cloud else replace(outbox, pending=0)
 
@@ -190,7 +184,7 @@ def _check_known_position(connection: Transaction, position: int, field: str) ->
 
 
 class EventQuarantine:
-    """Events that a destination refuses for good: they do not block the others, and are not forgotten."""
+    """Events that a destination refuses permanently. They do not block others and are kept."""
 
     def __init__(self, database: Database, changed: ChangeCounter, destination: str = CLOUD) -> None:
         self._database = database
@@ -201,9 +195,9 @@ class EventQuarantine:
         return await self._database.read(lambda connection: outbox_store.list_refused(connection, self._destination))
 
     async def release(self, event_ids: Sequence[str] | None, state: Literal["pending", "dropped"]) -> list[str]:
-        """Try refused events again, or give them up; None means all. Returns the ids this was done to."""
-        done = await self._database.write(
+        """Retry refused events, or drop them; None means all. Return their ids."""
+        released = await self._database.write(
             lambda connection: outbox_store.release_quarantined(connection, self._destination, event_ids, state)
         )
         self._changed.increment()
-        return done
+        return released

@@ -1,4 +1,4 @@
-"""What an event is, and what may be asked of the log. Pure values."""
+"""Events, drafts and queries. Pure values."""
 
 import hashlib
 from collections.abc import Mapping
@@ -10,29 +10,29 @@ from sync.log.event_types import DEVICE_LOCAL_TYPES, ERASING_TYPES, PAYLOAD_EXPI
 from sync.redaction import Clean, CleanPayload
 
 SCHEMA_VERSION: Final = 1
-MAX_EVENT_BYTES: Final = 60 * 1024  # an event as JSON; the server refuses 64 KiB, the rest is room for its own fields
+MAX_EVENT_BYTES: Final = 60 * 1024  # as JSON; the server's limit is 64 KiB with its own fields
 MAX_EVENT_ID_LENGTH: Final = 128
-MAX_NAME_LENGTH: Final = 256  # project ids, session ids and types: names, not texts
-MAX_PAGE_EVENTS: Final = 1_000  # events in one answer unless the caller asks for less
+MAX_NAME_LENGTH: Final = 256  # of project ids, session ids and types
+MAX_PAGE_EVENTS: Final = 1_000  # in one answer
 GLOBAL_PROJECT: Final = "proj_global"
-ERASURE_STATE_FIELD: Final = "held"  # a mark of this device in `extra` of a large erasure request; it is never sent
+ERASURE_STATE_FIELD: Final = "held"  # in `extra` of a large erasure request; never sent
 CLOUD: Final = "cloud"  # the destination of deliveries to the user's Supabase
 
 
 class RemoteErasureState(StrEnum):
-    """What became of a large erasure request of another device, on this device; `extra["held"]` of its event."""
+    """The state of another device's large erasure request on this device: `extra["held"]` of its event."""
 
-    WAITS = "waits"  # for the person
+    WAITS = "waits"  # for the user
     REFUSED = "refused"
     ACCEPTED = "accepted"
-    APPLIED = "applied"  # without a question: a known key signed it
+    APPLIED = "applied"  # without asking: a known key signed it
 
 
 _NOT_APPLIED: Final = frozenset({RemoteErasureState.WAITS, RemoteErasureState.REFUSED, RemoteErasureState.ACCEPTED})
 
 
 class Origin(StrEnum):
-    """Who said it. Text of a tool or of the web never becomes a preference unasked."""
+    """The author of an event. Text of a tool or of the web never becomes a preference on its own."""
 
     USER = "user-typed"
     MODEL = "model-written"
@@ -42,7 +42,7 @@ class Origin(StrEnum):
 
 
 class EventScope(StrEnum):
-    """How far an event may travel."""
+    """Whether an event stays on its device or is replicated."""
 
     LOCAL = "local"
     CLOUD = "cloud"
@@ -53,27 +53,27 @@ class EventScope(StrEnum):
 
 
 def scope_of(event_type: str) -> EventScope:
-    """How far events of a type travel."""
+    """Return the scope of a type."""
     return EventScope.LOCAL if event_type in DEVICE_LOCAL_TYPES else EventScope.CLOUD
 
 
 def project_id_for(project_path: str | None) -> str:
-    """`proj_` + the first eight hex digits of the path's SHA-256, in the shape of seed 002; global without a path."""
+    """Return `proj_` and the first eight hex digits of the path's SHA-256; the global project without a path."""
     if not project_path:
         return GLOBAL_PROJECT
     return f"proj_{hashlib.sha256(project_path.encode()).hexdigest()[:8]}"
 
 
 def is_excluded_from_import(event_type: object) -> bool:
-    """Whether events of a type say something of the installation they came from, and are not imported by another."""
+    """Return whether a type describes the installation it comes from, so that another does not import it."""
     return event_type == PAYLOAD_EXPIRED or str(event_type).startswith("device_")
 
 
 @dataclass(frozen=True, slots=True)
 class EventDraft:
-    """An event before it has a place in the log. `event_id` and `ts` are minted where the caller has none.
+    """An event before it has a place in the log. A missing `event_id` or `ts` is minted.
 
-    `local_date` and `utc_offset`: the day it was on where it was said; today's, where it is said now.
+    `local_date` and `utc_offset` are those of the author's place; without them, those of now.
     """
 
     type: str
@@ -91,7 +91,7 @@ class EventDraft:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A recorded fact. `ts` is kept as its author wrote it, `hlc` orders it, `server_seq` is the server's number."""
+    """A recorded fact. `ts` is as its author wrote it, `hlc` orders it, `server_seq` is the server's number."""
 
     event_id: str
     schema_version: int
@@ -116,33 +116,33 @@ class Event:
 
     @property
     def replica_key(self) -> tuple[str, int]:
-        """The replica that it is of, and its place there."""
+        """Return the replica and the number in it."""
         return self.replica_id, self.replica_seq
 
 
 def erased_by(event: Event) -> tuple[str, ...]:
-    """The ids of the events whose payloads this event takes away, everywhere or here; nothing for most events.
+    """Return the ids whose payloads this event erases, everywhere or on this device; none for most events.
 
-    Nothing for a request that waits for the person or was answered: an accepted one is made again as theirs.
+    None for a large request of another device that waits or was answered: an accepted one is requested again here.
     """
     return () if remote_erasure_state(event) in _NOT_APPLIED else named_event_ids(event)
 
 
 def remote_erasure_state(event: Event) -> RemoteErasureState | None:
-    """What became of a large erasure request of another device; None for any other event."""
-    said = event.extra.get(ERASURE_STATE_FIELD)
-    return next((state for state in RemoteErasureState if state == said), None)
+    """Return the state of another device's large erasure request; None for any other event."""
+    value = event.extra.get(ERASURE_STATE_FIELD)
+    return next((state for state in RemoteErasureState if state == value), None)
 
 
 def named_event_ids(event: Event) -> tuple[str, ...]:
-    """The ids that an erasure request names, whether or not it is carried out here."""
+    """Return the ids that an erasure request names, whether or not it is applied here."""
     named = event.payload.get("event_ids") if event.type in ERASING_TYPES else None
     return tuple(name for name in named if isinstance(name, str)) if isinstance(named, list) else ()
 
 
 @dataclass(frozen=True, slots=True)
 class AppendResult:
-    """The answer of the write door. `duplicate`: the id was known, and the event is the one recorded before."""
+    """The result of an append. `duplicate`: the id was known; the event is the one recorded before."""
 
     event: Event
     duplicate: bool
@@ -163,7 +163,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """Events in log order and the position to go on from."""
+    """Events in log order, and the position to continue from."""
 
     events: tuple[Event, ...]
     next_offset: int
@@ -171,11 +171,11 @@ class EventPage:
 
 @dataclass(frozen=True, slots=True)
 class RemoteCursor:
-    """How far we have read a remote log: its epoch, the number and id of the last event, and its head as last heard.
+    """How far a remote log was read: its epoch, the number and id of the last event, and its last known head.
 
-    `event_ts`: when the remote took that event, as it says; another time means that it forgot it and got it again.
-    `may_lack`: it may lack what it once acknowledged, since it is read from its start or has given a number of ours to
-    another event; until we are level with it.
+    `event_ts`: the remote's time of that event; another time means that it lost the event and received it again.
+    `may_lack`: the remote may lack events that it acknowledged, because it is read from its start or gave one of our
+    numbers to another event. False again once caught up.
     """
 
     epoch: str | None = None
@@ -189,7 +189,7 @@ class RemoteCursor:
 
 @dataclass(frozen=True, slots=True)
 class RefusedEvent:
-    """Why a destination will never take an event."""
+    """An event that a destination refuses permanently, and why."""
 
     event_id: str
     code: str

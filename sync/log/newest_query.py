@@ -1,10 +1,8 @@
-"""The SQL that finds the newest events of some types, of all devices but some: `load` asks it three times.
+"""The query for the newest events of some types, excluding some devices, in HLC order.
 
-The order is that of the log (HLC, replica, number). It reads at most `:most` events of each device and type, from an
-index, however long the log is: an order over all devices would sort years of events for the twenty lines of a digest.
-The devices are found by jumping from one to the next, since a plain `distinct` walks through every row. Text, because
-it is asked through SQLAlchemy and, before that is imported, through the standard library
-(`sync.document.read.cold_load`).
+It reads at most `:most` events of each device and type from an index, however long the log is. Devices are found by
+jumping from one to the next, because `distinct` would read every row. It is text because `sync.document.read.cold_load`
+runs it without SQLAlchemy.
 """
 
 from collections.abc import Collection, Sequence
@@ -33,7 +31,7 @@ order by events.hlc desc, events.replica_id desc, events.replica_seq desc limit 
 
 
 def newest_parameters(types: Sequence[str], excluded_devices: Collection[str], limit: int) -> dict[str, str | int]:
-    """The parameters of `NEWEST`."""
+    """Return the parameters of `NEWEST_QUERY`."""
     return {
         "types": msgspec.json.encode(list(types)).decode(),
         "besides": msgspec.json.encode(sorted(excluded_devices)).decode(),

@@ -1,4 +1,4 @@
-"""The SQL of deliveries, quarantine and cursors: what still has to go where, and how far the other side was read."""
+"""SQL of deliveries, quarantine and cursors: what must still be sent, and how far the remote log was read."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -28,11 +28,13 @@ _PENDING_OF: Final = _PENDING.join_from(deliveries, events, events.c.position ==
     events.c.device_id == bindparam("device")
 )
 _DELIVERED: Final = select(deliveries.c.position)
-_HEARD_OF: Final = select(events.c.device_id).where(
+_REMOTE_DEVICES: Final = select(events.c.device_id).where(
     events.c.server_seq.is_not(None), events.c.position.not_in(_DELIVERED)
 )
-_SAID_AS: Final = (
-    select(events.c.device_id).distinct().where(events.c.position.in_(_DELIVERED), events.c.device_id.not_in(_HEARD_OF))
+_OWN_DEVICES: Final = (
+    select(events.c.device_id)
+    .distinct()
+    .where(events.c.position.in_(_DELIVERED), events.c.device_id.not_in(_REMOTE_DEVICES))
 )
 _RELEASE: Final = delete(quarantine).where(
     quarantine.c.destination == bindparam("to"), quarantine.c.position == bindparam("at")
@@ -113,36 +115,36 @@ def enqueue(connection: Transaction, destination: str, positions: Sequence[int])
 
 
 def mark_delivered(connection: Transaction, destination: str, event_ids: Sequence[str]) -> None:
-    """Events of ours that a destination gave back to a database restored from a backup: it has them, until it forgets.
+    """Add acknowledged deliveries for own events that a restored database received back from the destination.
 
     Call it in the transaction that inserts them.
     """
     if event_ids:
         columns = [deliveries.c.destination, deliveries.c.position, deliveries.c.state]
-        given_back = select(literal(destination), events.c.position, literal("acked"))
-        connection.execute(insert(deliveries).from_select(columns, given_back.where(events.c.event_id.in_(event_ids))))
+        returned = select(literal(destination), events.c.position, literal("acked"))
+        connection.execute(insert(deliveries).from_select(columns, returned.where(events.c.event_id.in_(event_ids))))
 
 
 def own_device_ids(connection: Transaction) -> list[str]:
-    """The ids of devices under which this log alone has spoken: its own words have deliveries, what it heard has none.
+    """Return the device ids that only this log recorded under: own events have deliveries, remote ones have none.
 
-    The home that this one was copied from goes on speaking under its id, so that one is not among them.
+    The id of an installation that this one was copied from is not among them, because it is still in use there.
     """
-    return list(connection.execute(_SAID_AS).scalars())
+    return list(connection.execute(_OWN_DEVICES).scalars())
 
 
 def pending_positions(
     connection: Transaction, destination: str, limit: int, *, device_id: str | None = None
 ) -> list[int]:
-    """The oldest undelivered events, in the order they were recorded; those of one device where one is named."""
-    asked = {"to": destination, "most": limit}
+    """Return the oldest undelivered events in log order, of one device if it is given."""
+    parameters = {"to": destination, "most": limit}
     if device_id is None:
-        return list(connection.execute(_PENDING, asked).scalars())
-    return list(connection.execute(_PENDING_OF, {**asked, "device": device_id}).scalars())
+        return list(connection.execute(_PENDING, parameters).scalars())
+    return list(connection.execute(_PENDING_OF, {**parameters, "device": device_id}).scalars())
 
 
 def unsent_positions(connection: Transaction, destination: str, replica_id: str) -> list[int]:
-    """A replica's own events that the destination never acknowledged, those that stay here included, in log order."""
+    """Return a replica's own events that were never acknowledged, device-local ones included, in log order."""
     acked = (
         select(deliveries.c.position)
         .where(deliveries.c.destination == destination, deliveries.c.state == "acked")
@@ -157,26 +159,26 @@ def unsent_positions(connection: Transaction, destination: str, replica_id: str)
 
 
 def count_deliveries(connection: Transaction, destination: str, state: str) -> int:
-    """How many deliveries are in a state: one row, whatever waits."""
+    """Return the number of deliveries in a state. It reads one row."""
     return int(connection.execute(_COUNT, {"to": destination, "now": state}).scalar() or 0)
 
 
 def acknowledge(connection: Transaction, destination: str, acked: Sequence[tuple[str, int]]) -> None:
-    """The destination holds these events (id, its number). Safe to repeat; unknown ids are ignored."""
-    if not acked:  # as in most rounds
+    """Note that the destination has these events (id, its number). Idempotent; unknown ids are ignored."""
+    if not acked:
         return
     numbers = dict(acked)
-    found = connection.execute(_POSITIONS, {"ids": list(numbers)}).all()
-    if not found:
+    rows = connection.execute(_POSITIONS, {"ids": list(numbers)}).all()
+    if not rows:
         return
-    connection.execute(_SET_NUMBER, [{"at": row.position, "number": numbers[row.event_id]} for row in found])
-    places = [{"to": destination, "at": row.position} for row in found]
+    connection.execute(_SET_NUMBER, [{"at": row.position, "number": numbers[row.event_id]} for row in rows])
+    places = [{"to": destination, "at": row.position} for row in rows]
     connection.execute(_SET_STATE, [{**place, "now": "acked"} for place in places])
     connection.execute(_RELEASE, places)
 
 
 def set_server_numbers(connection: Transaction, numbered: Sequence[Event]) -> None:
-    """Note the server's numbers and times of events we hold."""
+    """Store the server's numbers and times of these events."""
     if numbered:
         connection.execute(
             _SET_NUMBER_AND_TIME,
@@ -185,52 +187,52 @@ def set_server_numbers(connection: Transaction, numbered: Sequence[Event]) -> No
 
 
 def newest_server_time(connection: Transaction) -> str | None:
-    """The server's time of the newest event that it has numbered, as far as it is known here."""
+    """Return the server's time of the event with the highest known server number."""
     return connection.execute(_NEWEST_TIME).scalar()
 
 
 def replica_numbers(connection: Transaction, event_ids: Sequence[str]) -> dict[str, tuple[str, int]]:
-    """Which of these events we hold, and the number of a replica that each has here."""
+    """Return the replica and the number of those of these events that the log holds."""
     rows = connection.execute(_OURS, {"ids": event_ids}) if event_ids else ()
     return {row.event_id: (row.replica_id, row.replica_seq) for row in rows}
 
 
 def adopt_replica_numbers(connection: Transaction, differing: Sequence[Event], *, own_replica_id: str) -> None:
-    """Give events that we hold the numbers they have at the destination.
+    """Give stored events the replica numbers that they have at the destination.
 
-    `unlike`: what is there and not here, or here under another number: a home that was restored numbers anew what it
-    has not sent, and can be restored to before that. What stands here under a number that is another event's there
-    waits for its own as a replica that says nothing else. What is our `own` replica's stays: it has no holes.
+    `differing`: events that are missing here or have another number here, because a restored installation numbered
+    its unsent events again. An event here whose number is another event's there becomes a replica of its own until it
+    gets its number. Events of the own replica keep their numbers, which have no gaps.
     """
-    theirs = {event.replica_key: event.event_id for event in differing}
-    asked = {"replicas": [replica for replica, _ in theirs], "numbers": [number for _, number in theirs]}
-    under = [(row.event_id, (row.replica_id, row.replica_seq)) for row in connection.execute(_UNDER, asked)]
-    aside = {event_id: (event_id, 1) for event_id, number in under if theirs.get(number, event_id) != event_id}
+    remote = {event.replica_key: event.event_id for event in differing}
+    keys = {"replicas": [replica for replica, _ in remote], "numbers": [number for _, number in remote]}
+    local = [(row.event_id, (row.replica_id, row.replica_seq)) for row in connection.execute(_UNDER, keys)]
+    displaced = {event_id: (event_id, 1) for event_id, number in local if remote.get(number, event_id) != event_id}
     ours = replica_numbers(connection, [event.event_id for event in differing])
-    taken = {
+    adopted = {
         event.event_id: event.replica_key
         for event in differing
         if ours.get(event.event_id, (own_replica_id,))[0] != own_replica_id
     }
-    moves = [*aside.items(), *taken.items()]
+    moves = [*displaced.items(), *adopted.items()]
     if moves:
         connection.execute(_RENUMBER, [{"id": name, "replica": to[0], "number": to[1]} for name, to in moves])
 
 
 def retire_former_numbers(connection: Transaction, destination: str, *, own_replica_id: str) -> None:
-    """Give what waits under numbers of former replicas each a replica's that says nothing else.
+    """Make every pending event of a former replica a replica of its own.
 
-    A destination that was restored has forgotten them, and may have given their numbers to events of another copy.
+    A restored destination lost these events and may have given their numbers to events of another copy.
     """
-    waiting = select(deliveries.c.position).where(
+    pending = select(deliveries.c.position).where(
         deliveries.c.destination == destination, deliveries.c.state == "pending"
     )
-    former = update(events).where(events.c.replica_id != own_replica_id, events.c.position.in_(waiting))
+    former = update(events).where(events.c.replica_id != own_replica_id, events.c.position.in_(pending))
     connection.execute(former.values(replica_id=events.c.event_id, replica_seq=1))
 
 
 def quarantine_event(connection: Transaction, destination: str, refusal: RefusedEvent) -> None:
-    """Set an event aside: it does not block the others, and it is not forgotten."""
+    """Quarantine an event: it no longer blocks others, and it is kept."""
     position = connection.execute(_POSITION, {"id": refusal.event_id}).scalar_one()
     connection.execute(_SET_STATE, {"to": destination, "at": position, "now": "quarantined"})
     connection.execute(
@@ -246,7 +248,7 @@ def quarantine_event(connection: Transaction, destination: str, refusal: Refused
 
 
 def list_refused(connection: Transaction, destination: str) -> list[RefusedEvent]:
-    """What the destination will not take, oldest first."""
+    """Return the refused events, oldest first."""
     return [RefusedEvent(*row) for row in connection.execute(_REFUSALS, {"to": destination})]
 
 
@@ -274,35 +276,35 @@ def save_cursor(connection: Transaction, destination: str, remote_cursor: Remote
 
 
 def drop_undelivered(connection: Transaction, destination: str, event_ids: Sequence[str]) -> None:
-    """Send those of these events no more that have not arrived: their words are not here any more.
+    """Drop the undelivered of these events, because their payloads are gone.
 
-    A destination that got one blank would never take its words: it skips the ids that it knows.
+    A destination that received one empty would skip its payload later: it knows the id.
     """
-    asked = {"to": destination, "ids": event_ids}
-    connection.execute(_MOVE_ALL, {**asked, "then": ["pending", "quarantined"], "now": "dropped"})
-    connection.execute(_RELEASE_ALL, asked)
+    parameters = {"to": destination, "ids": event_ids}
+    connection.execute(_MOVE_ALL, {**parameters, "then": ["pending", "quarantined"], "now": "dropped"})
+    connection.execute(_RELEASE_ALL, parameters)
 
 
 def requeue_dropped(connection: Transaction, destination: str, event_ids: Sequence[str]) -> None:
-    """What was given up of these events goes out after all: their words are here again."""
+    """Queue the dropped of these events again, because their payloads are back."""
     connection.execute(_MOVE_ALL, {"to": destination, "ids": event_ids, "then": ["dropped"], "now": "pending"})
 
 
 def clear_server_numbers(connection: Transaction) -> None:
-    """The remote log was replaced or restored: its numbers mean nothing now. What waits to be sent goes on waiting."""
+    """Clear the server numbers of a replaced or restored remote log. Pending deliveries stay."""
     connection.execute(update(events).where(events.c.server_seq.is_not(None)).values(server_seq=None, server_ts=None))
 
 
 def clear_stale_numbers(connection: Transaction, remote_events: Sequence[Event], *, beyond: int | None) -> bool:
-    """Forget numbers that the destination has given to other events since, and those `beyond` its head; whether any.
+    """Clear server numbers that are another event's now, or are `beyond` the head; return whether there were any.
 
-    They were acknowledged ahead of our cursor, by a server that went back to a backup before we had read that far.
+    A server acknowledged them ahead of our cursor and was then restored from a backup.
     """
     stale: list[int] = []
     if remote_events:
-        theirs = {event.server_seq or 0: event.event_id for event in remote_events}
-        ours = connection.execute(_NUMBERED, {"first": min(theirs), "last": max(theirs)})
-        stale += [row.position for row in ours if row.event_id != theirs.get(row.server_seq)]
+        remote = {event.server_seq or 0: event.event_id for event in remote_events}
+        local = connection.execute(_NUMBERED, {"first": min(remote), "last": max(remote)})
+        stale += [row.position for row in local if row.event_id != remote.get(row.server_seq)]
     if beyond is not None:
         stale += connection.execute(_BEYOND, {"head": beyond}).scalars()
     if stale:
@@ -311,9 +313,9 @@ def clear_stale_numbers(connection: Transaction, remote_events: Sequence[Event],
 
 
 def requeue_lost(connection: Transaction, destination: str) -> int:
-    """Once level with a log that `may_lack` something: events that it acknowledged once and no longer has.
+    """Queue events that the destination acknowledged and no longer has; return how many.
 
-    This reads the whole log, so it is never asked for after an ordinary round.
+    Call it once caught up with a log that `may_lack` events. It reads the whole log.
     """
     return connection.execute(_SEND_AGAIN, {"to": destination}).rowcount
 
@@ -321,16 +323,16 @@ def requeue_lost(connection: Transaction, destination: str) -> int:
 def release_quarantined(
     connection: Transaction, destination: str, event_ids: Sequence[str] | None, state: str
 ) -> list[str]:
-    """Take events out of quarantine: `pending` tries them again, `dropped` gives them up here (the log keeps them).
+    """Release events from quarantine: `pending` retries them, `dropped` stops sending them. None means all.
 
-    None means all of them. Returns the ids that were in quarantine.
+    Return the ids that were in quarantine.
     """
-    found = [refusal.event_id for refusal in list_refused(connection, destination)]
-    chosen = [event_id for event_id in found if event_ids is None or event_id in event_ids]
-    for event_id in chosen:
+    refused = [refusal.event_id for refusal in list_refused(connection, destination)]
+    released = [event_id for event_id in refused if event_ids is None or event_id in event_ids]
+    for event_id in released:
         position = connection.execute(_POSITION, {"id": event_id}).scalar_one()
         connection.execute(_SET_STATE, {"to": destination, "at": position, "now": state})
         connection.execute(
             delete(quarantine).where(quarantine.c.destination == destination, quarantine.c.position == position)
         )
-    return chosen
+    return released

@@ -1,10 +1,7 @@
-"""What the event types of seed 002 §4.2 hold, checked where other programs hand them in. Pure.
+"""The payloads of seed 002 §4.2, checked when other programs append events. Pure.
 
-Decisions
-    Every known field may be missing or null: a fact that is known in part is still a fact, and the seed marks most
-    fields as optional. A known field of the wrong shape is refused by its name, before anything is recorded.
-    Fields that are not named here, and types that are not, are kept value for value: readers of tomorrow know them.
-    Only the door checks. Events that come from the user's other devices were checked there, perhaps by newer rules.
+Every known field may be missing or null. A known field of the wrong shape is refused by its name. Unknown fields and
+types are kept. Events of the user's other devices are not checked here.
 """
 
 from collections.abc import Mapping
@@ -27,7 +24,7 @@ from sync.log.event_types import (
 
 class _MessagePayload(msgspec.Struct):
     role: Literal["user", "assistant"] | None = None
-    content: str | list[Any] | dict[str, Any] | None = None  # in parts, as some programs keep it
+    content: str | list[Any] | dict[str, Any] | None = None  # a list or object: a message in parts
 
 
 class _ToolCallDetails(msgspec.Struct):
@@ -39,7 +36,7 @@ class _ToolCallDetails(msgspec.Struct):
 class _ToolCallPayload(msgspec.Struct):
     tool: str | None = None
     details: _ToolCallDetails | None = None
-    stage: str | None = None  # design, implement, test, document … the seed leaves the list open
+    stage: str | None = None  # design, implement, test, document …; an open list
 
 
 class _FactPayload(msgspec.Struct):
@@ -54,7 +51,7 @@ class _FeedbackPayload(msgspec.Struct):
 
 
 class _SessionPayload(msgspec.Struct):
-    """What `session_started`, `session_finalized` and `session_meta` say of a session."""
+    """The payload of events about a session."""
 
     title: str | None = None
     summary: str | None = None
@@ -74,29 +71,29 @@ PAYLOAD_SCHEMAS: Final[Mapping[str, type[msgspec.Struct]]] = {
 
 
 def is_known_type(event_type: str) -> bool:
-    """Whether this program gives events of a type a meaning of their own."""
+    """Return whether a type is in the catalogue."""
     return event_type in EVENT_TYPES
 
 
 def check_payload(event_type: str, payload: Mapping[str, Any]) -> None:
-    """Raise InvalidInput naming the field (`payload.role`) where a known field of a known type is wrong."""
-    shape = PAYLOAD_SCHEMAS.get(event_type)
-    if shape is None:
+    """Raise InvalidInput naming the field (`payload.role`) if a known field of a known type is wrong."""
+    schema = PAYLOAD_SCHEMAS.get(event_type)
+    if schema is None:
         return
     try:
-        msgspec.convert(dict(payload), shape)
+        msgspec.convert(dict(payload), schema)
     except msgspec.ValidationError as error:
-        said, _, place = str(error).partition(" - at `$.")
-        field = f"payload.{place.rstrip('`')}"
-        wrong = "is not one of the known values" if said.startswith("Invalid enum") else f"is wrong: {said}"
+        reason, _, path = str(error).partition(" - at `$.")
+        field = f"payload.{path.rstrip('`')}"
+        wrong = "is not one of the known values" if reason.startswith("Invalid enum") else f"is wrong: {reason}"
         raise InvalidInput(
-            f"{field} of a {event_type} {wrong}", field=field, hint=_allowed_values_hint(shape, place.rstrip("`"))
+            f"{field} of a {event_type} {wrong}", field=field, hint=_allowed_values_hint(schema, path.rstrip("`"))
         ) from None
 
 
-def _allowed_values_hint(shape: type[msgspec.Struct], name: str) -> str | None:
-    """The values that would be taken, where there are few."""
-    annotation = next((field.type for field in msgspec.structs.fields(shape) if field.name == name), None)
-    known = msgspec.inspect.type_info(annotation) if annotation is not None else None
-    choices = [part for part in getattr(known, "types", ()) if isinstance(part, msgspec.inspect.LiteralType)]
+def _allowed_values_hint(schema: type[msgspec.Struct], name: str) -> str | None:
+    """Return a hint with the accepted values of a field that has a list of them."""
+    annotation = next((field.type for field in msgspec.structs.fields(schema) if field.name == name), None)
+    inspected = msgspec.inspect.type_info(annotation) if annotation is not None else None
+    choices = [part for part in getattr(inspected, "types", ()) if isinstance(part, msgspec.inspect.LiteralType)]
     return f"Give one of: {', '.join(map(str, choices[0].values))}; nothing was stored." if choices else None

@@ -12,7 +12,7 @@ STATE_QUERY: Final = select(replica.c.replica_id, replica.c.next_seq, replica.c.
 
 
 def read_state(connection: Transaction) -> Any:
-    """What the next event is numbered from. Raises StorageCorrupt for a row that is none: no event may bear it."""
+    """Return the state that numbers the next event. Raises StorageCorrupt if the row is damaged."""
     row = connection.execute(STATE_QUERY).one()
     is_number = isinstance(row.next_seq, int) and 0 < row.next_seq <= MAX_KEY
     if not is_number or not str(row.replica_id).startswith(REPLICA_ID_PREFIX):

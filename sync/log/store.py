@@ -1,4 +1,4 @@
-"""The log's SQL. Every function runs inside a transaction of the caller (`Database.write` or `.read`)."""
+"""SQL of the log. Every function runs inside a transaction of the caller (`Database.write` or `.read`)."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -53,7 +53,7 @@ _BLANK: Final = (
     .where(events.c.event_id.in_(bindparam("ids", expanding=True)), events.c.type.not_in(ERASING_TYPES))
     .values(payload="{}", extra="{}")
 )
-_REPLACE: Final = update(events).where(events.c.event_id == bindparam("id")).values(payload=bindparam("said"))
+_REPLACE: Final = update(events).where(events.c.event_id == bindparam("id")).values(payload=bindparam("new_payload"))
 _INSERT: Final = insert(events)
 _CONVERTED: Final = {"position", "ts_ms", "payload", "reach", "extra"}
 _UNCONVERTED: Final = [column.name for column in events.columns if column.name not in _CONVERTED]
@@ -81,11 +81,11 @@ _FILTERS: Final[Mapping[str, ColumnElement[bool]]] = {  # of a `Query`, by its f
     "until_ms": events.c.ts_ms < bindparam("until_ms"),
 }
 _SET_WATERMARK: Final = insert(watermarks).prefix_with("or replace")
-_WATERMARK: Final = select(watermarks.c.position).where(watermarks.c.name == bindparam("follower"))
+_WATERMARK: Final = select(watermarks.c.position).where(watermarks.c.name == bindparam("consumer"))
 
 
 def ensure_replica_id(connection: Transaction, clock: Clock) -> str:
-    """This database's replica id, minted at the first call."""
+    """Return this database's replica id; mint it at the first call."""
     row = connection.execute(replica_store.STATE_QUERY).first()
     if row is not None:
         return str(row.replica_id)
@@ -95,7 +95,7 @@ def ensure_replica_id(connection: Transaction, clock: Clock) -> str:
 
 
 def existing_replica_id(connection: Transaction) -> str:
-    """The id of a database that has been opened before; empty where it never was."""
+    """Return the replica id; empty if the database was never opened."""
     row = connection.execute(replica_store.STATE_QUERY).first()
     return "" if row is None else str(row.replica_id)
 
@@ -105,9 +105,9 @@ def _new_replica_id(clock: Clock) -> str:
 
 
 def renumber_as_new_replica(connection: Transaction, positions: Sequence[int], clock: Clock) -> str:
-    """Make this database a new replica whose first events are those at `positions`; its id.
+    """Make this database a new replica whose first events are those at `positions`; return its id.
 
-    Nobody has seen them yet, so an HLC that damage has put out of order takes the next place in it.
+    They were never sent, so an HLC that damage put out of order may change.
     """
     replica_id = _new_replica_id(clock)
     hlc_at = select(events.c.hlc).where(events.c.position == bindparam("at"))
@@ -126,29 +126,29 @@ def renumber_as_new_replica(connection: Transaction, positions: Sequence[int], c
 def append(
     connection: Transaction, drafts: Sequence[EventDraft], *, device_id: str, clock: Clock, default_session_id: str
 ) -> list[AppendResult]:
-    """The only write door: each event and its deliveries, numbered and stamped, in the caller's transaction.
+    """Append events with their deliveries. No other function records events of this device.
 
-    An event id that is known already is answered with the event recorded before; the same id with another payload
-    raises InvalidInput, because one of the two would otherwise be lost.
+    For a known event id the event recorded before is returned; with another payload it raises InvalidInput, because one
+    of the two would be lost.
     """
     state = replica_store.read_state(connection)
     now = clock.now()
     seq, hlc = state.next_seq, state.hlc
-    fresh: dict[str, Event] = {}
-    answers: list[tuple[Event, bool]] = []
+    new: dict[str, Event] = {}
+    results: list[tuple[Event, bool]] = []
     for draft in drafts:
         known = None
         if draft.event_id:
-            known = fresh.get(draft.event_id) or find_event(connection, draft.event_id)
+            known = new.get(draft.event_id) or find_event(connection, draft.event_id)
         if known is not None:
-            answers.append((_check_same_content(connection, known, draft), True))
+            results.append((_check_same_content(connection, known, draft), True))
             continue
         hlc = next_hlc(hlc, to_unix_ms(now))
         event = Event(
             event_id=draft.event_id or new_event_id(clock),
             schema_version=SCHEMA_VERSION,
             project_id=draft.project_id,
-            project_path=None if draft.project_path is None else str(draft.project_path),  # JSON knows no Clean
+            project_path=None if draft.project_path is None else str(draft.project_path),  # a plain str for JSON
             session_id=draft.session_id or default_session_id,
             ts=draft.ts or timestamp(now),
             type=draft.type,
@@ -163,18 +163,18 @@ def append(
             utc_offset=utc_offset_minutes(now) if draft.utc_offset is None else draft.utc_offset,
             extra=draft.extra.value if draft.extra else {},
         )
-        fresh[event.event_id] = event
-        answers.append((event, False))
+        new[event.event_id] = event
+        results.append((event, False))
         seq += 1
-    added = {event.event_id: event for event in _insert_in_order(connection, list(fresh.values()))}
+    added = {event.event_id: event for event in _insert_in_order(connection, list(new.values()))}
     sent = [event.position for event in added.values() if event.reach is EventScope.CLOUD]
     outbox_store.enqueue(connection, CLOUD, sent)
     connection.execute(_ADVANCE, {"next": seq, "clock": hlc})
-    return [AppendResult(added.get(event.event_id, event), duplicate=duplicate) for event, duplicate in answers]
+    return [AppendResult(added.get(event.event_id, event), duplicate=duplicate) for event, duplicate in results]
 
 
 def _check_same_content(connection: Transaction, known: Event, draft: EventDraft) -> Event:
-    """The event recorded before, where the draft says the same, or what was forgotten since: it stays so."""
+    """Return the recorded event if the draft has the same content, or if the content was erased since."""
     if known.type == draft.type and (dict(known.payload) == draft.payload.value or _is_erased(connection, known)):
         return known
     raise InvalidInput(
@@ -187,17 +187,17 @@ def _check_same_content(connection: Transaction, known: Event, draft: EventDraft
 def _is_erased(connection: Transaction, event: Event) -> bool:
     if event.payload:
         return False
-    wishes = connection.execute(select(events).where(events.c.type.in_(ERASING_TYPES))).mappings()
-    return any(event.event_id in erased_by(event_of_row(row)) for row in wishes)
+    requests = connection.execute(select(events).where(events.c.type.in_(ERASING_TYPES))).mappings()
+    return any(event.event_id in erased_by(event_of_row(row)) for row in requests)
 
 
 def insert_event(connection: Transaction, event: Event) -> Event:
-    """Insert one event; returns it with its position."""
+    """Insert one event; return it with its position."""
     return replace(event, position=connection.execute(_INSERT, _row_values(event)).lastrowid)
 
 
 def _insert_in_order(connection: Transaction, new_events: Sequence[Event]) -> list[Event]:
-    """Insert events; returns them with their positions, which AUTOINCREMENT gives in order and without a gap."""
+    """Insert events; return them with their positions, which AUTOINCREMENT gives in order and without a gap."""
     if len(new_events) <= 1:
         return [insert_event(connection, event) for event in new_events]
     insert_events(connection, new_events)
@@ -206,7 +206,7 @@ def _insert_in_order(connection: Transaction, new_events: Sequence[Event]) -> li
 
 
 def insert_events(connection: Transaction, new_events: Sequence[Event]) -> None:
-    """Insert a page of events at once: statement by statement a first pull takes ten times as long."""
+    """Insert events in one statement; one by one, a first pull takes ten times as long."""
     if new_events:
         connection.execute(_INSERT, [_row_values(event) for event in new_events])
 
@@ -221,9 +221,9 @@ def _row_values(event: Event) -> dict[str, Any]:
 
 
 def observe_remote_events(connection: Transaction, remote_events: Sequence[Event], clock: Clock) -> None:
-    """Move this replica past events from elsewhere, so that what we say next comes after them.
+    """Move the clock of this replica past these events, so that its next event comes after them.
 
-    Events of our own replica come from elsewhere as well, out of an archive: their numbers are taken.
+    Events of this replica may be among them, out of an archive: their numbers are used up.
     """
     if not remote_events:
         return
@@ -239,26 +239,26 @@ def observe_remote_events(connection: Transaction, remote_events: Sequence[Event
 
 
 def known_ids(connection: Transaction, event_ids: Sequence[str]) -> set[str]:
-    """Which of these events we hold."""
+    """Return those of these ids that the log holds."""
     return set(connection.execute(_KNOWN, {"ids": event_ids}).scalars()) if event_ids else set()
 
 
 def any_number_taken(connection: Transaction, candidates: Sequence[Event]) -> bool:
-    """Whether an event of ours, or two of these, stand under one number of one replica."""
+    """Return whether a stored event, or two of these, have the same number of one replica."""
     numbers = {(event.replica_id, event.replica_seq) for event in candidates}
-    asked = {"replicas": list({replica for replica, _ in numbers}), "numbers": list({number for _, number in numbers})}
-    taken = connection.execute(_NUMBERS, asked)
+    keys = {"replicas": list({replica for replica, _ in numbers}), "numbers": list({number for _, number in numbers})}
+    taken = connection.execute(_NUMBERS, keys)
     return len(numbers) < len(candidates) or any((row.replica_id, row.replica_seq) in numbers for row in taken)
 
 
 def erase_payloads(connection: Transaction, event_ids: Iterable[str]) -> None:
-    """Take the payloads of these events away; their rows stay. A wish to forget is not forgotten."""
+    """Erase the payloads of these events; their rows stay. Erasure requests are never erased."""
     connection.execute(_BLANK, {"ids": list(event_ids)})
 
 
 def replace_payload(connection: Transaction, event_id: str, payload: Mapping[str, Any]) -> None:
-    """Give an event another payload, redacted anew; everything else of it stays."""
-    connection.execute(_REPLACE, {"id": event_id, "said": msgspec.json.encode(payload).decode()})
+    """Replace the payload of an event by a redacted one."""
+    connection.execute(_REPLACE, {"id": event_id, "new_payload": msgspec.json.encode(payload).decode()})
 
 
 def find_event(connection: Transaction, event_id: str) -> Event | None:
@@ -267,30 +267,30 @@ def find_event(connection: Transaction, event_id: str) -> Event | None:
 
 
 def read_page(connection: Transaction, query: Query) -> EventPage:
-    """Events after `query.after`, oldest first."""
-    found = tuple(event_of_row(row) for row in _matching_rows(connection, query))
-    return EventPage(found, found[-1].position if found else query.after)
+    """Return events after `query.after`, oldest first."""
+    matching = tuple(event_of_row(row) for row in _matching_rows(connection, query))
+    return EventPage(matching, matching[-1].position if matching else query.after)
 
 
 def read_newest_page(connection: Transaction, query: Query) -> EventPage:
-    """The newest events of a query, oldest of them first."""
-    found = tuple(event_of_row(row) for row in reversed(_matching_rows(connection, query, newest_first=True)))
-    return EventPage(found, found[-1].position if found else query.after)
+    """Return the newest events of a query, oldest of them first."""
+    matching = tuple(event_of_row(row) for row in reversed(_matching_rows(connection, query, newest_first=True)))
+    return EventPage(matching, matching[-1].position if matching else query.after)
 
 
 def read_by_device(connection: Transaction, device_id: str, *, after: int, types: Sequence[str]) -> list[Event]:
-    """This device's own events of the given types, in log order: what its document follows."""
-    asked = {"after": after, "device": device_id, "types": types}
-    return [event_of_row(row) for row in connection.execute(_OF_DEVICE, asked).mappings()]
+    """Return the events of one device and of these types, in log order."""
+    parameters = {"after": after, "device": device_id, "types": types}
+    return [event_of_row(row) for row in connection.execute(_OF_DEVICE, parameters).mappings()]
 
 
 def read_later_of_replica(connection: Transaction, event: Event) -> Iterator[Event]:
-    """What the same replica has said after an event, in its order; we may not hold all of it."""
+    """Yield the stored events of the same replica after an event, in its order."""
     statement = (
         select(events)
         .where(events.c.replica_id == event.replica_id, events.c.replica_seq > event.replica_seq)
         .order_by(events.c.replica_seq)
-        .execution_options(yield_per=20)  # whoever asks stops after a few
+        .execution_options(yield_per=20)  # the caller stops after a few
     )
     with connection.execute(statement) as rows:
         yield from (event_of_row(row) for row in rows.mappings())
@@ -299,47 +299,47 @@ def read_later_of_replica(connection: Transaction, event: Event) -> Iterator[Eve
 def read_newest(
     connection: Transaction, types: Sequence[str], *, limit: int, excluded_devices: Collection[str] = ()
 ) -> list[Event]:
-    """Events of all devices but some, newest first in the log's own order (HLC, replica, number)."""
+    """Return events without those of excluded devices, newest first by HLC, replica and number."""
     rows = connection.execute(_NEWEST_OF, newest_parameters(types, excluded_devices, limit)).mappings()
     return [event_of_row(row) for row in rows]
 
 
 def read_by_types(connection: Transaction, types: Sequence[str], *, after: int) -> Iterator[Event]:
-    """Events of all devices of the given types, in log order: what a shared document is made of."""
+    """Yield the events of these types of all devices, in log order."""
     return (event_of_row(row) for row in connection.execute(_OF_TYPES, {"after": after, "types": types}).mappings())
 
 
 def contains_text(connection: Transaction, device_id: str, event_type: str, searched: str) -> bool:
-    """Whether an event of this type and device holds these words. It looks at all of them: ask rarely."""
-    found = select(events.c.position).where(
+    """Return whether an event of this type and device contains a text. It scans all of them."""
+    matching = select(events.c.position).where(
         events.c.device_id == device_id,
         events.c.type == event_type,
         events.c.payload.contains(searched, autoescape=True),
     )
-    return connection.execute(found.limit(1)).first() is not None
+    return connection.execute(matching.limit(1)).first() is not None
 
 
 def newest_position_of_types(connection: Transaction, types: Sequence[str]) -> int:
-    """The position of the newest event of the given types; 0 where there is none."""
+    """Return the position of the newest event of these types; 0 if there is none."""
     return int(connection.execute(_newest_position_query(tuple(types))).scalar_one())
 
 
 @cache
 def _newest_position_query(types: tuple[str, ...]) -> Select[Any]:
-    """One look into the index for each type; an aggregate over all of them would read them all."""
-    looks = (select(func.max(events.c.position)).where(events.c.type == kind).scalar_subquery() for kind in types)
-    return select(func.max(0, *(func.coalesce(look, 0) for look in looks)))
+    """Build a query with one index lookup for each type; one aggregate would read all of their rows."""
+    lookups = (select(func.max(events.c.position)).where(events.c.type == kind).scalar_subquery() for kind in types)
+    return select(func.max(0, *(func.coalesce(lookup, 0) for lookup in lookups)))
 
 
 def read_at_positions(connection: Transaction, positions: Sequence[int]) -> list[Event]:
-    """The events at the given places, in log order."""
+    """Return the events at these positions, in log order."""
     if not positions:
         return []
     return [event_of_row(row) for row in connection.execute(_AT, {"positions": positions}).mappings()]
 
 
 def last_own_seq(connection: Transaction) -> int:
-    """The number of this replica's newest event; 0 before the first."""
+    """Return the number of this replica's newest event; 0 before the first."""
     return int(replica_store.read_state(connection).next_seq) - 1
 
 
@@ -348,12 +348,12 @@ def newest_position(connection: Transaction) -> int:
 
 
 def highest_given_position(connection: Transaction) -> int:
-    """The highest position that was ever given, also to events that damage took; 0 before the first."""
+    """Return the highest position ever given, including those of lost events; 0 before the first."""
     return int(connection.execute(_LAST).scalar_one())
 
 
 def watermark(connection: Transaction, name: str) -> int:
-    return int(connection.execute(_WATERMARK, {"follower": name}).scalar() or 0)
+    return int(connection.execute(_WATERMARK, {"consumer": name}).scalar() or 0)
 
 
 def set_watermark(connection: Transaction, name: str, position: int, clock: Clock) -> None:
@@ -362,7 +362,7 @@ def set_watermark(connection: Transaction, name: str, position: int, clock: Cloc
 
 
 def reset_projections(connection: Transaction) -> None:
-    """Let every view be built anew: what it had stored is not there any more."""
+    """Have every projection rebuilt: its stored data is lost."""
     connection.execute(delete(watermarks).where(watermarks.c.name.endswith(RULES_SUFFIX, autoescape=True)))
 
 
@@ -372,24 +372,24 @@ def invalidate_projection(connection: Transaction, name: str, clock: Clock) -> N
 
 
 def order_version(connection: Transaction) -> int:
-    """A number that changes whenever an event that we hold gets another place in the order."""
+    """Return a number that changes whenever a stored event gets another place in the order."""
     return watermark(connection, ORDER_VERSION)
 
 
 def bump_order_version(connection: Transaction, clock: Clock) -> None:
-    """Events have got another place in the order; call it in the transaction that numbers them."""
+    """Note that events got another place in the order; call it in the transaction that changes it."""
     set_watermark(connection, ORDER_VERSION, order_version(connection) + 1, clock)
 
 
 def _matching_rows(connection: Transaction, query: Query, *, newest_first: bool = False) -> Sequence[RowMapping]:
-    given = {name: value for name in _FILTERS if (value := getattr(query, name)) not in (None, ())}
-    statement = _filter_statement(tuple(given), newest_first=newest_first)
-    return connection.execute(statement, {**given, "after": query.after, "most": query.limit}).mappings().all()
+    filters = {name: value for name in _FILTERS if (value := getattr(query, name)) not in (None, ())}
+    statement = _filter_statement(tuple(filters), newest_first=newest_first)
+    return connection.execute(statement, {**filters, "after": query.after, "most": query.limit}).mappings().all()
 
 
 @cache
 def _filter_statement(names: tuple[str, ...], *, newest_first: bool) -> Select[Any]:
-    """One statement for each set of filters: to build it anew takes longer than SQLite takes to answer it."""
-    wanted = select(events).where(events.c.position > bindparam("after"), *(_FILTERS[name] for name in names))
+    """Build one statement for each set of filters; building takes longer than executing it."""
+    matching = select(events).where(events.c.position > bindparam("after"), *(_FILTERS[name] for name in names))
     place = events.c.position.desc() if newest_first else events.c.position
-    return wanted.order_by(place).limit(bindparam("most"))
+    return matching.order_by(place).limit(bindparam("most"))

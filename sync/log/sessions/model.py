@@ -1,9 +1,8 @@
-"""What a session is: the events of one `session_id`, begun and ended by events (seed 002 §2.2). Pure.
+"""Sessions: the events of one `session_id`, started and ended by events (seed 002 §2.2). Pure.
 
-Decisions
-    A session is over if nothing but words about it (`session_meta`) came after its last end, or only late events: their
-    `ts` is not after that of the end. One that goes on is open again, and ends again: ending too early is harmless.
-    Only a session that an event began is ended by us: a single `events append` is no conversation that could end.
+A session is over if only `session_meta` and late events (their `ts` is not after the end) follow its last end.
+Otherwise it is open again and ends again, so ending too early is harmless. This program ends only sessions that an
+event started.
 """
 
 import hashlib
@@ -17,10 +16,10 @@ from sync.log.event_types import SESSION_END_TYPES, SESSION_STARTED
 from sync.log.model import Event, EventDraft, Origin
 from sync.redaction import Redactor
 
-ENDED_BY_CUT_OFF: Final = "cut_off"  # the sidecar it ran in is gone
+ENDED_BY_CUT_OFF: Final = "cut_off"  # its sidecar is gone
 ENDED_BY_IDLE_TIME: Final = "idle"
 
-# What a session's meta tells itself; a caller's value for them is not believed.
+# Fields that are computed; a caller's values for them are ignored.
 RESERVED_META_FIELDS: Final = frozenset(
     {"session_id", "project_id", "project_path", "device_id", "started_at", "ended_at", "end_reason"}
     | {"events", "last_at"}
@@ -29,10 +28,10 @@ RESERVED_META_FIELDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class SessionSpan:
-    """Where a session stands in the log. The last event is the last one that is more than words about it.
+    """The place of a session in the log. Its last event is the last one that is not only about the session.
 
-    Times are Unix milliseconds; `device_id` and the project are those of its first event, `events` counts all.
-    `latest_ms` is the newest `ts` of what is no end; `recorded_ms` is when the last event was recorded.
+    Times are Unix milliseconds. `device_id` and the project are those of its first event. `newest_ts_ms` ignores
+    ends; `recorded_ms` is when the last event was recorded.
     """
 
     session_id: str
@@ -50,7 +49,7 @@ class SessionSpan:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A session as its events tell it. `meta`: title, tags, summary and whatever else was said; the newest wins."""
+    """A session. `meta` holds title, tags, summary and other fields of its events; the newest value wins."""
 
     span: SessionSpan
     started_at: str | None
@@ -60,7 +59,7 @@ class Session:
 
     @property
     def is_described(self) -> bool:
-        """Whether an event said anything of it as a whole."""
+        """Return whether an event describes the session as a whole."""
         return bool(self.started_at or self.ended_at or self.meta)
 
     @property
@@ -69,13 +68,13 @@ class Session:
 
 
 def session_of(span: SessionSpan, about: Iterable[Event]) -> Session:
-    """A session from its span and the events about it, in log order."""
+    """Build a session from its span and the events about it, in log order."""
     started: str | None = None
     ended: str | None = None
     reason: str | None = None
     meta: dict[str, Any] = {}
     for event in about:
-        said = {
+        fields = {
             name: value
             for name, value in event.payload.items()
             if value is not None and name not in RESERVED_META_FIELDS
@@ -83,16 +82,16 @@ def session_of(span: SessionSpan, about: Iterable[Event]) -> Session:
         if event.type == SESSION_STARTED:
             started = started or event.ts
         elif event.type in SESSION_END_TYPES:
-            told = said.pop("reason", None)
-            late = span.newest_ts_ms is None or event_ms(event) >= span.newest_ts_ms
-            if event.position >= span.last_position or late:
-                ended, reason = event.ts, told if isinstance(told, str) else None
-        meta |= said
+            given_reason = fields.pop("reason", None)
+            is_late = span.newest_ts_ms is None or event_ms(event) >= span.newest_ts_ms
+            if event.position >= span.last_position or is_late:
+                ended, reason = event.ts, given_reason if isinstance(given_reason, str) else None
+        meta |= fields
     return Session(span, started, ended, reason, meta)
 
 
 def to_json(session: Session) -> dict[str, Any]:
-    """The small object that stands in `<id>.meta.json` and is what `session-meta` answers."""
+    """Return the object of `<id>.meta.json` and of `session-meta`."""
     span = session.span
     return {
         "session_id": span.session_id,
@@ -107,7 +106,7 @@ def to_json(session: Session) -> dict[str, Any]:
 
 
 def draft_session_end(session: Session, reason: str, redactor: Redactor) -> EventDraft:
-    """The event that ends a session which was cut off, in its own project, at the time of its last word."""
+    """Build the event that ends an abandoned session, at the time of its last event."""
     span = session.span
     path = None if span.project_path is None else redactor.clean(span.project_path)
     return EventDraft(
@@ -123,5 +122,5 @@ def draft_session_end(session: Session, reason: str, redactor: Redactor) -> Even
 
 
 def end_event_id(span: SessionSpan) -> str:
-    """One end for one last word, however often it is noticed."""
+    """Return an id for the end after this last event; repeated ends have the same id."""
     return "evt_" + hashlib.sha256(f"end\n{span.session_id}\n{span.last_event_id}".encode()).hexdigest()[:32]

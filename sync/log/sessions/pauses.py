@@ -1,11 +1,8 @@
-"""Conversations that a person asked not to save: what other programs say in them is not recorded.
+"""Conversations that the user asked not to save: events of other programs in them are not recorded.
 
-Decisions
-    The newest `session_skipped` event of a session decides. It is read in the transaction that records, so that no
-    process adds to a conversation that another process has just erased.
-    Without a session id there is no end that an event could name. Such a pause is of this device alone and ends by
-    itself after a silence of `sessions.idle_minutes`; each call that is not recorded, at most one a minute, extends it.
-    One that lies ahead of the clock, which was set back, is counted from the next such call on.
+The newest `session_skipped` event of a session decides; it is read in the recording transaction. Without a session id,
+a pause applies to this device and ends after `sessions.idle_minutes` without a call. Every refused call, at most one a
+minute, extends it; so does one that finds the pause in the future, because the clock was set back.
 """
 
 from collections.abc import Sequence
@@ -33,34 +30,34 @@ class SavePauses:
     idle_ms: int
 
     def filter_allowed(self, connection: Transaction, drafts: Sequence[EventDraft]) -> list[EventDraft]:
-        """The drafts that are recorded, in order; behind them the event that extends a pause, if one is due."""
+        """Return the drafts to record, followed by the event that extends a pause, if one is due."""
         paused = session_store.read_paused_sessions(connection, self.events.device_id)
         if not paused.session_ids and paused.unnamed_since_ms is None:
             return list(drafts)
         age = None if paused.unnamed_since_ms is None else to_unix_ms(self.clock.now()) - paused.unnamed_since_ms
         unnamed = age is not None and age < self.idle_ms
         process = self.events.session_id in paused.session_ids
-        kept = [
+        allowed = [
             draft
             for draft in drafts
             if not (draft.session_id in paused.session_ids if draft.session_id else unnamed or process)
         ]
-        left_out = any(not draft.session_id for draft in drafts) and unnamed
-        extends = left_out and age is not None and not 0 <= age < EXTEND_AFTER_MS
-        return [*kept, draft_pause(None, self.redactor, on=True)] if extends else kept
+        any_refused = any(not draft.session_id for draft in drafts) and unnamed
+        extends = any_refused and age is not None and not 0 <= age < EXTEND_AFTER_MS
+        return [*allowed, draft_pause(None, self.redactor, on=True)] if extends else allowed
 
     async def append_allowed(self, drafts: Sequence[EventDraft]) -> list[AppendResult]:
-        """Record those that are allowed, or none; what was recorded."""
+        """Record the drafts that are allowed; return the results."""
         recorded, _ = await self.events.append_and_count(lambda connection: self.filter_allowed(connection, drafts))
         return without_pause_extensions(recorded)
 
 
 def draft_pause(session_id: str | None, redactor: Redactor, *, on: bool) -> EventDraft:
-    """The event that begins or ends a pause; without a session, that of everything without a session id."""
+    """Build the event that starts or ends a pause, of a session or of everything without a session id."""
     about: dict[str, Any] = {"unnamed": True} if session_id is None else {"session_id": session_id}
     return EventDraft(type=SESSION_SKIPPED, payload=redactor.clean_payload({**about, "on": on}), origin=Origin.USER)
 
 
 def without_pause_extensions(recorded: Sequence[AppendResult]) -> list[AppendResult]:
-    """What was recorded without the event that extends a pause."""
+    """Return the results without the event that extends a pause."""
     return [item for item in recorded if not (item.event.type == SESSION_SKIPPED and item.event.payload.get("unnamed"))]

@@ -1,4 +1,4 @@
-"""The SQL of sessions: where each stands in the log, and what was said about it."""
+"""SQL of sessions: their places in the log, and the events about them."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,9 +23,7 @@ from sync.log.model import GLOBAL_PROJECT, Event
 from sync.log.sessions.model import Session, SessionSpan, session_of
 
 _IDS: Final[Any] = bindparam("ids", expanding=True)
-_IS_CONVERSATION: Final = events.c.type.not_in(
-    (SESSION_META, *ERASING_TYPES)
-)  # none of them is a part of the conversation
+_IS_CONVERSATION: Final = events.c.type.not_in((SESSION_META, *ERASING_TYPES))
 _BOUNDS: Final = select(
     events.c.session_id,
     func.min(events.c.position).label("first"),
@@ -62,7 +60,7 @@ _HAS_CONVERSATION: Final = exists(
         _OF_SAME.c.session_id == events.c.session_id, _OF_SAME.c.type.not_in((SESSION_META, *ERASING_TYPES))
     )
 )
-_BATCH: Final = 500  # ids in one statement; SQLite takes 32,766
+_BATCH: Final = 500  # ids in one statement; SQLite's limit is 32,766
 _SKIPS: Final = (
     select(events.c.payload, events.c.device_id, events.c.ts_ms)
     .where(events.c.type == SESSION_SKIPPED)
@@ -72,22 +70,22 @@ _SKIPS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PausedSessions:
-    """Which sessions are not to be saved, and when this device last said so of what has no session id (Unix ms)."""
+    """Paused sessions, and the start (Unix ms) of this device's pause for events without a session id."""
 
     session_ids: frozenset[str]
     unnamed_since_ms: int | None
 
 
 def read_paused_sessions(connection: Transaction, device_id: str) -> PausedSessions:
-    """What a person asked not to save; the newest word about a session decides."""
+    """Return the pauses; the newest event of a session decides."""
     paused: set[str] = set()
     unnamed: int | None = None
     for payload, by, ts_ms in connection.execute(_SKIPS):
-        told = msgspec.json.decode(payload)
-        session_id, on = told.get("session_id"), told.get("on") is not False
+        fields = msgspec.json.decode(payload)
+        session_id, on = fields.get("session_id"), fields.get("on") is not False
         if isinstance(session_id, str):
             (paused.add if on else paused.discard)(session_id)
-        elif told.get("unnamed") is True and by == device_id:
+        elif fields.get("unnamed") is True and by == device_id:
             unnamed = ts_ms if on else None
     return PausedSessions(frozenset(paused), unnamed)
 
@@ -95,45 +93,45 @@ def read_paused_sessions(connection: Transaction, device_id: str) -> PausedSessi
 def read_sessions(
     connection: Transaction, session_ids: Sequence[str], effective_event: Callable[[Event], Event] | None = None
 ) -> list[Session]:
-    """These sessions, in the order given; without those that the log does not know.
+    """Return these sessions in the given order, without unknown ones.
 
-    `left_of`: what is left of an event whose payload is to go and may still be there.
+    `effective_event` maps an event to what is left of it after retractions.
     """
-    found: dict[str, Session] = {}
+    sessions: dict[str, Session] = {}
     for start in range(0, len(session_ids), _BATCH):
-        some = list(session_ids[start : start + _BATCH])
-        found |= _build_sessions(
-            connection, list(connection.execute(_OF_IDS, {"ids": some}).mappings()), effective_event
+        batch = list(session_ids[start : start + _BATCH])
+        sessions |= _build_sessions(
+            connection, list(connection.execute(_OF_IDS, {"ids": batch}).mappings()), effective_event
         )
-    return [found[session_id] for session_id in dict.fromkeys(session_ids) if session_id in found]
+    return [sessions[session_id] for session_id in dict.fromkeys(session_ids) if session_id in sessions]
 
 
 def list_sessions(
     connection: Transaction, *, project_id: str | None, since_ms: int | None, limit: int
 ) -> list[Session]:
-    """Sessions in which something was said since a time, newest first; one without words by what is said about it."""
+    """Return sessions active since a time, newest first; one without a conversation counts by the events about it."""
     statement = _recent_session_ids(project_id, since_ms).limit(limit)
     return read_sessions(connection, list(connection.execute(statement).scalars()))
 
 
 def open_sessions(connection: Transaction, device_id: str) -> list[Session]:
-    """The sessions that an event of this device began and none has ended."""
-    begun = (
-        select(events.c.session_id.label("begun"))
+    """Return the sessions that an event of this device started and no event ended."""
+    started = (
+        select(events.c.session_id.label("session_id"))
         .where(events.c.device_id == device_id, events.c.type == SESSION_STARTED, events.c.session_id != "")
         .distinct()
         .subquery()
     )
-    of_it = select(func.max(events.c.position)).where(events.c.session_id == begun.c.begun)
-    ended = of_it.where(events.c.type.in_(SESSION_END_TYPES)).correlate(begun).scalar_subquery()
-    last = of_it.where(_IS_CONVERSATION).correlate(begun).scalar_subquery()
-    statement = select(begun.c.begun).where(func.coalesce(ended, 0) < last)
-    found = read_sessions(connection, list(connection.execute(statement).scalars()))
-    return [session for session in found if session.is_open]
+    of_it = select(func.max(events.c.position)).where(events.c.session_id == started.c.session_id)
+    ended = of_it.where(events.c.type.in_(SESSION_END_TYPES)).correlate(started).scalar_subquery()
+    last = of_it.where(_IS_CONVERSATION).correlate(started).scalar_subquery()
+    statement = select(started.c.session_id).where(func.coalesce(ended, 0) < last)
+    sessions = read_sessions(connection, list(connection.execute(statement).scalars()))
+    return [session for session in sessions if session.is_open]
 
 
 def session_ids_after(connection: Transaction, session_id: str, limit: int) -> list[str]:
-    """The next session ids in the order of their names."""
+    """Return the next session ids, sorted."""
     return list(connection.execute(_IDS_AFTER, {"after": session_id, "most": limit}).scalars())
 
 
@@ -168,7 +166,7 @@ def _build_sessions(
 
 
 def _span_of_rows(row: RowMapping, first: RowMapping, last: RowMapping) -> SessionSpan:
-    """A session that began before it knew its project belongs to that of its last event."""
+    """Build a span. A session that started without a project belongs to that of its last event."""
     home = first if first["project_id"] != GLOBAL_PROJECT else last
     return SessionSpan(
         session_id=row["session_id"],
@@ -186,8 +184,8 @@ def _span_of_rows(row: RowMapping, first: RowMapping, last: RowMapping) -> Sessi
 
 
 def all_session_ids(connection: Transaction) -> Iterator[str]:
-    """Every session id, in the order of their names."""
+    """Yield every session id, sorted."""
     after = ""
-    while found := session_ids_after(connection, after, _BATCH):
-        yield from found
-        after = found[-1]
+    while page := session_ids_after(connection, after, _BATCH):
+        yield from page
+        after = page[-1]

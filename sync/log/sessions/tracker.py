@@ -1,10 +1,7 @@
-"""Sessions as other programs use them: their meta, their list, and the end of those that were cut off.
+"""Sessions for other programs: their metadata, their list, and the end of abandoned ones.
 
-Decisions
-    A session that began through a sidecar is over with it: the next one finds its id in a small file beside the
-    database and ends it. All others end when nothing was said in them for `sessions.idle_minutes`, whoever began them.
-    Only this device's sessions are ended here; another device ends its own.
-    The file holds ids only and nothing depends on it: where it is lost, its sessions end by their idle time.
+The sidecar stores the ids of sessions that began through it in a small file; the next sidecar ends them. Any other
+session of this device ends after `sessions.idle_minutes` without an event. If the file is lost, so do those in it.
 """
 
 import asyncio
@@ -36,17 +33,17 @@ from sync.log.sessions.model import (
 from sync.redaction import Redactor
 from sync.system.files import read_once, write_private
 
-IDLE_CHECK_INTERVAL: Final = 60.0  # seconds between looks for sessions in which nothing is said any more
-STARTUP_DELAY: Final = 0.5  # seconds; the first answer comes before
+IDLE_CHECK_INTERVAL: Final = 60.0  # seconds
+STARTUP_DELAY: Final = 0.5  # seconds; the first answer comes first
 MAX_LISTED: Final = 1_000
-MAX_SAVED_OPEN: Final = 1_000  # sessions of one sidecar that may be open at once
+MAX_SAVED_OPEN: Final = 1_000  # open sessions of one sidecar
 DAY_MS: Final = 86_400_000
 
 log = logging.getLogger(__name__)
 
 
 class SessionListFilter(msgspec.Struct, forbid_unknown_fields=True):
-    """What `session-meta list` may be asked (seed 002 §5.3)."""
+    """The filter of `session-meta list` (seed 002 §5.3)."""
 
     project_id: str | None = None
     days: float | None = None
@@ -55,7 +52,7 @@ class SessionListFilter(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class SessionUpsertResult:
-    """A session after something was said of it. `recorded` is false where that was known."""
+    """A session after an upsert. `recorded` is false if nothing was new."""
 
     session: Session
     event_id: str | None
@@ -63,7 +60,7 @@ class SessionUpsertResult:
 
 
 class SessionTracker:
-    """The sessions of one profile's log. `noted`: where a sidecar keeps the ids of those that began through it."""
+    """The sessions of one profile's log. A sidecar stores the ids of its open ones in `open_sessions_file`."""
 
     def __init__(
         self,
@@ -84,7 +81,7 @@ class SessionTracker:
         self._open_ids: set[str] = set()
 
     async def upsert(self, value: object) -> SessionUpsertResult:
-        """Say something of a session: title, tags, summary, anything. The same again records nothing. InvalidInput."""
+        """Record metadata of a session: title, tags, summary, any field. Known values record nothing. InvalidInput."""
         if not isinstance(value, Mapping):
             raise InvalidInput("a session's meta is a JSON object", field="meta")
         session_id = value.get("session_id")
@@ -92,48 +89,48 @@ class SessionTracker:
             raise InvalidInput("session_id is missing: it names the session", field="session_id")
         check_name(session_id, field="session_id")
         known = await self._find(session_id)
-        place = {name: value[name] for name in ("project_id", "project_path") if value.get(name) is not None}
-        if not place and known is not None:
-            place = {"project_id": known.span.project_id, "project_path": known.span.project_path}
-        said = {name: item for name, item in value.items() if name not in RESERVED_META_FIELDS}
-        given = {"type": SESSION_META, "session_id": session_id, "payload": said, **place}
-        draft = self._intake.build(given, ids_are_known=known is not None)
-        told = {name: item for name, item in draft.payload.value.items() if item is not None}
-        if known is not None and {**known.meta, **told} == known.meta:
+        project = {name: value[name] for name in ("project_id", "project_path") if value.get(name) is not None}
+        if not project and known is not None:
+            project = {"project_id": known.span.project_id, "project_path": known.span.project_path}
+        payload = {name: item for name, item in value.items() if name not in RESERVED_META_FIELDS}
+        event = {"type": SESSION_META, "session_id": session_id, "payload": payload, **project}
+        draft = self._intake.build(event, ids_are_known=known is not None)
+        new_meta = {name: item for name, item in draft.payload.value.items() if item is not None}
+        if known is not None and {**known.meta, **new_meta} == known.meta:
             return SessionUpsertResult(known, None, recorded=False)
 
-        def allowed(connection: Transaction) -> list[EventDraft]:
+        def build_allowed(connection: Transaction) -> list[EventDraft]:
             paused = session_store.read_paused_sessions(connection, self._log.device_id).session_ids
             return [] if session_id in paused else [draft]
 
-        recorded, _ = await self._log.append_and_count(allowed)
+        recorded, _ = await self._log.append_and_count(build_allowed)
         if not recorded:
             hint = "Say 记住这个 or `save this` in this session to save it again."
             raise InvalidInput("this conversation is not to be saved", field="session_id", hint=hint)
-        found = await self._find(session_id)
-        assert found is not None  # it was recorded two lines above
-        return SessionUpsertResult(found, recorded[0].event.event_id, recorded=True)
+        session = await self._find(session_id)
+        assert session is not None  # it was recorded two lines above
+        return SessionUpsertResult(session, recorded[0].event.event_id, recorded=True)
 
     async def list_sessions(self, value: Mapping[str, Any]) -> list[Session]:
-        """Sessions of a project, or of all, in which something was said in so many days; newest first. InvalidInput."""
+        """Return the sessions of a project, or of all, active in the last `days`; newest first. InvalidInput."""
         try:
-            asked = msgspec.convert(dict(value), SessionListFilter)
+            list_filter = msgspec.convert(dict(value), SessionListFilter)
         except msgspec.ValidationError as error:
             raise InvalidInput(f"the filter is wrong: {error}", field="filter") from None
-        if asked.days is not None and not 0 < asked.days <= 36_525:
+        if list_filter.days is not None and not 0 < list_filter.days <= 36_525:
             raise InvalidInput("days is a number above 0, 36525 at most", field="days")
-        if asked.limit < 1:
+        if list_filter.limit < 1:
             raise InvalidInput("limit is at least 1", field="limit")
-        since = None if asked.days is None else to_unix_ms(self._clock.now()) - int(asked.days * DAY_MS)
-        limit = min(asked.limit, MAX_LISTED)
+        since = None if list_filter.days is None else to_unix_ms(self._clock.now()) - int(list_filter.days * DAY_MS)
+        limit = min(list_filter.limit, MAX_LISTED)
         return await self._log.database.read(
             lambda connection: session_store.list_sessions(
-                connection, project_id=asked.project_id, since_ms=since, limit=limit
+                connection, project_id=list_filter.project_id, since_ms=since, limit=limit
             )
         )
 
     async def track(self, recorded: Sequence[AppendResult]) -> None:
-        """Note which sessions begin and end through this sidecar, before the caller is told that they do."""
+        """Store which sessions begin and end through this sidecar, before the caller gets its answer."""
         before = set(self._open_ids)
         for item in recorded:
             if item.event.type == SESSION_STARTED and not item.duplicate:
@@ -144,10 +141,10 @@ class SessionTracker:
             await asyncio.to_thread(self._save_open_ids, sorted(self._open_ids)[:MAX_SAVED_OPEN])
 
     async def run(self) -> None:
-        """End what the sidecar before this one left open, then whatever falls idle, until cancelled."""
-        left = await asyncio.to_thread(self._load_open_ids)
+        """End the sessions that the previous sidecar left open, then idle ones, until cancelled."""
+        left_open = await asyncio.to_thread(self._load_open_ids)
         await asyncio.sleep(STARTUP_DELAY)
-        await self.end(left - self._open_ids, ENDED_BY_CUT_OFF)
+        await self.end(left_open - self._open_ids, ENDED_BY_CUT_OFF)
         while True:
             seen = self._log.changed.count
             await self.end_idle()
@@ -156,43 +153,45 @@ class SessionTracker:
                 await self._log.changed.wait_for_change(seen)
 
     async def end_idle(self) -> list[str]:
-        """End this device's sessions in which nothing was recorded for long; their ids.
+        """End this device's idle sessions; return their ids.
 
-        By the time of recording: a session of past days may be appended in several batches.
+        The time of recording counts: a session of past days may be appended in several batches.
         """
         now = to_unix_ms(self._clock.now())
         idle = [session for session in await self._open_sessions() if now - session.span.recorded_ms >= self._idle_ms]
         return await self._end(idle, ENDED_BY_IDLE_TIME)
 
     async def end(self, session_ids: set[str], reason: str) -> list[str]:
-        """End those of these sessions that are open; their ids."""
+        """End those of these sessions that are open; return their ids."""
         return await self._end(
             [session for session in await self._open_sessions() if session.span.session_id in session_ids], reason
         )
 
-    async def _end(self, found: Sequence[Session], reason: str) -> list[str]:
-        if not found:
+    async def _end(self, sessions: Sequence[Session], reason: str) -> list[str]:
+        if not sessions:
             return []
-        recorded = await self._log.append([draft_session_end(session, reason, self._redactor) for session in found])
+        recorded = await self._log.append([draft_session_end(session, reason, self._redactor) for session in sessions])
         await self.track(recorded)
-        log.info("%d sessions ended (%s)", len(found), reason)
-        return [session.span.session_id for session in found]
+        log.info("%d sessions ended (%s)", len(sessions), reason)
+        return [session.span.session_id for session in sessions]
 
     async def _open_sessions(self) -> list[Session]:
         device_id = self._log.device_id
         return await self._log.database.read(lambda connection: session_store.open_sessions(connection, device_id))
 
     async def _find(self, session_id: str) -> Session | None:
-        found = await self._log.database.read(lambda connection: session_store.read_sessions(connection, [session_id]))
-        return found[0] if found else None
+        sessions = await self._log.database.read(
+            lambda connection: session_store.read_sessions(connection, [session_id])
+        )
+        return sessions[0] if sessions else None
 
     def _save_open_ids(self, session_ids: Sequence[str]) -> None:
         write_private(self._open_sessions_file, json.dumps(session_ids).encode() + b"\n")
 
     def _load_open_ids(self) -> set[str]:
         try:
-            found = read_once(self._open_sessions_file)
-            said = json.loads(found.data) if found else []
+            probe = read_once(self._open_sessions_file)
+            ids = json.loads(probe.data) if probe else []
         except (StorageError, ValueError):
             return set()
-        return {name for name in said if isinstance(name, str)} if isinstance(said, list) else set()
+        return {name for name in ids if isinstance(name, str)} if isinstance(ids, list) else set()
