@@ -1,7 +1,7 @@
-"""Which events carry words, and which words. Pure.
+"""Extract the items to index from an event. Pure.
 
-One row of `EXTRACTORS` for each type of event; a type that nobody knows is read for its `content` or `text`, so what
-another program records is found as well. An event whose payload was forgotten says nothing.
+`EXTRACTORS` has a row for each event type. Of an unknown type, `content` or `text` is indexed, so that other programs'
+events are found too. An erased event has no items.
 """
 
 import re
@@ -39,11 +39,11 @@ from sync.log.event_types import (
 from sync.log.model import Event, Origin
 from sync.recall.text.echo_filter import strip_recalled_context
 
-ITEMS_PER_EVENT: Final = 4  # items of one event have the numbers position * PLACES + 0, 1, 2, 3
+ITEMS_PER_EVENT: Final = 4  # an item's id is its event's position * ITEMS_PER_EVENT + slot
 WHOLE, QUESTION, ANSWER = 0, 1, 2
 SENSITIVE: Final = "sensitive"
-MINUTE_MS: Final = 60_000  # milliseconds
-DEFAULT_IMPORTANCE: Final = 0.5  # the importance of what nobody has judged
+MINUTE_MS: Final = 60_000
+DEFAULT_IMPORTANCE: Final = 0.5
 
 _LINE_PREFIX: Final = re.compile(r"^(?:[ \t]*[-*+>]+[ \t]+)*(?:用户问[:：][ \t]*|AI[ \t]*答[:：][ \t]*)?")
 _SPEAKER_PREFIX: Final = re.compile(r"^[^\W\d_][\w .'·-]{0,23}[:：]\s*\S")
@@ -53,7 +53,7 @@ DAILY_RECORD: Final = "daily"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A text to keep. `place`: see PLACES. `entry_id`: the line of the document that it is, and that it replaces."""
+    """A text to index. `entry_id`: the document's entry or the daily record whose former item it replaces."""
 
     kind: str
     text: str
@@ -65,7 +65,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class RemovedItem:
-    """A line of the document that is no more."""
+    """A removed entry of the document, or a removed daily record."""
 
     entry_id: str
 
@@ -74,10 +74,10 @@ IndexChange = Item | RemovedItem
 
 
 def index_changes(event: Event) -> list[IndexChange]:
-    """What an event puts into the index, or takes out of it."""
-    read = EXTRACTORS.get(event.type, _unknown_event)
-    said = [change if isinstance(change, RemovedItem) else _strip_recalled(change) for change in read(event)]
-    return [change for change in said if isinstance(change, RemovedItem) or _is_indexed(change)]
+    """The items that an event adds, replaces or removes."""
+    extract = EXTRACTORS.get(event.type, _unknown_event)
+    changes = [change if isinstance(change, RemovedItem) else _strip_recalled(change) for change in extract(event)]
+    return [change for change in changes if isinstance(change, RemovedItem) or _is_indexed(change)]
 
 
 def item_id(position: int, slot: int) -> int:
@@ -85,13 +85,13 @@ def item_id(position: int, slot: int) -> int:
 
 
 def item_origin(item_id: int, kind: str, event_origin: str) -> str:
-    """Who said an item. An exchange is one event and has two sides: its question is the user's."""
+    """The author of an item. An exchange is one event of the model, but its question is the user's."""
     is_question = kind == "exchange" and item_id % ITEMS_PER_EVENT == QUESTION
     return Origin.USER if is_question and event_origin == Origin.MODEL else event_origin
 
 
 def record_time_ms(event: Event) -> int:
-    """When the record that an event began was, on the clock of that place; the event's own time where it tells none."""
+    """The local time of a new record as milliseconds; the event's own time if the payload has none."""
     day, time = _text_of(event.payload.get("date")), _text_of(event.payload.get("time"))
     try:
         return to_unix_ms(datetime.fromisoformat(f"{day}T{time}").replace(tzinfo=UTC))
@@ -100,7 +100,7 @@ def record_time_ms(event: Event) -> int:
 
 
 def is_turn(kind: str, text: str) -> bool:
-    """Whether something was said in a conversation: by its kind, or by the speaker's name before it."""
+    """Whether an item is a turn of a conversation: by its kind, or by a speaker's name in front."""
     return kind in TURN_KINDS or _SPEAKER_PREFIX.match(text) is not None
 
 
@@ -115,9 +115,9 @@ def _is_indexed(item: Item) -> bool:
 
 def _exchange(event: Event) -> Iterator[IndexChange]:
     importance = _importance(event.payload)
-    for place, name in ((QUESTION, "question"), (ANSWER, "answer")):
+    for slot, name in ((QUESTION, "question"), (ANSWER, "answer")):
         yield Item(
-            "exchange", _text_of(event.payload.get(name)), place, importance=importance, marks=_marks(event.payload)
+            "exchange", _text_of(event.payload.get(name)), slot, importance=importance, marks=_marks(event.payload)
         )
 
 
@@ -134,7 +134,7 @@ def _removed_entry(event: Event) -> Iterator[IndexChange]:
 
 
 def _daily_record(event: Event) -> Iterator[IndexChange]:
-    """What a daily record says after a deed; each replaces what it said before."""
+    """A daily record after a change; it replaces the former item."""
     payload = event.payload
     record_id = payload.get("record_id")
     if not isinstance(record_id, str):
@@ -179,7 +179,7 @@ EXTRACTORS: Final[Mapping[str, Callable[[Event], Iterable[IndexChange]]]] = {
     SESSION_REMOVED: _daily_record,
     SESSION_MARKED: _daily_record,
     DAILY_UNDONE: _daily_record,
-    # They move or frame what other events have said.
+    # These have no text of their own.
     ENTRY_MOVED: _no_items,
     SECTION_ADDED: _no_items,
     SECTION_REMOVED: _no_items,
@@ -202,14 +202,14 @@ def _text_of(value: Any) -> str:
 
 
 def _importance(payload: Mapping[str, Any]) -> float:
-    given = payload.get("importance")
-    return min(max(float(given), 0.0), 1.0) if isinstance(given, int | float) else DEFAULT_IMPORTANCE
+    value = payload.get("importance")
+    return min(max(float(value), 0.0), 1.0) if isinstance(value, int | float) else DEFAULT_IMPORTANCE
 
 
 def _marks(payload: Mapping[str, Any]) -> tuple[str, ...]:
-    """Marks and tags: single words, in the order given."""
-    found = [*_strings(payload.get("marks")), *_strings(payload.get("tags"))]
-    return tuple(dict.fromkeys("_".join(name.split()) for name in found))
+    """Marks and tags as single words."""
+    names = [*_strings(payload.get("marks")), *_strings(payload.get("tags"))]
+    return tuple(dict.fromkeys("_".join(name.split()) for name in names))
 
 
 def _strings(value: Any) -> list[str]:

@@ -1,11 +1,11 @@
-"""Whether the tables of the index can be understood, row by row, and how those go that cannot."""
+"""Check the index's tables row by row, and drop a term index that is damaged."""
 
 from typing import Any, Final
 
 from sync.db.engine import Transaction
 from sync.db.sqlite_errors import corruption_errors
 
-# By table, the types that Python gives to the columns, in order.
+# By table, the Python types of the columns.
 _COLUMN_TYPES: Final[dict[str, tuple[type | tuple[type, ...], ...]]] = {
     "recall_items": (int, int, int, (str, type(None)), str, str, int, int, (float, int), str, str),
     "recall_totals": (int, int, int),
@@ -18,7 +18,7 @@ _SHADOW_TABLES: Final = "select name from sqlite_master where name like 'recall\
 
 
 def drop_term_index(connection: Transaction) -> None:
-    """Drop the word index, also one that SQLite cannot open, and therefore does not drop."""
+    """Drop the term index, even if SQLite cannot open and therefore not drop it."""
     driver: Any = connection.connection.driver_connection
     try:
         driver.execute("drop table if exists recall_words")
@@ -31,7 +31,7 @@ def drop_term_index(connection: Transaction) -> None:
 
 
 def is_intact(connection: Transaction) -> bool:
-    """Look at every row, and at the structure of the word index."""
+    """Check every row, and the structure of the term index."""
     driver: Any = connection.connection.driver_connection
     try:
         driver.execute(_CHECK_TERM_INDEX)
@@ -42,7 +42,7 @@ def is_intact(connection: Transaction) -> bool:
 
 def _is_table_intact(driver: Any, table: str) -> bool:
     count, row = 0, (0,)
-    for row in driver.execute(f"select * from {table}"):  # noqa: S608 - names of ours
+    for row in driver.execute(f"select * from {table}"):  # noqa: S608 - our own table names
         if not all(map(isinstance, row, _COLUMN_TYPES[table])):
             return False
         count += 1

@@ -1,14 +1,8 @@
-"""The index's SQL. Every function runs inside a transaction of the caller.
+"""SQL of the index. Every function runs inside a transaction of the caller.
 
-Decisions
-    The tables are the view's own: it makes them when it begins and drops them when it begins anew, so a SQLite without
-    FTS5 lacks recall and nothing else, and a new layout needs no migration.
-    The word index holds which items have a term and nothing more (`detail=none`, contentless): scores are ours
-    (`score.py`), and 100,000 items take less room than their texts. Its rows are taken out with the words that were
-    put in, so the text stands beside it; whose it is and when it was said stays with the event.
-    A term of what was taken out lies in the word index until all its parts are merged into one: a third of a second
-    for 100,000 items, in which nobody could record. So it is merged in steps, each a transaction of its own, and that
-    it has to be is kept as a table (`recall_unmerged`): a program that ends meanwhile goes on with it.
+The projection creates the tables, so a new layout needs no migration and a SQLite without FTS5 lacks only recall.
+The term index only says which items contain a term (`detail=none`, contentless); scores are computed by `ranking`.
+Erased terms leave it when its segments are merged, in steps that let other writers in; a table notes unfinished merges.
 """
 
 import json
@@ -46,10 +40,8 @@ _INSERT_ITEM: Final = "insert into recall_items values (?, ?, ?, ?, ?, ?, ?, ?, 
 _INSERT_TERMS: Final = "insert into recall_words (rowid, words) values (?, ?)"
 _DELETE_TERMS: Final = "insert into recall_words (recall_words, rowid, words) values ('delete', ?, ?)"
 _MERGE_TERMS: Final = "insert into recall_words (recall_words, rank) values ('merge', ?)"
-MERGE_PAGES: Final = 64  # pages of the word index that are written in one step
-_MIN_CHANGES_OF_A_MERGE: Final = (
-    2  # rows that a merge changes at least where there was something to merge, as SQLite says
-)
+MERGE_PAGES: Final = 64  # of the term index, written in one step
+_MIN_CHANGES_OF_A_MERGE: Final = 2  # SQLite's count is lower if there was nothing to merge
 _UPDATE_TOTALS: Final = "update recall_totals set items = items + ?, length = length + ?"
 _COLUMNS: Final = "id, born, said, entry_id, kind, project_id, ts_ms, length, importance, marks, text"
 _WITH_EVENT: Final = f"""
@@ -68,7 +60,7 @@ _TURN_SESSION: Final = f"""
 
 @dataclass(frozen=True, slots=True)
 class ItemRow:
-    """A row of `recall_items`. `born`: the id under which the line first came in; `said`: that of its present words."""
+    """A row of `recall_items`. `first_id`: the entry's first item; `text_id`: the item with its current text."""
 
     item_id: int
     first_id: int
@@ -82,13 +74,13 @@ class ItemRow:
     text: str
 
     def terms(self) -> list[str]:
-        """Every term of text and marks, with repetitions."""
+        """All terms of the text and the marks, with repetitions."""
         return index_terms(" ".join((self.text, *self.marks)))
 
 
 @dataclass(frozen=True, slots=True)
 class ItemFilter:
-    """Which items count; times in Unix milliseconds, `until_ms` exclusive."""
+    """Restricts a search; times in Unix milliseconds, `until_ms` exclusive."""
 
     project_id: str | None = None
     since_ms: int | None = None
@@ -96,21 +88,22 @@ class ItemFilter:
     kinds: tuple[str, ...] = ()
 
     def where(self) -> tuple[str, list[Any]]:
-        """Conditions on `i`, each with `and` before it, and what they are given."""
-        given: list[tuple[str, list[Any]]] = []
+        """SQL conditions on `i`, each preceded by `and`, and their parameters."""
+        conditions: list[tuple[str, list[Any]]] = []
         if self.project_id is not None:
-            given.append(("i.project_id = ?", [self.project_id]))
+            conditions.append(("i.project_id = ?", [self.project_id]))
         if self.since_ms is not None:
-            given.append(("i.ts_ms >= ?", [self.since_ms]))
+            conditions.append(("i.ts_ms >= ?", [self.since_ms]))
         if self.until_ms is not None:
-            given.append(("i.ts_ms < ?", [self.until_ms]))
+            conditions.append(("i.ts_ms < ?", [self.until_ms]))
         if self.kinds:
-            given.append((f"i.kind in ({_placeholders(self.kinds)})", list(self.kinds)))
-        return "".join(f" and {text}" for text, _ in given), [value for _, values in given for value in values]
+            conditions.append((f"i.kind in ({_placeholders(self.kinds)})", list(self.kinds)))
+        parameters = [value for _, values in conditions for value in values]
+        return "".join(f" and {text}" for text, _ in conditions), parameters
 
 
 def recreate_tables(connection: Transaction) -> None:
-    """Make the tables anew, empty."""
+    """Drop the tables and create empty ones."""
     drop_term_index(connection)
     for name in (*_TABLE_NAMES, *vector_store.TABLE_NAMES):
         connection.exec_driver_sql(f"drop table if exists {name}")
@@ -123,10 +116,10 @@ def is_created(connection: Transaction) -> bool:
 
 
 def insert(connection: Transaction, rows: Sequence[ItemRow]) -> None:
-    """Add rows that are not there yet."""
+    """Add new rows with their terms."""
     if not rows:
         return
-    said = [row.terms() for row in rows]
+    terms = [row.terms() for row in rows]
     values = [
         (
             row.item_id,
@@ -136,31 +129,31 @@ def insert(connection: Transaction, rows: Sequence[ItemRow]) -> None:
             row.kind,
             row.project_id,
             row.ts_ms,
-            len(found),
+            len(of_row),
             row.importance,
             " ".join(row.marks),
             row.text,
         )
-        for row, found in zip(rows, said, strict=True)
+        for row, of_row in zip(rows, terms, strict=True)
     ]
     connection.exec_driver_sql(_INSERT_ITEM, values)
-    indexed = [(row.item_id, " ".join(dict.fromkeys(found))) for row, found in zip(rows, said, strict=True)]
+    indexed = [(row.item_id, " ".join(dict.fromkeys(of_row))) for row, of_row in zip(rows, terms, strict=True)]
     connection.exec_driver_sql(_INSERT_TERMS, indexed)
-    connection.exec_driver_sql(_UPDATE_TOTALS, (len(rows), sum(map(len, said))))
+    connection.exec_driver_sql(_UPDATE_TOTALS, (len(rows), sum(map(len, terms))))
 
 
 def delete(connection: Transaction, rows: Sequence[ItemRow]) -> None:
-    """Take rows out, with every word of theirs and their vectors."""
+    """Delete rows with their terms and vectors."""
     vector_store.remove_vectors(connection, [row.item_id for row in rows])
     for row in rows:
-        found = row.terms()
-        connection.exec_driver_sql(_DELETE_TERMS, (row.item_id, " ".join(dict.fromkeys(found))))
+        terms = row.terms()
+        connection.exec_driver_sql(_DELETE_TERMS, (row.item_id, " ".join(dict.fromkeys(terms))))
         connection.exec_driver_sql("delete from recall_items where id = ?", (row.item_id,))
-        connection.exec_driver_sql(_UPDATE_TOTALS, (-1, -len(found)))
+        connection.exec_driver_sql(_UPDATE_TOTALS, (-1, -len(terms)))
 
 
 def mark_unmerged(connection: Transaction) -> None:
-    """Something was taken out: the word index has to be merged to have nothing of it."""
+    """Note that the term index may contain erased terms until it is merged."""
     connection.exec_driver_sql(f"create table if not exists {_UNMERGED_TABLE} (one)")
 
 
@@ -171,9 +164,9 @@ def is_unmerged(connection: Transaction) -> bool:
 
 
 def merge_step(connection: Transaction, *, is_first_step: bool) -> bool:
-    """One step of merging the word index, the first where `begin`; whether there may be more to do.
+    """Merge a part of the term index; whether there may be more to merge.
 
-    After the last one nothing is left of what was taken out before the first, if nothing was put in meanwhile.
+    After the last step no term is left that was erased before the first, if nothing was indexed meanwhile.
     """
     driver: Any = connection.connection.driver_connection
     before = driver.total_changes
@@ -182,7 +175,7 @@ def merge_step(connection: Transaction, *, is_first_step: bool) -> bool:
 
 
 def mark_merged(connection: Transaction) -> None:
-    """Nothing of what was taken out is left."""
+    """Note that no erased term is left."""
     connection.exec_driver_sql(f"drop table if exists {_UNMERGED_TABLE}")
 
 
@@ -195,29 +188,29 @@ def by_ids(connection: Transaction, item_ids: Sequence[int]) -> list[ItemRow]:
 
 
 def by_positions(connection: Transaction, positions: Sequence[int]) -> list[ItemRow]:
-    """What came from the events at these positions, also where a later event has changed it."""
-    ids = [position * ITEMS_PER_EVENT + place for position in positions for place in range(ITEMS_PER_EVENT)]
-    places = _placeholders(ids)
-    return _select_rows(connection, f"id in ({places}) or (born <> id and born in ({places}))", ids * 2)
+    """The items of the events at these positions, and later items of the same entries."""
+    ids = [position * ITEMS_PER_EVENT + slot for position in positions for slot in range(ITEMS_PER_EVENT)]
+    marks = _placeholders(ids)
+    return _select_rows(connection, f"id in ({marks}) or (born <> id and born in ({marks}))", ids * 2)
 
 
 def item_totals(connection: Transaction) -> tuple[int, float]:
-    """How many items there are, and how many terms one has on average."""
+    """The number of items, and their average number of terms."""
     items, length = connection.exec_driver_sql("select items, length from recall_totals").one()
     return int(items), (length / items if items else 0.0)
 
 
 def positions_of(connection: Transaction, event_ids: Sequence[str]) -> dict[str, int]:
-    """Where events stand in the log; those that are not held are left out."""
-    found = connection.exec_driver_sql(
+    """The positions of events, without unknown ones."""
+    rows = connection.exec_driver_sql(
         f"select event_id, position from events where event_id in ({_placeholders(event_ids)})", tuple(event_ids)
     )
-    return {row.event_id: row.position for row in found}
+    return {row.event_id: row.position for row in rows}
 
 
 def count_items_with_term(connection: Transaction, term: str, limit: int) -> int:
-    """How many items hold a term; of more than `limit`, about how many, by how dense its first ones lie."""
-    held, first, last = (
+    """The number of items with a term; above `limit` an estimate from the density of the first ones."""
+    count, first, last = (
         _cursor(connection)
         .execute(
             "select count(*), min(rowid), max(rowid) from"
@@ -226,34 +219,31 @@ def count_items_with_term(connection: Transaction, term: str, limit: int) -> int
         )
         .fetchone()
     )
-    if held < limit:
-        return int(held)
+    if count < limit:
+        return int(count)
     newest = int(connection.exec_driver_sql("select max(id) from recall_items").scalar_one())
-    return int(max(held, held * (newest - first + 1) / (last - first + 1)))
+    return int(max(count, count * (newest - first + 1) / (last - first + 1)))
 
 
 def items_with_term(connection: Transaction, term: str, item_filter: ItemFilter, limit: int) -> list[int]:
-    """The newest items that hold a term.
-
-    They come as one value: thousands of rows would take longer to hand over than to find.
-    """
-    where, given = item_filter.where()
+    """The newest items with a term, passed as one JSON value because thousands of rows would be slow."""
+    where, parameters = item_filter.where()
     joined = f" cross join recall_items i on i.id = w.rowid where w.recall_words match ?{where}" if where else ""
     statement = f"select w.rowid from recall_words w{joined or ' where w.recall_words match ?'}"
-    (found,) = (
+    (ids_json,) = (
         _cursor(connection)
         .execute(
             f"select json_group_array(rowid) from ({statement} order by w.rowid desc limit ?)",
-            (_quoted(term), *given, limit),
+            (_quoted(term), *parameters, limit),
         )
         .fetchone()
     )
-    item_ids: list[int] = json.loads(found)
+    item_ids: list[int] = json.loads(ids_json)
     return item_ids
 
 
 def term_counts(connection: Transaction, item_ids: Sequence[int]) -> dict[int, int]:
-    """How many terms items have."""
+    """The number of terms of each item."""
     return dict(
         _cursor(connection).execute(
             f"select id, length from recall_items where id in ({_placeholders(item_ids)})", tuple(item_ids)
@@ -262,32 +252,31 @@ def term_counts(connection: Transaction, item_ids: Sequence[int]) -> dict[int, i
 
 
 def matching_item_ids(connection: Transaction, item_filter: ItemFilter) -> set[int] | None:
-    """The items that a filter lets through; None where it filters nothing."""
-    where, given = item_filter.where()
+    """The items that match a filter; None for all."""
+    where, parameters = item_filter.where()
     if not where:
         return None
-    return set(connection.exec_driver_sql(f"select i.id from recall_items i where true{where}", tuple(given)).scalars())
+    statement = f"select i.id from recall_items i where true{where}"
+    return set(connection.exec_driver_sql(statement, tuple(parameters)).scalars())
 
 
 def load_items(connection: Transaction, item_ids: Sequence[int]) -> dict[int, StoredItem]:
-    """Items with what their events say of them."""
-    found = _cursor(connection).execute(_WITH_EVENT + f"({_placeholders(item_ids)})", tuple(item_ids))
-    return {row[0]: _stored_item(row) for row in found}
+    """Items with the fields of their events."""
+    rows = _cursor(connection).execute(_WITH_EVENT + f"({_placeholders(item_ids)})", tuple(item_ids))
+    return {row[0]: _stored_item(row) for row in rows}
 
 
 def neighbouring_turns(connection: Transaction, item_ids: Sequence[int]) -> dict[int, tuple[int, ...]]:
-    """The turns before and after each of these items in the same conversation; items that are no turns are left out."""
+    """The turns before and after each of these turns in the same conversation, without items that are no turns."""
     cursor = _cursor(connection)
     heads = cursor.execute(_ITEM_HEAD + f"({_placeholders(item_ids)})", tuple(item_ids))
-    spoken = [item_id for item_id, kind, head in heads if is_turn(kind, head)]
-    if not spoken:
+    turns = [item_id for item_id, kind, head in heads if is_turn(kind, head)]
+    if not turns:
         return {}
-    beside = {
-        item_id: near for item_id, *near in cursor.execute(_ADJACENT_ITEMS + f"({_placeholders(spoken)})", spoken)
-    }
-    all_of_them = list({*spoken, *(at for near in beside.values() for at in near if at is not None)})
-    said = cursor.execute(_TURN_SESSION + f"({_placeholders(all_of_them)})", all_of_them)
-    sessions = {at: (session, device) for at, kind, head, session, device in said if is_turn(kind, head)}
+    beside = {item_id: near for item_id, *near in cursor.execute(_ADJACENT_ITEMS + f"({_placeholders(turns)})", turns)}
+    every = list({*turns, *(at for near in beside.values() for at in near if at is not None)})
+    rows = cursor.execute(_TURN_SESSION + f"({_placeholders(every)})", every)
+    sessions = {at: (session, device) for at, kind, head, session, device in rows if is_turn(kind, head)}
     return {
         item_id: tuple(at for at in near if at in sessions and sessions[at] == sessions[item_id])
         for item_id, near in beside.items()
@@ -295,14 +284,14 @@ def neighbouring_turns(connection: Transaction, item_ids: Sequence[int]) -> dict
 
 
 def item_texts(connection: Transaction, item_ids: Sequence[int]) -> dict[int, str]:
-    found = connection.exec_driver_sql(
+    rows = connection.exec_driver_sql(
         f"select id, text from recall_items where id in ({_placeholders(item_ids)})", tuple(item_ids)
     )
-    return {row.id: row.text for row in found}
+    return {row.id: row.text for row in rows}
 
 
 def _select_rows(connection: Transaction, where: str, values: Iterable[Any]) -> list[ItemRow]:
-    found = connection.exec_driver_sql(f"select {_COLUMNS} from recall_items where {where}", tuple(values))
+    rows = connection.exec_driver_sql(f"select {_COLUMNS} from recall_items where {where}", tuple(values))
     return [
         ItemRow(
             row.id,
@@ -316,7 +305,7 @@ def _select_rows(connection: Transaction, where: str, values: Iterable[Any]) -> 
             tuple(row.marks.split()),
             row.text,
         )
-        for row in found
+        for row in rows
     ]
 
 
@@ -346,12 +335,12 @@ def _stored_item(row: Sequence[Any]) -> StoredItem:
 def _local_date(ts_ms: int, utc_offset: int) -> str:
     try:
         return (EPOCH + timedelta(milliseconds=ts_ms, minutes=utc_offset)).date().isoformat()
-    except OverflowError:  # a time of another program that no calendar has
+    except OverflowError:  # written by another program
         return datetime(1970, 1, 1, tzinfo=UTC).date().isoformat()
 
 
 def _cursor(connection: Transaction) -> Any:
-    """The driver's own cursor: a query asks a hundred small questions, and each would cost thrice as much."""
+    """The driver's own cursor. A search runs a hundred small statements; SQLAlchemy's would be three times as slow."""
     driver: Any = connection.connection.driver_connection
     return driver.cursor()
 
@@ -365,5 +354,5 @@ def _placeholders(values: Sequence[Any]) -> str:
 
 
 def all_rows(connection: Transaction) -> Iterator[ItemRow]:
-    """All rows in order, for whoever compares two indexes."""
+    """All rows in order, to compare two indexes."""
     yield from _select_rows(connection, "true order by id", ())

@@ -1,11 +1,7 @@
-"""The vectors' SQL, beside the items they belong to. Every function runs inside a transaction of the caller.
+"""SQL of the vectors. Every function runs inside a transaction of the caller.
 
-Decisions
-    The tables are made and dropped with those of the items (`store.create`): an index that is built anew has its
-    vectors made anew.
-    Items are embedded in the order of their ids, and one mark says how far: what waits is what stands behind it. A
-    vector is only added while its item is there and nobody else has moved the mark, so what is forgotten or edited
-    meanwhile gets none.
+The tables are created and dropped with those of the items. Items are embedded in the order of their ids, and
+`embedded_through` says how far. A vector is added only if its item still exists and that number has not changed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,15 +15,15 @@ TABLES: Final = (
     """create table recall_model (
       one integer primary key check (one = 1), name text not null, through integer not null, removed integer not null
     )""",
-    "insert into recall_model values (1, '', 0, abs(random() % 1000000007))",  # no index counts on from another
+    "insert into recall_model values (1, '', 0, abs(random() % 1000000007))",  # differs in every new index
 )
-CHUNK_VALUES: Final = 500  # values of one statement
+CHUNK_VALUES: Final = 500  # parameters of one statement
 TABLE_NAMES: Final = ("recall_vectors", "recall_model")
 
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingState:
-    """By which model vectors are made, up to which item; `removed` counts those that were taken away."""
+    """The model, the last embedded item, and the number of vectors removed so far."""
 
     model: str
     embedded_through: int
@@ -36,7 +32,7 @@ class EmbeddingState:
 
 @dataclass(frozen=True, slots=True)
 class VectorRow:
-    """A vector of an item; `dense`: of a text in a script without spaces."""
+    """An item's vector; `is_dense`: of a text in a script without spaces."""
 
     item_id: int
     is_dense: bool
@@ -45,7 +41,7 @@ class VectorRow:
 
 @dataclass(frozen=True, slots=True)
 class PendingEmbeddings:
-    """(id, text) of the next items without a vector, and what is made before them."""
+    """The id and text of the next items to embed, and the state before them."""
 
     state: EmbeddingState
     items: tuple[tuple[int, str], ...]
@@ -57,18 +53,18 @@ def embedding_state(connection: Transaction) -> EmbeddingState:
 
 
 def start_model(connection: Transaction, model: str, limit: int) -> PendingEmbeddings:
-    """Another model: its vectors from the first item on, which are waiting then."""
+    """Delete all vectors and begin again with another model; its first pending items."""
     connection.exec_driver_sql("delete from recall_vectors")
     connection.exec_driver_sql("update recall_model set name = ?, through = 0, removed = removed + 1", (model,))
     return pending_embeddings(connection, limit)
 
 
 def pending_embeddings(connection: Transaction, limit: int) -> PendingEmbeddings:
-    now = embedding_state(connection)
-    found = connection.exec_driver_sql(
-        "select id, text from recall_items where id > ? order by id limit ?", (now.embedded_through, limit)
+    state = embedding_state(connection)
+    rows = connection.exec_driver_sql(
+        "select id, text from recall_items where id > ? order by id limit ?", (state.embedded_through, limit)
     )
-    return PendingEmbeddings(now, tuple((row.id, row.text) for row in found))
+    return PendingEmbeddings(state, tuple((row.id, row.text) for row in rows))
 
 
 def is_complete(connection: Transaction, embedded_through: int) -> bool:
@@ -79,9 +75,9 @@ def is_complete(connection: Transaction, embedded_through: int) -> bool:
 
 
 def add_vectors(connection: Transaction, expected_state: EmbeddingState, rows: Sequence[VectorRow]) -> bool:
-    """Add the next vectors; False where the mark has moved or the model has changed since."""
-    now = embedding_state(connection)
-    if (now.model, now.embedded_through) != (expected_state.model, expected_state.embedded_through):
+    """Add the next vectors; False if another process has added some or the model has changed."""
+    state = embedding_state(connection)
+    if (state.model, state.embedded_through) != (expected_state.model, expected_state.embedded_through):
         return False
     connection.exec_driver_sql(
         "insert into recall_vectors select ?, ?, ? where exists (select 1 from recall_items where id = ?)",
@@ -92,30 +88,30 @@ def add_vectors(connection: Transaction, expected_state: EmbeddingState, rows: S
 
 
 def remove_vectors(connection: Transaction, item_ids: Sequence[int]) -> None:
-    """Take the vectors of items away that go."""
+    """Delete the vectors of items."""
     if not item_ids:
         return
-    places = ", ".join("?" * len(item_ids))
-    gone = connection.exec_driver_sql(f"delete from recall_vectors where item_id in ({places})", tuple(item_ids))
-    if gone.rowcount:
-        connection.exec_driver_sql("update recall_model set removed = removed + ?", (gone.rowcount,))
+    marks = ", ".join("?" * len(item_ids))
+    result = connection.exec_driver_sql(f"delete from recall_vectors where item_id in ({marks})", tuple(item_ids))
+    if result.rowcount:
+        connection.exec_driver_sql("update recall_model set removed = removed + ?", (result.rowcount,))
 
 
 def vectors_after(connection: Transaction, item_id: int) -> list[VectorRow]:
     """The vectors of later items, in order."""
-    found = connection.exec_driver_sql(
+    rows = connection.exec_driver_sql(
         "select item_id, dense, vector from recall_vectors where item_id > ? order by item_id", (item_id,)
     )
-    return [VectorRow(row.item_id, bool(row.dense), row.vector) for row in found]
+    return [VectorRow(row.item_id, bool(row.dense), row.vector) for row in rows]
 
 
 def vector_item_ids(connection: Transaction) -> list[int]:
-    found: Any = connection.exec_driver_sql("select item_id from recall_vectors order by item_id").scalars()
-    return list(found)
+    item_ids: Any = connection.exec_driver_sql("select item_id from recall_vectors order by item_id").scalars()
+    return list(item_ids)
 
 
 def item_ids_of_entries(connection: Transaction, entry_ids: Sequence[str]) -> dict[str, int]:
-    """The items of lines and records by their own ids; those without a vector are left out."""
+    """The items of entries and records by entry id, without those that have no vector."""
     return {
         row.entry_id: row.id
         for some in _chunks(entry_ids)
@@ -128,7 +124,7 @@ def item_ids_of_entries(connection: Transaction, entry_ids: Sequence[str]) -> di
 
 
 def texts_and_vectors(connection: Transaction, item_ids: Sequence[int]) -> dict[int, tuple[str, bytes]]:
-    """(text, vector) of items."""
+    """Items' texts and vectors."""
     return {
         row.id: (row.text, row.vector)
         for some in _chunks(item_ids)
@@ -141,6 +137,5 @@ def texts_and_vectors(connection: Transaction, item_ids: Sequence[int]) -> dict[
 
 
 def _chunks(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    """As many as one statement takes."""
     for start in range(0, len(values), CHUNK_VALUES):
         yield tuple(values[start : start + CHUNK_VALUES])
