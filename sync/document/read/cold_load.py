@@ -1,10 +1,8 @@
-"""The first `load` of a starting sidecar, answered before the program has finished importing itself.
+"""The first `load` of a starting sidecar, answered before SQLAlchemy (300 ms) is imported.
 
-SQLAlchemy and its friends take 300 ms to import; the answer stands in two small tables. So this one question is asked
-without SQLAlchemy, read-only, and only where the answer is certain: the file on disk is, byte for byte, the newest
-version known, or is missing. Everything else (a hand edit made meanwhile, something to forget, an older schema)
-returns None, and the caller waits for the program; so does the key of an encrypted database that is in a keychain,
-which may have to ask a person first. One test holds this answer against the one `Conversation` gives.
+It answers only if the answer is certain: the file on disk is, byte for byte, the newest version, or is missing. In all
+other cases (a manual edit, a pending erasure, an older schema, a key that only a keychain has) it returns None, and the
+caller waits for the app. A test compares this answer with that of `MemoryService`.
 """
 
 import os
@@ -81,7 +79,7 @@ def empty_result(clock: Clock, max_chars: int | None) -> LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class FirstStartLoad:
-    """The first start of all: there is no installation yet. Without a memory file the answer is the template."""
+    """The load of a new installation. Without a memory file the answer is the template."""
 
     memory_file: Path
     clock: Clock
@@ -93,7 +91,7 @@ class FirstStartLoad:
 
 @dataclass(frozen=True, slots=True)
 class ColdLoad:
-    """What has to be known to look: where things are and who this device is."""
+    """Where the database and the file are, and which device this is."""
 
     database: Path
     memory_file: Path
@@ -105,15 +103,15 @@ class ColdLoad:
     clock: Clock | None = None  # None: a first document may come from elsewhere (a cloud, the app's cache)
 
     def load(self, *, scope: LoadScope, max_chars: int | None) -> LoadResult | None:
-        """The same answer as `Conversation.load` gives without asking the cloud, or None where that is not certain."""
+        """The answer of `MemoryService.load` without the cloud, or None if it is not certain."""
         if not self.database.exists() or not self.vault.needs_no_keychain(self.database):
             return None
         try:
             with self.vault.read_only_connection(self.database, BUSY_TIMEOUT) as connection:
-                connection.execute("begin")  # one view of the database for all that follows
+                connection.execute("begin")  # one snapshot for all reads
                 return self._load_from(connection, scope, max_chars)
         except Exception:  # noqa: BLE001 - damage too: a row of any content may be there
-            return None  # the program itself will meet it, and knows what to do and say
+            return None  # the app reports it
 
     def _load_from(self, connection: Connection, scope: LoadScope, max_chars: int | None) -> LoadResult | None:
         if connection.execute("pragma user_version").fetchone()[0] not in SCHEMA_VERSIONS:
@@ -149,33 +147,33 @@ class ColdLoad:
         )
 
     def _author_labels(self, connection: Connection, snapshot: Snapshot) -> dict[str, str]:
-        """The document is this device's own (a shared one is not looked at here): no other device has a line in it."""
+        """The document is not shared here, so all its lines are this device's or a program's."""
         sources = LineAuthors({self.device_id, *self.earlier_ids})
 
-        def ask(statement: str, parameters: dict[str, Any]) -> list[Event]:
+        def run_query(statement: str, parameters: dict[str, Any]) -> list[Event]:
             return [event_of_row(row) for row in connection.execute(statement, parameters)]
 
-        sources.refresh(ask, 0, shared=False)
+        sources.refresh(run_query, 0, shared=False)
         return sources.author_labels(snapshot, lambda _device_id: None)
 
     def _other_digests(self, connection: Connection) -> tuple[DeviceDigest, ...]:
-        about = device_infos(_latest_events(connection, DEVICE_EVENT_TYPES, ()))
-        besides = (self.device_id, *self.earlier_ids, *hidden_devices(about))
+        infos = device_infos(_latest_events(connection, DEVICE_EVENT_TYPES, ()))
+        excluded = (self.device_id, *self.earlier_ids, *hidden_devices(infos))
         return device_digests(
-            _latest_events(connection, EXCHANGE_EVENTS, besides),
-            _latest_events(connection, EDIT_EVENTS, besides),
-            about,
+            _latest_events(connection, EXCHANGE_EVENTS, excluded),
+            _latest_events(connection, EDIT_EVENTS, excluded),
+            infos,
         )
 
 
 def _snapshot(connection: Connection, row: Row) -> Snapshot:
-    """What a version holds; of an older schema every one is stored whole."""
+    """The snapshot of a version; an older schema stores every version whole."""
     if "base" not in row.keys() or row["base"] is None:  # noqa: SIM118 - a row's own `in` looks among its values
         return decode_whole(row["bytes"], row["entry_ids"])
     base = connection.execute(_NUMBERED, (row["base"],)).fetchone()
     return VersionDelta.decode(row["bytes"], row["entry_ids"]).apply_to(decode_whole(base["bytes"], base["entry_ids"]))
 
 
-def _latest_events(connection: Connection, types: tuple[str, ...], besides: tuple[str, ...]) -> list[Event]:
-    rows = connection.execute(NEWEST_QUERY, newest_parameters(types, besides, MAX_EVENTS))
+def _latest_events(connection: Connection, types: tuple[str, ...], excluded: tuple[str, ...]) -> list[Event]:
+    rows = connection.execute(NEWEST_QUERY, newest_parameters(types, excluded, MAX_EVENTS))
     return [event_of_row(row) for row in rows]

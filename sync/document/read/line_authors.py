@@ -1,10 +1,8 @@
-"""Who wrote the lines under 用户偏好: marks for those that the user did not write on this device.
+"""The authors of the lines under 用户偏好: labels for those that the user did not write on this device.
 
-Decisions
-    The newest event that adds, edits or moves a line decides. A line of another device (a shared document) is marked
-    with the name of that device, a line that a program appended through `events/append` with 工具.
-    The same words written here as well make a line the user's own.
-    Marks stand in what an assistant reads (`content`, the system prompt), never in the document itself.
+The newest event that adds, edits or moves a line decides. A line of another device (in a shared document) is labelled
+with its name, a line that a program appended through `events/append` with 工具. If the user wrote the same words here,
+the line is theirs. Labels are in what an assistant reads (`content`, the system prompt), never in the document.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -24,9 +22,9 @@ from sync.log.event_types import EXCHANGE_RECORDED
 from sync.log.model import Event, Origin
 
 TOOL_LABEL: Final = "工具"
-_USER_ORIGINS: Final = frozenset({Origin.USER, Origin.IMPORTED})  # at a device: typed there, or taken from a file there
+_USER_ORIGINS: Final = frozenset({Origin.USER, Origin.IMPORTED})  # typed on the device, or imported from a file there
 
-# Text, because it is asked through SQLAlchemy and, before that is imported, through the standard library.
+# Plain text: it runs through SQLAlchemy and, before that is imported, through sqlite3.
 PROGRAM_EVENTS_SQL: Final = """
 select * from events indexed by events_of_programs
 where type in ('entry_added', 'entry_edited', 'entry_moved') and origin not in ('user-typed', 'imported')
@@ -46,7 +44,7 @@ RunEventQuery = Callable[[str, dict[str, Any]], Sequence[Event]]
 
 @dataclass(frozen=True, slots=True)
 class LineAuthor:
-    """The newest event that wrote a line. `words` are bare."""
+    """The newest event that wrote a line."""
 
     order: tuple[str, str, str]
     device_id: str
@@ -55,24 +53,24 @@ class LineAuthor:
 
 
 class LineAuthors:
-    """The source of every line that the given events wrote."""
+    """The author of every line that the given events wrote."""
 
     def __init__(self, own_device_ids: Collection[str]) -> None:
         self._own_device_ids = frozenset(own_device_ids)
         self._newest: dict[str, LineAuthor] = {}
-        self._typed_words: set[str] = set()  # bare words that the user wrote here
+        self._typed_words: set[str] = set()  # core words that the user wrote here
         self._after = 0
 
     def refresh(self, run_query: RunEventQuery, position: int, *, shared: bool) -> None:
-        """Read what the log has, up to position `head`. `ask` runs one of the statements above.
+        """Read the log up to `position`. `run_query` runs one of the statements above.
 
-        In a device's own document all lines are its own, unless a program appended one.
+        In a document that is not shared, all lines are the device's own unless a program appended one.
         """
-        asked = {"own": msgspec.json.encode(sorted(self._own_device_ids)).decode(), "everyone": shared}
+        parameters = {"own": msgspec.json.encode(sorted(self._own_device_ids)).decode(), "everyone": shared}
         if shared or self._newest:
-            self.add(run_query(LINE_EVENTS_SQL, {**asked, "after": self._after}))
-        elif run_query(PROGRAM_EVENTS_SQL, {"own": asked["own"], "after": self._after}):
-            self.add(run_query(LINE_EVENTS_SQL, {**asked, "after": 0}))
+            self.add(run_query(LINE_EVENTS_SQL, {**parameters, "after": self._after}))
+        elif run_query(PROGRAM_EVENTS_SQL, {"own": parameters["own"], "after": self._after}):
+            self.add(run_query(LINE_EVENTS_SQL, {**parameters, "after": 0}))
         self._after = position
 
     def add(self, events: Iterable[Event]) -> None:
@@ -86,7 +84,7 @@ class LineAuthors:
                     self._newest[entry_id] = LineAuthor(order, event.device_id, is_typed, words)
 
     def author_labels(self, snapshot: Snapshot, name_of: Callable[[str], str | None]) -> dict[str, str]:
-        """Entry id -> who wrote it, for each line under 用户偏好 that is not the user's own here."""
+        """Entry id -> author, for each line under 用户偏好 that the user did not write here."""
         found: dict[str, str] = {}
         lines = zip(snapshot.ids, snapshot.document.entries, strict=True) if self._newest else ()
         for entry_id, block in lines:
@@ -106,7 +104,7 @@ class LineAuthors:
 
 
 def _written_lines(event: Event) -> Sequence[tuple[str, str, bool]]:
-    """The lines an event writes: their ids, bare words, and whether a person wrote them."""
+    """The lines that an event writes: their ids, core words, and whether a user wrote them."""
     if event.type == EXCHANGE_RECORDED:
         return [(entry.entry_id, core_words(entry.text), True) for entry in preference_entries_of(event)]
     entry_id, text = event.payload.get("entry_id"), event.payload.get("text")
@@ -119,7 +117,7 @@ def _written_lines(event: Event) -> Sequence[tuple[str, str, bool]]:
 
 
 def with_author_labels(snapshot: Snapshot, labels: Mapping[str, str]) -> str:
-    """The text of a document in which each of these lines begins with 【来自 …】, behind its bullet."""
+    """The text of a document in which each of these lines begins with 【来自 …】, after its bullet."""
     if not labels:
         return snapshot.document.text
     ids = iter(snapshot.ids)

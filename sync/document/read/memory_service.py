@@ -1,8 +1,7 @@
-"""What an AI asks of its memory: load before a message, update after it, a prompt to inject.
+"""The memory as an assistant uses it: load before a message, update after it, a prompt to inject.
 
-`load` and `update` never fail because of the network. An update is acknowledged when its event is on disk; the file,
-the cloud and the other devices follow. `load` answers with the newest known state: this device's own words, whether or
-not the file or the server has them yet, and apart from them a digest of the other devices.
+`load` and `update` never fail because of the network. `update` returns when its event is on disk; the file, the cloud
+and the other devices follow. `load` returns the newest known state, whether or not the file or the server has it yet.
 """
 
 import asyncio
@@ -46,13 +45,13 @@ from sync.log.sessions.pauses import SavePauses
 from sync.redaction import Redactor
 from sync.settings.settings import Settings
 
-NOT_TO_BE_SAVED: Final = "not_to_be_saved"  # a person asked so for this conversation
-HURRIED_SECONDS: Final = 0.15  # seconds; who would wait longer wants the server's own word, not realtime's
-FENCE_BYTES: Final = 6  # of randomness in a fence: a message cannot guess how to close it
+NOT_TO_BE_SAVED: Final = "not_to_be_saved"  # the user asked for this in the conversation
+HURRIED_SECONDS: Final = 0.15  # seconds; a caller that waits longer wants the server's own answer, not realtime's
+FENCE_BYTES: Final = 6  # of randomness in a fence, so that no message can guess how to close it
 
 
 class MemoryService:
-    """One profile's memory as an AI uses it."""
+    """One profile's memory as an assistant uses it."""
 
     def __init__(
         self,
@@ -69,9 +68,8 @@ class MemoryService:
         self._replicator = replicator
         self._redactor = redactor.for_egress()
         self._clock = clock
-        alone = settings.document.sharing == "device"  # a shared document is a function of the redacted log
-        self._raw_redactor = redactor if alone and not redactor.enabled else None
-        shared = settings.document.sharing == "user"  # then what others remember stands in the document itself
+        shared = settings.document.sharing == "user"  # then the document has the other devices' lines, redacted
+        self._raw_redactor = redactor if not shared and not redactor.enabled else None
         self._other_devices = settings.load.other_devices == "digest" and not shared
         self._store_messages = settings.privacy.store_messages
         self._capture_policy = CapturePolicy(events, settings.record)
@@ -79,13 +77,13 @@ class MemoryService:
         self._line_authors = LineAuthors({events.device_id, *events.former_device_ids})
         idle_ms = int(settings.sessions.idle_minutes * 60_000)
         self.pauses = SavePauses(events, self._redactor, clock, idle_ms)
-        self._cached: LoadResult | None = None  # the last answer, good until the database or the cloud's state changes
+        self._cached: LoadResult | None = None  # the last answer, valid until the database or the cloud's state changes
         self._cache_key: object = None
 
     async def load(self, *, wait_ms: int, scope: LoadScope = "user", max_chars: int | None = None) -> LoadResult:
-        """The newest known memory. Asks the cloud for at most `wait_ms`; 0 asks nobody.
+        """The newest known memory. Asks the cloud for at most `wait_ms` milliseconds; 0 does not ask.
 
-        Where realtime vouches for what is here, a hurried load asks nobody either.
+        A short wait does not ask either while realtime proves that the local log is up to date.
         """
         answered = await self._refresh_from_cloud(wait_ms / 1000)
         stale = self._is_stale(cloud_asked=wait_ms > 0, cloud_answered=answered)
@@ -93,9 +91,9 @@ class MemoryService:
         key = (token, answered, stale, scope, max_chars)
         if self._cached is not None and key == self._cache_key:
             return self._cached
-        steady = self._log.database.is_token_readable(token)
+        is_cacheable = self._log.database.is_token_readable(token)
         loaded = await self._compose_answer(cloud_answered=answered, stale=stale, scope=scope, max_chars=max_chars)
-        if steady:
+        if is_cacheable:
             self._cache_key, self._cached = key, loaded
         return loaded
 
@@ -129,19 +127,19 @@ class MemoryService:
 
         Raises InvalidInput, RedactionFailed (nothing was stored), StorageError.
         """
-        told = RedactedExchange.of(exchange, self._redactor).with_empty_sides_marked()
-        if told.is_blank:
+        redacted = RedactedExchange.of(exchange, self._redactor).with_empty_sides_marked()
+        if redacted.is_blank:
             return UpdateResult(
                 None, recorded=False, reason="nothing_said", pending=(await user_visible_outbox(self._log)).pending
             )
         device_id, messages = self._log.device_id, self._store_messages
         drafts = partial(draft_exchange_events, exchange, self._redactor, device_id=device_id, store_messages=messages)
 
-        def drafted(connection: Transaction) -> list[EventDraft]:
-            decided = self._capture_policy.decide(connection, exchange, told)
-            return self.pauses.filter_allowed(connection, drafts(redacted=told, policy_fields=decided))
+        def build(connection: Transaction) -> list[EventDraft]:
+            policy_fields = self._capture_policy.decide(connection, exchange, redacted)
+            return self.pauses.filter_allowed(connection, drafts(redacted=redacted, policy_fields=policy_fields))
 
-        recorded, pending = await self._log.append_and_count(drafted, self._unredacted_writer(exchange, told))
+        recorded, pending = await self._log.append_and_count(build, self._unredacted_writer(exchange, redacted))
         if not recorded or recorded[0].event.type != EXCHANGE_RECORDED:
             return UpdateResult(None, recorded=False, reason=NOT_TO_BE_SAVED, pending=pending)
         self._capture_policy.remember(recorded[0].event)
@@ -150,16 +148,16 @@ class MemoryService:
     def _unredacted_writer(
         self, exchange: ExchangeInput, redacted_exchange: RedactedExchange
     ) -> StoreWithEvents | None:
-        """How what was said is kept for the document of this device, where the user has turned redaction off."""
+        """How the unredacted text is kept for this device's document, if the user has turned redaction off."""
         if self._raw_redactor is None:
             return None
         raw = RedactedExchange.of(exchange, self._raw_redactor).with_empty_sides_marked()
-        redacted, said = (redacted_exchange.question, redacted_exchange.answer), (raw.question, raw.answer)
-        keep = partial(store.save_unredacted, redacted=redacted, original=said)
+        redacted, original = (redacted_exchange.question, redacted_exchange.answer), (raw.question, raw.answer)
+        keep = partial(store.save_unredacted, redacted=redacted, original=original)
         return lambda connection, recorded: keep(connection, _exchanges(recorded)) if _exchanges(recorded) else None
 
     async def prompt(self, *, wait_ms: int, scope: LoadScope = "user", max_chars: int | None = None) -> str:
-        """The block to inject into a system prompt, the memory in it as fenced data.
+        """The block to inject into a system prompt, with the memory as fenced data.
 
         At most `max_chars` code points with its frame; empty if the frame alone is longer.
         """
@@ -167,16 +165,16 @@ class MemoryService:
         block = system_prompt((await self.load(wait_ms=wait_ms, scope=scope)).content, fence)
         if max_chars is None or len(block) <= max_chars:
             return block
-        room = max_chars - len(system_prompt("", fence))
-        while room > 0:
-            block = system_prompt((await self.load(wait_ms=0, scope=scope, max_chars=room)).content, fence)
+        limit = max_chars - len(system_prompt("", fence))
+        while limit > 0:
+            block = system_prompt((await self.load(wait_ms=0, scope=scope, max_chars=limit)).content, fence)
             if len(block) <= max_chars:
                 return block
-            room -= len(block) - max_chars  # defusing marks has made it longer
+            limit -= len(block) - max_chars  # neutralising has made it longer
         return ""
 
     async def _refresh_from_cloud(self, seconds: float) -> bool:
-        """Whether the server answered within the time. Its answer goes on being taken in when we no longer wait."""
+        """Whether the server answered within the time. A late answer is still ingested."""
         if self._replicator is None:
             return False
         if seconds <= HURRIED_SECONDS and self._replicator.is_fresh():
@@ -186,12 +184,12 @@ class MemoryService:
         try:
             async with asyncio.timeout(seconds):
                 await self._replicator.sync_unless_backing_off()
-        except (TimeoutError, CloudError, StorageError):  # kept in `status`; a load answers with what there is
+        except (TimeoutError, CloudError, StorageError):  # kept in `status`; a load returns what is here
             return False
         return True
 
     def _is_stale(self, *, cloud_asked: bool, cloud_answered: bool) -> bool:
-        """Whether the cloud did not answer when asked just now or, where nobody asked, when it was last."""
+        """Whether the cloud did not answer now or, if it was not asked, the last time."""
         if cloud_answered or self._replicator is None or self._replicator.state is CloudState.SIGNED_OUT:
             return False
         return cloud_asked or self._replicator.state is not CloudState.SYNCED
@@ -200,24 +198,24 @@ class MemoryService:
         return 0 if self._replicator is None else (await self._replicator.status()).cursor.seq
 
     async def _author_labels(self, snapshot: Snapshot) -> dict[str, str]:
-        """The lines under 用户偏好 that the user did not write here, and who did."""
+        """The authors of the lines under 用户偏好 that the user did not write here."""
 
         def refresh(connection: Transaction) -> None:
-            ask = partial(store.run_event_query, connection)
-            self._line_authors.refresh(ask, log_store.newest_position(connection), shared=self._shared)
+            run_query = partial(store.run_event_query, connection)
+            self._line_authors.refresh(run_query, log_store.newest_position(connection), shared=self._shared)
 
         await self._log.database.read(refresh)
-        about = device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS)) if self._shared else {}
-        return self._line_authors.author_labels(snapshot, lambda device_id: about.get(device_id, DeviceInfo()).name)
+        infos = device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS)) if self._shared else {}
+        return self._line_authors.author_labels(snapshot, lambda device_id: infos.get(device_id, DeviceInfo()).name)
 
     async def _other_digests(self) -> tuple[DeviceDigest, ...]:
-        about = device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS))
-        besides = {self._log.device_id, *self._log.former_device_ids, *hidden_devices(about)}
-        said = await self._log.newest(EXCHANGE_EVENTS, MAX_EVENTS, excluded_devices=besides)
-        by_hand = await self._log.newest(EDIT_EVENTS, MAX_EVENTS, excluded_devices=besides)
-        taken_back = await self._log.database.read(erasure.pending_retractions)
+        infos = device_infos(await self._log.newest(DEVICE_EVENT_TYPES, MAX_EVENTS))
+        excluded = {self._log.device_id, *self._log.former_device_ids, *hidden_devices(infos)}
+        exchanges = await self._log.newest(EXCHANGE_EVENTS, MAX_EVENTS, excluded_devices=excluded)
+        edits = await self._log.newest(EDIT_EVENTS, MAX_EVENTS, excluded_devices=excluded)
+        retractions = await self._log.database.read(erasure.pending_retractions)
         return device_digests(
-            list(map(taken_back.effective_event, said)), list(map(taken_back.effective_event, by_hand)), about
+            list(map(retractions.effective_event, exchanges)), list(map(retractions.effective_event, edits)), infos
         )
 
 

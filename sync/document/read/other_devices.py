@@ -1,8 +1,7 @@
-"""What is known of the account's devices from their events: how they are called, and what they remember. Pure.
+"""The account's devices, computed from their events: names, states, and the lines that each remembers. Pure.
 
-A name that a person gave outranks every name a device gives itself, as on the server; the newest of each kind counts.
-Both are events, so that labels are right offline and on a device that never saw the server's list. Hiding is an event
-that stays on this device.
+A name that the user gave outranks a device's own name, as on the server; the newest of each kind counts. Both are
+events, so names are right offline. Hiding a device is an event that stays on this device.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,21 +36,17 @@ from sync.log.event_types import (
 )
 from sync.log.model import Event, Origin
 
-EDIT_EVENTS: Final = (
-    ENTRY_ADDED,
-    ENTRY_EDITED,
-    ENTRY_REMOVED,
-)  # read apart from exchanges: a preference outlives many conversations
+EDIT_EVENTS: Final = (ENTRY_ADDED, ENTRY_EDITED, ENTRY_REMOVED)  # read apart: preferences outlive conversations
 EXCHANGE_EVENTS: Final = (EXCHANGE_RECORDED,)
-MAX_EVENTS: Final = 400  # newest events of each sort looked at: far more than a digest shows
-SHARED_DOCUMENT: Final = ""  # in the place of a device's id: the document that all have in common
+MAX_EVENTS: Final = 400  # newest events of each kind that are read: far more than a digest shows
+SHARED_DOCUMENT: Final = ""  # in place of a device's id: the document that all devices share
 
-OwnedEntryId = tuple[str, str]  # whose document, and the entry's id
+OwnedEntryId = tuple[str, str]  # the device whose document has it, and the entry's id
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """One device, as events tell. `given`: the name a person gave it; `calls_itself`: its own, often the host's."""
+    """One device. `given_name`: from the user; `own_name`: from the device, often the host's name."""
 
     given_name: str | None = None
     own_name: str | None = None
@@ -66,7 +61,7 @@ class DeviceInfo:
 
 
 def device_infos(events: Sequence[Event]) -> dict[str, DeviceInfo]:
-    """What events of `DEVICE_EVENT_TYPES`, newest first, say about each device."""
+    """Each device, from events of `DEVICE_EVENT_TYPES`, newest first."""
     found: dict[str, DeviceInfo] = {}
     for event in reversed(events):
         device_id = event.device_id if event.type == DEVICE_REGISTERED else _text(event, "device_id")
@@ -82,11 +77,11 @@ def hidden_devices(infos: Mapping[str, DeviceInfo]) -> frozenset[str]:
 def device_digests(
     exchanges: Sequence[Event], edits: Sequence[Event], infos: Mapping[str, DeviceInfo]
 ) -> tuple[DeviceDigest, ...]:
-    """What each device is shown with, the last heard device first.
+    """The lines of each device that are shown, the last active device first.
 
-    `said` are exchanges, `by_hand` edits; both newest first, without those of this device and of hidden ones. Edits
-    and removals are newer than what they change, so they are met before it. A device's document is its own: a copy of
-    its home has the same entries, and what is done to them there is not done here. All speak of a shared one.
+    `exchanges` and `edits`: newest first, without those of this device and of hidden ones. Edits and removals are
+    newer than what they change, so they come before it. Each device edits its own document: a copied data directory
+    has the same entry ids. A shared document is edited by all.
     """
     lines: dict[str, list[DigestLine]] = {}
     edited: dict[OwnedEntryId, str] = {}
@@ -94,10 +89,10 @@ def device_digests(
     everything = sorted((*exchanges, *edits), key=lambda event: (event.hlc, event.replica_id, event.replica_seq))
     for event in reversed(everything):
         for entry_id, text, origin, weight in _entries_of(event, edited, removed):
-            meant = ((event.device_id, entry_id), (SHARED_DOCUMENT, entry_id))
-            if removed.isdisjoint(meant):
-                now = next((edited[entry] for entry in meant if entry in edited), text)
-                line = DigestLine(local_day_of(event), now, weight, _sort_key(event), origin)
+            owned_ids = ((event.device_id, entry_id), (SHARED_DOCUMENT, entry_id))
+            if removed.isdisjoint(owned_ids):
+                newest = next((edited[owned] for owned in owned_ids if owned in edited), text)
+                line = DigestLine(local_day_of(event), newest, weight, _sort_key(event), origin)
                 lines.setdefault(event.device_id, []).append(line)
     return active_devices(
         DeviceDigest(device_id, infos.get(device_id, DeviceInfo()).name or device_id[:ID_LENGTH], select_lines(found))
@@ -146,25 +141,26 @@ def _sort_key(event: Event) -> str:
 def _entries_of(
     event: Event, edited: dict[OwnedEntryId, str], removed: set[OwnedEntryId]
 ) -> list[tuple[str, str, Origin, float]]:
-    """The entries an event brings, who said them, their weight; what it changes is noted for the older events."""
+    """The entries that an event adds, with origin and weight. What it changes is noted for older events."""
     payload = event.payload
     if not is_in_document(event) or repeated_exchange_id(event) is not None:
         return []
     if event.type == EXCHANGE_RECORDED:
-        asked, answered = exchange_ids(event)
+        question_id, answer_id = exchange_ids(event)
         question, answer = f"用户问：{payload.get('question', '')}", f"AI 答：{payload.get('answer', '')}"
         weight = _weight(event)
         stated = [
             (noted.entry_id, noted.text, Origin.USER, PREFERENCE_WEIGHT) for noted in preference_entries_of(event)
         ]
-        return [(asked, question, Origin.USER, weight), (answered, answer, Origin.MODEL, weight), *stated]
+        return [(question_id, question, Origin.USER, weight), (answer_id, answer, Origin.MODEL, weight), *stated]
     entry_id = str(payload.get("entry_id", ""))
     if event.type == ENTRY_ADDED:
-        told = event.origin in set(Origin)  # another program may have written anything
-        return [(entry_id, str(payload.get("text", "")), Origin(event.origin) if told else Origin.PEER, _weight(event))]
-    meant = (SHARED_DOCUMENT if payload.get("shared") is True else event.device_id, entry_id)
+        is_known = event.origin in set(Origin)  # another program may have written anything
+        origin = Origin(event.origin) if is_known else Origin.PEER
+        return [(entry_id, str(payload.get("text", "")), origin, _weight(event))]
+    owned = (SHARED_DOCUMENT if payload.get("shared") is True else event.device_id, entry_id)
     if event.type == ENTRY_EDITED:
-        edited.setdefault(meant, str(payload.get("text", "")))
+        edited.setdefault(owned, str(payload.get("text", "")))
     elif event.type == ENTRY_REMOVED:
-        removed.add(meant)
+        removed.add(owned)
     return []

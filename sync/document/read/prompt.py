@@ -1,13 +1,9 @@
-"""The memory as an assistant gets to read it: within a bound, and as data that cannot give orders.
+"""The memory as an assistant reads it: within a limit, and as data that cannot give orders.
 
-Within a bound: preferences come first, then dated entries from the newest on, then what has no date, then what other
-devices remember, from its top. Question and answer come or go together. What is chosen stands in the order of the
-document; what was left out is said in the last line and returned by section.
-
-As data: whatever somebody once typed stands here, and some of it may be written to be obeyed. The memory stands
-between two lines that bear a random word, which is taken out of the memory if it should hold it; what could pass for
-structure or for somebody's turn loses its force (`fencing`). A sentence before it says whose words the lines are, and
-the rules come after it, so that they have the last word.
+The limit: preferences come first, then dated entries from the newest, then undated ones, then the digest. Question and
+answer stay together. The chosen entries keep the document's order; the last line counts what was left out.
+Data: the memory stands between two lines with a random word, and text that looks like structure or a speaker's turn is
+neutralised (`prompt_fence`). The rules come after it.
 """
 
 from collections import Counter
@@ -24,14 +20,14 @@ from sync.document.markdown.version_labels import parse_day
 from sync.redaction.prompt_fence import neutralise
 
 OTHER_DEVICES: Final = "其他设备"  # the section name under which lines of the digest are counted
-NOTE_SECTIONS: Final = 4  # sections the last line names; ours are three, a person may have made a hundred
+NOTE_SECTIONS: Final = 4  # sections that the last line names; users may have many
 TITLE_LENGTH: Final = 20  # characters of a section's name in the note
-NOTE_SHARE: Final = 0.5  # of the bound; where the note would take more, memory is worth more than its list of gaps
+NOTE_SHARE: Final = 0.5  # of the limit; a longer note is left out
 
 
 @dataclass(frozen=True, slots=True)
 class Omission:
-    """How many entries of a section of the first rank did not fit."""
+    """How many entries of a top-level section did not fit."""
 
     section: str
     count: int
@@ -39,7 +35,7 @@ class Omission:
 
 @dataclass(frozen=True, slots=True)
 class _PromptUnit:
-    """Entries that come or go together: positions of their blocks in the document."""
+    """Entries that are chosen together: positions of their blocks in the document."""
 
     blocks: tuple[int, ...]
     rank: int
@@ -52,16 +48,16 @@ def compose(document_text: str, digest_text: str, max_chars: int | None = None) 
     if max_chars is None or len(whole) <= max_chars:
         return whole, ()
     document = parse_text(document_text)
-    room_for_note = _room_for_note(document, digest_text)
-    noted = room_for_note <= max_chars * NOTE_SHARE
-    budget = max_chars - (room_for_note if noted else 0)
+    note_length = _max_note_length(document, digest_text)
+    has_note = note_length <= max_chars * NOTE_SHARE
+    budget = max_chars - (note_length if has_note else 0)
     chosen = _choose(document, budget)
     text = _render_chosen(document, chosen)
     rest, dropped = _digest_head(digest_text, budget - len(text) - 2)
     counts = Counter(_top_section(block.section) for at, block in _entries(document) if at not in chosen)
     counts[OTHER_DEVICES] += dropped
     omitted = tuple(Omission(section, count) for section, count in counts.items() if count)
-    return _join(text, rest) + (_note(omitted) if noted else ""), omitted
+    return _join(text, rest) + (_note(omitted) if has_note else ""), omitted
 
 
 def system_prompt(content: str, fence: str) -> str:
@@ -107,7 +103,7 @@ def _top_section(section: Section) -> str:
 
 
 def _units(document: MemoryDocument) -> list[_PromptUnit]:
-    """What may be chosen, the most wanted first. A preference stands alone; other lines hold together by paragraph."""
+    """The units to choose from, by rank. A preference is a unit of its own; other lines form units by paragraph."""
     paragraphs: list[list[int]] = []
     last = -2
     for at, block in _entries(document):
@@ -132,8 +128,8 @@ def _unit(document: MemoryDocument, blocks: tuple[int, ...]) -> _PromptUnit:
 def _choose(document: MemoryDocument, budget: int) -> frozenset[int]:
     """Positions of the entries that fit.
 
-    The first dated unit that does not fit ends the dated ones, so that what is shown is the newest without a hole; a
-    long preference or undated line is passed over instead.
+    The first dated unit that does not fit ends the dated ones, so that the newest are shown without a gap. A long
+    preference or undated line is skipped instead.
     """
     chosen: set[int] = set()
     headings: set[Section] = set()
@@ -170,17 +166,17 @@ def _render_chosen(document: MemoryDocument, chosen: frozenset[int]) -> str:
     if not chosen:
         return ""
     parts = [_title(document)]
-    here: Section = ()
+    last_section: Section = ()
     last = -2
     for at in sorted(chosen):
         block = document.blocks[at]
-        if block.section != here:
+        if block.section != last_section:
             common = next(
-                (n for n, (one, other) in enumerate(zip(block.section, here, strict=False)) if one != other),
-                min(len(block.section), len(here)),
+                (n for n, (one, other) in enumerate(zip(block.section, last_section, strict=False)) if one != other),
+                min(len(block.section), len(last_section)),
             )
             parts.extend(_heading(block.section[:depth]) for depth in range(common + 1, len(block.section) + 1))
-            here = block.section
+            last_section = block.section
         elif at != last + 1 and last >= 0 and _top_section(block.section) != PREFERENCES:
             parts.append("\n")
         parts.append(block.text + "\n")
@@ -191,19 +187,19 @@ def _render_chosen(document: MemoryDocument, chosen: frozenset[int]) -> str:
 def _digest_head(digest_text: str, budget: int) -> tuple[str, int]:
     """As many lines of the digest, from its top, as fit; and how many entries were dropped."""
     lines = digest_text.splitlines(keepends=True)
-    kept = 0
+    count = 0
     for line in lines:
         if len(line) > budget:
             break
         budget -= len(line)
-        kept += 1
-    while kept and not lines[kept - 1].startswith("- "):
-        kept -= 1
-    return "".join(lines[:kept]), sum(line.startswith("- ") for line in lines[kept:])
+        count += 1
+    while count and not lines[count - 1].startswith("- "):
+        count -= 1
+    return "".join(lines[:count]), sum(line.startswith("- ") for line in lines[count:])
 
 
-def _room_for_note(document: MemoryDocument, digest_text: str) -> int:
-    """The longest the note can get, whatever is left out."""
+def _max_note_length(document: MemoryDocument, digest_text: str) -> int:
+    """The greatest length of the note, whatever is left out."""
     entries = _entries(document)
     total = len(entries) + len(digest_text.splitlines())
     names = sorted(

@@ -1,4 +1,4 @@
-"""What `load` and `update` answer: values, without anything that makes them."""
+"""The results of `load` and `update`."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +12,7 @@ LoadSource = Literal["cloud", "local", "template"]
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """The answer of `load`. `stale`: the cloud could not be asked, so other devices may know more."""
+    """The answer of `load`. `stale`: the cloud did not answer, so other devices may know more."""
 
     content: str
     document: str
@@ -29,7 +29,7 @@ class LoadResult:
 
 @dataclass(frozen=True, slots=True)
 class UpdateResult:
-    """The answer of `update`. `recorded` is false only where nothing was said; `reason` says what was special."""
+    """The answer of `update`. `recorded` is false only if there was nothing to save; `reason` says what was special."""
 
     event_id: str | None
     recorded: bool
