@@ -1,6 +1,6 @@
-"""Erased lines by keyed hash: a buffer from before an erasure, saved again, does not add them again.
+"""Erased lines by keyed hash: an editor's old buffer, saved after an erasure, does not add them again.
 
-Why, and what the hashes are over: docs/decisions/001-erased-lines.md.
+Why, and what the hashes cover: docs/decisions/001-erased-lines.md.
 """
 
 import hmac
@@ -24,7 +24,7 @@ from sync.document.markdown.repeat_suffix import split_repeat_count
 KEY_BYTES: Final = 32
 HASH_DIGITS: Final = 32
 AS_SEEN: Final = "seen"  # hashes of a line as some version showed it, and of its redacted form
-AS_REDACTED: Final = "redacted"  # hashes of a line that was known in its redacted form alone
+AS_REDACTED: Final = "redacted"  # hashes of a line that was only known redacted
 
 _LIST_MARKER: Final = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _COLUMNS: Final = erased_lines.c
@@ -64,7 +64,7 @@ class ErasedLines:
         return connection.execute(_HAS_ANY).first() is not None
 
     def record(self, connection: Transaction, removed: RemovedLines) -> None:
-        """Keep what an erasure took away. The versions up to the newest one that had a line are before it."""
+        """Record what an erasure removed. The versions up to the newest one that had a line are older than it."""
         if not removed:
             return
         key = self._key(connection)
@@ -79,10 +79,10 @@ class ErasedLines:
     def strip(
         self, connection: Transaction, document: MemoryDocument, base_now: Snapshot | None, base_number: int | None
     ) -> StrippedDocument:
-        """What an editor saved, without the lines that were erased since the version `base` it had loaded.
+        """What an editor saved, without the lines that were erased since it loaded its base.
 
-        `seen`: what that version says now. `base` is None if nobody knows the version: it may be any. A line that was
-        corrected, not erased, says what it says in `seen`.
+        `base_now`: the base as it is stored now; it has the text of corrected lines. `base_number`: None if the base is
+        unknown and may be any version.
         """
         known = {entry.entry_id: entry.text for entry in base_now.entries} if base_now else {}
         lines = [block.text for block in document.entries]
@@ -110,18 +110,18 @@ class ErasedLines:
     def _find_erased(
         self, connection: Transaction, texts: Mapping[str, int], base_number: int | None
     ) -> dict[str, list[tuple[str, str]]]:
-        """Of these lines the erased ones, each with the rows that say so."""
-        asked: defaultdict[str, list[str]] = defaultdict(list)
+        """The erased ones of these lines, each with the rows that match."""
+        texts_by_hash: defaultdict[str, list[str]] = defaultdict(list)
         key = self._key(connection)
         for text in texts:
             for digest in self._lookup_hashes(key, text):
-                asked[digest].append(text)
+                texts_by_hash[digest].append(text)
         query, version = (_WITH_HASH, {}) if base_number is None else (_OF_VERSION, {"base": base_number})
         found: dict[str, list[tuple[str, str]]] = {}
-        digests = list(asked)
+        digests = list(texts_by_hash)
         for start in range(0, len(digests), 1000):
             for row in connection.execute(query, {"hashes": digests[start : start + 1000], **version}):
-                for text in asked[row.hash]:
+                for text in texts_by_hash[row.hash]:
                     found.setdefault(text, []).append((row.hash, row.entry_id))
         return found
 
@@ -138,7 +138,7 @@ class ErasedLines:
             yield _hash(key, AS_REDACTED, normalised_line(self._clean(text)))
 
     def _key(self, connection: Transaction) -> bytes:
-        """The profile's key, made at the first erasure."""
+        """The profile's key, created at the first erasure."""
         known = connection.execute(_KEY).scalar()
         if known is None:
             known = self._clock.random_bytes(KEY_BYTES).hex()
@@ -151,14 +151,14 @@ def _hash(key: bytes, form: str, text: str) -> str:
 
 
 def normalised_line(text: str) -> str:
-    """A line as it is compared: without list marker, repeat count, and the white space around and inside it."""
+    """The form in which lines are compared: without list marker and repeat count, white space collapsed."""
     return " ".join(_LIST_MARKER.sub("", split_repeat_count(text)[0], count=1).split())
 
 
 def _surplus_positions(lines: Sequence[str], counts: dict[str, int]) -> set[int]:
-    """The places of as many lines of each text as `counts` says.
+    """The positions of `counts[text]` lines of each text.
 
-    Of lines that read alike, such as two answers, those that follow one that goes too; else the last ones.
+    Of equal lines, such as two answers, those that follow another such position; otherwise the last ones.
     """
     total = Counter(lines)
     found = {at for at, text in enumerate(lines) if counts.get(text) == total[text]}

@@ -1,4 +1,4 @@
-"""The SQL of the document: every version of it that we wrote or saw. These rows are raw text and never replicate."""
+"""The SQL of the document: its versions on every surface. The rows hold raw text and never replicate."""
 
 import threading
 from collections import OrderedDict, defaultdict
@@ -19,8 +19,8 @@ from sync.sequences import common_prefix_length, common_suffix_length
 
 FILE: Final = "file"  # the memory file
 APP_CACHE: Final = "app_cache"  # row 1 of the Electron app's own database
-CLOUD: Final = "cloud"  # what left for this device's row on the server, or was found there; as typed, not as redacted
-RING_SIZE: Final = 20  # versions walked where the label on disk names none
+CLOUD: Final = "cloud"  # what was sent to this device's row on the server, or found there; not redacted
+RING_SIZE: Final = 20  # candidates for a base that no label or hash names
 
 _INSERT: Final = insert(written)
 _ON_SURFACE: Final = written.c.surface == bindparam("on")
@@ -43,7 +43,7 @@ _DELETE_BEYOND: Final = delete(written).where(
 )
 _NUMBERED: Final = select(written).where(written.c.version == bindparam("number"))
 _UNREDACTED: Final = select(captured).where(captured.c.event_id.in_(bindparam("ids", expanding=True)))
-# asked for each of the few that are kept; the other way round it would read the whole log
+# a lookup for each of the few rows; a join would read the whole log
 _UNREDACTED_POSITION: Final = (
     select(events.c.position).where(events.c.event_id == captured.c.event_id).scalar_subquery()
 )
@@ -60,9 +60,9 @@ def append(
     *,
     digest: str | None = None,
 ) -> Version:
-    """Add a version to the ring; the oldest beyond `keep` go, unless a newer one is stored as a difference from it.
+    """Add a version to the ring. The oldest beyond `keep` are deleted, unless a newer one is stored as their delta.
 
-    `digest`: of bytes that had erased lines besides.
+    `digest`: the hash of the bytes on disk, if they also had erased lines.
     """
     version = Version.of(0, snapshot)
     if digest is not None:
@@ -92,20 +92,20 @@ def shown_entry_ids(connection: Transaction) -> frozenset[str]:
 
 
 def newest_number(connection: Transaction, surface: str) -> int:
-    """The number of the newest version; 0 where there is none."""
+    """The number of the newest version; 0 if there is none."""
     return int(connection.execute(_NEWEST_NUMBER, {"on": surface}).scalar_one())
 
 
 def newest_created_at(connection: Transaction, surface: str) -> str | None:
-    """When the newest version came to be."""
+    """The time of the newest version."""
     return connection.execute(_NEWEST_AT, {"on": surface}).scalar()
 
 
 def base_candidates(connection: Transaction, surface: str, sha256: str, label: str | None) -> Sequence[Version]:
-    """The versions among which the base of a file with this hash and label is found, oldest first.
+    """The versions among which the base of a file with this hash and label is, oldest first.
 
-    Where the label, or the hash of a file without one, names a version, the newest of that name and the newest of all;
-    else the last `RING_SIZE`.
+    If the label, or the hash of a file without one, names a version: the newest with that name and the newest of all.
+    Otherwise the last `RING_SIZE`.
     """
     asked = {"on": surface, "name": sha256 if label is None else label}
     found = connection.execute(_NEWEST_HASHED if label is None else _NEWEST_LABELLED, asked).mappings().first()
@@ -127,7 +127,7 @@ def with_byte_prefix(connection: Transaction, surface: str, prefix: bytes, *, th
 
 
 def is_owned(connection: Transaction) -> bool:
-    """Whether this memory is a user's, known or not: a cloud may have events of it."""
+    """Whether this memory has an owner: a cloud may have events of it."""
     return connection.execute(select(accounts.c.one)).first() is not None
 
 
@@ -138,7 +138,7 @@ def find(connection: Transaction, surface: str, sha256: str) -> Version | None:
 
 
 def hashes_with_prefix(connection: Transaction, surface: str, prefix: str) -> list[str]:
-    """The hashes that begin with these digits; two at most, for more than one is ambiguous."""
+    """The hashes that begin with these digits; at most two, since a second one is ambiguous."""
     beginning_so = written.c.sha256.startswith(prefix, autoescape=True)
     found = select(written.c.sha256).distinct().where(written.c.surface == surface, beginning_so).limit(2)
     return list(connection.execute(found).scalars())
@@ -174,33 +174,33 @@ def erase_from_versions(
     is_affected: Callable[[Sequence[str]], bool],
     without_erased: Callable[[Snapshot], Snapshot],
 ) -> dict[tuple[str, str], int]:
-    """Rewrite the bytes of the versions that it concerns, on every surface; their hashes still name what was there.
+    """Rewrite the bytes of the affected versions, on every surface; their hashes still name what was on disk.
 
-    With a version that others differ from, those are rewritten too. Return entry id and text of each line that this
-    takes out, with the newest version that had it.
+    If a base is rewritten, so are its deltas. Return entry id and text of each line that this removes, with the newest
+    version that had it.
     """
-    lost: dict[tuple[str, str], int] = {}
+    removed: dict[tuple[str, str], int] = {}
     rows = connection.execute(select(written).order_by(written.c.version)).mappings().all()
-    made_of: defaultdict[int, list[RowMapping]] = defaultdict(list)
+    groups: defaultdict[int, list[RowMapping]] = defaultdict(list)
     for row in rows:
-        made_of[row["version"] if row["base"] is None else row["base"]].append(row)
-    for group in made_of.values():
+        groups[row["version"] if row["base"] is None else row["base"]].append(row)
+    for group in groups.values():
         snapshots = [_snapshot(connection, row) for row in group]
-        concerned = [is_affected(snapshot.ids) for snapshot in snapshots]
+        affected = [is_affected(snapshot.ids) for snapshot in snapshots]
         last: RowMapping | None = None
-        for row, before, changes in zip(group, snapshots, concerned, strict=True) if any(concerned) else ():
+        for row, before, changes in zip(group, snapshots, affected, strict=True) if any(affected) else ():
             left = without_erased(before) if changes else before
             for line in _removed_lines(before, left):
-                lost[line] = max(lost.get(line, 0), row["version"])
+                removed[line] = max(removed.get(line, 0), row["version"])
             values = _columns(connection, last, left)
             connection.execute(update(written).where(written.c.version == row["version"]).values(values))
             last = connection.execute(_NUMBERED, {"number": row["version"]}).mappings().one()
     RECENT_SNAPSHOTS.clear()
-    return lost
+    return removed
 
 
 def _removed_lines(before: Snapshot, after: Snapshot) -> list[tuple[str, str]]:
-    """Entry id and text of the lines of one snapshot that another one lacks."""
+    """Entry id and text of the lines of `before` that `after` lacks."""
     head = min(
         common_prefix_length(before.ids, after.ids),
         common_prefix_length(before.document.entries, after.document.entries),
@@ -218,20 +218,20 @@ def _removed_lines(before: Snapshot, after: Snapshot) -> list[tuple[str, str]]:
 def save_unredacted(
     connection: Transaction, recorded: Sequence[AppendResult], *, redacted: tuple[str, str], original: tuple[str, str]
 ) -> None:
-    """Keep what was said beside the exchange just recorded, until the document has it (`unredacted`).
+    """Keep the original text of the exchange just recorded, until the document has it (`unredacted`).
 
-    A side that the event says otherwise than its redacted summary was decided about, and stays as decided.
+    If the event has another text than the redacted one, the capture policy decided so, and that text stays.
     """
     event = recorded[0].event
     sides = zip(("question", "answer"), redacted, original, strict=True)
-    told = {side: raw if event.payload.get(side) == clean else None for side, clean, raw in sides}
+    originals = {side: raw if event.payload.get(side) == clean else None for side, clean, raw in sides}
     if not recorded[0].duplicate and original != redacted:
-        kept = {side: event.payload.get(side, "") if raw is None else raw for side, raw in told.items()}
+        kept = {side: event.payload.get(side, "") if raw is None else raw for side, raw in originals.items()}
         connection.execute(insert(captured).values(event_id=event.event_id, **kept))
 
 
 def unredacted(connection: Transaction, exchanges: Sequence[Event]) -> list[Event]:
-    """The exchanges with what was said in place of its redacted form, where that was kept and is not forgotten."""
+    """The exchanges with their original text, if it was kept and not erased."""
     ids = [event.event_id for event in exchanges]
     rows = connection.execute(_UNREDACTED, {"ids": ids})
     kept = {row.event_id: {"question": row.question, "answer": row.answer} for row in rows}
@@ -244,7 +244,7 @@ def unredacted(connection: Transaction, exchanges: Sequence[Event]) -> list[Even
 
 
 def delete_unredacted(connection: Transaction, position: int) -> None:
-    """The document has what was said up to here."""
+    """Delete the original texts up to here: the document has them."""
     connection.execute(_DELETE_UNREDACTED, {"position": position})
 
 
@@ -262,7 +262,7 @@ def history(connection: Transaction, surface: str, limit: int) -> list[HistoryRo
 
 
 def export_page(connection: Transaction, *, after: int, limit: int) -> list[dict[str, Any]]:
-    """Versions of every surface as JSON values, oldest first, behind one number: for an export."""
+    """Versions of every surface after one number, oldest first, as JSON values for an export."""
     oldest_first = select(written).where(written.c.version > after).order_by(written.c.version).limit(limit)
     names = ("version", "surface", "label", "sha256", "cause", "created_at")
     return [
@@ -276,12 +276,12 @@ def _version(connection: Transaction, row: RowMapping) -> Version:
 
 
 def run_event_query(connection: Transaction, statement: str, parameters: Mapping[str, Any]) -> list[Event]:
-    """The events that a statement in text finds; such text is shared with a reader that has no SQLAlchemy."""
+    """Run a statement that is shared with readers without SQLAlchemy; the events that it finds."""
     return [event_of_row(row) for row in connection.execute(text(statement), parameters).mappings()]
 
 
 def _columns(connection: Transaction, before: RowMapping | None, snapshot: Snapshot) -> dict[str, Any]:
-    """How a version is stored: as a difference from the base of the one before it, or whole."""
+    """The columns of a version: a delta to the base of the version before it, or the whole content."""
     columns: dict[str, Any] = {"base": None, "entries": len(snapshot.ids)}
     difference = None if before is None else _difference(connection, before, snapshot)
     if before is None or difference is None:
@@ -305,7 +305,7 @@ def _difference(connection: Transaction, before: RowMapping, snapshot: Snapshot)
 
 
 def _snapshot(connection: Transaction, row: RowMapping) -> Snapshot:
-    """What a row holds. One settling asks for the newest version several times; the content is its own key."""
+    """The snapshot of a row, cached by its content: one reconcile reads the newest version several times."""
     key = row["bytes"], row["entry_ids"]
     if (known := RECENT_SNAPSHOTS.find(key)) is not None:
         return known
@@ -322,7 +322,7 @@ def _snapshot(connection: Transaction, row: RowMapping) -> Snapshot:
 
 
 class SnapshotCache:
-    """The last few snapshots that were read or stored, by their stored content. Both threads of a database use it."""
+    """The last few snapshots by their stored content. The reader's and the writer's thread use it."""
 
     def __init__(self, max_size: int) -> None:
         self._max_size = max_size

@@ -1,8 +1,7 @@
-"""What corrected payloads come to: the lines that change with them, and what speaks of those lines. Pure.
+"""The effect of corrected payloads: the lines that change with them, and the hashes that name those lines. Pure.
 
-A `payload_redacted` event holds the payload that an event has from now on; the `payload_forgotten` that follows it
-takes the old one away, also on the server and from builds that know no corrections. See
-`sync.document.versions.rescan`.
+A `payload_redacted` event holds the new payload of an event. The `payload_forgotten` that follows it erases the old
+one, also on the server and in builds that do not know corrections. See `sync.document.versions.rescan`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,7 +19,7 @@ from sync.log.model import Event
 
 @dataclass(frozen=True, slots=True)
 class TextRewrite:
-    """A line that says something else from now on."""
+    """A line whose text changes."""
 
     entry_id: str
     before: str
@@ -36,7 +35,7 @@ def rewrites_of(event: Event, payload: Mapping[str, Any]) -> Iterator[TextRewrit
 
 
 def apply_rewrites(snapshot: Snapshot, rewrites: Iterable[TextRewrite]) -> Snapshot:
-    """The document with the new words wherever the old ones stand; a line that was changed by hand stays."""
+    """The document with the new text in place of the old; a line that a user has changed stays."""
     for change in rewrites:
         if change.entry_id in snapshot.ids:
             text, count = split_repeat_count(snapshot.text_of(change.entry_id))
@@ -46,7 +45,7 @@ def apply_rewrites(snapshot: Snapshot, rewrites: Iterable[TextRewrite]) -> Snaps
 
 
 def changed_hashes(event: Event, payload: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Old and new hash of each text that changes: other events name the state of a line by its hash."""
+    """The old and new hash of each text that changes: other events name the state of a line by its hash."""
     for change in rewrites_of(event, payload):
         yield text_hash(change.before), text_hash(change.after)
     base, now = event.payload.get("base"), payload.get("base")
@@ -55,7 +54,7 @@ def changed_hashes(event: Event, payload: Mapping[str, Any]) -> Iterator[tuple[s
 
 
 def replace_hashes(payload: Mapping[str, Any], new_by_old: Mapping[str, str]) -> dict[str, Any]:
-    """The payload with the new hashes in the place of the old ones."""
+    """The payload with the new hashes in place of the old ones."""
     changed = dict(payload)
     if isinstance(changed.get("base_hash"), str):
         changed["base_hash"] = new_by_old.get(changed["base_hash"], changed["base_hash"])
@@ -79,7 +78,4 @@ def _lines_of(event: Event) -> Iterator[tuple[str, str]]:
         entry_id, text = event.payload.get("entry_id"), event.payload.get("text")
         if isinstance(entry_id, str) and isinstance(text, str):
             yield entry_id, as_single_entry(text)
-            yield (
-                conflict_copy_id(entry_id, event.event_id),
-                as_single_entry(text),
-            )  # where it stands beside what another edit says
+            yield conflict_copy_id(entry_id, event.event_id), as_single_entry(text)  # beside a conflicting edit

@@ -1,7 +1,7 @@
-"""The documents that are parked beside a profile's database: kept for the person, and forgetting with the memory.
+"""Parked documents: copies of a memory file kept when the profile changed. Erasure applies to them too.
 
-Which of their lines are to go is told by the versions that still hold those: a parked document was one of them, or has
-been made from one by hand. One that is not understood stays as it is.
+The versions that hold the erased lines tell which lines of a parked document to erase: the document was one of those
+versions, or was made from one by hand. A document that cannot be parsed stays as it is.
 """
 
 import logging
@@ -20,16 +20,16 @@ log = logging.getLogger(__name__)
 def erase_from_parked(
     folder: Path, versions: Sequence[Version], without_erased: Callable[[Snapshot], Snapshot], new_id: Callable[[], str]
 ) -> None:
-    """Take out of every parked document what `cleared` takes out of the versions `holding` it. StorageError."""
+    """Erase from every parked document what `without_erased` erases from these versions. Raises StorageError."""
     for path in sorted(folder.glob("*.md")) if versions else ():
-        if (found := read_once(path)) is None:
+        if (content := read_once(path)) is None:
             continue
         try:
-            document = _erased_copy(parse(found.data), versions, without_erased, new_id)
+            document = _erased_copy(parse(content.data), versions, without_erased, new_id)
         except DocumentUntouchable:
             log.warning("a parked document is not understood and was left as it is: %s", path.name)
             continue
-        if (left := document.data) != found.data:
+        if (left := document.data) != content.data:
             write_private(path, left)
 
 

@@ -1,15 +1,8 @@
-"""Which events a wish to forget means that names none: those with certain words, from somewhere, of a time. Pure.
+"""Select events for an erasure by words, source or time. Pure.
 
-Decisions
-    Words are looked for as they are written (width and case folded), every one of them somewhere in what an event
-    says. Nothing that only resembles them is chosen: what is forgotten is gone on every device.
-    A source is the id of a device, a session or a project (or its folder), an origin, or the program it was imported
-    from: whichever of them it equals.
-    What says nothing of its own is never chosen: removals, moves and marks, without which what they took away would
-    come back; what was forgotten or corrected; what is said of devices. A mark of a daily record repeats what that
-    says, so one that has the words goes with them.
-    Of what retention has archived here the words are gone from the log: a source or a time finds it there, words find
-    it in the archives. It goes from those, from the cloud and from the other devices then.
+Words match as they are written (width and case folded), and an event must have all of them. A source is the id of a
+device, session or project, its folder, an origin, or the program it was imported from. Events without text of their own
+are never selected: without a removal or a move, what it removed would come back.
 """
 
 import unicodedata
@@ -34,7 +27,7 @@ from sync.log.event_types import (
 from sync.log.model import Event
 
 PREVIEW_CHARS: Final = 120  # characters of an event that a dry run shows
-_ID_SUFFIXES: Final = ("_id", "_ids", "hash")  # the ends of the names of fields that hold no words
+_ID_SUFFIXES: Final = ("_id", "_ids", "hash")  # of the names of fields without words
 _RECORD_CHANGES: Final = (SESSION_REMOVED, SESSION_MARKED, SESSION_SKIPPED)  # of the daily records
 _NEVER_SELECTED: Final = frozenset(
     {
@@ -52,7 +45,7 @@ _NEVER_SELECTED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ErasureSelection:
-    """All of what is given has to be true of an event. Times are Unix milliseconds, the end is not included."""
+    """An event must meet every given condition. Times are Unix milliseconds; the end is not included."""
 
     query: str | None = None
     source: str | None = None
@@ -69,7 +62,11 @@ class ErasureSelection:
         return _casefolded(self.query or "").split()
 
     def selects(self, event: Event, expired: Collection[str] = ()) -> bool:
-        """Whether an event of the right time is meant; `expired`: those that only this device has forgotten."""
+        """Whether an event of the right time is selected.
+
+        `expired`: events erased on this device only; a source or a time selects them, words only in the archives.
+        A mark of a daily record repeats the record, so one with the words is selected too.
+        """
         if event.type in _NEVER_SELECTED or event.type.startswith("device_"):
             return event.type == SESSION_MARKED and bool(self.words) and self._matches(event)
         if not event.payload and (event.event_id not in expired or self.words):
@@ -82,19 +79,19 @@ class ErasureSelection:
     def _matches(self, event: Event) -> bool:
         if self.source is not None and self.source not in _sources(event):
             return False
-        said = _casefolded(text_of(event)) if self.words else ""
-        return all(word in said for word in self.words)
+        text = _casefolded(text_of(event)) if self.words else ""
+        return all(word in text for word in self.words)
 
 
 def text_of(event: Event) -> str:
-    """Everything an event says in words."""
+    """All text of an event."""
     return "\n".join((*_texts(dict(event.payload)), *_texts(dict(event.extra))))
 
 
 def _sources(event: Event) -> set[Any]:
-    said = (event.payload.get(name) for name in ("source", "source_session_id"))
+    imported_from = (event.payload.get(name) for name in ("source", "source_session_id"))
     places = (event.device_id, event.origin, event.session_id, event.project_id, event.project_path)
-    return {name for name in (*places, *said) if isinstance(name, str) and name}
+    return {name for name in (*places, *imported_from) if isinstance(name, str) and name}
 
 
 def _texts(value: Any, name: str = "") -> Iterator[str]:

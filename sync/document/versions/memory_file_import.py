@@ -1,11 +1,8 @@
-"""A memory file from somewhere else, as what was said in it: exchanges under their days, and single lines. Pure.
+"""Split a memory file from another installation into exchanges and single lines. Pure.
 
-Decisions
-    用户问 with the AI 答 behind it, below a day, is the exchange it was written from; every other line is a line.
-    Each gets the id of what it says and where it stands (an exchange, of how often it stood there before as well), so
-    the same file again, or a later state of it, brings only what is new, on whatever device. What was removed here
-    after an import does not come back by another.
-    A day says no hour: what stands below it is dated to its noon, other lines to what stands behind 最后更新.
+A 用户问 line with the AI 答 line after it, under a day, is an exchange; every other line is a line. Each gets an id
+from its text and place, so a repeated import brings only what is new, on any device, and nothing that was removed here
+since. Exchanges are dated to noon of their day, other lines to the time in the footer.
 """
 
 import re
@@ -23,14 +20,14 @@ from sync.document.markdown.version_labels import day_label, parse_day
 from sync.document.shared.entry_ops import normalised_section
 
 SOURCE: Final = "memory_file"
-AT_END: Final = ""  # behind nobody: at the end of the section
+AT_END: Final = ""  # the end of the section
 _QUESTION: Final = re.compile(r"\s*[-*+]\s*用户问\s*[：:]\s*(.*)", re.DOTALL)
 _ANSWER: Final = re.compile(r"\s*[-*+]\s*AI\s*答\s*[：:]\s*(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedExchange:
-    """An exchange as its two lines told it; either may be empty."""
+    """An exchange read from its two lines; either may be empty."""
 
     day: date
     question: str
@@ -43,14 +40,14 @@ class ImportedExchange:
 
     @property
     def line(self) -> tuple[Section, str]:
-        """Where its first line stands in a document of ours, and what it says."""
-        said = QUESTION_PREFIX + self.question if self.question else ANSWER_PREFIX + self.answer
-        return (RECORDS, day_label(self.day)), said.rstrip()
+        """The section and text that its first line has in our documents."""
+        text = QUESTION_PREFIX + self.question if self.question else ANSWER_PREFIX + self.answer
+        return (RECORDS, day_label(self.day)), text.rstrip()
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedLine:
-    """A line of its own; the same words twice in one section are one."""
+    """A single line; the same text twice in one section is one line."""
 
     section: Section
     text: str
@@ -72,12 +69,12 @@ ImportedEntry = ImportedExchange | ImportedLine
 
 
 def is_memory_document(document: MemoryDocument) -> bool:
-    """Whether a line stands in one of the sections that a memory file has: any text is a document."""
+    """Whether a line is in one of the sections of a memory file, since any text parses as a document."""
     return any(entry.section[:1] and entry.section[0] in SECTIONS for entry in document.entries)
 
 
 def entries_of(document: MemoryDocument) -> Iterator[ImportedEntry]:
-    """What a document says, in its order."""
+    """The entries of a document, in its order."""
     seen: Counter[ImportedEntry] = Counter()
     for piece in _parse_entries(document):
         yield replace(piece, earlier_copies=seen[piece]) if isinstance(piece, ImportedExchange) else piece
@@ -85,22 +82,22 @@ def entries_of(document: MemoryDocument) -> Iterator[ImportedEntry]:
 
 
 def _parse_entries(document: MemoryDocument) -> Iterator[ImportedEntry]:
-    asked: ImportedExchange | None = None
+    question_only: ImportedExchange | None = None
     for entry in document.entries:
         day = _day_of(entry.section)
         question, answer = (pattern.fullmatch(entry.text) if day else None for pattern in (_QUESTION, _ANSWER))
-        if asked is not None and (answer is None or asked.day != day):
-            yield asked
-            asked = None
+        if question_only is not None and (answer is None or question_only.day != day):
+            yield question_only
+            question_only = None
         if day is not None and question is not None:
-            asked = ImportedExchange(day, question[1].strip(), "")
+            question_only = ImportedExchange(day, question[1].strip(), "")
         elif day is not None and answer is not None:
-            yield ImportedExchange(day, asked.question if asked else "", answer[1].strip())
-            asked = None
+            yield ImportedExchange(day, question_only.question if question_only else "", answer[1].strip())
+            question_only = None
         else:
             yield ImportedLine(normalised_section(entry.section), entry.text)
-    if asked is not None:
-        yield asked
+    if question_only is not None:
+        yield question_only
 
 
 def _day_of(section: Section) -> date | None:

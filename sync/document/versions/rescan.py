@@ -1,17 +1,7 @@
-"""The log read again under the rules of today: what they find in payloads that were kept under older ones.
+"""Redact the stored log again with the current rules, and correct the payloads in which they find something.
 
-Decisions
-    An event never changes but for its payload: its id, its place, its day and its origin stay, so that nothing else of
-    it is lost. The corrected payload is an event of its own (`payload_redacted`); the `payload_forgotten` behind it
-    makes the server blank the old one, and every device replace it, as any wish to forget travels and is carried out.
-    Texts that changed are named by their hashes in later edits and removals; those are corrected with them.
-    Lines that were typed on this device stay in its file as they were typed: that is the person's own text, of which
-    only the redacted form ever left. Lines that were captured, or came from another device, change with their events.
-    What retention has archived is read as well. Its correction and the wish are recorded as for what the log holds, and
-    carried out in the archives at once; what never leaves this device changes in the archives alone. The rules count
-    as read under only then: killed in between, `doctor` goes on saying that they do not.
-    A dry run reads and counts. Which rules a log was last read under is noted beside it, with the first
-    version of the document for the first time; `doctor` compares.
+A correction is an event of its own (`payload_redacted`); a `payload_forgotten` behind it erases the old payload on the
+server and on every device. Archived events are corrected in the archives. See docs/decisions/011-rescan.md.
 """
 
 import asyncio
@@ -36,36 +26,36 @@ from sync.log.model import MAX_EVENT_BYTES, Event, EventDraft, EventScope, Origi
 from sync.log.retractions import correction_of, redacted_payload
 from sync.redaction import KINDS, Redactor, placeholder
 
-PAGE_SIZE: Final = 500  # events read at a time
-IDS_PER_REQUEST: Final = 200  # events that one wish to forget names
-WRAPPER_BYTES: Final = 1024  # bytes that a corrected payload may take beyond the bound of an event
+PAGE_SIZE: Final = 500  # events per read
+IDS_PER_REQUEST: Final = 200  # events that one erasure request names
+WRAPPER_BYTES: Final = 1024  # bytes that a corrected payload may have beyond the limit of an event
 
 
 @dataclass(frozen=True, slots=True)
 class PayloadCorrection:
-    """An event whose payload is another under the rules of today."""
+    """An event, and its payload under the current rules."""
 
     event: Event
     payload: dict[str, Any]
 
 
 class ArchivedEvents(Protocol):
-    """What retention has archived on this device (`sync.retention.service`)."""
+    """The events that retention has archived on this device (`sync.retention.service`)."""
 
     async def visit_archived(self, visitor: Callable[[Event], None]) -> tuple[str, ...]:
-        """Show every archived event, in a thread; the names of the archives that cannot be read."""
+        """Pass every archived event to `visitor`, in a thread; the names of the archives that cannot be read."""
         ...
 
     async def apply_retractions(self, corrected_payloads: Mapping[str, Mapping[str, Any]]) -> int:
-        """Carry out there what the log says by now, and give these events these payloads."""
+        """Apply the log's retractions to the archives, and replace these payloads by event id."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RescanResult:
-    """`events` of the log, `corrected` of them or of what is archived, by kind how many values.
+    """How many `events` the log has, which events are `corrected`, and how many values of each kind were found.
 
-    `applied`: they are recorded, not only found. `unread`: archives that could not be read.
+    `applied`: the corrections are recorded. `unread`: archives that could not be read.
     """
 
     events: int
@@ -77,7 +67,7 @@ class RescanResult:
 
 @dataclass(slots=True)
 class _ScanState:
-    """What has been read so far in one place. `hashed` are events that name a line's state by its hash."""
+    """The scan of the log or of the archives. `hash_events` name the state of a line by its hash."""
 
     events: int = 0
     corrections: dict[str, PayloadCorrection] = field(default_factory=dict)
@@ -93,10 +83,10 @@ async def rescan(
     apply: bool,
     archives: ArchivedEvents | None = None,
 ) -> RescanResult:
-    """Read the whole log and the archives; `local`: also what never leaves this device.
+    """Scan the whole log and the archives; `local`: also events that never leave this device.
 
-    With `apply`, record what has to change, and change the archives. Raises RedactionFailed, StorageError; what is
-    recorded then is carried out later, and the rest is found again.
+    With `apply`, record the corrections and change the archives. Raises RedactionFailed, StorageError; recorded
+    corrections are applied later, and the next scan finds the rest.
     """
     redactor = redactor.for_egress()
     logged, archived = _ScanState(), _ScanState()
@@ -108,36 +98,42 @@ async def rescan(
         await archives.visit_archived(lambda event: _scan_page(archived, (event,), redactor, local)) if archives else ()
     )
     _correct_hashes(logged, archived)
-    found = {**archived.corrections, **logged.corrections}
-    if found and apply:
+    corrections = {**archived.corrections, **logged.corrections}
+    if corrections and apply:
         await events.database.write(
-            partial(_record_corrections, events=events, corrections=found, log_state=logged, redactor=redactor)
+            partial(_record_corrections, events=events, corrections=corrections, log_state=logged, redactor=redactor)
         )
         events.changed.increment()
     if archives and apply:
-        stays = {name: was.payload for name, was in archived.corrections.items() if was.event.reach is EventScope.LOCAL}
-        await archives.apply_retractions(stays)
-    if apply or not found:
+        local_payloads = {
+            name: correction.payload
+            for name, correction in archived.corrections.items()
+            if correction.event.reach is EventScope.LOCAL
+        }
+        await archives.apply_retractions(local_payloads)
+    if apply or not corrections:
         await record_scanned_rules(events, redactor, clock)
-    return RescanResult(logged.events, tuple(found), _count_placeholders(found.values()), applied=apply, unread=unread)
+    return RescanResult(
+        logged.events, tuple(corrections), _count_placeholders(corrections.values()), applied=apply, unread=unread
+    )
 
 
 async def record_scanned_rules(events: EventLog, redactor: Redactor, clock: Clock) -> None:
-    """The log has been read under the rules of today."""
+    """Note that the log was scanned with the current rules."""
     await events.database.write(
         lambda connection: log_store.set_watermark(connection, REDACTION_RULES, redactor.rules_version, clock)
     )
 
 
 async def needs_rescan(events: EventLog, redactor: Redactor) -> bool:
-    """Whether the log holds events that were not read under the rules of today."""
+    """Whether the log has events that were not scanned with the current rules."""
 
-    def looking(connection: Transaction) -> bool:
-        mark = log_store.watermark(connection, REDACTION_RULES)
-        known = mark != 0 or store.newest(connection, store.FILE) is not None  # else the log is as young as the rules
-        return known and mark != redactor.rules_version
+    def is_outdated(connection: Transaction) -> bool:
+        scanned = log_store.watermark(connection, REDACTION_RULES)
+        has_log = scanned != 0 or store.newest(connection, store.FILE) is not None  # else the log is new
+        return has_log and scanned != redactor.rules_version
 
-    return await events.database.read(looking)
+    return await events.database.read(is_outdated)
 
 
 def _scan_page(state: _ScanState, page: Sequence[Event], redactor: Redactor, local: bool) -> None:
@@ -153,19 +149,19 @@ def _scan_page(state: _ScanState, page: Sequence[Event], redactor: Redactor, loc
 
 
 def _correct_hashes(*states: _ScanState) -> None:
-    known = {
+    new_by_old = {
         before: now
-        for reading in states
-        for correction in reading.corrections.values()
+        for state in states
+        for correction in state.corrections.values()
         for before, now in changed_hashes(correction.event, correction.payload)
     }
-    for reading in states if known else ():
-        for event in reading.hash_events:
-            before = reading.corrections.get(event.event_id)
-            payload = dict(event.payload) if before is None else before.payload
-            changed = replace_hashes(payload, known)
+    for state in states if new_by_old else ():
+        for event in state.hash_events:
+            correction = state.corrections.get(event.event_id)
+            payload = dict(event.payload) if correction is None else correction.payload
+            changed = replace_hashes(payload, new_by_old)
             if changed != payload:
-                reading.corrections[event.event_id] = PayloadCorrection(event, changed)
+                state.corrections[event.event_id] = PayloadCorrection(event, changed)
 
 
 def _record_corrections(
@@ -176,15 +172,15 @@ def _record_corrections(
     log_state: _ScanState,
     redactor: Redactor,
 ) -> None:
-    """Local events of the log change at once; for others corrections and the wish are recorded, in this order.
+    """Replace the payloads of local events; for others record corrections and the erasure request, in this order.
 
-    What somebody wished to forget meanwhile goes: a correction would bring it back.
+    An event that was erased meanwhile gets no correction, which would bring it back.
     """
-    taken = last_erasure_types(connection)
-    leaving = [
+    erasure_types = last_erasure_types(connection)
+    shared = [
         correction
         for name, correction in corrections.items()
-        if correction.event.reach is EventScope.CLOUD and taken.get(name) != PAYLOAD_FORGOTTEN
+        if correction.event.reach is EventScope.CLOUD and erasure_types.get(name) != PAYLOAD_FORGOTTEN
     ]
     for correction in log_state.corrections.values():
         if correction.event.reach is EventScope.LOCAL:
@@ -197,11 +193,11 @@ def _record_corrections(
             session_id=event.session_id,
             origin=Origin.TOOL,
         )
-        for event, named, payload in map(_correction_target, leaving)
+        for event, named, payload in map(_correction_target, shared)
         if len(msgspec.json.encode({"event_id": named, "payload": payload})) <= MAX_EVENT_BYTES + WRAPPER_BYTES
     ]
-    names = [correction.event.event_id for correction in leaving]
-    wishes = [
+    names = [correction.event.event_id for correction in shared]
+    requests = [
         EventDraft(
             PAYLOAD_FORGOTTEN,
             redactor.clean_payload_with_ids("event_ids", names[start : start + IDS_PER_REQUEST], {}),
@@ -210,20 +206,20 @@ def _record_corrections(
         for start in range(0, len(names), IDS_PER_REQUEST)
     ]
     if names:
-        events.append_in(connection, [*drafts, *wishes])
+        events.append_in(connection, [*drafts, *requests])
 
 
 def _correction_target(correction: PayloadCorrection) -> tuple[Event, str, dict[str, Any]]:
-    """Whose payload a correction gives, and the payload; the correction of a correction speaks of the one behind it."""
+    """The event, the id that a correction names and the payload; a correction of a correction names the first event."""
     event, payload = correction.event, correction.payload
-    behind = correction_of(event)
-    if behind is not None and isinstance(payload.get("payload"), dict):
-        return event, behind[0], payload["payload"]
+    earlier = correction_of(event)
+    if earlier is not None and isinstance(payload.get("payload"), dict):
+        return event, earlier[0], payload["payload"]
     return event, event.event_id, payload
 
 
 def _count_placeholders(corrections: Iterable[PayloadCorrection]) -> dict[str, int]:
-    """Placeholders that the corrected payloads have and the old ones had not."""
+    """The placeholders by kind that only the corrected payloads have."""
     counts: Counter[str] = Counter()
     for correction in corrections:
         before, now = (
