@@ -37,7 +37,8 @@ async def test_the_label_in_the_footer_names_the_base(harness: DocumentHarness) 
     result = await ingest(harness, loaded.replace("用户问：一", "用户问：壹"))
 
     assert reason_of(result) is BaseReason.NAMED
-    assert result.base is not None and result.base.version is not None
+    assert result.base is not None
+    assert result.base.version is not None
     assert result.base.version.snapshot.document.text == loaded
 
 
