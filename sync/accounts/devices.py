@@ -1,11 +1,8 @@
-"""The account's devices as a person sees them: listed, named, revoked, hidden.
+"""List, rename, revoke and hide the account's devices.
 
-Decisions
-    Renaming and revoking ask the server first and then record an event. The server decides (it may refuse, and a
-    revoked device must not be able to say so itself); the event carries the name to the labels of every device, also
-    of those that are offline when they ask. Repeating either after a crash between the two is harmless.
-    The server's list is kept in a private file, so that a list can be given offline; events newer than it win.
-    Hiding concerns this device alone: an event that never leaves it, so it needs no network and survives a restart.
+Renaming and revoking call the server first, which decides, and then record an event, which brings the name to all
+devices. Repeating either after a crash in between is harmless. The server's list is stored for use offline; newer
+events win. Hiding is a local event: it concerns this device only.
 """
 
 import asyncio
@@ -36,16 +33,16 @@ from sync.system.files import read_once, write_private
 from sync.system.hardware_id import MAX_DEVICE_NAME
 
 RevokedLogins = Literal["ended", "unknown", "open"]
-"""What became of the logins of a device that was just revoked.
+"""The logins of a device that was just revoked.
 
-`unknown`: the server knows none of it (it has not called since the project was updated). `open`: the project does not
-let them be ended; the device can refresh its token, and the server refuses its calls.
+`unknown`: the server knows no login of it. `open`: the project does not allow ending them; the device can still refresh
+its token, and the server refuses its calls.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class KnownDevice:
-    """One device. What only the server knows is None where it was never asked."""
+    """One device. What only the server knows is None until its first answer."""
 
     device_id: str
     name: str | None
@@ -61,7 +58,7 @@ class KnownDevice:
 
 @dataclass(frozen=True, slots=True)
 class DeviceList:
-    """`source`: cloud where the server answered just now. `as_of`: when it last did, None where it never has."""
+    """`source`: `cloud` if the server has just answered. `as_of`: its last answer; None if there was none."""
 
     source: Literal["cloud", "local"]
     as_of: str | None
@@ -70,14 +67,14 @@ class DeviceList:
 
 
 class _StoredDeviceList(msgspec.Struct, frozen=True):
-    """The server's last list, as it lies in the profile's folder."""
+    """The server's last list, stored in the profile's folder."""
 
     as_of: str | None = None
     rows: tuple[DeviceRow, ...] = ()
 
 
 class DeviceService:
-    """The devices of one profile's account. `kept` is a private file for the server's last list."""
+    """The devices of one profile's account. `list_file` stores the server's last list."""
 
     def __init__(
         self,
@@ -98,15 +95,15 @@ class DeviceService:
         self._timeout = settings.sync.timeout_seconds
 
     async def list(self) -> DeviceList:
-        """Every device of the account, revoked ones too; from what is known here where the cloud cannot be asked."""
+        """Every device of the account, revoked ones too; from local data if the cloud cannot be reached."""
         try:
             rows = await with_fresh_token(self._account, self._fetch_rows, timeout=self._timeout)
-        except DeviceRevoked:  # the login is refused with the device: the server shows it no list
+        except DeviceRevoked:  # the server refuses the device's login and shows no list
             known = await self._local_list()
             own = self._log.device_id
             marked = (replace(device, revoked=device.revoked or device.device_id == own) for device in known.devices)
             return replace(known, devices=tuple(marked))
-        except CloudError:  # nobody is logged in, no network, an older project: `source` says that nobody answered
+        except CloudError:  # no login, no network, an older project
             return await self._local_list()
         kept = _StoredDeviceList(timestamp(self._clock.now()), rows)
         await asyncio.to_thread(write_private, self._list_file, msgspec.json.encode(kept))
@@ -129,7 +126,7 @@ class DeviceService:
         return await self.list()
 
     async def revoke(self, device_id: str) -> DeviceList:
-        """Shut a device out of the account's cloud, for ever. Errors as `rename`."""
+        """Revoke a device's access to the account's cloud for ever. Raises as `rename`."""
 
         async def revoke(session: AuthSession) -> EndedSessions:
             return await self._account.cloud.revoke_device(session, device_id)
@@ -141,7 +138,7 @@ class DeviceService:
         return replace(await self.list(), logins=logins)
 
     async def hide(self, device_id: str, *, hidden: bool) -> DeviceList:
-        """Leave a device out of this device's digest, or take it in again. DeviceUnknown."""
+        """Hide a device from this device's digest, or show it again. Raises DeviceUnknown."""
         if device_id == self._log.device_id:
             raise InvalidInput("this device's own memory is its document, not a digest", field="deviceId")
         before = await self._local_list()
@@ -151,9 +148,9 @@ class DeviceService:
         return await self._local_list()
 
     async def record_own_name(self) -> None:
-        """Record what this device calls itself where that is new; the others label its memory with it.
+        """Record this device's name if it is new; other devices label its memory with it.
 
-        Nothing is recorded for a guest: he has no other devices, and his first login introduces this one.
+        A guest has no other devices, so nothing is recorded until the first login.
         """
         owner = await self._log.database.read(owner_store.read_owner)
         if owner is None or not owner.user_id:
@@ -188,7 +185,7 @@ class DeviceService:
 def merge_device_rows(
     rows: Sequence[DeviceRow], facts: Mapping[str, DeviceInfo], own_id: str, *, server_is_newest: bool
 ) -> tuple[KnownDevice, ...]:
-    """The server's list and what events say, this device first, then in the order of the rows, then by id."""
+    """Merge the server's list and facts from events: this device first, then in the server's order, then by id."""
     of_server = {row.device_id: row for row in rows}
     order = dict.fromkeys((own_id, *of_server, *sorted(facts)))
     return tuple(

@@ -1,11 +1,8 @@
-"""Who comes in and who leaves: every login and logout ends here, and with it the choice of the profile.
+"""Log in and out, and choose the profile.
 
-A user who is not this profile's gets his own, an old one or a new one, and this application has to be closed and
-another opened (`left`); one write of `installation.json` decides it (see `sync.accounts.switching`). Whoever holds the
-sidecar role then hands the memory file over.
-
-One comes in at a time, also by way of another process: of two who find no profile of theirs, each would make one, and
-a user with two would find his words in one of them only.
+A user who does not own this profile gets another one: this application must be closed and another opened
+(`profile_left`). One write of `installation.json` decides it (see `sync.accounts.switching`). Logins run one at a time
+across processes: two at once could create two profiles for one user.
 """
 
 import asyncio
@@ -35,14 +32,14 @@ UNREAD_FILE_HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class ProfileSecrets:
-    """Where a profile's session and the private half of its device key are kept."""
+    """The stores of a profile's session and of the private half of its device key."""
 
     session_store: Callable[[Profile], SessionStorage]
     device_key_store: Callable[[Profile], SecretStore]
 
 
 class LoginFlow:
-    """The logins of one opened application. `left` is set once it has to make place for another account's."""
+    """The logins of one open application. `profile_left` is set when another account's application must be opened."""
 
     def __init__(
         self,
@@ -53,7 +50,7 @@ class LoginFlow:
         secrets: ProfileSecrets,
         on_account_change: Callable[[], Awaitable[None]],
     ) -> None:
-        """`entered` is called when somebody has logged in here, or out."""
+        """`on_account_change` is called after a login or logout in this profile."""
         self._data_dir = active.data_dir
         self._profile = active.profile
         self._log = active.events
@@ -67,12 +64,10 @@ class LoginFlow:
             active.data_dir / "entrance.lock", timeout=LOCK_TIMEOUT, timeout_error=_login_busy_error
         )
         self.profile_left = asyncio.Event()
-        self.app_session: AuthSession | None = (
-            None  # the app's session, which is nowhere stored: for the next application
-        )
+        self.app_session: AuthSession | None = None  # not stored: the next application continues with it
 
     async def verify_code(self, contact: Contact, code: str, *, accept: bool = False) -> AccountState:
-        """Log in with the code that `account.logins.start` has sent."""
+        """Log in with a code that was sent."""
         return await self._log_in_session(await self._account.auth.verify_code(contact, code), accept=accept)
 
     async def log_in(self, contact: Contact, password: str, *, accept: bool = False) -> AccountState:
@@ -82,15 +77,14 @@ class LoginFlow:
         )
 
     async def adopt_session(self, access_token: str, expires_at: float) -> AccountState:
-        """Work with a session that the app opened and goes on refreshing."""
+        """Use a session that the app opened and keeps refreshing."""
         return await self._log_in_session(await self._account.session_from_token(access_token, expires_at))
 
     async def log_out(self, *, remove: bool = False, even_unsent: bool = False) -> AccountState:
-        """End the session. `remove`: take the memory off this machine too; it stays in the cloud.
+        """End the session. `remove`: delete the memory from this machine too; it stays in the cloud.
 
-        Raises NotSynced where something has not reached the cloud yet, or stands in a document only, unless
-        `even_unsent`; if it was said only now, the session has ended. LoginRequired where the memory is nobody's, so
-        that a removal would be its end.
+        Unless `even_unsent`, raises NotSynced if something has not reached the cloud or exists in a document only; the
+        session may have ended by then. Raises LoginRequired if the memory has no account: removal would destroy it.
         """
         owner = await self._account.owner_id()
         if remove:
@@ -100,9 +94,9 @@ class LoginFlow:
             await self._on_account_change()
             return state
         await asyncio.to_thread(self._delete_device_key)
-        self._log.writes_stopped = True  # what is said from now on would go with the memory
+        self._log.writes_stopped = True  # a later write would be removed with the memory
         try:
-            await self._check_removable(owner, even_unsent=even_unsent)  # what was said while the server was told
+            await self._check_removable(owner, even_unsent=even_unsent)  # of what was recorded during the logout
             self._switch_to(new_profile_id(), remove_current=True)
         except BaseException:
             self._log.writes_stopped = False
@@ -111,50 +105,48 @@ class LoginFlow:
         return AccountState("guest", None, None)
 
     async def _log_in_session(self, session: AuthSession, *, accept: bool = False) -> AccountState:
-        """Go in here, or leave for the profile that is this user's."""
+        """Log in to this profile, or leave it for the user's own."""
         async with self._login_lock.hold():
             owner = await self._account.owner_id()
-            home = await self._other_profile_of(session, owner)
-            if home is None:
+            other = await self._other_profile_of(session, owner)
+            if other is None:
                 return await self._log_in_here(session, accept=accept)
             if session.refresh_token is None:
                 self.app_session = session
             else:
-                await asyncio.to_thread(self._secrets.session_store(home).save, session)
-            self._switch_to(
-                home.name, remove_current=owner is None
-            )  # a guest's words go along, and nothing of him stays
+                await asyncio.to_thread(self._secrets.session_store(other).save, session)
+            self._switch_to(other.name, remove_current=owner is None)  # a guest's data moves along
             return AccountState("logged_in", session.user_id, session.label)
 
     async def _other_profile_of(self, session: AuthSession, owner: str | None) -> Profile | None:
         try:
             return await switching.find_profile_for(self._profile, owner, session, self._encryption, self._clock)
         except XiaobaiError:
-            await self._account.discard_session(session)  # nobody will use it
+            await self._account.discard_session(session)  # it will not be used
             raise
 
     async def _log_in_here(self, session: AuthSession, *, accept: bool) -> AccountState:
         try:
             state = await self._account.log_in(session, accept=accept)
         except DifferentUser:
-            await self._account.discard_session(session)  # nobody will use it
+            await self._account.discard_session(session)  # it will not be used
             raise
-        if self.profile_left.is_set():  # for somebody who has come in before, and whose application was not opened yet
+        if self.profile_left.is_set():  # an earlier login chose another profile, which was not opened yet
             self.app_session = session if session.refresh_token is None else None
             change_installation(self._data_dir, lambda now: with_active_profile(now, self._profile.name))
         await self._on_account_change()
         return state
 
     def _delete_device_key(self) -> None:
-        """Delete the device's key. Its proof stays: with it the next memory here takes the device over at once."""
+        """Delete the device's key. Its proof stays, so that the next memory here can take the device over at once."""
         secrets = self._secrets.device_key_store(self._profile)
         proof = load_proof(secrets)
         change_installation(self._data_dir, lambda now: replace(now, former_proof=proof or now.former_proof))
         secrets.delete()
 
     def _switch_to(self, profile: str, *, remove_current: bool) -> None:
-        going = self._profile.name if remove_current else None
-        change_installation(self._data_dir, lambda now: with_active_profile(now, profile, removing=going))
+        removing = self._profile.name if remove_current else None
+        change_installation(self._data_dir, lambda now: with_active_profile(now, profile, removing=removing))
         self.profile_left.set()
 
     async def _check_removable(self, owner: str | None, *, even_unsent: bool) -> None:
@@ -162,11 +154,11 @@ class LoginFlow:
             raise LoginRequired("this memory belongs to no account, so no cloud holds it", hint="Log in first.")
         if even_unsent:
             return
-        home = ProfilePaths(self._profile.database, self._profile.parked_folder)
-        if (unread := await unrecorded_content(self._document, home)) is not None:
+        paths = ProfilePaths(self._profile.database, self._profile.parked_folder)
+        if (unread := await unrecorded_content(self._document, paths)) is not None:
             raise NotSynced(unread, hint=UNREAD_FILE_HINT)
-        waiting = await self._log.outbox(after_pending_writes=True)  # of what was taken in meanwhile too
-        if unsent := waiting.pending + waiting.quarantined:
+        outbox = await self._log.outbox(after_pending_writes=True)  # including what was just ingested
+        if unsent := outbox.pending + outbox.quarantined:
             raise NotSynced(f"{unsent} events are on this device only")
 
 

@@ -1,10 +1,8 @@
-"""Where an account's memory lives: `profiles/<id>/` in the data directory, from the first start on.
+"""The folder of an account's memory: `profiles/<id>/` in the data directory.
 
-A profile begins without an owner (the guest). The first login makes it that user's by one row in its own database,
-so claiming the guest's events copies nothing and cannot be interrupted half-way. Another user gets a profile of his
-own. `installation.json` names the active profile, this installation's device id, and whose document lies in the one
-memory file: writing its first word is the whole of a switch between accounts, everything after it is made up for by
-whoever opens the profile next (`sync.document.surfaces.handover`).
+A profile begins without an owner (a guest). The first login makes it the user's by one row in its database; another
+user gets another profile. `installation.json` names the active profile, the device id, and the profile whose document
+the memory file holds. Writing it is a switch between accounts; the next start does the rest.
 """
 
 import contextlib
@@ -35,7 +33,7 @@ DEVICE_ID_PATTERN: Final = r"^[A-Za-z0-9._:-]{1,128}\Z"
 DEVICE_ID_REGEX: Final = re.compile(DEVICE_ID_PATTERN)
 SIDECAR_PID_FILE: Final = "sidecar.pid"
 INSTALLATION_FILE: Final = "installation.json"
-PROFILES_FOLDER: Final = "profiles"  # the folder of their folders
+PROFILES_FOLDER: Final = "profiles"  # it has a folder for each
 PROFILE_ID_REGEX: Final = re.compile(r"^[0-9a-f]{16}$")  # checked before it becomes a path
 PROOF_REGEX: Final = re.compile(r"^[0-9a-f]{64}\Z")
 OPTIONAL_FIELDS: Final = (
@@ -45,19 +43,18 @@ OPTIONAL_FIELDS: Final = (
     ("former_proof", PROOF_REGEX),
 )
 INSTALLATION_LOCK_TIMEOUT: Final = 10.0  # seconds to wait for another process that starts at the same moment
-OWNER_READ_TIMEOUT: Final = 5.0  # seconds to wait for whoever locks another profile's database
-# Waiting changes nothing about these: the table was never made, or the file is damaged.
+OWNER_READ_TIMEOUT: Final = 5.0  # seconds to wait for a lock on another profile's database
+# Waiting does not help: the table was never created, or the file is damaged.
 UNREADABLE_CODES: Final = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """What this data directory is. `document_of`: the profile whose document the memory file holds, if another's.
+    """The content of `installation.json`. `document_of`: the profile whose document the memory file holds, if another.
 
-    `removing`: a profile whose owner wanted no copy to stay; it goes as soon as nobody works in it.
-    `former`: the replica id of one that went; whoever speaks for this device next takes over from it, with the proof
-    of its key (`former_proof`), which went too.
-    `earlier_ids`: as what it spoke before `device_id`; those words are in its document, so no other device's.
+    `removing`: a profile to remove as soon as no process uses it. `former`: the replica id of a removed profile; the
+    next one takes the device over from it, with the proof of its deleted key (`former_proof`). `earlier_ids`: former
+    ids of this device; events under them are its own.
     """
 
     profile: str
@@ -69,7 +66,7 @@ class Installation:
     earlier_ids: tuple[str, ...] = ()
 
     def device_identity(self, setting: str | None) -> tuple[str, tuple[str, ...]]:
-        """The device's id and its earlier ones. A setting that outranks it makes it another device, without a past."""
+        """The device's id and its earlier ones. A setting makes it another device, without earlier ids."""
         return (self.device_id, self.earlier_ids) if setting is None else (setting, ())
 
 
@@ -81,7 +78,7 @@ class Profile:
 
     @classmethod
     def of(cls, data_dir: Path, installation: Installation) -> "Profile":
-        """Where the active profile lives, whether or not it is there yet."""
+        """The active profile, whether or not it exists yet."""
         return cls(data_dir / PROFILES_FOLDER / installation.profile)
 
     @property
@@ -102,12 +99,12 @@ class Profile:
 
     @property
     def parked_folder(self) -> Path:
-        """Documents of this profile that turned up while another one was active."""
+        """Documents of this profile that were saved while another one was active."""
         return self.folder / "parked"
 
     @property
     def archives_folder(self) -> Path:
-        """What retention took from its log."""
+        """The archives of its log."""
         return self.data_dir / "archive" / self.name
 
     def other_profiles(self) -> list["Profile"]:
@@ -118,14 +115,14 @@ class Profile:
         return [profile for profile in found if profile != self]
 
     def read_owner(self, encryption: DatabaseEncryption) -> str | None:
-        """The user this profile belongs to; None for a guest's, and where damage has hidden whose it is.
+        """The owner of this profile; None for a guest's profile and if damage has hidden the owner.
 
-        Raises StorageError, SettingsError where it cannot be asked now: locked, without its key, on a failing disk.
+        Raises StorageError, SettingsError if it cannot be read now: locked, without its key, on a failing disk.
         """
         return self._query_database("select user_id from accounts", encryption) or None
 
     def read_replica_id(self, encryption: DatabaseEncryption) -> str | None:
-        """The id under which its database speaks; None where it cannot be read."""
+        """Its database's replica id; None if it cannot be read."""
         try:
             return self._query_database("select replica_id from replica", encryption)
         except XiaobaiError:
@@ -138,10 +135,7 @@ class Profile:
         try:
             with encryption.read_only_connection(self.database, OWNER_READ_TIMEOUT) as connection:
                 row = connection.execute(query).fetchone()
-        except (
-            EmptiedDatabase,
-            UnicodeDecodeError,
-        ):  # the latter are the words of SQLite's complaint about a damaged schema
+        except (EmptiedDatabase, UnicodeDecodeError):  # the second comes from SQLite's message about a damaged schema
             return None
         except driver_errors("Error") as error:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
@@ -154,23 +148,23 @@ class Profile:
 
 
 def open_installation(data_dir: Path, read_hardware_id: Callable[[], str | None]) -> Installation:
-    """Read what this data directory is, or decide it once, whoever comes first."""
+    """Read `installation.json`; the first process creates it."""
     make_private_folder(data_dir)
     path = data_dir / INSTALLATION_FILE
     if not path.exists():
         with _installation_lock(data_dir):
             if not path.exists():
-                found = read_hardware_id()
-                device_id = derive_device_id(found) if found else str(uuid.uuid4())
+                hardware = read_hardware_id()
+                device_id = derive_device_id(hardware) if hardware else str(uuid.uuid4())
                 profile = _find_orphaned_profile(data_dir) or new_profile_id()
                 _write_installation(data_dir, Installation(profile=profile, device_id=device_id))
     return _parse_installation(path)
 
 
 def _find_orphaned_profile(data_dir: Path) -> str | None:
-    """The profile that was the active one, where the file that said so is gone; None where there never was any.
+    """The profile of a data directory whose `installation.json` is gone; None if there is no profile.
 
-    Begun anew, its words would lie in a folder that nobody names. With several nobody can tell whose turn it was.
+    A new profile would hide the old one's data. With several profiles the active one is unknown, so that is an error.
     """
     folder = data_dir / PROFILES_FOLDER
     with translate_os_errors(folder):
@@ -186,15 +180,15 @@ def _find_orphaned_profile(data_dir: Path) -> str | None:
 
 
 def read_installation(data_dir: Path) -> Installation | None:
-    """What this data directory is, or None where nothing was ever opened in it (or it cannot be read)."""
+    """The content of `installation.json`; None if there is none or it cannot be read."""
     try:
         return _parse_installation(data_dir / INSTALLATION_FILE)
     except (FileNotFoundError, StorageCorrupt):
-        return None  # opening it will say what is wrong
+        return None  # opening it raises the error
 
 
 def change_installation(data_dir: Path, change: Callable[[Installation], Installation]) -> Installation:
-    """Store what this data directory is from now on; of several that change it at once, none undoes another's."""
+    """Change `installation.json` under its lock."""
     with _installation_lock(data_dir):
         changed = change(_parse_installation(data_dir / INSTALLATION_FILE))
         _write_installation(data_dir, changed)
@@ -202,25 +196,25 @@ def change_installation(data_dir: Path, change: Callable[[Installation], Install
 
 
 def with_active_profile(installation: Installation, profile: str, *, removing: str | None = None) -> Installation:
-    """Another profile is active from now on; the memory file still holds the document of the one that leaves.
+    """Make another profile active; the memory file still holds the former one's document.
 
-    Switching back before anybody has handed the file over leaves nothing to hand over.
+    After switching back before the file was handed over there is nothing to hand over.
     """
     holder = installation.document_of or installation.profile
-    goes = removing or installation.removing
+    removed = removing or installation.removing
     return replace(
         installation,
         profile=profile,
         document_of=None if holder == profile else holder,
-        removing=None if goes == profile else goes,
+        removing=None if removed == profile else removed,
     )
 
 
 def with_device_id(installation: Installation, device_id: str, hardware: str | None) -> Installation:
-    """It speaks as `device_id` from now on. What it was called before stays its own where this is the same machine.
+    """Use `device_id` from now on. Its former ids stay its own if this is the same machine.
 
-    Under the ids that came along with a copied home the machine it was copied from goes on speaking. That it is none
-    shows in an id made of this hardware, with which every installation begins; one without such an id cannot tell.
+    After a home directory was copied, the original machine keeps using those ids. An id derived from other hardware
+    shows a copy.
     """
     called = (*installation.earlier_ids, installation.device_id)
     is_copied = hardware is not None and derive_device_id(hardware) not in called
@@ -240,16 +234,16 @@ def create_profile_folder(data_dir: Path, installation: Installation) -> Profile
 
 
 def acquire_sidecar_lock(data_dir: Path, *, timeout: float) -> FileLock:
-    """Become the one process that watches, renders and syncs. The lock dies with its holder.
+    """Become the one process that watches, renders and syncs.
 
-    Raises AlreadyRunning where another process still has it after `patience` seconds.
+    Raises AlreadyRunning if another process still holds the lock after `timeout` seconds.
     """
     busy = partial(AlreadyRunning, f"another process serves {data_dir}")
     return ProcessLock(data_dir / "sidecar.lock", timeout=timeout, timeout_error=busy).acquire()
 
 
 def write_sidecar_pid(data_dir: Path) -> None:
-    """Say who holds the role, for `doctor`; nothing depends on it."""
+    """Write the holder's process id for `doctor`; nothing else depends on it."""
     with contextlib.suppress(OSError):
         flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | getattr(os, "O_NOFOLLOW", 0)
         descriptor = os.open(data_dir / SIDECAR_PID_FILE, flags, 0o600)
@@ -258,7 +252,7 @@ def write_sidecar_pid(data_dir: Path) -> None:
 
 
 def read_sidecar_pid(data_dir: Path) -> int | None:
-    """The last process that said it holds the role; meaningful only while somebody does."""
+    """The last holder's process id; meaningful only while the lock is held."""
     try:
         return int((data_dir / SIDECAR_PID_FILE).read_text())
     except (OSError, ValueError):
@@ -266,7 +260,7 @@ def read_sidecar_pid(data_dir: Path) -> int | None:
 
 
 def remove_profile(data_dir: Path, name: str) -> None:
-    """Delete a profile's folder with all that is in it. Once begun it may be repeated until nothing is left."""
+    """Delete a profile's folder. May be repeated until nothing is left."""
     if not PROFILE_ID_REGEX.fullmatch(name):
         raise StorageCorrupt(f"{name!r} is no profile")
     folder = data_dir / PROFILES_FOLDER / name
@@ -276,7 +270,7 @@ def remove_profile(data_dir: Path, name: str) -> None:
 
 
 def remove_profile_tree(folder: Path) -> None:
-    """Delete what a profile keeps elsewhere, with all that is in it. No link is followed."""
+    """Delete a folder that a profile has elsewhere. Does not follow links."""
     if not PROFILE_ID_REGEX.fullmatch(folder.name):
         raise StorageCorrupt(f"{folder.name!r} is no profile")
     with translate_os_errors(folder):
@@ -286,7 +280,7 @@ def remove_profile_tree(folder: Path) -> None:
 
 @contextlib.contextmanager
 def _installation_lock(data_dir: Path) -> Iterator[None]:
-    """The right to write `installation.json`, among processes."""
+    """Hold the lock for writing `installation.json`."""
     busy = partial(StorageBusy, f"{data_dir} is being set up by another process")
     lock = ProcessLock(data_dir / "installation.lock", timeout=INSTALLATION_LOCK_TIMEOUT, timeout_error=busy)
     with lock.hold_blocking():
@@ -294,14 +288,14 @@ def _installation_lock(data_dir: Path) -> Iterator[None]:
 
 
 def _write_installation(data_dir: Path, installation: Installation) -> None:
-    said = {name: value for name, value in asdict(installation).items() if value not in (None, ())}
-    write_private(data_dir / INSTALLATION_FILE, json.dumps(said, indent=2).encode() + b"\n")
+    fields = {name: value for name, value in asdict(installation).items() if value not in (None, ())}
+    write_private(data_dir / INSTALLATION_FILE, json.dumps(fields, indent=2).encode() + b"\n")
 
 
 def _parse_installation(path: Path) -> Installation:
-    found_file = read_once(path)
+    file = read_once(path)
     try:
-        value = json.loads(found_file.data if found_file else b"")
+        value = json.loads(file.data if file else b"")
         installation = Installation(
             value["profile"],
             value["device_id"],

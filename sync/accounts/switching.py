@@ -1,18 +1,8 @@
-"""From one account of this machine to another.
+"""Switch from one account of this machine to another.
 
-Each user has a profile of his own: database, tokens, document. A switch is one write of `installation.json`; what it
-means for the memory file is made up for by whoever next holds the sidecar role, as often as it takes (`complete`), so
-a program killed at any moment leaves nothing of one user with another.
-
-A guest who turns out to be somebody with a profile here already takes his words along: they are recorded in that
-profile under their own ids, what retention has archived of them becomes archives of that profile, his document is
-parked there where it says more than they do, and the guest's profile goes.
-
-A profile that cannot be asked at the moment whose it is (locked, without its key, on a failing disk) may be that of the
-one who logs in. Unless another is known to be his, the login is refused until it can be asked: with a second profile he
-would never see again what he said in the first. A damaged one answers no later either, and a stranger's would keep
-everybody out for ever: it is asked about as far as it can be read, else it counts as nobody's and stays as it is. The
-salvage (`sync.db.rebuild.salvage`) comes when it is opened.
+A switch is one write of `installation.json`. The next holder of the sidecar lock completes it (`complete_switch`) and
+repeats that until it succeeds, so a process killed at any moment leaves nothing of one user with another.
+When a guest logs in as a user who has a profile, the guest's events, archives and document move to that profile.
 """
 
 import asyncio
@@ -58,36 +48,38 @@ log = logging.getLogger(__name__)
 
 
 def other_profiles_of(profile: Profile, encryption: DatabaseEncryption) -> OtherProfiles:
-    """The other profiles, for whoever has to tell their documents from this one's."""
+    """The other profiles, to tell their documents from this one's."""
     return OtherProfiles(profile.database, lambda: [_paths_of(other) for other in profile.other_profiles()], encryption)
 
 
 async def find_profile_for(
     active: Profile, owner: str | None, session: AuthSession, encryption: DatabaseEncryption, clock: Clock
 ) -> Profile | None:
-    """The profile that is this user's, old or new, where the active one is not; None where he belongs here.
+    """The user's other profile, existing or new; None if the active profile is theirs.
 
-    `owner`: the active profile's, None for a guest's, empty where damage has hidden it (then a person has to say).
-    Raises StorageError, SettingsError where one that may be his cannot be asked now; nothing was made then.
+    `owner`: the active profile's owner, None for a guest, empty if damage has hidden it (then the user has to confirm).
+    Raises StorageError, SettingsError if a profile cannot be read now (locked, without its key): it may belong to this
+    user, and a second profile would hide the data in the first. A damaged profile without a readable owner is skipped,
+    because it would block every login; it is salvaged when it is opened.
     """
     if owner in {session.user_id, UNKNOWN_OWNER}:
         return None
-    unasked: XiaobaiError | None = None
+    unreadable: XiaobaiError | None = None
     for profile in active.other_profiles():
         try:
             if await asyncio.to_thread(profile.read_owner, encryption) == session.user_id:
                 return profile
         except (StorageError, SettingsError) as error:
             if not _is_being_removed(profile):
-                unasked = unasked or error
-    if unasked is not None:
-        log.warning("nobody new comes in: a profile cannot be asked whose it is (%s)", unasked.kind)
-        raise unasked
+                unreadable = unreadable or error
+    if unreadable is not None:
+        log.warning("no new profile is created: the owner of another cannot be read (%s)", unreadable.kind)
+        raise unreadable
     return None if owner is None else await _create_profile(active, session, encryption, clock)
 
 
 def _is_being_removed(profile: Profile) -> bool:
-    """Whether it is to be removed: its key may be gone already, and nobody is kept from a new one by it."""
+    """Whether the profile is being removed: its key may be gone already, and it must not block a login."""
     installation = read_installation(profile.data_dir)
     return installation is not None and installation.removing == profile.name
 
@@ -95,7 +87,7 @@ def _is_being_removed(profile: Profile) -> bool:
 async def _create_profile(
     active: Profile, session: AuthSession, encryption: DatabaseEncryption, clock: Clock
 ) -> Profile:
-    """A new profile that is this user's from its first moment."""
+    """Create a profile that belongs to this user from the start."""
     profile = Profile(active.folder.with_name(new_profile_id()))
     make_private_folder(profile.folder)
     database = await Database.open(
@@ -112,9 +104,9 @@ async def _create_profile(
 
 
 def parked_warnings(profile: Profile) -> tuple[str, ...]:
-    """What `status` says about documents of this profile that turned up while another one was active."""
-    found = sorted(profile.parked_folder.glob("*.md")) if profile.parked_folder.is_dir() else []
-    return (f"documents_parked: {len(found)} in {profile.parked_folder}",) if found else ()
+    """The warning about documents of this profile that were parked while another one was active."""
+    parked = sorted(profile.parked_folder.glob("*.md")) if profile.parked_folder.is_dir() else []
+    return (f"documents_parked: {len(parked)} in {profile.parked_folder}",) if parked else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +124,10 @@ class ActiveProfile:
 
 
 async def complete_switch(active: ActiveProfile, installation: Installation, clock: Clock) -> Installation:
-    """Hand the memory file over to the active profile, remove the one that is to go; what stands then.
+    """Hand the memory file over to the active profile and remove the profile that is to go.
 
-    Only for the holder of the sidecar role.
-    Raises StorageError where the file cannot be replaced; then all of it is done by the next that opens.
+    Only for the holder of the sidecar lock. Raises StorageError if the file cannot be replaced; the next start then
+    repeats everything.
     """
     if installation.document_of is not None:
         former = Profile(active.profile.folder.with_name(installation.document_of))
@@ -150,11 +142,11 @@ async def complete_switch(active: ActiveProfile, installation: Installation, clo
 
 
 def _remove_profile(active: ActiveProfile, leaving: Profile) -> Installation:
-    """Delete a profile; the server is told whom the next one replaces, or it would keep the device for the old one."""
+    """Delete a profile. Its replica id is kept, so that the next profile can take the device over on the server."""
     data_dir, former = active.data_dir, leaving.read_replica_id(active.encryption)
     installation = change_installation(data_dir, lambda now: replace(now, former=former or now.former))
     try:
-        if _has_owner(leaving, active.encryption):  # what is in them is in the cloud; a guest's has moved by now
+        if _has_owner(leaving, active.encryption):  # the cloud has what they hold; a guest's archives have moved
             remove_profile_tree(leaving.archives_folder)
         active.encryption.delete_key(leaving.database)
         remove_profile(data_dir, leaving.name)
@@ -166,7 +158,7 @@ def _remove_profile(active: ActiveProfile, leaving: Profile) -> Installation:
 
 
 def _has_owner(leaving: Profile, encryption: DatabaseEncryption) -> bool:
-    """Whether it is a user's. An earlier try may have removed its key: then the archives went before it."""
+    """Whether it belongs to a user. If an earlier try has removed the key, the archives are gone already."""
     try:
         return leaving.read_owner(encryption) is not None
     except (KeyLost, SettingsError):
@@ -174,7 +166,7 @@ def _has_owner(leaving: Profile, encryption: DatabaseEncryption) -> bool:
 
 
 async def _hand_over_memory_file(active: ActiveProfile, former: Profile, clock: Clock, *, remove_former: bool) -> None:
-    """`goes`: the former profile is removed afterwards. A guest's then moves in; of a user's nothing is to stay."""
+    """`remove_former`: the former profile is removed next. A guest's data moves first; of a user's nothing stays."""
     if remove_former and await asyncio.to_thread(former.read_owner, active.encryption) is not None:
         await replace_document(active.document)
         return
@@ -185,7 +177,7 @@ async def _hand_over_memory_file(active: ActiveProfile, former: Profile, clock: 
         database = await Database.open(former.database, access)
     except (StorageError, SettingsError) as error:
         if remove_former:
-            raise  # a guest's words are not removed unread
+            raise  # a guest's data is not removed unread
         log.warning("the profile that leaves cannot be opened (%s)", error.kind)
         await hand_over(None, _paths_of(heir), active.document, between)
         return
@@ -202,10 +194,7 @@ async def _hand_over_memory_file(active: ActiveProfile, former: Profile, clock: 
 
 
 async def _copy_guest_events(guest: EventLog, active: ActiveProfile) -> None:
-    """Record everything of a guest in the active profile, under the same ids and on the days it was on.
-
-    What is there already stays as it is.
-    """
+    """Record a guest's events in the active profile, with their ids and days. Existing events stay as they are."""
     page = await guest.read(Query(limit=EVENTS_PER_TRANSACTION))
     while page.events:
         await active.events.database.write(partial(_copy_batch, events=page.events, active=active))
@@ -214,43 +203,41 @@ async def _copy_guest_events(guest: EventLog, active: ActiveProfile) -> None:
 
 
 def _copy_batch(connection: Transaction, *, events: Sequence[Event], active: ActiveProfile) -> None:
-    """Of what retention took from the guest the blank row comes along, with what says so: a wish to forget names it."""
+    """Copy events; those that retention took from the guest come without payload, so that erasures can name them."""
     known = log_store.known_ids(connection, [event.event_id for event in events])
-    taken = [
+    copied = [
         _without_own_events(connection, event)
         for event in events
         if event.event_id not in known or (event.payload and event.type != PAYLOAD_EXPIRED)
     ]
-    active.events.append_in(connection, [_redacted_draft(event, active.redactor) for event in taken])
+    active.events.append_in(connection, [_redacted_draft(event, active.redactor) for event in copied])
 
 
 def _without_own_events(connection: Transaction, event: Event) -> Event:
-    """What retention took from the guest takes nothing from a profile that has the same words on its own."""
+    """Retention of a guest's events must not take the same events from a profile that has them."""
     if event.type != PAYLOAD_EXPIRED:
         return event
     named = erased_by(event)
-    said = log_store.known_ids(connection, named) - {
-        held.event_id for held in erased_store.find_erased(connection, named)
+    present = log_store.known_ids(connection, named) - {
+        erased.event_id for erased in erased_store.find_erased(connection, named)
     }
-    return replace(event, payload={**event.payload, "event_ids": [name for name in named if name not in said]})
+    return replace(event, payload={**event.payload, "event_ids": [name for name in named if name not in present]})
 
 
 async def _move_guest_archives(former: Profile, active: ActiveProfile, clock: Clock) -> None:
-    """What retention took from a guest becomes the active profile's. May be repeated until nothing is left there.
+    """Move a guest's archives to the active profile. May be repeated until nothing is left.
 
-    All wishes to forget are carried out in it once more: those of this profile are older than its being here.
+    All erasures are applied to the archives again: this profile's may be older than their arrival.
     """
     if not former.archives_folder.is_dir():
         return
-    from sync.retention.archives import move_archives  # noqa: PLC0415 - nobody else at a start pays for it
+    from sync.retention.archives import move_archives  # noqa: PLC0415 - other starts do not need it
 
     await asyncio.to_thread(move_archives, former.archives_folder, active.profile.archives_folder)
     await active.events.database.write(
         lambda connection: log_store.set_watermark(connection, ARCHIVE_RETRACTIONS.name, 0, clock)
     )
-    await asyncio.to_thread(
-        remove_profile_tree, former.archives_folder
-    )  # what a killed writer left half made in it goes with it
+    await asyncio.to_thread(remove_profile_tree, former.archives_folder)  # with half-written files of a killed writer
 
 
 def _redacted_draft(event: Event, redactor: Redactor) -> EventDraft:
