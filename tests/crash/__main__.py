@@ -1,7 +1,7 @@
-"""python -m tests.crash: every crash point, torn log, damaged database and broken disk, noted in RESULTS.md.
+"""python -m tests.crash: every crash point, torn log, damaged database and failing disk, recorded in RESULTS.md.
 
-`--only` chooses parts by a word of their name, `--resume` leaves out those that went well with this commit, `--jobs` is
-how many processes work at once. With `--most` a part is only tried, with so many trials, and nothing is noted.
+`--only` selects parts by a word of their name, `--resume` skips those that passed with this commit, `--jobs` sets the
+number of processes. `--most` limits the trials of a part; then nothing is recorded.
 """
 
 import argparse
@@ -30,12 +30,12 @@ from tests.crash.faults import corrupt_databases, recovery_cases, torn_wal
 from tests.crash.scenarios.scenario import BY_NAME
 from tests.run_report import REPOSITORY, PartResult, RunReport
 
-TELL_EVERY: Final = 50  # trials, where no bar can be shown
+TELL_EVERY: Final = 50  # trials between messages without a progress bar
 LONGEST_COMPLAINT: Final = 400  # characters
 FAILED: Final = "failed"
 DAMAGED: Final = 1_000  # databases
 
-Outcome = tuple[str, str]  # what became of one trial; the complaint where something was wrong
+Outcome = tuple[str, str]  # the result of one trial, and the complaint if it failed
 
 KILLED: Final = {f"killed: {name}": name for name in BY_NAME}
 LATER: Final = {f"killed later: {name}": name for name in BY_NAME}  # at second and last passages
@@ -44,7 +44,7 @@ TRIALS: Final[Mapping[str, tuple[Callable[[int], Outcome], int]]] = {
     "damaged databases": (corrupt_databases.trial, DAMAGED),
     "memories that lost their database": (recovery_cases.trial, recovery_cases.FULL_RUN),
 }
-# What is a test already; the numbers are for these only.
+# Parts that are ordinary tests; the numbers are for these only.
 TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "killed at random": ("tests/acceptance/reliability/test_random_kills.py",),
     "states of the document after a power cut": ("tests/crash/test_power_cut_states.py",),
@@ -93,13 +93,13 @@ def _trials(
     else:
         try:
             points = pool.submit(_later_points, LATER[part], cloud).result()
-        except Exception as error:  # noqa: BLE001 - it went wrong without a kill
+        except Exception as error:  # noqa: BLE001 - it failed without a kill
             return iter([(FAILED, f"{part}, without a kill: {_describe_error(error)}")])
     return _all(part, pool, partial(_point, cloud=cloud), points[: on_progress.most])
 
 
 def _run_part(part: str, trials: Iterator[Outcome], on_progress: argparse.Namespace) -> bool:
-    """Live through all trials of a part, say what became of them, and note it where none was left out."""
+    """Run all trials of a part, print the results, and record them if the part is complete."""
     begun = time.monotonic()
     outcomes: Counter[str] = Counter()
     complaints = []
@@ -143,7 +143,7 @@ def _later_points(name: str, cloud: Cloud | None) -> list[CrashPoint]:
 def _point(point: CrashPoint, cloud: Cloud | None) -> Outcome:
     try:
         end = run_point(point, cloud, None if cloud is None else partial(_new_user, cloud))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is what became of this point
+    except Exception as error:  # noqa: BLE001 - any exception is the result of this point
         return FAILED, f"{point}: {_describe_error(error)}"
     return (
         "killed at the point" if end is ExitReason.AT_THE_POINT else "left or killed at the end, point not reached"
@@ -160,7 +160,7 @@ def _describe_error(error: Exception) -> str:
 def _all(
     name: str, pool: ProcessPoolExecutor, trial: Callable[..., Outcome], given: Iterable[object]
 ) -> Iterator[Outcome]:
-    """Run them all, with a bar."""
+    """Run all trials, with a progress bar."""
     running = [pool.submit(trial, one) for one in given]
     try:
         with Progress(console=Console(stderr=True)) as progress:

@@ -1,4 +1,4 @@
-"""Points: where, and running one."""
+"""Crash points: enumerate them and run one."""
 
 import random
 import tempfile
@@ -35,7 +35,7 @@ class ExitReason(Enum):
     """How the process of a point ended."""
 
     AT_THE_POINT = "at the point"
-    NOT_REACHED = "not reached"  # a later passage that another run had and this one did not
+    NOT_REACHED = "not reached"  # a later passage that only another run had
 
 
 def points_of(scenario: Scenario) -> list[CrashPoint]:
@@ -44,7 +44,7 @@ def points_of(scenario: Scenario) -> list[CrashPoint]:
 
 
 def sample(count: int, seed: int) -> list[CrashPoint]:
-    """So many first passages, as many of each scenario."""
+    """A sample of first passages, equally many of each scenario."""
     chance = random.Random(seed)
     shuffled = [chance.sample(points, len(points)) for points in map(points_of, SCENARIOS)]
     turns = [points[turn] for turn in range(count) for points in shuffled if turn < len(points)]
@@ -52,14 +52,14 @@ def sample(count: int, seed: int) -> list[CrashPoint]:
 
 
 def later_points(scenario: Scenario, passages: Passages) -> Iterator[CrashPoint]:
-    """The second and the last passage, where a run had as many; and the steps that it passed without promising to."""
+    """The second and last passages, if a run has them, and the steps that it passes without promising to."""
     for (step, when), count in sorted(passages.items()):
         numbers = {2, count} - {1} if step in scenario.steps else {1, count}
         yield from (CrashPoint(scenario.name, step, when, number) for number in sorted(numbers) if number <= count)
 
 
 def passages_of(scenario: Scenario, cloud: Cloud | None, new_user: Callable[[], User] | None) -> Passages:
-    """What a run of the scenario passes when nothing happens. It is checked as the others are."""
+    """The passages of an undisturbed run, which is checked like the others."""
     with tempfile.TemporaryDirectory(prefix="xiaobai-crash-") as folder:
         noted = Path(folder) / "passages"
         world = _prepare_environment(scenario, Path(folder), cloud, new_user)
@@ -75,7 +75,7 @@ def passages_of(scenario: Scenario, cloud: Cloud | None, new_user: Callable[[], 
 
 
 def run_point(point: CrashPoint, cloud: Cloud | None, new_user: Callable[[], User] | None) -> ExitReason:
-    """Live until the point, die there, start again. AssertionError where something is wrong then."""
+    """Run until the point, die there, start again. AssertionError if a check fails then."""
     scenario = BY_NAME[point.scenario]
     with tempfile.TemporaryDirectory(prefix="xiaobai-crash-") as folder:
         world = _prepare_environment(scenario, Path(folder), cloud, new_user)
@@ -91,7 +91,7 @@ def crash_at_step(scenario: Scenario, world: CrashEnvironment, at: str) -> ExitR
     try:
         scenario.act(world, sidecar)
     except SidecarDied:
-        sidecar.process.wait(10)  # its pipes are closed a moment before anybody can wait for it
+        sidecar.process.wait(10)  # its pipes close a moment before it can be waited for
     finally:
         if sidecar.process.poll() is None and not sidecar._reader.is_alive():
             sidecar.process.wait(10)

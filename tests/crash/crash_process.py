@@ -1,10 +1,9 @@
-"""python -m tests.crash.crash_process: the real `serve` in a process that ends, or loses its disk, at a step of one's
-choice.
+"""python -m tests.crash.crash_process: the real `serve` in a process that dies, or loses its disk, at a chosen step.
 
 --at STEP:before|after:N   at the N-th passage
---fail                     do not die there: from then on every flush to the disk answers EIO
---note PATH                write every passage down
---ahead                    be a program that knows one schema more than this one
+--fail                     do not die there: from then on every flush fails with EIO
+--note PATH                write each passage into this file
+--ahead                    be a program with one more migration
 """
 
 import argparse

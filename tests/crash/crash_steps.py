@@ -1,8 +1,7 @@
-"""The labelled steps, and how a process is made to kill itself at one of them.
+"""The labelled steps, and how a process kills itself at one of them.
 
-Nothing of this is in the program: a step is any attribute that is looked up when it is called, wrapped by the child
-that runs the program (`child.py`). A step that no scenario passes, or one that a scenario promises and never passes,
-fails the tests, so the table cannot rot.
+The program contains nothing of this: the child process (`crash_process.py`) wraps attributes that are looked up at each
+call. A step that no scenario passes, or that a scenario promises and never passes, fails the tests.
 """
 
 import asyncio
@@ -42,7 +41,7 @@ STEPS: Final[dict[str, str]] = {
     "take in the cache": "sync.document.surfaces.app_cache_history:AppCacheHistory._ingest_document",
     "fill the cache": "sync.document.surfaces.app_cache_history:swap_content",
     "note in the cache": "sync.document.surfaces.app_cache_history:AppCacheHistory._record_written",
-    # what is forgotten, archived and brought in
+    # erasure, archives, import
     "wish": "sync.document.erasure.erasure:request",
     "correct": "sync.document.erasure.erasure:apply_corrections",
     "carry out the wish": "sync.document.erasure.erasure:apply",
@@ -52,7 +51,7 @@ STEPS: Final[dict[str, str]] = {
     "let the log say what goes": "sync.retention.service:RetentionService._expire",
     "write an archive anew": "sync.retention.service:rewrite",
     "bring in": "sync.archive.item_import:ItemImporter._import_batch",
-    # the daily pages, and the files of the events
+    # daily pages and JSONL files
     "begin with a page": "sync.daily.pages.page_files:PageFiles.begin_import",
     "took a page in": "sync.daily.pages.page_files:PageFiles.finish_import",
     "note of the pages": "sync.daily.pages.page_checkpoints:write_private",
@@ -62,7 +61,7 @@ STEPS: Final[dict[str, str]] = {
     "append to the event files": "sync.jsonl.event_file:_write_at",
     "put a built file": "sync.jsonl.event_file:EventFile.install_built",
     "small file": "sync.jsonl.event_file:write_private",
-    # the first start, and a newer program's
+    # the first start, and that of a newer program
     "installation": "sync.accounts.profiles:_write_installation",
     "migrate": "sync.db.engine:migrate",
     "statement": "sqlalchemy.engine:Connection.exec_driver_sql",
@@ -114,7 +113,7 @@ STEPS: Final[dict[str, str]] = {
 
 
 class StepCounter:
-    """Counts the passages of all steps; writes them down, and acts at the wanted one."""
+    """Count and record the passages of all steps, and act at the chosen one."""
 
     def __init__(self, wanted: tuple[str, When, int] | None, noted: Path | None, act: Callable[[], None]) -> None:
         self._wanted = wanted
@@ -134,12 +133,12 @@ class StepCounter:
 
 
 def kill_myself() -> None:
-    """As the out-of-memory killer does it: no handler, no buffer, no lock is given back by us."""
+    """Die as by the out-of-memory killer: no handler runs, nothing is flushed or released."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def instrument_steps(passing: StepCounter) -> None:
-    """Put `passing` around every step."""
+    """Wrap every step with `passing`."""
     for step in STEPS:
         owner, name = location_of_step(step)
         setattr(owner, name, _wrap_step(step, getattr(owner, name), passing))

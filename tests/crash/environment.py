@@ -1,4 +1,4 @@
-"""One point's world: a home, what was said and typed in it, a sidecar that dies on the way, and what must hold then."""
+"""The environment of one crash point: a home, what was recorded in it, a sidecar that dies, and the checks."""
 
 import contextlib
 import os
@@ -27,15 +27,15 @@ from tests.cloud.fixtures import Cloud, User
 from tests.sidecar import ANSWER_WITHIN, Home, Sidecar, wait_until
 
 CHILD: Final = (sys.executable, "-m", "tests.crash.crash_process")
-LOOK_EVERY: Final = 0.02  # seconds between looks whether the process is still there
+LOOK_EVERY: Final = 0.02  # seconds between checks of the process
 
 
 class SidecarDied(Exception):
-    """The process has ended, as it was told to."""
+    """The process has ended, as planned."""
 
 
 class CrashingSidecar(Sidecar):
-    """A sidecar that ends at its step; whoever waits for it hears of it at once, by Died."""
+    """A sidecar that dies at its step; waiting calls raise SidecarDied at once."""
 
     def wait_for_response(self, number: int, timeout: float = ANSWER_WITHIN) -> Any:
         deadline = time.monotonic() + timeout
@@ -61,29 +61,27 @@ class CrashingSidecar(Sidecar):
             if self.process.poll() is not None:
                 raise SidecarDied
             assert time.monotonic() < deadline, f"it never happened; see {self.home.folder / 'stderr.log'}"
-            time.sleep(LOOK_EVERY)  # a pause between looks, not a wait for an effect
+            time.sleep(LOOK_EVERY)  # polling interval
 
     def _read(self) -> None:
-        with contextlib.suppress(ValueError):  # half an answer is no answer
+        with contextlib.suppress(ValueError):  # half a response is none
             super()._read()
 
 
 @dataclass
 class CrashEnvironment:
-    """What a scenario works in."""
+    """The environment that a scenario uses."""
 
     folder: Path
     cloud: Cloud | None
     new_user: Callable[[], User] | None
-    newer_schema: bool = False  # the program that runs here knows one schema more
+    newer_schema: bool = False  # the program has one more migration
     settings: dict[str, str] = field(default_factory=dict)
     users: dict[str, User] = field(default_factory=dict)
     sent_updates: dict[str, int] = field(default_factory=dict)
     acknowledged_ids: dict[str, str] = field(default_factory=dict)
     typed_lines: list[str] = field(default_factory=list)
-    erased_words: list[str] = field(
-        default_factory=list
-    )  # words that stand nowhere on the disk any more, as was answered
+    erased_words: list[str] = field(default_factory=list)  # words whose erasure was acknowledged
     notes: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -117,7 +115,7 @@ class CrashEnvironment:
         return ServerRows(self.cloud, self.user(name).user_id)
 
     def sidecar(self) -> Sidecar:
-        """One that lives."""
+        """A sidecar that does not die."""
         return Sidecar(self.home, command=[*CHILD, "--ahead"]) if self.newer_schema else Sidecar(self.home)
 
     def crashing_sidecar(self, *flags: str) -> CrashingSidecar:
@@ -129,7 +127,7 @@ class CrashEnvironment:
         sidecar.log_in(user.email, user.password)
 
     def send_updates(self, sidecar: Sidecar, *words: str) -> None:
-        """Updates, all in flight at once; each answer is noted as it comes."""
+        """Send updates concurrently; note each response."""
         for word in words:
             self.sent_updates[word] = -1
         numbers = {
@@ -143,7 +141,7 @@ class CrashEnvironment:
                 self._collect_late_answers(sidecar, numbers)
 
     def _collect_late_answers(self, sidecar: Sidecar, numbers: dict[str, int]) -> None:
-        """What was answered before the end counts, whether or not somebody was waiting for it just then."""
+        """Note responses that arrived before the end and that nothing waited for."""
         for word, number in numbers.items():
             with contextlib.suppress(queue.Empty):
                 answer = sidecar._answers[number].get_nowait()
@@ -152,7 +150,7 @@ class CrashEnvironment:
                     self.acknowledged_ids[word] = str(answer["result"]["eventId"])
 
     def type_line(self, line: str) -> None:
-        """Put a line of one's own into the file, as an editor does that saves by rename."""
+        """Add a line to the file, as an editor that saves by rename."""
         heading = "### 工作习惯\n"
         text = self.text
         assert heading in text
@@ -162,14 +160,14 @@ class CrashEnvironment:
         self.typed_lines.append(line)
 
     def age_temporary_files(self) -> None:
-        """For what lies half written in our folders: no living process can still be writing it."""
+        """Make half-written files in our folders old enough to be removed."""
         for path in self.home.data.rglob("*.tmp"):
             os.utime(path, (time.time() - 3600,) * 2)
 
-    # --- what must hold --------------------------------------------------------------------------------------
+    # --- checks ----------------------------------------------------------------------------------------------
 
     def check(self, sidecar: Sidecar) -> None:
-        """After the restart: whatever was acknowledged or typed is there, once; the rest can be said again, once."""
+        """After the restart all acknowledged or typed words are there once; the rest can be sent again, once."""
         events = exchanges(sidecar)
         survived = Counter(event["event_id"] for event in events)
         assert max(survived.values(), default=0) <= 1
@@ -188,7 +186,7 @@ class CrashEnvironment:
         assert not problems, f"the log is not sound: {problems}"
 
     def check_document(self, sidecar: Sidecar) -> None:
-        """Every word once, in the answer and, soon, in the file; nothing of ours lies beside it."""
+        """Every word is there once, in the result and soon in the file, with no leftover beside it."""
         document = sidecar.load(waitMs=0)["document"]
         asked = question_counts(document)
         assert asked == dict.fromkeys(self.sent_updates, 1), f"the document has {asked}"
@@ -198,11 +196,11 @@ class CrashEnvironment:
         self.check_no_leftovers()
 
     def check_no_leftovers(self) -> None:
-        """Nothing half written stays; what is being written at this moment is soon done."""
+        """No half-written file stays; a current write ends soon."""
         wait_until(lambda: not self.leftovers())
 
     def leftovers(self) -> list[str]:
-        """Temporary files that a killed process could not take away itself."""
+        """Temporary files that a killed process left."""
         return [
             str(path.relative_to(self.home.folder))
             for path in self.home.folder.rglob("*")
@@ -211,15 +209,15 @@ class CrashEnvironment:
         ]
 
     def files_containing(self, word: str) -> list[str]:
-        """The files of this home in which a word stands, archives unpacked as far as they are whole."""
+        """The files of this home that contain a word, in archives too as far as they are readable."""
         return [path.name for path in files_containing(self.home.folder, word, unpack=_unpack)]
 
     def check_erased(self) -> None:
-        """What was forgotten stands nowhere on the disk any more, or soon."""
+        """Erased words are nowhere on disk, now or soon."""
         wait_until(lambda: not any(map(self.files_containing, self.erased_words)))
 
     def check_server(self, sidecar: Sidecar, name: str) -> None:
-        """Everything that was said here is on the server, once, in this order of numbers without a gap."""
+        """All events are on the server once, numbered without a gap."""
         wait_until_synced(sidecar)
         ids = self.server(name).event_ids()
         assert Counter(ids) == Counter(event["event_id"] for event in exchanges(sidecar)), "the server has others"
@@ -227,7 +225,7 @@ class CrashEnvironment:
         assert numbers == list(range(1, len(numbers) + 1)), f"numbered with a gap: {numbers}"
 
     def check_closed(self) -> None:
-        """After the last one has left."""
+        """Check the files after the last sidecar has ended."""
         assert integrity(self.home) == "ok"
         left = {word: found for word in self.erased_words if (found := self.files_containing(word))}
         assert not left, f"forgotten, and still there: {left}"
@@ -237,5 +235,5 @@ def _unpack(path: Path, data: bytes) -> bytes:
     if ".xbm" not in path.name:
         return data
     with contextlib.suppress(zlib.error):
-        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(data)  # also of one that was cut off
+        return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(data)  # also of a truncated one
     return data

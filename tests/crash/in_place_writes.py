@@ -1,7 +1,6 @@
-"""Where the program changes a file in place: found in its text, so that a new place must become a step, or say why not.
+"""Find the places in the source that change a file in place. A new one must become a step or give a reason.
 
-A place is labelled where the function that it stands in is a step, or what it calls is one under the name that this
-module has for it.
+A place is covered if its function is a step, or if it calls one under the name of that module.
 """
 
 import ast
@@ -92,14 +91,14 @@ class InPlaceWrite:
 
 @cache
 def _labelled() -> frozenset[str]:
-    """The steps under the names where they are looked up, and the functions there under their own."""
+    """The steps by the names where they are looked up, and the functions by their own."""
     owners = ((name, *location_of_step(step)) for step, name in STEPS.items())
     found = {name: getattr(owner, attribute) for name, owner, attribute in owners}
     return frozenset({*found, *(f"{call.__module__}:{call.__qualname__}" for call in found.values())})
 
 
 def in_place_writes() -> set[InPlaceWrite]:
-    """Every one in `sync` and `bridge`."""
+    """All in-place writes in `sync` and `bridge`."""
     files = (path for package in ("sync", "bridge") for path in (REPOSITORY / package).rglob("*.py"))
     return {place for path in files for place in in_place_writes_in(path.read_text("utf-8"), _module(path))}
 
@@ -123,7 +122,7 @@ def _below(node: ast.AST, module: str, within: tuple[str, ...]) -> Iterator[InPl
 
 
 def _called(node: ast.AST) -> str | None:
-    """The name of what changes files, called here or handed on to be called; None for anything else."""
+    """The name of a file-changing function that is called or passed here; None for anything else."""
     match node:
         case ast.Attribute(value=ast.Name(id="os"), attr=name) if name in OF_OS:
             return name

@@ -1,7 +1,7 @@
-"""Databases damaged every way a disk, a cable or a careless program can, opened by the program itself.
+"""Databases damaged as by a disk, a cable or another program, opened by the program itself.
 
-Nothing may be deleted, invented or doubled; what SQLite can still read of the damaged file, row by row, must be in the
-new one; what had not been sent still waits; and whatever was lost is said.
+Nothing may be deleted, invented or duplicated. Every row that SQLite can still read must be in the new database, unsent
+events are still pending, and losses are reported.
 """
 
 import asyncio
@@ -40,9 +40,9 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class IntactDatabase:
-    """A memory in good order: events, some of them sent, one refused; versions of the document; an owner.
+    """An intact memory: events, some sent, one refused; versions of the document; an owner.
 
-    `log`: the write-ahead log with its newest events, as a kill leaves it; empty after an end in good order.
+    `log`: the write-ahead log with its newest events, as after a kill; empty after an orderly end.
     """
 
     database: bytes
@@ -145,14 +145,14 @@ DAMAGES: Final[tuple[Damage, ...]] = (
 )
 # What these leave can look like rows that were never written: SQLite keeps no checksums.
 PLAUSIBLE: Final = frozenset({_sectors, _bytes})
-# Of these nobody can say that nothing is wrong.
+# After these, "sound" may not be reported.
 EVIDENT: Final = frozenset({_cut_short, _no_database})
 
 
 def trial(seed: int) -> tuple[str, str]:
-    """What became of one damaged database, and the complaint where something was wrong.
+    """The result of one damaged database, and the complaint if a check failed.
 
-    In every fourth round its write-ahead log lies beside it, as after a kill.
+    In every fourth round its write-ahead log is beside it, as after a kill.
     """
     chance = random.Random(seed)
     damage = DAMAGES[seed % len(DAMAGES)]
@@ -161,7 +161,7 @@ def trial(seed: int) -> tuple[str, str]:
     damage(data, chance)
     try:
         return asyncio.run(_check_opened(before, bytes(data), damage)), ""
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is what became of this database
+    except Exception as error:  # noqa: BLE001 - any exception is the result of this database
         return "failed", f"seed {seed},{damage.__name__.replace('_', ' ')}: {type(error).__name__}: {error}"
 
 
@@ -221,7 +221,7 @@ def _readable(path: Path, data: bytes, before: IntactDatabase) -> set[str]:
         for position, row in before.rows.items():
             try:
                 same = connection.execute("select * from events where position = ?", [position]).fetchone() == row
-            except (sqlite3.Error, UnicodeDecodeError):  # the second: the words of the error are damaged themselves
+            except (sqlite3.Error, UnicodeDecodeError):  # the second: the text of the error is damaged itself
                 continue
             if same:
                 found.add(str(row[1]))
@@ -229,7 +229,7 @@ def _readable(path: Path, data: bytes, before: IntactDatabase) -> set[str]:
 
 
 async def _surviving_ids(database: Database, before: IntactDatabase, *, plausible: bool) -> set[str]:
-    """The ids that are there; that none is invented or changed, where the damage cannot look like a row."""
+    """The ids that survived. Check that none is invented or changed, if the damage cannot look like a row."""
     events = (await database.read(lambda to: log_store.read_page(to, Query(limit=READ_AT_ONCE)))).events
     ids = [event.event_id for event in events]
     assert len(ids) == len(set(ids)), "an event is there twice"
@@ -245,7 +245,7 @@ def _content_of(event: Event) -> tuple[object, ...]:
 
 
 async def _check_usable(database: Database, salvage: SalvageResult, survived: set[str], before: IntactDatabase) -> None:
-    """The new database is one to go on with."""
+    """Check that the new database is usable."""
     assert await database.read(lambda to: to.exec_driver_sql("pragma integrity_check").scalar()) == "ok"
     assert await database.read(lambda to: to.exec_driver_sql("pragma foreign_key_check").all()) == []
     waiting = await database.read(

@@ -1,8 +1,8 @@
-"""A disk that answers EIO, without a compiler, root, or a mock of ours: by asking the kernel.
+"""A disk that fails with EIO, by means of the kernel: no compiler, root or mock.
 
 A seccomp filter makes `fsync` and `fdatasync` of this process fail with EIO, for the program, for SQLite and for
-whatever else runs in it, until it ends: a filter cannot be taken back. For errors that pass, `SystemCalls` puts a call
-of our own in the place of one that SQLite's file system makes (`xSetSystemCall`, https://www.sqlite.org/c3ref/vfs.html),
+whatever else runs in it, until it ends. For temporary errors, `sqlite_cannot_write` replaces a call
+ that SQLite's file system makes (`xSetSystemCall`, https://www.sqlite.org/c3ref/vfs.html),
 which is what SQLite's own tests do.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 PR_SET_NO_NEW_PRIVS: Final = 38
 SECCOMP_SET_MODE_FILTER: Final = 1
-SECCOMP_FILTER_FLAG_TSYNC: Final = 1  # for every thread there is
+SECCOMP_FILTER_FLAG_TSYNC: Final = 1  # for all threads
 RET_ALLOW: Final = 0x7FFF0000
 RET_ERRNO: Final = 0x00050000
 LOAD, JUMP_IF_EQUAL, RETURN = 0x20, 0x15, 0x06
@@ -31,7 +31,7 @@ class _Program(ctypes.Structure):
 
 
 def fail_every_flush() -> None:
-    """From now on, in this process, no flush to any disk succeeds. OSError where the kernel will not."""
+    """Make every flush of this process fail from now on. OSError if the kernel refuses the filter."""
     seccomp, fsync, fdatasync = NUMBERS[platform.machine()]
     steps = (
         (LOAD, 0, 0, 0),  # the number of the call
@@ -95,6 +95,6 @@ def sqlite_cannot_write(number: int) -> Iterator[None]:
 
 
 def _set(vfs: Any, name: bytes, call: ctypes.c_void_p | None) -> None:
-    """None: what it was."""
+    """Set a system call; None restores the original."""
     if vfs.contents.set_system_call(vfs, name, call) != 0:
         raise OSError(errno.ENOTSUP, f"this SQLite does not let {name.decode()} be replaced")

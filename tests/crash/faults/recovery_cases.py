@@ -1,8 +1,7 @@
 """Whole memories whose database was lost, has a bad page beside an impossible number, or holds a bad row.
 
-`damage` looks at the rows; here a sidecar starts on what is left and is used. Every line is once in the file, the
-server has every event once, nothing is taken for a hand edit, and a repair asks for no more keys than the file can
-hold.
+`corrupt_databases` checks the rows; here a sidecar starts on the rest and is used. Every line is in the file once, the
+server has every event once, nothing is taken for a manual edit, and a repair asks for a bounded number of keys.
 """
 
 import asyncio
@@ -74,12 +73,12 @@ DAMAGES: Final[tuple[Callable[[Path, random.Random], None], ...]] = (
 
 
 def trial(seed: int) -> tuple[str, str]:
-    """What became of one memory, and the complaint where something was wrong."""
+    """The result of one memory, and the complaint if a check failed."""
     damage = DAMAGES[seed % len(DAMAGES)]
     try:
         with tempfile.TemporaryDirectory(prefix="xiaobai-home-") as folder:
             asyncio.run(_check_goes_on(Home(Path(folder)), damage, random.Random(seed)))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is what became of this memory
+    except Exception as error:  # noqa: BLE001 - any exception is the result of this memory
         first = error
         while isinstance(first, ExceptionGroup):
             first = first.exceptions[0]
@@ -116,7 +115,7 @@ async def _use_app(app: App, numbers: range) -> None:
 
 
 async def _sync_both_ways(app: App) -> None:
-    """With the server, in both directions."""
+    """Push and pull."""
     for _ in range(2):
         assert app.replicator is not None
         await app.replicator.sync_now()

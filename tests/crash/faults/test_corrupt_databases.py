@@ -19,12 +19,12 @@ ONCE_FAILED: Final = (
 
 
 @pytest.mark.parametrize("batch", range(8))
-def test_the_damaged_is_kept_what_can_be_read_lives_on_and_what_waited_waits(batch: int) -> None:
+def test_the_damaged_file_is_kept_readable_rows_survive_and_pending_events_stay_pending(batch: int) -> None:
     begin = SEED + batch * BATCH
     outcomes = [trial(seed) for seed in range(begin, begin + BATCH)]
     assert [complaint for _, complaint in outcomes if complaint] == []
 
 
 @pytest.mark.parametrize("seed", ONCE_FAILED)
-def test_what_once_went_wrong_goes_well(seed: int) -> None:
+def test_a_former_failure_stays_fixed(seed: int) -> None:
     assert trial(seed)[1] == ""

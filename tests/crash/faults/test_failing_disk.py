@@ -37,7 +37,7 @@ async def words(log: EventLog) -> list[str]:
 
 
 @pytest.mark.parametrize(("number", "kind"), [(errno.EIO, StorageError), (errno.ENOSPC, StorageFull)])
-async def test_what_the_disk_does_not_take_is_not_acknowledged_and_writing_goes_on_when_it_does(
+async def test_a_failed_write_is_not_acknowledged_and_writing_goes_on_when_the_disk_works(
     tmp_path: Path, number: int, kind: type[StorageError]
 ) -> None:
     database, log = await opened(tmp_path / "memory.db")
@@ -55,10 +55,10 @@ async def test_what_the_disk_does_not_take_is_not_acknowledged_and_writing_goes_
     await database.close()
 
 
-async def test_after_an_error_nothing_is_acknowledged_before_all_that_was_is_in_the_database_itself(
+async def test_after_an_error_nothing_is_acknowledged_before_all_earlier_commits_are_in_the_database(
     tmp_path: Path,
 ) -> None:
-    """What stands in the log alone may be lost with the flush that failed: the kernel forgets which pages it owes."""
+    """Commits in the log alone may be lost with a failed flush: the kernel forgets the dirty pages."""
     database, log = await opened(tmp_path / "memory.db")
     await log.append([draft("before")])
     assert b"before" not in (tmp_path / "memory.db").read_bytes()
@@ -69,7 +69,7 @@ async def test_after_an_error_nothing_is_acknowledged_before_all_that_was_is_in_
     await database.close()
 
 
-def test_a_sidecar_whose_flushes_fail_acknowledges_nothing_more_and_loses_nothing_it_did(tmp_path: Path) -> None:
+def test_a_sidecar_whose_flushes_fail_acknowledges_nothing_more_and_loses_no_acknowledged_event(tmp_path: Path) -> None:
     world = CrashEnvironment(tmp_path, None, None)
     with world.sidecar() as sidecar:
         world.send_updates(sidecar, "早先的话")
@@ -90,13 +90,13 @@ def test_a_sidecar_whose_flushes_fail_acknowledges_nothing_more_and_loses_nothin
         assert set(world.acknowledged_ids.values()) <= kept
         world.send_updates(
             again, "坏了以后", "又说一次"
-        )  # the same keys: what the disk had taken after all is there once
+        )  # the same keys: an update that reached the disk is there once
         world.check(again)
     assert integrity(world.home) == "ok"
 
 
-def test_a_disk_that_is_really_full_takes_nothing_and_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    """On a file system of a few megabytes, where this machine lets one be mounted without rights of its own."""
+def test_on_a_full_disk_nothing_is_acknowledged_until_there_is_room(tmp_path: Path) -> None:
+    """On a file system of a few megabytes, if this machine allows mounting one without privileges."""
     try:
         subprocess.run([*IN_A_NAMESPACE, "mount", "-t", "tmpfs", "none", tmp_path], check=True, capture_output=True)
     except (OSError, subprocess.CalledProcessError):
@@ -124,7 +124,7 @@ def fill_and_empty(folder: Path) -> None:
             try:
                 acknowledged.append(sidecar.update(f"满了 {turn}" + "很长" * 4000, "好")["eventId"])
             except CallFailed as error:
-                assert error.kind == "storage_full", error.kind  # noqa: PT017 - what was taken counts, the rest is told
+                assert error.kind == "storage_full", error.kind  # noqa: PT017 - what was acknowledged counts
                 break
         else:
             raise AssertionError("a full disk took everything")
@@ -138,7 +138,7 @@ def fill_and_empty(folder: Path) -> None:
 
 
 def fill(ballast: Path) -> Path:
-    """A file that takes all the room there is."""
+    """Create a file that fills the disk."""
     with ballast.open("wb", buffering=0) as file:
         for size in (1 << 20, 1 << 12, 1):
             try:

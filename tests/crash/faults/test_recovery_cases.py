@@ -11,11 +11,11 @@ SAMPLE: Final = 4 * len(DAMAGES)
 
 
 @pytest.mark.parametrize("seed", range(SAMPLE))
-def test_the_memory_goes_on_and_every_line_is_there_once(seed: int) -> None:
+def test_the_memory_is_usable_and_every_line_is_there_once(seed: int) -> None:
     assert trial(seed)[1] == ""
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=[bug.name for bug in BUGS])
-def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
+def test_a_planted_bug_is_detected(bug: PlantedBug) -> None:
     with bug.apply_patches():
         assert trial(bug.seed)[1], f"seed {bug.seed} shows it no longer"

@@ -1,7 +1,7 @@
 """What a power cut can leave of the write-ahead log: cut anywhere, sectors torn, frames swapped, another's salt.
 
-Each state is opened by the program itself. The commits before the first changed byte must be there, whole and no other;
-what a checkpoint had taken into the database is there whatever became of the log.
+Each state is opened by the program itself. The commits before the first changed byte must be there, whole, and no
+others; checkpointed commits are there whatever happened to the log.
 https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
 
@@ -29,13 +29,13 @@ FRAME_HEADER: Final = 24
 SECTOR: Final = 512
 COMMITS: Final = 5
 AROUND: Final = (-1, 0, 1, FRAME_HEADER, SECTOR)  # bytes from the end of a frame: where a cut is made
-STRIDE: Final = 11  # through the cuts, so that a sample meets all of the log; their number is no multiple of it
+STRIDE: Final = 11  # step through the cuts, so that a sample covers the whole log; not a divisor of their number
 FULL_RUN: Final = 2_900  # seeds; every second one is a cut at a frame boundary, and none of those is left out
 
 
 @dataclass(frozen=True)
 class IntactLog:
-    """A database and its log as they lie on the disk while the program runs.
+    """A database and its log as on disk while the program runs.
 
     `commits`: how many events each recorded, in order; `ends`: where in the log the commits end that are only there.
     """
@@ -71,7 +71,7 @@ def bases() -> tuple[IntactLog, ...]:
 
 
 async def _base(name: str, *, former: int) -> IntactLog:
-    """`former`: commits that a checkpoint has taken; their frames lie, stale, behind the newer ones."""
+    """`former`: checkpointed commits, whose stale frames follow the newer ones."""
     chance, clock = random.Random(name), FixedClock()
     commits = [chance.randint(1, 3) for _ in range(former + COMMITS)]
     with tempfile.TemporaryDirectory(prefix="xiaobai-wal-") as folder:
@@ -147,7 +147,7 @@ def _swapped(base: IntactLog, chance: random.Random) -> State:
 
 
 def _repeated(base: IntactLog, chance: random.Random) -> State:
-    """A sector that was written in another place, as a drive does that mistakes the address."""
+    """A sector written to another place, as by a drive with a wrong address."""
     changed = bytearray(base.log)
     source, target = (chance.choice(base.frames) for _ in range(2))
     changed[target : target + base.frame] = base.log[source : source + base.frame]
@@ -155,7 +155,7 @@ def _repeated(base: IntactLog, chance: random.Random) -> State:
 
 
 def _other_salt(base: IntactLog, chance: random.Random) -> State:
-    """The header of a log begun again, before its frames: those of the former one are no longer meant."""
+    """The header of a restarted log before frames of the former one, which are invalid then."""
     changed = bytearray(base.log)
     if chance.random() < 0.5:
         changed[16:24] = chance.randbytes(8)
@@ -171,7 +171,7 @@ def _log_deleted(base: IntactLog, chance: random.Random) -> State:
 
 def _state(base: IntactLog, changed: bytes) -> State:
     first, end = 0, len(base.log)
-    while first < end:  # the longest beginning they share, by halves
+    while first < end:  # the longest common prefix, by bisection
         middle = (first + end + 1) // 2
         first, end = (middle, end) if base.log[:middle] == changed[:middle] else (first, middle - 1)
     return changed, first if first >= HEADER else 0  # without its header nothing of the log counts
@@ -189,7 +189,7 @@ SCRAMBLED: Final[tuple[Callable[[IntactLog, random.Random], State], ...]] = (
 
 
 def trial(seed: int) -> tuple[str, str]:
-    """Even seeds walk along the cuts at frame boundaries, odd ones scramble. What became of it, and the complaint."""
+    """Even seeds walk along the cuts at frame boundaries, odd ones scramble. Returns the result and the complaint."""
     if seed % 2 == 0:
         cuts = boundary_cuts()
         number, at = cuts[seed // 2 * STRIDE % len(cuts)]
@@ -202,7 +202,7 @@ def trial(seed: int) -> tuple[str, str]:
         log, first = scramble(base, chance)
     try:
         asyncio.run(_check_opened(base, log, base.expected(first)))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is what became of this state
+    except Exception as error:  # noqa: BLE001 - any exception is the result of this state
         return "failed", f"seed {seed}, {kind}, {base.name}: {type(error).__name__}: {error}"
     return kind, ""
 

@@ -1,4 +1,4 @@
-"""Scenarios of several accounts on one machine: nothing of one reaches the other, whenever the process dies."""
+"""Scenarios of several accounts on one machine: no data of one reaches the other, whenever the process dies."""
 
 from collections import Counter
 from typing import Final
@@ -12,7 +12,7 @@ WAITING: Final = 50
 
 
 def prepare_fifty_unsent(world: CrashEnvironment) -> None:
-    """Ann has fifty events that no server has; Ben is somebody else."""
+    """Ann has fifty unsent events; Ben is another account."""
     world.user("ben")
     with world.sidecar() as sidecar:
         world.log_in(sidecar, "ann")
@@ -34,7 +34,7 @@ def switch_account(world: CrashEnvironment, sidecar: CrashingSidecar) -> None:
 
 
 def check_switched(world: CrashEnvironment, sidecar: Sidecar) -> None:
-    """Whoever is in now: Ben has his words only, and Ann finds all of hers, sent by her, once."""
+    """Whichever account is active: Ben has only his words, and Ann all of hers, sent once."""
     world.log_in(sidecar, "ben")
     wait_until(lambda: sidecar.call("auth/status")["account"]["userId"] == world.user("ben").user_id)
     wait_until(lambda: "安的话" not in world.text)
@@ -54,7 +54,7 @@ def check_switched(world: CrashEnvironment, sidecar: Sidecar) -> None:
 
 
 def prepare_guest(world: CrashEnvironment) -> None:
-    """Ann has a profile here; Ben left with his; the guest who came then has said something."""
+    """Ann has a profile here, Ben has left, and a guest has recorded something since."""
     with world.sidecar() as sidecar:
         world.log_in(sidecar, "ann")
         world.send_updates(sidecar, "安早先说的")
@@ -104,7 +104,7 @@ def log_out(world: CrashEnvironment, sidecar: CrashingSidecar) -> None:
 
 
 def check_removed(world: CrashEnvironment, sidecar: Sidecar) -> None:
-    """All of it is here or none of it, and none once it was answered; the cloud gives it back."""
+    """All of the memory is here or none, none after the acknowledgement; the cloud returns it."""
     ids = Counter(world.server("ann").event_ids())
     assert ids == Counter(world.acknowledged_ids.values())
     if world.notes.get("gone"):

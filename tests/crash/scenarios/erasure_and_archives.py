@@ -1,4 +1,4 @@
-"""Scenarios of what is kept for long, and of what goes: archives, wishes to forget, daily pages, what is brought in."""
+"""Scenarios of retention, erasure, daily pages, export and import."""
 
 from collections import Counter
 from pathlib import Path
@@ -55,7 +55,7 @@ def apply_retention(world: CrashEnvironment, sidecar: CrashingSidecar) -> None:
 
 
 def check_archived(world: CrashEnvironment, sidecar: Sidecar) -> None:
-    """Before anything is forgotten it is in an archive; what was begun can be gone on with; nothing is half there."""
+    """Events are archived before they are removed; an interrupted run can continue; nothing is half there."""
     fact, other = world.notes["facts"]
     logged = {event["event_id"]: event["payload"] for event in facts_of(sidecar)}
     assert logged[fact] or fact in archived(world), "let go before it was in an archive"
@@ -83,7 +83,7 @@ def erasure_is_requested(sidecar: Sidecar, event_id: str) -> bool:
 
 
 def archived(world: CrashEnvironment) -> list[str]:
-    """The ids of what lies in the archives, each of which can be read."""
+    """The ids of archived events; each archive must be readable."""
     unread: dict[str, Any] = {}
     folder = world.home.data / "archive" / world.home.installation["profile"]
     found = [event.event_id for path in list_archives(folder) for event in read_archived_events(path, unread)]
@@ -91,15 +91,15 @@ def archived(world: CrashEnvironment) -> list[str]:
     return found
 
 
-# --- forgetting --------------------------------------------------------------------------------------------
+# --- erasure -----------------------------------------------------------------------------------------------
 
 
 def prepare_words_everywhere(world: CrashEnvironment) -> None:
-    """In the log with its messages, the memory file, the event files, a daily page and a document that is parked."""
+    """Put words into the log, messages, memory file, JSONL files, a daily page and a parked document."""
     world.home.settings["PRIVACY__STORE_MESSAGES"] = "true"
     with world.sidecar() as sidecar:
         world.send_updates(sidecar, KEPT)
-        # No keys of the app's: those are its own words, and stay.
+        # No keys of the app: those stay.
         world.notes["ids"] = {word: sidecar.update(word, f"好，{word}")["eventId"] for word in FORGOTTEN}
         for fact in (FORGOTTEN[0], KEPT):
             sidecar.call("daily/add", summary={"topic": "题目", "facts": [fact]}, date=DAY)
@@ -119,7 +119,7 @@ def erase_words(world: CrashEnvironment, sidecar: CrashingSidecar) -> None:
 
 
 def erase_word(world: CrashEnvironment, sidecar: Sidecar, word: str) -> None:
-    """The one by its words, the other by its event."""
+    """Erase one word by query, the other by its event."""
     if word == FORGOTTEN[0]:
         sidecar.call("events/forgetMatching", query=word, dryRun=False)
     else:
@@ -128,7 +128,7 @@ def erase_word(world: CrashEnvironment, sidecar: Sidecar, word: str) -> None:
 
 
 def check_erased(world: CrashEnvironment, sidecar: Sidecar) -> None:
-    """What was answered is carried out without being asked again; the rest can be asked again."""
+    """An acknowledged erasure is applied without another request; the rest can be requested again."""
     world.check_erased()
     for word in FORGOTTEN:
         if word not in world.erased_words:
@@ -145,11 +145,11 @@ def check_erased(world: CrashEnvironment, sidecar: Sidecar) -> None:
     world.check_document(sidecar)
 
 
-# --- rules that became stricter ----------------------------------------------------------------------------
+# --- stricter redaction rules ------------------------------------------------------------------------------
 
 
 def prepare_unredacted_secret(world: CrashEnvironment) -> None:
-    """It stands in what was said, and in what was archived since."""
+    """Put a secret into the log and into an archive."""
     with world.sidecar() as sidecar:
         world.send_updates(sidecar, KEPT)
         world.notes["told"] = sidecar.update(f"{SECRET} 很急", "好")["eventId"]
@@ -175,7 +175,7 @@ def rescan(world: CrashEnvironment, sidecar: Sidecar) -> None:
 
 
 def check_corrected(world: CrashEnvironment, sidecar: Sidecar) -> None:
-    """Read again as often as it takes, the secret is gone; what was said around it stays."""
+    """After enough rescans the secret is gone and the text around it stays."""
     if not world.erased_words:
         rescan(world, sidecar)
     world.check_erased()
@@ -194,7 +194,7 @@ def check_corrected(world: CrashEnvironment, sidecar: Sidecar) -> None:
 
 
 def daily_page(folder: Path) -> str:
-    """All pages of a place."""
+    """The text of all pages of a folder."""
     pages = sorted((folder / ".cursor" / "skills" / "memories" / "daily").glob("*.md"))
     return "\n".join(page.read_text("utf-8") for page in pages)
 
@@ -209,7 +209,7 @@ def prepare_conversation(world: CrashEnvironment) -> None:
 
 
 def change_daily_page(world: CrashEnvironment, sidecar: CrashingSidecar) -> None:
-    """A session is kept, a hand changes its page, and another record comes and goes, with a page of its own."""
+    """Record a session, edit its page, and add and remove another record with a page of its own."""
     project = world.notes["project"]
     sidecar.call("events/append", event=ENDED)
     world.notes["ended"] = True
@@ -229,7 +229,7 @@ def change_daily_page(world: CrashEnvironment, sidecar: CrashingSidecar) -> None
 
 
 def check_daily_page(world: CrashEnvironment, sidecar: Sidecar) -> None:
-    """The session is kept once, as the hand left it; a record is there from its answer on until it was removed."""
+    """The session is recorded once, as edited; a record exists from its acknowledgement until its removal."""
     if not world.notes.get("ended"):
         sidecar.call("events/append", event=ENDED)
     port = "9090" if world.notes.get("typed") else "8080"
@@ -253,11 +253,11 @@ def records_of(sidecar: Sidecar, world: CrashEnvironment, session_id: str | None
     return [record for record in found if session_id in {None, record["sessionId"]}]
 
 
-# --- bringing in -------------------------------------------------------------------------------------------
+# --- import ------------------------------------------------------------------------------------------------
 
 
 def prepare_archive(world: CrashEnvironment) -> None:
-    """Of another machine."""
+    """Create an archive of another machine."""
     world.notes["archive"] = world.folder / "there.xbm"
     with Sidecar(Home(world.folder / "there", device="device-b")) as sidecar:
         for word in BROUGHT:
@@ -278,7 +278,7 @@ def import_and_export(world: CrashEnvironment, sidecar: CrashingSidecar) -> None
 
 
 def check_imported(world: CrashEnvironment, sidecar: Sidecar) -> None:
-    """All of it or nothing; brought in once more, it is there once. An export is whole, or can be made again."""
+    """All or nothing is imported; a second import changes nothing. An export is whole, or can be repeated."""
     taken = sidecar.call("archive/import", path=str(world.notes["archive"]))
     assert (taken["found"], taken["refused"]) == (len(BROUGHT), 0)
     assert taken["recorded"] in ({0} if world.notes.get("brought in") else {0, len(BROUGHT)})

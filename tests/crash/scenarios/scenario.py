@@ -1,6 +1,6 @@
-"""What a person does while the process dies under his hands, and what must hold afterwards.
+"""A scenario: actions during which the process dies, and the checks afterwards.
 
-`steps` are those that every run of the scenario passes; the tests see to it that it does.
+Every run of a scenario passes its `steps`; the tests check that.
 """
 
 from collections.abc import Callable

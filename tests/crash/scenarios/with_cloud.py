@@ -1,4 +1,4 @@
-"""Scenarios of one person with a cloud."""
+"""Scenarios of one user with a cloud."""
 
 import json
 import time
@@ -34,14 +34,14 @@ def is_synced(status: Any) -> bool:
 
 def check_everything(world: CrashEnvironment, sidecar: Sidecar) -> None:
     state = sidecar.call("auth/status")["account"]["state"]
-    if state != "logged_in":  # killed before it could keep the session: logging in again is all there is to do
+    if state != "logged_in":  # killed before the session was stored: log in again
         world.log_in(sidecar, "ann")
     world.check(sidecar)
     world.check_server(sidecar, "ann")
 
 
 def prepare_other_device_updates(world: CrashEnvironment) -> None:
-    """Another device of the same person has said something; this one has not heard it yet."""
+    """Another device of the user has recorded something that this one has not pulled yet."""
     with world.sidecar() as sidecar:
         world.log_in(sidecar, "ann")
         world.send_updates(sidecar, "这台说的")
@@ -88,7 +88,7 @@ def first_login(world: CrashEnvironment, sidecar: CrashingSidecar) -> None:
 
 
 def prepare_expired_token(world: CrashEnvironment) -> None:
-    """Its time is over by the local clock; the server still knows the refresh token, once."""
+    """The token has expired by the local clock; the server accepts the refresh token once."""
     prepare_offline_updates(world)
     (path,) = world.home.data.glob("profiles/*/session.json")
     session = json.loads(path.read_text())
