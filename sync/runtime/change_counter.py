@@ -1,12 +1,12 @@
-"""Waking whoever waits, without timers and without losing a wake-up."""
+"""Wake waiting tasks without timers and without losing a wake-up."""
 
 import asyncio
 
 
 class ChangeCounter:
-    """Wakes whoever waits, in the order they came. A change between two waits is not lost: the count tells.
+    """Counts changes and wakes the tasks that wait for one. A change between two waits is not lost.
 
-    A set of waiters would wake them in the order of their addresses, another one in each run.
+    Tasks are woken in the order of their waits, which a set of waiters would not keep.
     """
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class ChangeCounter:
         self._waiters.clear()
 
     async def wait_for_change(self, seen: int) -> int:
-        """Return as soon as the count differs from `seen`; the new count."""
+        """Wait until the count differs from `seen`. Return the new count."""
         while self._count == seen:
             waiter = asyncio.get_running_loop().create_future()
             self._waiters[waiter] = None
@@ -37,8 +37,8 @@ class ChangeCounter:
 
 
 async def wait_for_any_change(seconds: float | None, *counters: tuple[ChangeCounter, int]) -> bool:
-    """Until one of the signals has moved past its count; False when the time ran out first."""
-    waits = [asyncio.ensure_future(signal.wait_for_change(seen)) for signal, seen in counters]
+    """Wait until one of the counters has changed. Return False if the time ran out first."""
+    waits = [asyncio.ensure_future(counter.wait_for_change(seen)) for counter, seen in counters]
     try:
         done, _ = await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         return bool(done)

@@ -1,25 +1,25 @@
-"""What fails and is tried again every few seconds: logged when it is new, not at every try."""
+"""Log a failure that is retried every few seconds once, not at every try."""
 
 import logging
 from collections.abc import Collection, Hashable
 
 
 class LogOnce:
-    """The troubles of one place in the program that were logged and are not over, by what they are with."""
+    """Lasting failures that were logged, by key."""
 
     def __init__(self, log: logging.Logger) -> None:
         self._log = log
         self._reported: dict[Hashable, str] = {}
 
     def report(self, key: Hashable, message: str, *, level: int = logging.WARNING) -> None:
-        """Log a trouble; at DEBUG where it is the one that was met there last and is not over."""
+        """Log a failure; at DEBUG if the same one was the last of this key."""
         self._log.log(logging.DEBUG if self._reported.get(key) == message else level, "%s", message)
         self._reported[key] = message
 
     def clear(self, key: Hashable) -> None:
-        """It went well: the same trouble would be news."""
+        """The failure is over: log the same one again."""
         self._reported.pop(key, None)
 
     def retain(self, keys: Collection[Hashable]) -> None:
-        """Everything is over except what there was trouble with in the last round."""
-        self._reported = {what: told for what, told in self._reported.items() if what in keys}
+        """Clear all failures but those of `keys`."""
+        self._reported = {key: message for key, message in self._reported.items() if key in keys}

@@ -1,4 +1,4 @@
-"""Jobs that run beside a block, and are begun anew when something in them fails."""
+"""Background jobs that run beside a block, and restart after a failure."""
 
 import asyncio
 import logging
@@ -12,42 +12,42 @@ from sync.runtime.log_once import LogOnce
 
 T = TypeVar("T")
 
-RESTART_DELAY: Final = 2.0  # seconds before a job that failed is begun anew
-STABLE_AFTER: Final = 60.0  # seconds without a failure, after which the same one is news
+RESTART_DELAY: Final = 2.0  # seconds before a failed job restarts
+STABLE_AFTER: Final = 60.0  # seconds without a failure, after which the same one is logged again
 
 log = logging.getLogger(__name__)
 
 
 async def supervise(name: str, job: Callable[[], Coroutine[None, None, None]]) -> None:
-    """A job that a defect, or a database that is busy or full, must not end for good: calls go on being answered.
+    """Run a job for good: restart it after a defect, or if the database is busy or full.
 
-    What fails again and again in the same way is told once.
+    A repeated failure is logged once.
     """
     time = asyncio.get_running_loop().time
-    troubles = LogOnce(log)
+    failures = LogOnce(log)
     while True:
         began = time()
         try:
             await job()
-        except Exception as error:  # noqa: BLE001 - told, and begun anew
+        except Exception as error:  # noqa: BLE001 - logged, and restarted
             if time() - began > STABLE_AFTER:
-                troubles.clear(name)
+                failures.clear(name)
             level, what = _describe_failure(error)
-            troubles.report(name, f"the job {name!r} failed and begins anew: {what}", level=level)
+            failures.report(name, f"the job {name!r} failed and begins anew: {what}", level=level)
         await asyncio.sleep(RESTART_DELAY)
 
 
 def _describe_failure(error: Exception) -> tuple[int, str]:
-    """How bad a failure is, and what is logged of it: never its text, in which a folder may be named after anything."""
+    """The level and the log message of a failure. Never its text, which may contain names of folders."""
     if isinstance(error, StorageError):
         return logging.WARNING, f"{error.kind}. `xiaobai-memory doctor` looks at what is in the way."
     return logging.ERROR, location_of(error)
 
 
 async def finish_despite_cancel(work: Coroutine[None, None, T], timeout: float) -> T:
-    """Await work that must not be left half done. A cancelled caller waits for it, `patience` seconds at most."""
+    """Await work that must be finished. A cancelled caller still waits for it, `timeout` seconds at most."""
     task = asyncio.create_task(work)
-    task.add_done_callback(consume_exception)  # a caller cancelled twice no longer asks
+    task.add_done_callback(consume_exception)  # in case the caller is cancelled twice
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
@@ -58,7 +58,7 @@ async def finish_despite_cancel(work: Coroutine[None, None, T], timeout: float) 
 
 
 async def run_cancellable(work: Callable[[Callable[[], None]], T]) -> T:
-    """Run long work in a thread. It calls the function it gets often, which raises once the caller was cancelled."""
+    """Run long work in a thread. The work often calls its argument, which raises once the caller is cancelled."""
     stopped = threading.Event()
 
     def go_on() -> None:
@@ -72,14 +72,14 @@ async def run_cancellable(work: Callable[[Callable[[], None]], T]) -> T:
 
 
 def consume_exception(task: asyncio.Task[Any]) -> None:
-    """A failure is kept elsewhere; that nobody waits for the task any more is no reason for a traceback."""
+    """Retrieve a task's exception, which is handled elsewhere, so that asyncio logs no traceback."""
     if not task.cancelled():
         task.exception()
 
 
 @asynccontextmanager
 async def background_tasks(jobs: Sequence[Coroutine[None, None, None]]) -> AsyncIterator[None]:
-    """Jobs that run beside the block and end with it."""
+    """Run jobs beside the block, and cancel them at its end."""
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(job) for job in jobs]
         try:

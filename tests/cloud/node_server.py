@@ -10,7 +10,7 @@ from tests.cloud.child_processes import Child
 from tests.cloud.prerequisites import LOOPBACK, SERVER, LocalCloudError, new_secret, node
 
 Engine = Literal["postgres", "pglite"]
-Grants = Literal["classic", "explicit"]  # what a new table gives to the API's roles: everything, or nothing
+Grants = Literal["classic", "explicit"]  # the rights of the API's roles on a new table: all, or none
 
 READY_WITHIN = 60.0  # seconds; PGlite compiles its WASM first, and a loaded CI machine takes its time
 MIGRATION_NAME = re.compile(r"(?P<version>\d{14})_(?P<name>.+)\.sql")
@@ -18,7 +18,7 @@ MIGRATION_NAME = re.compile(r"(?P<version>\d{14})_(?P<name>.+)\.sql")
 
 @dataclass(frozen=True)
 class Project:
-    """What a project is given when it is made."""
+    """A project's parameters."""
 
     publishable_key: str
     secret_key: str
@@ -48,7 +48,7 @@ class Project:
 
 @dataclass(frozen=True)
 class NodeServer:
-    """A Node process that waits to be told what to serve; it takes half a second to get that far."""
+    """A Node process that is ready to be configured; it takes half a second to start."""
 
     child: Child
 
@@ -59,7 +59,7 @@ class NodeServer:
     async def serve(
         self, engine: Engine, database: str, project: Project, migrations: Path, *, temporary: str = ""
     ) -> str:
-        """The URL, which is for the front alone. `temporary` is removed by the process if its launcher dies."""
+        """Start serving; the URL, for the gateway only. The process deletes `temporary` if its launcher dies."""
         settings = {
             "mode": "serve",
             "temporary": temporary,
@@ -75,7 +75,7 @@ class NodeServer:
         return f"http://{LOOPBACK}:{said['port']}"
 
     async def prepare(self, engine: Engine, database: str) -> None:
-        """Give an empty database what a hosted project starts with."""
+        """Create the schemas of a hosted project in an empty database."""
         await self._configure(engine, database, Project.new(), {"mode": "prepare"})
         if await self.child.wait_for_exit(timeout=READY_WITHIN) != 0:
             raise LocalCloudError(f"could not prepare the database:\n{self.child.recent_output()}")
@@ -98,7 +98,7 @@ async def prepare(engine: Engine, database: str) -> None:
 
 
 def read_migrations(directory: Path) -> list[dict[str, str]]:
-    """In the order in which `supabase db push` applies them; a directory that does not exist holds none."""
+    """The migrations in the order of `supabase db push`; none if the directory does not exist."""
     found = []
     for path in sorted(directory.glob("*.sql")):
         named = MIGRATION_NAME.fullmatch(path.name)

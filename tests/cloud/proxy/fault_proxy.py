@@ -1,11 +1,11 @@
-"""A network of its own moods between a client and any TCP server: cut, slow, silent, forgetful, or somebody else's.
+"""A TCP proxy with network faults: cut, slow, silent, losing answers, or with an answer of its own.
 
     async with FaultProxy("127.0.0.1", 54321) as proxy:
         ...                     # clients talk to proxy.url
         await proxy.cut()
         await proxy.restore()
 
-It looks at bytes, not at messages (TLS passes as well), except where it answers by itself.
+It forwards bytes, TLS included; it parses messages only for answers of its own.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from tests.cloud.http_server import CHUNK, LoopbackPort, Request, Response, SubS
 
 @dataclass(frozen=True)
 class FaultMode:
-    """How the network is just now; a new mood is a new value, so a connection can tell that it changed."""
+    """The current fault. Each change is a new object, so that connections notice it."""
 
     delay: float = 0.0
     silent: bool = False
@@ -24,11 +24,11 @@ class FaultMode:
 
 
 class AnswerLostError(Exception):
-    """An answer came for a request whose answers are to be lost."""
+    """An answer arrived that is to be lost."""
 
 
 class FaultProxy(SubServer):
-    """Every method takes effect before it returns: what it says holds for the next byte of every connection."""
+    """Every method takes effect before it returns, for the next byte of every connection."""
 
     def __init__(self, target_host: str, target_port: int) -> None:
         self._target = (target_host, target_port)
@@ -37,7 +37,7 @@ class FaultProxy(SubServer):
         self._mood = FaultMode()
         self._to_drop = 0
         self._to_drop_matching = b""
-        self.requests_answered = 0  # by the canned answer
+        self.requests_answered = 0  # with the answer of `answer`
         self.answers_dropped = 0
 
     @property
@@ -53,7 +53,7 @@ class FaultProxy(SubServer):
         await self._door.stop_accepting()
 
     async def reconnect(self) -> None:
-        """A good network again. A connection that was lied to is reset: bytes are missing in it."""
+        """End all faults. Connections with missing bytes are reset."""
         before, self._mood = self._mood, FaultMode()
         self._to_drop = 0
         if before.silent or before.answer:
@@ -61,22 +61,22 @@ class FaultProxy(SubServer):
         await self._door.open()
 
     async def delay(self, seconds: float) -> None:
-        """Hold back each piece of data by so much, in both directions."""
+        """Delay all data in both directions."""
         self._mood = FaultMode(delay=seconds)
 
     async def half_open(self) -> None:
-        """Accept everything and never say a word: the other end of a cable that was pulled."""
+        """Accept everything and never answer, like a server behind a pulled cable."""
         self._mood = FaultMode(silent=True)
 
     async def drop_response_after_request(self, n: int = 1, *, matching: str = "") -> None:
-        """Let the next `n` requests reach the server, and lose its answers: committed, but the ack is lost.
+        """Lose the answers to the next `n` requests, after the server got them.
 
-        `matching`: only requests whose first bytes (method, path, headers) hold this text count.
+        `matching`: only requests whose first bytes (method, path, headers) contain this text.
         """
         self._to_drop, self._to_drop_matching = n, matching.encode()
 
     async def respond_with(self, status: int, headers: dict[str, str] | None = None, body: bytes = b"") -> None:
-        """Answer every request like this, without asking the server: a captive portal, a 429, a 503."""
+        """Answer every request with this, without the server: a captive portal, a 429, a 503."""
         raw = [(name.encode(), value.encode()) for name, value in (headers or {}).items()]
         self._mood = FaultMode(answer=Response(status, raw, body))
         await self._door.disconnect_clients()
@@ -113,7 +113,7 @@ class FaultProxy(SubServer):
     async def _carry_answers(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, losing: asyncio.Event
     ) -> None:
-        """A server that begins to answer has committed, so its first byte is proof enough."""
+        """Stop at the first byte of an answer: the server has committed by then."""
         while piece := await source.read(CHUNK):
             if losing.is_set():
                 self.answers_dropped += 1

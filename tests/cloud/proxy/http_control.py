@@ -1,4 +1,4 @@
-"""A fault proxy commanded over HTTP, for tests that are not written in Python.
+"""Control a fault proxy over HTTP, for tests in other languages.
 
 - POST /cut, /restore, /half_open
 - POST /delay?seconds=2
