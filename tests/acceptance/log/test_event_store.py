@@ -56,7 +56,7 @@ def events_in_log(sidecar: Sidecar) -> list[dict[str, Any]]:
 
 def wait_for_files(sidecar: Sidecar) -> None:
     """Wait until the files have come as far as the log."""
-    sidecar.call_until("events/files", lambda told: told["position"] == told["head"], within=PATIENCE)
+    sidecar.call_until("events/files", lambda told: told["position"] == told["head"], timeout=PATIENCE)
 
 
 def assert_files_match_log(home: Home, sidecar: Sidecar) -> list[dict[str, Any]]:
