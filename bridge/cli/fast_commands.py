@@ -1,13 +1,14 @@
-"""The commands that a running sidecar carries out, without typer: their arguments are parsed here as typer does.
+"""The commands that are called most, without typer: their ordinary arguments are parsed here as typer does.
 
-What is unusual (help, a wrong or abbreviated option, a value that begins with a dash) is left to typer, and so is
-every command when no sidecar answers.
+What is unusual (help, a wrong option, a value that begins with a dash) is left to typer.
 """
 
+import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from bridge.api.errors import EXIT_FAILURE
 from bridge.cli import requests
 from bridge.cli.arguments import STDIN, check_params
 from bridge.cli.output import CliContext, discard_stdout, exit_with_error, flushed_stdout
@@ -91,7 +92,11 @@ FAST_COMMANDS: Final[Mapping[tuple[str, ...], FastCommand]] = {
     ("session-meta", "upsert"): FastCommand(requests.upsert_session, arguments=1, required=1),
     ("session-meta", "list"): FastCommand(requests.list_sessions, arguments=1),
 }
-_GLOBAL_OPTIONS: Final = {"--json": Option("json", None), "--data-dir": Option("data_dir")}
+_GLOBAL_OPTIONS: Final = {
+    "--json": Option("json", None),
+    "--data-dir": Option("data_dir"),
+    "--memory-file": Option("memory_file"),
+}
 _COMMAND_OPTIONS: Final = {"--json": _GLOBAL_OPTIONS["--json"]}
 
 
@@ -153,29 +158,26 @@ def _take_options(arguments: list[str], options: Mapping[str, Option], values: d
     return rest
 
 
-def run(arguments: list[str]) -> bool:
-    """Have the running sidecar carry out a command and exit as typer would. False if typer has to do it."""
-    parsed = parse(arguments)
-    if parsed is None:
-        return False
+def run(parsed: ParsedCommand) -> None:
+    """Carry out a command, and exit as typer would."""
     try:
         with flushed_stdout():
-            return _run(parsed)
+            _run(parsed)
     except BrokenPipeError:  # nobody reads the result
         discard_stdout()
-        raise SystemExit(1) from None
+        raise SystemExit(EXIT_FAILURE) from None
+    except KeyboardInterrupt:
+        raise SystemExit(128 + signal.SIGINT) from None
     except XiaobaiError as error:
         exit_with_error(error, as_json=parsed.cli.json)
 
 
-def _run(parsed: ParsedCommand) -> bool:
+def _run(parsed: ParsedCommand) -> None:
     with open_sidecar(parsed.cli) as connection:
-        if connection is None:
-            return False
         request = parsed.request()
         check_params(request.params)
-        request = request.with_ids()
-        if run_in_sidecar(parsed.cli, connection, request):
-            return True
+        if connection is not None:
+            request = request.with_ids()
+            if run_in_sidecar(parsed.cli, connection, request):
+                return
     run_here(parsed.cli, request)
-    return True

@@ -25,11 +25,13 @@ def main() -> None:
     with default_sigint():
         from bridge.cli import fast_commands  # noqa: PLC0415 - `serve` does not need it
 
-        if fast_commands.run(sys.argv[1:]):
-            return
-        from bridge.cli.parser import app  # noqa: PLC0415 - typer takes longest
-
-    app()
+        command = fast_commands.parse(sys.argv[1:])
+        if command is None:
+            from bridge.cli.parser import app  # noqa: PLC0415 - typer takes longer than many a command
+    if command is None:
+        app()
+    else:
+        fast_commands.run(command)
 
 
 @contextmanager

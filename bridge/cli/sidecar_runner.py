@@ -15,6 +15,7 @@ import msgspec
 
 from bridge.api.errors import EXIT_FAILURE, EXIT_USAGE, RpcError
 from bridge.cli.arguments import check_params
+from bridge.cli.main import default_sigint
 from bridge.cli.output import CliContext, exit_with_rpc_error, print_result
 from bridge.rpc.endpoint_client import exchange, responsive_sidecar
 from sync.clock import Clock, SystemClock, new_event_id, new_session_id
@@ -71,7 +72,8 @@ def run_request(cli: CliContext, request: Request) -> None:
 
 
 def run_here(cli: CliContext, request: Request) -> None:
-    from bridge.cli.app_runner import run_method  # noqa: PLC0415 - it opens the application
+    with default_sigint():
+        from bridge.cli.app_runner import run_method  # noqa: PLC0415 - it imports the application
 
     run_method(cli, request.method, request.params, request.show, request.role)
 

@@ -66,7 +66,6 @@ def test_an_ordinary_command_line_is_parsed(line: str, positional: tuple[str, ..
         "update one",
         "update -- one two",
         "search x --preset none",
-        "--memory-file /m.md load",
         "--data-dir",
         "events tail",
         "events --json append {}",
