@@ -1,7 +1,7 @@
 """Append imported items to the log: drafts that this device records, and events of other devices.
 
 Items are appended in batches; one batch is a transaction. Known events stay as they are, so an interrupted import
-is continued by starting it again. See docs/decisions/007-archive-import.md.
+is continued by starting it again. See docs/decisions/014-archive-import.md.
 """
 
 from collections.abc import Collection, Mapping, Sequence

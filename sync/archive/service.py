@@ -1,6 +1,6 @@
 """Export a profile into one archive, and import archives and the files of other programs.
 
-See docs/decisions/007-archive-import.md for what an import changes.
+See docs/decisions/014-archive-import.md for what an import changes.
 """
 
 import asyncio

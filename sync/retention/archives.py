@@ -1,12 +1,7 @@
-"""The archives of retention, as far as a wish to forget reaches them: what they hold of it goes, or is corrected.
+"""Apply erasures and corrections to the archives of retention.
 
-Decisions
-    An archive that holds a forgotten event is written anew without it, read back, and only then put in the place of the
-    old one; every other stays, byte for byte. Killed in between, the old one stands and the next look does it again.
-    A corrected event stays in it, in its place, with the payload that it has from now on.
-    What cannot be read (damaged, sealed by hand, of a newer version) is left as it is and told, and stops no other;
-    what cannot be opened (no permission, a broken disk or link) is tried again besides. Exports, and copies that lie
-    elsewhere, are the user's: nothing here looks for them.
+An archive with an erased event is rewritten, verified and then replaced; the others stay byte for byte. One that cannot
+be read (damaged, encrypted, newer version) is left alone and reported. One that cannot be opened is tried again.
 """
 
 import asyncio
@@ -29,23 +24,21 @@ from sync.system.atomic_swap import rename_no_replace
 from sync.system.files import make_private_folder, sync_folder, translate_os_errors
 
 SUFFIX: Final = ".xbm"
-EVENT_PARTS: Final = "events/"  # the beginning of the names of parts that hold events
+EVENT_PARTS: Final = "events/"  # prefix of parts that hold events
 
-EffectiveEvent = Callable[
-    [Event], Event
-]  # the event as it is from now on; it goes where nothing is left of its payload
-UnreadableArchives = dict[str, InvalidInput | StorageError]  # the names of archives that cannot be read, and why
+EffectiveEvent = Callable[[Event], Event]  # the event after retractions; without a payload it is removed
+UnreadableArchives = dict[str, InvalidInput | StorageError]  # archive name → reason
 
 log = logging.getLogger(__name__)
 
 
 def list_archives(folder: Path) -> list[Path]:
-    """The oldest first, as their names have it."""
+    """Return the archives, oldest first by name."""
     return sorted(folder.glob(f"*{SUFFIX}")) if folder.is_dir() else []
 
 
 def make_folders(folder: Path) -> None:
-    """The folders of the archives, there also after a power loss: the log is about to forget what lies in them."""
+    """Create the folders of the archives and flush them: the log is about to lose what the archives hold."""
     with translate_os_errors(folder):
         for path in (folder.parent, folder):
             make_private_folder(path)
@@ -53,7 +46,7 @@ def make_folders(folder: Path) -> None:
 
 
 def move_archives(source: Path, target: Path) -> None:
-    """Move all archives of a folder into another. Killed, it may be repeated. Raises StorageError."""
+    """Move all archives of a folder into another. It may be repeated after a kill. Raises StorageError."""
     make_folders(target)
     with translate_os_errors(source):
         for path in list_archives(source):
@@ -63,7 +56,7 @@ def move_archives(source: Path, target: Path) -> None:
 
 
 def _move_archive(path: Path, to: Path) -> None:
-    """In nobody's place; one that is there already, since the power went before it was gone here, is not doubled."""
+    """Move an archive without replacing another; a copy left by an interrupted move is not duplicated."""
     try:
         rename_no_replace(path, to)
     except FileExistsError:
@@ -74,7 +67,7 @@ def _move_archive(path: Path, to: Path) -> None:
 
 
 def read_archived_events(path: Path, unreadable: UnreadableArchives) -> Iterator[Event]:
-    """Every event in an archive; one that cannot be read, or not to its end, is put into `unread`."""
+    """Yield every event of an archive. An archive that cannot be read completely is added to `unreadable`."""
     try:
         for name, data in ArchiveReader.open_verified(path, None).read_parts():
             yield from (event for _, event in _event_lines(name, data))
@@ -84,42 +77,42 @@ def read_archived_events(path: Path, unreadable: UnreadableArchives) -> Iterator
 
 
 async def rewrite(path: Path, effective_event: EffectiveEvent, unreadable: UnreadableArchives) -> int:
-    """Write an archive anew with what is left of each event; how many go or change. Raises StorageError.
+    """Rewrite an archive with the effective events; return how many were removed or changed. Raises StorageError.
 
-    Where nothing does, where it cannot be read, and after an error, the file is untouched.
+    If none changes, if the archive cannot be read, and after an error, the file is untouched.
     """
-    changing = await asyncio.to_thread(
+    changed = await asyncio.to_thread(
         lambda: sum(effective_event(event) != event for event in read_archived_events(path, unreadable))
     )
-    if not changing or path.name in unreadable:
+    if not changed or path.name in unreadable:
         return 0
     try:
-        reading = await asyncio.to_thread(ArchiveReader.open_verified, path, None)
+        reader = await asyncio.to_thread(ArchiveReader.open_verified, path, None)
         await write_archive(
-            path, None, partial(_fill, reading=reading, effective_event=effective_event), replace_existing=True
+            path, None, partial(_fill, reader=reader, effective_event=effective_event), replace_existing=True
         )
-    except InvalidInput as error:  # it could be read a moment ago
+    except InvalidInput as error:  # it was readable before
         raise StorageError(f"{path} has changed while it was written anew") from error
-    return changing
+    return changed
 
 
-async def _fill(writing: ArchiveWriter, *, reading: ArchiveReader, effective_event: EffectiveEvent) -> None:
-    parts = reading.read_parts()
+async def _fill(writer: ArchiveWriter, *, reader: ArchiveReader, effective_event: EffectiveEvent) -> None:
+    parts = reader.read_parts()
     while (part := await asyncio.to_thread(next, parts, None)) is not None:
         name, data = part
         if name.startswith(EVENT_PARTS):
             data = b"".join(
                 _effective_line(line, event, effective_event(event)) for line, event in _event_lines(name, data)
             )
-        await asyncio.to_thread(writing.add, name, data)
+        await asyncio.to_thread(writer.add, name, data)
 
 
-def _effective_line(line: bytes, event: Event, left: Event) -> bytes:
-    if left == event:
+def _effective_line(line: bytes, event: Event, effective: Event) -> bytes:
+    if effective == event:
         return line + b"\n"
-    if not left.payload:
+    if not effective.payload:
         return b""
-    return msgspec.json.encode({**msgspec.json.decode(line), "payload": left.payload}) + b"\n"
+    return msgspec.json.encode({**msgspec.json.decode(line), "payload": effective.payload}) + b"\n"
 
 
 def _event_lines(name: str, data: bytes) -> Iterator[tuple[bytes, Event]]:

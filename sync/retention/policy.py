@@ -1,16 +1,4 @@
-"""What may be forgotten, and what a plan of it comes to. Pure.
-
-Decisions
-    Age counts from an event's own time (`ts`), of what a user imported from the time of the import on: an old chat that
-    was brought in today does not go tonight. Size is that of payloads;
-    beyond it the oldest recorded go first.
-    Kept memory has rules of its own: the lines of the document (`document.keep_days`) and the daily records
-    (`storage.retention_days`) stay, with every event that they are made of. A shared document is made anew from all
-    its events, on every device the same, so there none of them goes. What another device typed, and wishes somebody
-    stated there, stand in its document as far as we know.
-    Small facts without words of anybody stay too: what was removed, moved, forgotten, renamed.
-    No follower misses anything: what one has not taken yet stays, as what has not reached the cloud does.
-"""
+"""Which events may expire, and the plan of a run. Pure. See docs/decisions/013-retention.md."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,14 +46,14 @@ NEVER_EXPIRED_TYPES: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class RetentionRules:
-    """`before_ms`: what is older goes; `most_bytes`: what is beyond goes. None: no such bound."""
+    """Events older than `before_ms`, and those beyond `most_bytes`, expire. None: no such limit."""
 
     before_ms: int | None = None
     most_bytes: int | None = None
 
 
 class HoldReason(StrEnum):
-    """Why an event stays although the rules would let it go."""
+    """Why an event stays although it is due."""
 
     SHOWN_IN_DOCUMENT = "shown"
     UNDELIVERED = "undelivered"
@@ -82,7 +70,7 @@ class ConsumerOffset:
 
 @dataclass(frozen=True, slots=True)
 class RetentionCandidate:
-    """An event that the rules would let go. `size`: bytes of its payload."""
+    """An event that may be due. `size`: bytes of its payload."""
 
     event: Event
     size: int
@@ -91,7 +79,7 @@ class RetentionCandidate:
 
 @dataclass(frozen=True, slots=True)
 class RetentionConstraints:
-    """What stands against forgetting. `corrections`: events that hold the payload of another anew, by that one."""
+    """What keeps events. `corrections`: corrections by the id of the corrected event."""
 
     device_id: str
     shown_line_ids: frozenset[str]
@@ -100,7 +88,7 @@ class RetentionConstraints:
     corrections: Mapping[str, Sequence[RetentionCandidate]] = field(default_factory=dict)
 
     def hold_reason(self, candidate: RetentionCandidate) -> HoldReason | None:
-        """Why it stays; None where it may go, with its corrections."""
+        """Return why an event stays; None if it may expire with its corrections."""
         parts = (candidate, *self.corrections.get(candidate.event.event_id, ()))
         if self._is_shown(candidate.event):
             return HoldReason.SHOWN_IN_DOCUMENT
@@ -109,11 +97,11 @@ class RetentionConstraints:
         return HoldReason.NOT_YET_CONSUMED if any(self.lagging_consumers(part.event) for part in parts) else None
 
     def lagging_consumers(self, event: Event) -> list[ConsumerOffset]:
-        """The followers that have not taken it yet."""
+        """Return the consumers that have not read the event yet."""
         return [
-            mark
-            for mark in self.consumer_offsets
-            if event.position > mark.position and mark.consumer.reads(event, self.device_id)
+            offset
+            for offset in self.consumer_offsets
+            if event.position > offset.position and offset.consumer.reads(event, self.device_id)
         ]
 
     def _is_shown(self, event: Event) -> bool:
@@ -129,7 +117,7 @@ class RetentionConstraints:
 
 
 def age_from_ms(event: Event) -> int:
-    """The time from which an event's age counts. The HLC of an import says when it was recorded."""
+    """Return the time from which an event's age counts. For an import that is the HLC: when it was recorded."""
     if event.origin != Origin.IMPORTED:
         return event_ms(event)
     return max(event_ms(event), parse_hlc(event.hlc)[0])
@@ -137,7 +125,7 @@ def age_from_ms(event: Event) -> int:
 
 @dataclass(slots=True)
 class RetentionPlan:
-    """What would go. `held`: how many stay, by reason; `behind`: the followers that hold something back."""
+    """What would expire. `held` counts events that stay, by reason; `behind`: the consumers that hold some back."""
 
     rules: RetentionRules
     total_events: int
@@ -155,11 +143,11 @@ class RetentionPlan:
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing that comes later can be due."""
+        """Return whether no later event can be due."""
         return self.rules.before_ms is None and not self.is_over_size
 
     def consider(self, candidate: RetentionCandidate, constraints: RetentionConstraints) -> None:
-        """Look at the next event, oldest recorded first."""
+        """Add the next event, oldest recorded first."""
         due = self.rules.before_ms is not None and age_from_ms(candidate.event) < self.rules.before_ms
         if not due and not self.is_over_size:
             return
@@ -168,7 +156,7 @@ class RetentionPlan:
             self.held[reason] = self.held.get(reason, 0) + 1
             if reason is HoldReason.NOT_YET_CONSUMED:
                 self.behind |= {
-                    mark.consumer.name: mark.position for mark in constraints.lagging_consumers(candidate.event)
+                    offset.consumer.name: offset.position for offset in constraints.lagging_consumers(candidate.event)
                 }
             return
         parts = (candidate, *constraints.corrections.get(candidate.event.event_id, ()))
@@ -180,7 +168,7 @@ class RetentionPlan:
 
 @dataclass(frozen=True, slots=True)
 class RetentionResult:
-    """What was done with a plan. `archive`: the file that holds what went; None where nothing was due."""
+    """The result of a run. `archive`: the file with the expired events; None if nothing was due."""
 
     plan: RetentionPlan
     archive: str | None = None

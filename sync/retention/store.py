@@ -1,4 +1,4 @@
-"""The SQL of retention: what is old and still says something. It reads the log and stores nothing."""
+"""SQL of retention: old events that still have a payload. It only reads."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -23,13 +23,13 @@ _UNDELIVERED: Final = (
     .exists()
 )
 _SIZE: Final = func.length(cast(events.c.payload, LargeBinary)) + func.length(cast(events.c.extra, LargeBinary))
-_SAYS: Final = events.c.payload != "{}"
-_OLD: Final[Select[Any]] = select(events, _SIZE.label("size"), _UNDELIVERED.label("undelivered")).where(_SAYS)
-_TOTAL: Final = select(func.count(), func.coalesce(func.sum(_SIZE), 0)).where(_SAYS)
+_HAS_PAYLOAD: Final = events.c.payload != "{}"
+_OLD: Final[Select[Any]] = select(events, _SIZE.label("size"), _UNDELIVERED.label("undelivered")).where(_HAS_PAYLOAD)
+_TOTAL: Final = select(func.count(), func.coalesce(func.sum(_SIZE), 0)).where(_HAS_PAYLOAD)
 
 
 def count_events_and_bytes(connection: Transaction) -> tuple[int, int]:
-    """How many events say something, and in how many bytes."""
+    """Return how many events have a payload, and the bytes of all."""
     count, size = connection.execute(_TOTAL).one()
     return int(count), int(size)
 
@@ -37,7 +37,7 @@ def count_events_and_bytes(connection: Transaction) -> tuple[int, int]:
 def read_candidates(
     connection: Transaction, *, after: int, before_ms: int | None, limit: int
 ) -> list[RetentionCandidate]:
-    """The next events that may be due, in log order."""
+    """Return the next events that may be due, in log order."""
     statement = _OLD.where(events.c.position > after, events.c.type.not_in(NEVER_EXPIRED_TYPES))
     statement = statement.where(events.c.type.not_like("device\\_%", escape="\\"))
     if before_ms is not None:
@@ -49,30 +49,30 @@ def read_candidates(
 
 
 def read_candidates_at(connection: Transaction, positions: Sequence[int]) -> list[RetentionCandidate]:
-    """These events, of those that still say something."""
+    """Return those of these events that have a payload."""
     statement = _OLD.where(events.c.position.in_(positions)).order_by(events.c.position)
     return [_candidate_of_row(row) for row in connection.execute(statement).mappings()]
 
 
 def read_correction_candidates(connection: Transaction) -> list[RetentionCandidate]:
-    """Every event that holds the payload of another anew."""
+    """Return all corrections."""
     return [
         _candidate_of_row(row) for row in connection.execute(_OLD.where(events.c.type == PAYLOAD_REDACTED)).mappings()
     ]
 
 
 def read_retractions(connection: Transaction, after: int) -> tuple[Retractions, int]:
-    """What was to be forgotten everywhere behind a position, or corrected, and the position of the last such wish."""
-    wishes = list(log_store.read_by_types(connection, [PAYLOAD_FORGOTTEN], after=after))
-    found = Retractions()
-    found.apply(wishes)
-    if not wishes:
-        return found, after
+    """Return the erasures everywhere after a position, with their corrections, and the position of the last."""
+    requests = list(log_store.read_by_types(connection, [PAYLOAD_FORGOTTEN], after=after))
+    retractions = Retractions()
+    retractions.apply(requests)
+    if not requests:
+        return retractions, after
     for event in log_store.read_by_types(connection, [PAYLOAD_REDACTED], after=0):
-        told = correction_of(event)
-        if told is not None and told[0] in found.erased_ids:
-            found.apply([event])
-    return found, wishes[-1].position
+        correction = correction_of(event)
+        if correction is not None and correction[0] in retractions.erased_ids:
+            retractions.apply([event])
+    return retractions, requests[-1].position
 
 
 def read_consumer_offsets(connection: Transaction) -> list[ConsumerOffset]:
