@@ -1,13 +1,8 @@
-"""One file of events and its index on disk: appended to in place, mended after a kill, replaced as a whole.
+"""One file of events and its index: appended in place, repaired after a kill, replaced as a whole.
 
-Decisions
-    Appending happens in place, so that an outside `tail -f` goes on reading; a file is replaced only where something in
-    it was forgotten, or where it is not what the log says.
-    A line is whole or it is cut: whoever was killed, or met a full disk, leaves at most a half line at the end, which
-    the next writer takes away before it does anything else.
-    Nothing is flushed to the disk: what a power failure takes away shows at the next start (`tail`), and is written
-    again from the log. An fsync for each batch would make every `update` wait for a file that can be built anew.
-    The lock stands beside the file under the name of seed 002 §7.2, for other programs too; it dies with its holder.
+Appending in place lets other programs `tail -f`. A killed writer or a full disk leaves at most one partial line, which
+the next writer truncates. Nothing is flushed: `read_tail` finds what a power failure lost, and the log still has it;
+an fsync would delay every `update`. The lock file has the name of seed 002 §7.2, so other programs can use it.
 """
 
 import contextlib
@@ -38,15 +33,15 @@ from sync.system.process_lock import ProcessLock
 
 T = TypeVar("T")
 
-LOCK_TIMEOUT: Final = 5.0  # seconds for another program that holds a project's lock
-READ_SIZE: Final = 64 * 1024  # bytes read at once, from the end backwards
-BUILD_SUFFIX: Final = ".new"  # beside a file that is being built
+LOCK_TIMEOUT: Final = 5.0  # seconds for another program to release the lock
+READ_SIZE: Final = 64 * 1024  # bytes; read backwards from the end
+BUILD_SUFFIX: Final = ".new"  # of a file that is being built
 
 _FLAGS: Final = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 class LineHeader(msgspec.Struct):
-    """What a line says of itself."""
+    """The fields that identify a line."""
 
     position: int
     event_id: str
@@ -58,16 +53,16 @@ class _IndexedLine(LineHeader):
 
 @dataclass(frozen=True, slots=True)
 class FileTail:
-    """How far a file has come. `last`: None where it is empty; `readable`: false where its end is no line of ours."""
+    """The end of a file. `last_line`: None if the file is empty; `is_readable`: false if its end is no valid line."""
 
     size: int = 0
-    last_line_offset: int | None = None  # where the last line does
+    last_line_offset: int | None = None  # where the last line begins
     last_line: LineHeader | None = None
     is_readable: bool = True
 
 
 class EventFile:
-    """The file of one project and month. Not for several threads at once."""
+    """The file of one project and month. Not thread-safe."""
 
     def __init__(self, folder: Path, stem: str) -> None:
         self.path = folder / f"{stem}.jsonl"
@@ -79,12 +74,12 @@ class EventFile:
         return cls(root / "events" / key.month, key.stem)
 
     def read_tail(self) -> FileTail:
-        """What stands at the end, after a half line there was cut off. Raises StorageError."""
+        """Truncate a partial line and return the end of the file. Raises StorageError."""
         with self._locked(), self._open(self.path) as descriptor:
             return _read_tail(descriptor)
 
     def append(self, lines: Sequence[tuple[Event, bytes]], after: FileTail) -> FileTail:
-        """Write lines behind `after`, and what they add to the index. Raises StorageError; then nothing was added."""
+        """Append lines and their index entries after `after`. Raises StorageError; then nothing was added."""
         with self._locked(), self._open(self.path) as descriptor:
             if os.fstat(descriptor).st_size != after.size:
                 raise StorageError(f"{self.path} was written by another program")
@@ -95,11 +90,11 @@ class EventFile:
                 _write_at(
                     index, os.fstat(index).st_size, encode_index(build_index_entries(placed, after.last_line_offset))
                 )
-            event, begins = placed[-1]
-            return FileTail(size, begins, LineHeader(event.position, event.event_id))
+            event, offset = placed[-1]
+            return FileTail(size, offset, LineHeader(event.position, event.event_id))
 
     def build(self, lines: Sequence[tuple[Event, bytes]], after: FileTail) -> FileTail:
-        """Write lines into the file that is to take this one's place; with the tail of nothing it begins."""
+        """Write lines into the file that will replace this one; an empty `after` starts it."""
         _make_unlinked_folder(self.path.parent)
         placed, size = _with_offsets(lines, after.size)
         for path, data in zip(
@@ -112,18 +107,18 @@ class EventFile:
                     path.unlink(missing_ok=True)
                 with self._open(path) as descriptor:
                     _write_at(descriptor, os.fstat(descriptor).st_size, data)
-        event, begins = placed[-1]
-        return FileTail(size, begins, LineHeader(event.position, event.event_id))
+        event, offset = placed[-1]
+        return FileTail(size, offset, LineHeader(event.position, event.event_id))
 
     def install_built(self) -> bool:
-        """Put what was built into the file's place; whether it held anything else.
+        """Replace the file by the built one; return whether it differed.
 
-        What stands there already stays untouched, so that whoever reads it can go on.
+        A file with the same content is not touched, so that readers can continue.
         """
         with self._locked():
-            there = (self.path, self.index)
-            changed = not all(_same_content(built, path) for built, path in zip(self._build_paths, there, strict=True))
-            for built, path in zip(self._build_paths, there, strict=True):
+            pairs = list(zip(self._build_paths, (self.path, self.index), strict=True))
+            changed = not all(_same_content(built, path) for built, path in pairs)
+            for built, path in pairs:
                 with translate_os_errors(path):
                     if changed:
                         built.replace(path)
@@ -132,21 +127,21 @@ class EventFile:
             return changed
 
     def remove(self) -> bool:
-        """Take both away; whether there was anything. The lock stays, because somebody may hold it."""
-        there = self.path.exists()
+        """Remove file and index; return whether the file existed. The lock file stays: another program may hold it."""
+        existed = self.path.exists()
         with translate_os_errors(self.path):
             self.path.unlink(missing_ok=True)
             self.index.unlink(missing_ok=True)
-        return there
+        return existed
 
     @property
     def _build_paths(self) -> tuple[Path, Path]:
         return self.path.with_name(self.path.name + BUILD_SUFFIX), self.index.with_name(self.index.name + BUILD_SUFFIX)
 
     def _complete_index(self, index: int, tail: FileTail) -> None:
-        """Where a killed writer left the index behind its file, make it anew from the lines."""
-        found = _last_line(index)
-        last = None if found is None else _decode(found[1], IndexEntry)
+        """Rebuild the index from the lines if a killed writer left it incomplete."""
+        last_line = _last_line(index)
+        last = None if last_line is None else _decode(last_line[1], IndexEntry)
         covered = None if last is None else last.offset // INDEX_BLOCK
         if covered != (None if tail.last_line_offset is None else tail.last_line_offset // INDEX_BLOCK):
             os.ftruncate(index, 0)
@@ -154,7 +149,7 @@ class EventFile:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """The right to write the file, among programs that ask for it."""
+        """Hold the lock of the file."""
         _make_unlinked_folder(self.path.parent)
         busy = partial(StorageBusy, f"another program holds {self._lock}")
         with ProcessLock(self._lock, timeout=LOCK_TIMEOUT, timeout_error=busy).hold_blocking():
@@ -171,7 +166,7 @@ class EventFile:
 
 
 def find_event_files(root: Path) -> Iterator[EventFile]:
-    """Every file of events that lies below a root. Raises StorageError."""
+    """Yield every file of events below a root. Raises StorageError."""
     folder = root / "events"
     with translate_os_errors(folder), contextlib.suppress(FileNotFoundError, NotADirectoryError):
         for month in sorted(folder.iterdir()):
@@ -180,25 +175,25 @@ def find_event_files(root: Path) -> Iterator[EventFile]:
 
 
 def copy_event_files(root: Path, folder: Path) -> bool:
-    """Copy every file of events below a root into a private folder; whether there was any. Raises StorageError."""
+    """Copy every file of events below a root into a private folder; return whether there was any. StorageError."""
     with translate_os_errors(root):
-        found = [file.path for file in find_event_files(root) if file.path.is_file()] if root.is_dir() else []
-    for path in found:
+        paths = [file.path for file in find_event_files(root) if file.path.is_file()] if root.is_dir() else []
+    for path in paths:
         copy = folder / path.parent.name / path.name
         _make_unlinked_folder(copy.parent)
         with translate_os_errors(copy):
             copy.touch(PRIVATE_FILE)
             shutil.copyfile(path, copy)
-    return bool(found)
+    return bool(paths)
 
 
 def find_session_meta_files(root: Path) -> Iterator[Path]:
-    """Every file about a session that lies below a root."""
+    """Yield every file about a session below a root."""
     yield from sorted((root / "sessions").glob("*/*.meta.json"))
 
 
 def remove_partial_files(root: Path) -> None:
-    """Take away what killed writers left half made below a root: it may say what was forgotten since."""
+    """Remove the partial files of killed writers below a root; they may hold text that was erased since."""
     for folder in (root / "index", *(root / "sessions").glob("*")):
         remove_temporary_files(folder)
     for path in (root / "events").glob(f"*/project_*{BUILD_SUFFIX}"):
@@ -207,7 +202,7 @@ def remove_partial_files(root: Path) -> None:
 
 
 def write_if_changed(path: Path, data: bytes) -> bool:
-    """Replace a small file unless it holds these bytes already; whether it did not."""
+    """Replace a small file if its bytes differ; return whether they did."""
     with contextlib.suppress(OSError):
         if path.read_bytes() == data:
             return False
@@ -217,7 +212,7 @@ def write_if_changed(path: Path, data: bytes) -> bool:
 
 
 def _make_unlinked_folder(path: Path) -> None:
-    """Make a folder two levels below the root at most, private on each, and no link to anywhere else."""
+    """Create a folder and its parent, both private. Raises StorageError if it is a link."""
     make_private_folder(path.parent)
     make_private_folder(path)
     if os.path.realpath(path) != str(path):
@@ -225,7 +220,7 @@ def _make_unlinked_folder(path: Path) -> None:
 
 
 def _write_at(descriptor: int, size: int, data: bytes) -> None:
-    """Write behind the first `size` bytes, all of it or nothing."""
+    """Write after the first `size` bytes, all or nothing."""
     os.lseek(descriptor, size, os.SEEK_SET)
     rest = memoryview(data)
     try:
@@ -237,16 +232,16 @@ def _write_at(descriptor: int, size: int, data: bytes) -> None:
 
 
 def _read_tail(descriptor: int) -> FileTail:
-    found = _last_line(descriptor)
-    if found is None:
+    last_line = _last_line(descriptor)
+    if last_line is None:
         return FileTail()
-    begins, line = found
+    offset, line = last_line
     last = _decode(line, LineHeader)
-    return FileTail(begins + len(line), begins, last, is_readable=last is not None)
+    return FileTail(offset + len(line), offset, last, is_readable=last is not None)
 
 
 def _last_line(descriptor: int) -> tuple[int, bytes] | None:
-    """Cut what follows the last newline; then where the last line begins, and the line. None where there is none."""
+    """Truncate what follows the last newline; return offset and bytes of the last line, None if there is none."""
     size = os.fstat(descriptor).st_size
     end = _newline_before(descriptor, size)
     whole = 0 if end is None else end + 1
@@ -255,9 +250,9 @@ def _last_line(descriptor: int) -> tuple[int, bytes] | None:
     if end is None:
         return None
     before = _newline_before(descriptor, end)
-    begins = 0 if before is None else before + 1
-    os.lseek(descriptor, begins, os.SEEK_SET)
-    return begins, os.read(descriptor, whole - begins)
+    offset = 0 if before is None else before + 1
+    os.lseek(descriptor, offset, os.SEEK_SET)
+    return offset, os.read(descriptor, whole - offset)
 
 
 def _decode(line: bytes, shape: type[T]) -> T | None:
@@ -268,20 +263,20 @@ def _decode(line: bytes, shape: type[T]) -> T | None:
 
 
 def _read_index_entries(path: Path, size: int) -> list[IndexEntry]:
-    """The index of the first `size` bytes of a file."""
-    found: list[IndexEntry] = []
+    """Return the index entries of the first `size` bytes of a file."""
+    entries: list[IndexEntry] = []
     with path.open("rb") as file:
         offset = 0
         while offset < size and (line := file.readline()):
-            if not found or offset // INDEX_BLOCK != found[-1].offset // INDEX_BLOCK:
-                said = msgspec.json.decode(line, type=_IndexedLine)
-                found.append(IndexEntry(said.position, offset, said.ts, said.event_id))
+            if not entries or offset // INDEX_BLOCK != entries[-1].offset // INDEX_BLOCK:
+                header = msgspec.json.decode(line, type=_IndexedLine)
+                entries.append(IndexEntry(header.position, offset, header.ts, header.event_id))
             offset += len(line)
-    return found
+    return entries
 
 
 def _with_offsets(lines: Sequence[tuple[Event, bytes]], size: int) -> tuple[list[tuple[Event, int]], int]:
-    """Each event with the place where its line begins, in a file of so many bytes; where the last one ends."""
+    """Return each event with the offset of its line in a file of `size` bytes, and the new size."""
     placed = []
     for event, line in lines:
         placed.append((event, size))
@@ -298,12 +293,12 @@ def _same_content(one: Path, other: Path) -> bool:
 
 
 def _newline_before(descriptor: int, end: int) -> int | None:
-    """Where the last newline before `end` stands."""
+    """Return the offset of the last newline before `end`."""
     while end > 0:
         start = max(0, end - READ_SIZE)
         os.lseek(descriptor, start, os.SEEK_SET)
-        found = os.read(descriptor, end - start).rfind(b"\n")
-        if found >= 0:
-            return start + found
+        index = os.read(descriptor, end - start).rfind(b"\n")
+        if index >= 0:
+            return start + index
         end = start
     return None

@@ -1,15 +1,8 @@
-"""Events that lie in files: JSONL of another installation, and what an earlier one left unfinished (seed 002 §6.1).
+"""Import JSONL files of other installations, and what an earlier installation left behind (seed 002 §6.1).
 
-Decisions
-    Every line comes in through the same door as an event of another program: checked, redacted, bounded. What another
-    installation says about its device, its replica and its order is its own and is not believed; the day on which an
-    event was is, so that it is the same day wherever it is filed. An id that the door would refuse comes in as its
-    digest: the line is no less an event for it.
-    A line without an id gets one from its bytes, so that the same file imported twice records nothing new.
-    A line that cannot be taken is told with its number and does not stop the others. What a person decided about the
-    devices of another account (`device_…`) stays there.
-    A file of an earlier installation is read once for all profiles: the hashes of those read are kept in the data
-    directory, so no second account finds what the first one took. The files themselves stay as they are.
+Every line is checked and redacted like an event of another program; its device, replica and order are not believed. A
+line without an id gets one from its bytes, so a repeated import records nothing new. A refused line does not stop the
+others. Files of an earlier installation are read once for all profiles: their hashes are stored in the data directory.
 """
 
 import asyncio
@@ -36,10 +29,10 @@ from sync.log.projections.external import OnProgress
 from sync.system.files import read_once, translate_os_errors, write_private
 
 MAX_BATCH_LINES: Final = 500  # lines in one transaction
-MAX_BATCH_BYTES: Final = 4 * 1024 * 1024  # of them; JSON of empty lists decodes to twenty times its size
-MAX_LINE_BYTES: Final = 1024 * 1024  # bytes; no event is as long
-MAX_REFUSALS: Final = 20  # refusals of one file that are told; the count tells the rest
-IMPORTED_HASHES_FILE: Final = "taken-in.json"  # hashes of what an earlier installation left and we have read
+MAX_BATCH_BYTES: Final = 4 * 1024 * 1024  # JSON of empty lists decodes to twenty times its size
+MAX_LINE_BYTES: Final = 1024 * 1024  # longer than any event
+MAX_REFUSALS: Final = 20  # refusals of one file that are listed; all are counted
+IMPORTED_HASHES_FILE: Final = "taken-in.json"  # hashes of imported files of an earlier installation
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +45,7 @@ class RefusedLine:
 
 @dataclass(slots=True)
 class FileImportResult:
-    """What became of one file's lines."""
+    """The result of importing one file."""
 
     path: Path
     recorded: int = 0
@@ -67,7 +60,7 @@ class FileImportResult:
 
 
 class EventFileImporter:
-    """Brings files into one profile's log."""
+    """Imports files into one profile's log."""
 
     def __init__(self, events: EventLog, intake: DraftBuilder, *, data_dir: Path) -> None:
         self._log = events
@@ -77,10 +70,10 @@ class EventFileImporter:
     async def import_paths(
         self, paths: Sequence[Path], on_progress: OnProgress | None = None
     ) -> list[FileImportResult]:
-        """Import files, and every `*.jsonl` below folders. `heard`: bytes read of bytes in all. Raises StorageError."""
+        """Import files, and every `*.jsonl` below folders. `on_progress` gets bytes. Raises StorageError."""
         files = await asyncio.to_thread(lambda: [file for path in paths for file in _jsonl_files(path)])
         total = sum(size for _, size in files)
-        done, found = 0, []
+        done, results = 0, []
         for path, size in files:
             imported = FileImportResult(path)
             async for read in self._import_file(path, imported):
@@ -88,11 +81,11 @@ class EventFileImporter:
                     on_progress(done + read, total)
             done += size
             imported.refusals.sort(key=lambda refused: refused.line)
-            found.append(imported)
-        return found
+            results.append(imported)
+        return results
 
     async def restore_own_events(self, folder: Path, device_ids: Collection[str]) -> int:
-        """Record again what this device, under these ids, said in files that were kept; how many events that is."""
+        """Record this device's events, under these ids, from backup files again; return how many."""
         recorded = 0
         for path, _ in await asyncio.to_thread(lambda: list(_jsonl_files(folder))):
             imported = FileImportResult(path)
@@ -102,41 +95,42 @@ class EventFileImporter:
         return recorded
 
     async def import_legacy(self, folders: Sequence[Path]) -> int:
-        """Read once what an earlier installation left in `temp/` and `pending_session.json`; how many events it was."""
+        """Import `temp/` and `pending_session.json` of an earlier installation once; return how many events."""
         recorded = 0
-        taken = await asyncio.to_thread(self._load_imported_hashes)
+        imported_hashes = await asyncio.to_thread(self._load_imported_hashes)
         for folder in folders:
             for path in await asyncio.to_thread(_legacy_files, folder):
                 try:
-                    recorded += await self._import_legacy_file(path, taken)
-                except (StorageError, OSError) as error:  # the next ones may be sound
+                    recorded += await self._import_legacy_file(path, imported_hashes)
+                except (StorageError, OSError) as error:  # the next files may be readable
                     log.warning("%s of an earlier installation cannot be read: %s", path.name, type(error).__name__)
         return recorded
 
     async def _import_legacy_file(self, path: Path, imported_hashes: set[str]) -> int:
         data = await asyncio.to_thread(_read_bytes, path)
-        mark = hashlib.sha256(data).hexdigest()
-        if mark in imported_hashes:
+        digest = hashlib.sha256(data).hexdigest()
+        if digest in imported_hashes:
             return 0
         imported = FileImportResult(path)
         await self._append(list(enumerate(parse_legacy_sessions(data, path.stat().st_mtime), 1)), imported)
-        imported_hashes.add(mark)
+        imported_hashes.add(digest)
         await asyncio.to_thread(self._save_imported_hashes, imported_hashes)
         return imported.recorded
 
     async def _import_file(
         self, path: Path, imported: FileImportResult, device_ids: Collection[str] | None = None
     ) -> AsyncIterator[int]:
-        """Import one file, or what these devices said in it; yields how many bytes were read, after each batch."""
+        """Import one file, or the events of these devices in it; yield the bytes read after each batch."""
         with translate_os_errors(path):
             file = path.open("rb")
         with file:
             number = read = 0
             while lines := await asyncio.to_thread(_next_lines, file):
                 numbered = [(number + place, line) for place, line in enumerate(lines, 1)]
-                values = _decode_lines(numbered, imported)
-                said = [(at, one) for at, one in values if device_ids is None or one.get("device_id") in device_ids]
-                await self._append(said, imported)
+                values = list(_decode_lines(numbered, imported))
+                if device_ids is not None:
+                    values = [(at, one) for at, one in values if one.get("device_id") in device_ids]
+                await self._append(values, imported)
                 number += len(lines)
                 read += sum(map(len, lines))
                 yield read
@@ -146,7 +140,7 @@ class EventFileImporter:
         known = await self._log.database.read(partial(store.known_ids, event_ids=_ids(values)))
         for number, value in values:
             try:
-                if value.get("event_id") in known:  # our own file, from before such ids were refused, or an archive's
+                if value.get("event_id") in known:  # an own file from before such ids were refused, or from an archive
                     drafts.append((number, self._intake.build(value, ids_are_known=True)))
                 else:
                     drafts.append((number, self._intake.build(self._intake.with_safe_ids(value))))
@@ -154,7 +148,7 @@ class EventFileImporter:
                 imported.refuse(number, error.message)
         try:
             _count(await self._log.append([draft for _, draft in drafts]) if drafts else [], imported)
-        except InvalidInput:  # one of them is known with another content: all but that one
+        except InvalidInput:  # one of them is known with another content: record the others
             for number, draft in drafts:
                 try:
                     _count(await self._log.append([draft]), imported)
@@ -163,8 +157,8 @@ class EventFileImporter:
 
     def _load_imported_hashes(self) -> set[str]:
         try:
-            found = read_once(self._imported_hashes_path)
-            return set(json.loads(found.data)) if found else set()
+            probe = read_once(self._imported_hashes_path)
+            return set(json.loads(probe.data)) if probe else set()
         except (StorageError, ValueError, TypeError):
             return set()
 
@@ -176,23 +170,23 @@ def _jsonl_files(path: Path) -> Iterator[tuple[Path, int]]:
     with translate_os_errors(path):
         if not path.exists():
             raise InvalidInput(f"there is no {path}", field="paths", hint="Name a file, or a folder with *.jsonl.")
-        found = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
-        yield from ((file, file.stat().st_size) for file in found)
+        files = sorted(path.rglob("*.jsonl")) if path.is_dir() else [path]
+        yield from ((file, file.stat().st_size) for file in files)
 
 
 def _legacy_files(folder: Path) -> list[Path]:
-    """What an earlier installation left unfinished."""
-    found = [folder / "pending_session.json", *sorted((folder / "temp").glob("*.json"))]
-    return [path for path in found if path.is_file()]
+    """Return the unfinished files of an earlier installation."""
+    candidates = [folder / "pending_session.json", *sorted((folder / "temp").glob("*.json"))]
+    return [path for path in candidates if path.is_file()]
 
 
 def _read_bytes(path: Path) -> bytes:
-    found = read_once(path)
-    return b"" if found is None else found.data
+    probe = read_once(path)
+    return b"" if probe is None else probe.data
 
 
 def _next_lines(file: BinaryIO) -> list[bytes]:
-    """As many lines as are decoded at once; none at the end. Of a longer line than an event has, the beginning."""
+    """Return the next batch of lines; none at the end. Of an overlong line, return the beginning."""
     lines: list[bytes] = []
     room = MAX_BATCH_BYTES
     while len(lines) < MAX_BATCH_LINES and room > 0 and (line := file.readline(MAX_LINE_BYTES)):
@@ -208,7 +202,7 @@ def _decode_lines(
     lines: Sequence[tuple[int, bytes]], imported: FileImportResult
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in lines:
-        line = line.removeprefix(BOM_UTF8) if number == 1 else line  # noqa: PLW2901 - which editors on Windows write
+        line = line.removeprefix(BOM_UTF8) if number == 1 else line  # noqa: PLW2901 - editors on Windows add it
         if not line.strip():
             continue
         try:

@@ -1,7 +1,7 @@
-"""`index/projects.json`, `sessions_by_project.json` and `tags.json`: what stands in them. Pure.
+"""The content of `index/projects.json`, `sessions_by_project.json` and `tags.json`. Pure.
 
-Each is an object with sorted names, so that the same log gives the same bytes whether it was read at once or event by
-event. They grow by union; where something was forgotten they are made anew.
+Each is an object with sorted names, so the same log gives the same bytes. They grow by union, and are rebuilt after an
+erasure.
 """
 
 import json
@@ -22,12 +22,12 @@ class JsonlIndexes:
 
     projects: dict[str, str | None] = field(default_factory=dict)
     sessions: dict[str, set[str]] = field(default_factory=dict)
-    tags: dict[str, dict[str, None]] = field(default_factory=dict)  # in order, and each found at once
+    tags: dict[str, dict[str, None]] = field(default_factory=dict)  # a dict as an ordered set
 
     def add(self, events: Iterable[Event]) -> bool:
-        """Take in events, in log order; whether they said anything new."""
-        found = [self._add(event) for event in events]
-        return any(found)
+        """Add events in log order; return whether anything changed."""
+        changes = [self._add(event) for event in events]
+        return any(changes)
 
     def add_tags(self, event: Event) -> bool:
         new = [tag for tag in tags_of(event) if event.event_id not in self.tags.setdefault(tag, {})]
@@ -46,7 +46,7 @@ class JsonlIndexes:
         return self.add_tags(event) or new
 
     def render(self) -> dict[str, bytes]:
-        """The three files by their names without `.json`."""
+        """Return the content of the files, by name without `.json`."""
         projects = {name: {"path": path, "name": _last_path_part(path)} for name, path in self.projects.items()}
         sessions = {project: sorted(ids) for project, ids in self.sessions.items() if ids}
         tags = {tag: list(ids) for tag, ids in self.tags.items()}
@@ -55,7 +55,7 @@ class JsonlIndexes:
 
 
 def parse_indexes(files: Mapping[str, bytes]) -> JsonlIndexes | None:
-    """The index that was written; None where one of the files is not what we write."""
+    """Parse the files; None if one of them is not valid."""
     try:
         projects, sessions, tags = (json.loads(files[name]) for name in FILES)
         return JsonlIndexes(
@@ -68,17 +68,17 @@ def parse_indexes(files: Mapping[str, bytes]) -> JsonlIndexes | None:
 
 
 def tags_of(event: Event) -> list[str]:
-    """The tags that an event gives; other programs may have written anything."""
+    """Return the valid tags of an event."""
     tags = event.payload.get("tags") if event.type in TYPES_WITH_TAGS else None
     return [tag for tag in tags if isinstance(tag, str) and tag] if isinstance(tags, list) else []
 
 
 def _last_path_part(path: str | None) -> str | None:
-    """The last part of a path of any operating system."""
+    """Return the last part of a path of any operating system."""
     parts = [part for part in re.split(r"[/\\]", path or "") if part]
     return parts[-1] if parts else None
 
 
 def json_bytes(value: Mapping[str, Any]) -> bytes:
-    """A small file: JSON for people too."""
+    """Encode a small file as readable JSON."""
     return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True).encode("utf-8", "replace") + b"\n"

@@ -1,12 +1,8 @@
-"""Which file an event goes into, and what stands there. Pure.
+"""Which file an event goes into, and its line there. Pure.
 
-Decisions
-    A line begins with the fields of seed 002 §4.1 and ends with what nobody knows. It holds nothing that changes after
-    the event was recorded (no number of the server, no replica that a restored backup renames), so a file that is built
-    anew has the same bytes. It holds its position, so a file tells by its last line how far it has come.
-    U+2028, U+2029 and U+0085 are escaped: some readers take them for ends of lines.
-    An id stands in a path only where it is plain: small ASCII letters, digits, `.`, `_`, `-`. Any other is replaced by
-    its hash behind a `~`, which no plain id holds: two ids never meet in one file, not even where `A` and `a` do.
+A line holds nothing that changes after the event was recorded, so a rebuilt file has the same bytes. U+2028, U+2029
+and U+0085 are escaped, because some readers take them for line ends. An id is part of a file name only if it is short
+lower-case ASCII; any other is hashed behind a `~`, so two ids never share a file, even if they differ only in case.
 """
 
 import hashlib
@@ -22,13 +18,15 @@ from sync.clock import from_unix_ms, to_unix_ms
 from sync.log.envelope import event_ms
 from sync.log.model import Event
 
-INDEX_BLOCK: Final = 64 * 1024  # bytes; the index names the first line that begins in each
+INDEX_BLOCK: Final = 64 * 1024  # bytes; the index has the first line that begins in each block
 SAFE_NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9_-])?")
-FIRST_MONTH: Final = "0001-01"  # whatever was earlier by UTC stands there too: a clock of another program
-LAST_MONTH: Final = "9999-12"  # and there whatever comes later
-MAX_HINT_LENGTH: Final = 40  # characters of an unplain id that are kept, for people
+FIRST_MONTH: Final = "0001-01"  # also for earlier times of other programs' clocks
+LAST_MONTH: Final = "9999-12"  # also for later times
+MAX_HINT_LENGTH: Final = 40  # characters of a hashed id that stay readable
 
-_RESERVED: Final = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)")  # on Windows, with any extension
+_RESERVED: Final = re.compile(
+    r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)"
+)  # reserved on Windows, with any extension
 _MONTH: Final = re.compile(r"[0-9]{4}-(?:0[1-9]|1[0-2])")
 _LINE_ENDS: Final = {"\u0085": b"\\u0085", "\u2028": b"\\u2028", "\u2029": b"\\u2029"}
 _ENDS: Final = tuple((end.encode(), escaped) for end, escaped in _LINE_ENDS.items())
@@ -36,7 +34,7 @@ _ENDS: Final = tuple((end.encode(), escaped) for end, escaped in _LINE_ENDS.item
 
 @dataclass(frozen=True, slots=True, order=True)
 class FileKey:
-    """One file of events: a project's, of one month."""
+    """The file of one project and month."""
 
     month: str
     project_id: str
@@ -46,7 +44,7 @@ class FileKey:
         return f"project_{safe_file_name(self.project_id)}_events"
 
     def bounds_ms(self) -> tuple[int, int]:
-        """The month as Unix milliseconds, from the first up to but not including the second."""
+        """Return the month as Unix milliseconds, the second exclusive."""
         first = datetime(int(self.month[:4]), int(self.month[5:]), 1, tzinfo=UTC)
         if self.month == LAST_MONTH:
             return to_unix_ms(first), 2**63 - 1
@@ -56,7 +54,7 @@ class FileKey:
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """One line of an `.idx` file: where a line of the `.jsonl` begins."""
+    """One line of an `.idx` file: the offset of a line in the `.jsonl`."""
 
     position: int
     offset: int
@@ -65,7 +63,7 @@ class IndexEntry:
 
 
 def safe_file_name(identifier: str) -> str:
-    """An id as part of a file's name."""
+    """Return an id as part of a file name."""
     if SAFE_NAME.fullmatch(identifier) and not _RESERVED.match(identifier):
         return identifier
     hint = re.sub(r"[^a-z0-9]+", "-", identifier[:MAX_HINT_LENGTH].lower()).strip("-")
@@ -85,8 +83,8 @@ def file_key_of(event: Event) -> FileKey:
 
 
 def encode_line(event: Event) -> bytes:
-    """The event as it stands in its file."""
-    said: dict[str, Any] = {
+    """Encode an event as a line: fields of seed 002 §4.1 first, unknown fields last."""
+    known: dict[str, Any] = {
         "schema_version": event.schema_version,
         "event_id": event.event_id,
         "project_id": event.project_id,
@@ -102,23 +100,23 @@ def encode_line(event: Event) -> bytes:
         "utc_offset": event.utc_offset,
         "position": event.position,
     }
-    more = {name: value for name, value in event.extra.items() if name not in said}
-    text = msgspec.json.encode({**said, **more})
+    extra = {name: value for name, value in event.extra.items() if name not in known}
+    text = msgspec.json.encode({**known, **extra})
     for end, escaped in _ENDS:
         text = text.replace(end, escaped)
     return text + b"\n"
 
 
 def build_index_entries(lines: Iterable[tuple[Event, int]], previous_offset: int | None) -> list[IndexEntry]:
-    """The index of lines that begin at the given offsets; `before`: where the line before them begins."""
-    found = []
+    """Return the index entries of lines at these offsets; `previous_offset` is that of the line before them."""
+    entries = []
     block = -1 if previous_offset is None else previous_offset // INDEX_BLOCK
     for event, offset in lines:
         if offset // INDEX_BLOCK != block:
-            found.append(IndexEntry(event.position, offset, event.ts, event.event_id))
+            entries.append(IndexEntry(event.position, offset, event.ts, event.event_id))
             block = offset // INDEX_BLOCK
-    return found
+    return entries
 
 
-def encode_index(found: Sequence[IndexEntry]) -> bytes:
-    return b"".join(msgspec.json.encode(mark) + b"\n" for mark in found)
+def encode_index(entries: Sequence[IndexEntry]) -> bytes:
+    return b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)

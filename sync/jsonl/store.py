@@ -1,4 +1,4 @@
-"""The SQL of the tree: it reads the log and stores nothing but its watermark."""
+"""SQL of the JSONL export. It only reads."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ _OF_FILE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class LinePosition:
-    """Where an event stands in the tree."""
+    """The file of an event, and its position."""
 
     key: FileKey
     position: int
@@ -51,20 +51,20 @@ class LinePosition:
 
 
 def read_file_events(connection: Transaction, key: FileKey, *, after: int, upto: int, limit: int) -> list[Event]:
-    """The events of one file, in log order."""
+    """Return the events of one file, in log order."""
     first, past = key.bounds_ms()
-    asked = {"project": key.project_id, "after": after, "upto": upto, "first": first, "past": past, "most": limit}
-    return [event_of_row(row) for row in connection.execute(_OF_FILE, asked).mappings()]
+    parameters = {"project": key.project_id, "after": after, "upto": upto, "first": first, "past": past, "most": limit}
+    return [event_of_row(row) for row in connection.execute(_OF_FILE, parameters).mappings()]
 
 
 def read_line_positions(connection: Transaction, *, after: int, upto: int, limit: int) -> list[LinePosition]:
-    """Where the next events stand, in log order."""
+    """Return the line positions of the next events, in log order."""
     rows = connection.execute(_PLACES, {"after": after, "upto": upto, "most": limit}).mappings()
     return [_line_position(row) for row in rows]
 
 
 def read_line_positions_of(connection: Transaction, event_ids: Sequence[str], *, upto: int) -> list[LinePosition]:
-    """Where these events stand, of those that the log holds up to a position."""
+    """Return the line positions of those of these events that the log holds up to a position."""
     statement = _PLACE.where(events.c.event_id.in_(event_ids), events.c.position <= upto)
     return [_line_position(row) for row in connection.execute(statement).mappings()]
 
@@ -75,15 +75,15 @@ def read_line_position_at(connection: Transaction, position: int) -> LinePositio
 
 
 def read_retracting_events(connection: Transaction, *, after: int) -> list[Event]:
-    """The events that take something back, in log order."""
+    """Return the retracting events, in log order."""
     return list(log_store.read_by_types(connection, RETRACTING_TYPES, after=after))
 
 
 def read_projects(connection: Transaction) -> dict[str, str | None]:
-    """Every project with the path that was last given for it."""
-    found: dict[str, str | None] = dict.fromkeys(connection.execute(_PROJECTS).scalars())
-    found |= {row.project_id: row.project_path for row in connection.execute(_PATHS)}
-    return found
+    """Return every project with its last known path."""
+    projects: dict[str, str | None] = dict.fromkeys(connection.execute(_PROJECTS).scalars())
+    projects |= {row.project_id: row.project_path for row in connection.execute(_PATHS)}
+    return projects
 
 
 def read_sessions_by_project(connection: Transaction) -> list[tuple[str, str]]:
@@ -91,12 +91,12 @@ def read_sessions_by_project(connection: Transaction) -> list[tuple[str, str]]:
 
 
 def read_events_with_tags(connection: Transaction) -> Iterator[Event]:
-    """The events whose payloads may have tags, in log order."""
+    """Yield the events whose payloads may have tags, in log order."""
     return log_store.read_by_types(connection, TYPES_WITH_TAGS, after=0)
 
 
 def read_described_session_ids(connection: Transaction, event_ids: Sequence[str]) -> list[str]:
-    """The sessions about which these events say something."""
+    """Return the sessions that these events describe."""
     statement = select(events.c.session_id).where(
         events.c.event_id.in_(event_ids), events.c.type.in_(SESSION_EVENT_TYPES)
     )
