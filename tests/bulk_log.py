@@ -67,7 +67,7 @@ class FilledLog:
 
 
 def fill_log(database: Path, device_id: str, count: int, *, head: int | None = None) -> FilledLog:
-    """Add `count` events to a log that nobody has open. `head`: the server's, where it is to hold them as well."""
+    """Add `count` events to a closed log. `head`: the server's, if it should have them too."""
     with _opened(database) as connection:
         replica_id, following, hlc = connection.execute("select replica_id, next_seq, hlc from replica").fetchone()
         moment = int((hlc or "019000000000").partition("-")[0], 16) + 1

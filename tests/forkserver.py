@@ -2,7 +2,7 @@
 
 For each test worker one process imports the program, once. Each command is a fork of it: a process of its own, with the
 files, environment and folder it was given, that runs the same `main`, dies of the same signals and leaves the same exit
-code. What a start itself does is shown by the tests that use subprocess.Popen, as all do on Windows.
+code. Tests of the start itself use subprocess.Popen, as all tests do on Windows.
 
     worker -- a request and its files, on a socket --> the prepared process
                                                          +-- fork: a keeper, which tells pid and exit code
@@ -195,7 +195,7 @@ def main() -> None:
     os.environ.update(request["env"])
     time.tzset()
     os.chdir(request["cwd"])
-    # As a start makes them: those of before have asked files that are not there any more whether they can seek.
+    # New streams, as at a start: the old ones have probed files that are closed now.
     sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115 - descriptors
     sys.stderr = open(2, "w", 1, errors="backslashreplace", closefd=False)  # noqa: SIM115 - as above
     name, *arguments = request["argv"]

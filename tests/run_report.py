@@ -1,7 +1,7 @@
 """What a long run leaves behind: RESULTS.md, a table with one row for each of its parts.
 
 The row is written as soon as its part has ended, so that an interruption costs one part and `--resume` goes on there.
-Rows of other parts stay, and so does everything from the first `##` on: what was found, in the words of who mended it.
+Rows of other parts stay, and so does everything from the first `##` on: notes on what was found.
 """
 
 import os
@@ -58,7 +58,7 @@ class PartResult:
 
 
 class RunReport:
-    """`parts`: all there are, in their order; whoever is not among them is no longer told."""
+    """`parts`: all parts in order; rows of others are dropped."""
 
     def __init__(self, path: Path, title: str, parts: Sequence[str]) -> None:
         self._path = path
@@ -71,7 +71,7 @@ class RunReport:
         return {row.part for row in self._rows().values() if row.passed and row.commit == now and CHANGED not in now}
 
     def write(self, row: PartResult) -> None:
-        """Put the row in its place and sum up anew."""
+        """Insert the row and compute the totals again."""
         rows = self._rows() | {row.part: row}
         told = [rows[part] for part in self._parts if part in rows]
         lines = [f"| {' | '.join(cells)} |" for cells in (COLUMNS, *map(astuple, told))]
@@ -81,7 +81,7 @@ class RunReport:
         beside.replace(self._path)
 
     def _totals(self, rows: Sequence[PartResult]) -> str:
-        """A line for each kind of parts: what stands before the colon in their names."""
+        """A line for each kind of part, the text before the colon in its name."""
         kinds = dict.fromkeys(_group_of(row.part) for row in rows)
         lines = [_total_row(kind, [row for row in rows if _group_of(row.part) == kind]) for kind in kinds]
         missing = Counter(_group_of(part) for part in self._parts if part not in {row.part for row in rows})

@@ -22,7 +22,7 @@ REPOSITORY: Final = Path(__file__).parents[1]
 
 
 def start_process(command: Sequence[str], **files: Any) -> Any:
-    """A process of this program, as subprocess.Popen starts it; without the start of an interpreter where it may."""
+    """A process of this program, as subprocess.Popen starts it, without starting an interpreter if possible."""
     may = sys.platform != "win32" and list(command[:2]) == COMMAND[:2]
     return ForkedProcess(command, **files) if may else subprocess.Popen(command, **files)
 
@@ -117,7 +117,7 @@ class Sidecar:
         self._reader.start()
 
     def call(self, method: str, **params: Any) -> Any:
-        """The result, or CallFailed. TimeoutError where nothing comes."""
+        """The result. Raises CallFailed, or TimeoutError without a response."""
         return self.wait_for_response(self.send(method, **params))
 
     def send(self, method: str, **params: Any) -> int:
@@ -151,7 +151,7 @@ class Sidecar:
         return self.call("auth/password", email=email, password=password)
 
     def call_until(self, method: str, condition: Any, timeout: float = ANSWER_WITHIN, **params: Any) -> Any:
-        """Ask until the answer is acceptable; AssertionError with the last answer where it never is."""
+        """Ask until the answer is acceptable; AssertionError with the last one after the timeout."""
         deadline = time.monotonic() + timeout
         while True:
             answer = self.call(method, **params)
@@ -204,10 +204,10 @@ class TimedSidecar(Sidecar):
 
 
 class NotificationListener(Sidecar):
-    """A sidecar whose notifications are heard."""
+    """A sidecar with a queue of its notifications."""
 
     def __init__(self, home: Home) -> None:
-        self.told: queue.Queue[dict[str, Any]] = queue.Queue()
+        self.messages: queue.Queue[dict[str, Any]] = queue.Queue()
         super().__init__(home)
 
     def _read(self) -> None:
@@ -215,25 +215,25 @@ class NotificationListener(Sidecar):
         for line in self.process.stdout:
             message = json.loads(line)
             if "method" in message:
-                self.told.put(message)
+                self.messages.put(message)
             else:
                 self._answers[message["id"]].put(message)
 
     def next(self, method: str) -> dict[str, Any]:
         """The params of the next notification of this name."""
         while True:
-            message = self.told.get(timeout=ANSWER_WITHIN)
+            message = self.messages.get(timeout=ANSWER_WITHIN)
             if message["method"] == method:
                 params: dict[str, Any] = message["params"]
                 return params
 
     def received(self) -> list[str]:
-        """The names of what was told so far."""
-        return [self.told.get()["method"] for _ in range(self.told.qsize())]
+        """The names of the notifications so far."""
+        return [self.messages.get()["method"] for _ in range(self.messages.qsize())]
 
 
 def wait_until(condition: Any, timeout: float = ANSWER_WITHIN) -> Any:
-    """The first truthy answer of `look`; AssertionError with the last one where there is none in time."""
+    """The first truthy result of `condition`; AssertionError with the last one after the timeout."""
     deadline = time.monotonic() + timeout
     while True:
         found = condition()

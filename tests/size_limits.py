@@ -44,7 +44,7 @@ def _lines(node: Function | ast.ClassDef) -> int:
 
 
 def main(folders: list[str]) -> int:
-    """Print every excess; 1 where there is one, 2 where nothing was read: such a check has not passed."""
+    """Print every excess; 1 if there is one, 2 if no file was read."""
     files = [
         path for folder in folders for path in sorted(Path(folder).rglob("*.py")) if "node_modules" not in path.parts
     ]

@@ -3,7 +3,7 @@
 DATA holds folders with `memories.jsonl` (id, text) and `queries-dev.jsonl` (dialogue, relevant), as those of
 MADial-Bench. Each memory is recorded as a `memory_fact`; asked with the user's turns and with the whole dialogue, by
 words alone, by meaning alone and by both.
-How fast it is on COUNT made records (100,000 unless said otherwise) is told as `make bench` does (`searching.py`).
+The speed on COUNT generated records (default 100,000) is reported as by `make bench` (`cases/recall.py`).
 """
 
 import asyncio

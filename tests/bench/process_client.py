@@ -21,7 +21,7 @@ WARM: Final = 20  # calls that are not counted
 
 @dataclass(frozen=True)
 class Program:
-    """How a program is started and asked. `opening`: frames before its first request, answered where they bear an id.
+    """How to start and call a program. `opening`: frames before the first request; those with an id get a response.
 
     `headers`: whether its frames begin with `Content-Length`, as in LSP, or end with a line.
     """

@@ -23,7 +23,7 @@ def echo(result: Any) -> Program:
 
 
 def peers(result: Any) -> Mapping[str, Program]:
-    """By name; empty where they are not installed."""
+    """The peers by name; empty if they are not installed."""
     if not PYTHON.exists():
         return {}
     said = json.dumps(result, ensure_ascii=False)

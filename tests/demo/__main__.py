@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> int:
-    """0 when the story was told and nothing was lost, 130 when Ctrl-C came before that was known."""
+    """0 if the demo ended and nothing was lost, 130 if Ctrl-C interrupted it."""
     sys.stdout.write("xiaobai-memory: two devices, one cloud, all on this machine\n")
     sys.stdout.flush()
     from tests.demo.scenario import run  # noqa: PLC0415 - after the first line is on the screen

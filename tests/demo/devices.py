@@ -25,7 +25,7 @@ class Devices:
 
     @classmethod
     async def start(cls, environments: dict[str, dict[str, str]], log: Path) -> "Devices":
-        """Each device is named by a letter and lives in the environment given for it."""
+        """Each device has a letter and an environment."""
         command = json.dumps([sys.executable, "-m", "bridge.cli.main", "serve"])
         environment = {**os.environ, "DEMO_DEVICES": json.dumps(environments), "DEMO_COMMAND": command}
         with log.open("wb") as errors:

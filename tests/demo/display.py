@@ -1,4 +1,4 @@
-"""What the demo shows: on a terminal one living screen, elsewhere plain lines."""
+"""The demo's display: one live screen on a terminal, plain lines elsewhere."""
 
 import time
 from types import TracebackType
@@ -37,7 +37,7 @@ class Display:
             self._live.__exit__(kind, error, trace)
 
     def step(self, text: str, *, note: str = "", good: bool | None = None) -> None:
-        """One line of the story. `good` is None for what merely begins."""
+        """Print one line. `good` is None for a step that begins."""
         self.went_wrong |= good is False
         mark, style = {None: ("·", "dim"), True: ("✓", "green"), False: ("✗", "bold red")}[good]
         line = Text.assemble((f"{time.monotonic() - self._began:6.1f}s {mark} ", style), text)

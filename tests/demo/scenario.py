@@ -1,4 +1,4 @@
-"""The story the demo tells, and the check at its end. Every number on the screen is measured while it is shown."""
+"""The demo's scenario and its final check. Every number on the screen is measured live."""
 
 import asyncio
 import contextlib
@@ -40,9 +40,7 @@ class DemoSetup:
     homes: dict[str, Home]
     display: Display
     database: psycopg.AsyncConnection[TupleRow]
-    acknowledged: list[str] = field(
-        default_factory=list
-    )  # words that were acknowledged: they must be everywhere at the end
+    acknowledged: list[str] = field(default_factory=list)  # acknowledged words, which must be everywhere at the end
 
     async def update(self, device: str, user: str, answer: str) -> float:
         """One update through the Node client; milliseconds until it was acknowledged."""
@@ -75,7 +73,7 @@ class DemoSetup:
 
 
 def run(*, once: bool) -> int:
-    """Tell the story; then end, or stay until Ctrl-C. 0 when all of it came out and nothing was lost."""
+    """Run the demo; then end, or stay until Ctrl-C. 0 if all steps succeeded and nothing was lost."""
     outcome: list[int] = []
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_run(outcome, once=once))
@@ -221,7 +219,7 @@ async def _nothing_lost(stage: DemoSetup) -> None:
 
 @asynccontextmanager
 async def _windows(stage: DemoSetup) -> AsyncIterator[None]:
-    """Keep the three windows of the screen up to date while the story goes on."""
+    """Keep the three windows of the screen up to date."""
     task = asyncio.create_task(_look(stage)) if stage.display.console.is_terminal else None
     try:
         yield
@@ -246,7 +244,7 @@ async def _look(stage: DemoSetup) -> None:
 
 
 async def wait_until(condition: Callable[[], Awaitable[Any]]) -> None:
-    """Wait for something to become true; TimeoutError where it does not."""
+    """Wait until a condition is true. Raises TimeoutError."""
     deadline = time.monotonic() + PATIENCE
     while not await condition():
         if time.monotonic() > deadline:

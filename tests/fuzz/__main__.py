@@ -1,6 +1,6 @@
 """`make fuzz`: every campaign in full. ONLY=name,… SEED=n AT=n COUNT=n choose; without a seed, another one each time.
 
-Exit code 1 where something was not withstood; the campaigns after it run all the same. A campaign that ran in full is
+Exit status 1 if a case fails; the other campaigns run anyway. A campaign that ran in full is
 noted in RESULTS.md, with its seed.
 """
 
@@ -67,7 +67,7 @@ def _numbers(campaign: Campaign, given: argparse.Namespace) -> range:
 
 
 def _run(campaign: Campaign, seed: int, numbers: range, folder: Path, progress: Progress) -> tuple[int, str]:
-    """How many cases were withstood, and how to see again the one that was not."""
+    """The number of passed cases, and the command that repeats the failed one."""
     task = progress.add_task(campaign.name, total=len(numbers))
     home = folder / campaign.name
     home.mkdir()

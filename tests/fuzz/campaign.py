@@ -22,7 +22,7 @@ class FuzzCase:
 
 
 class FuzzCases:
-    """The cases of a campaign, one after the other. `tick` is told of each that was survived."""
+    """Run the cases of a campaign in order. `tick` is called after each that passes."""
 
     def __init__(self, name: str, seed: int, numbers: range, tick: Callable[[], None]) -> None:
         self.seed = seed
@@ -43,7 +43,7 @@ class FuzzCases:
 
 @dataclass(frozen=True, slots=True)
 class Campaign:
-    """`full`: cases in `make fuzz`; `sample`: in `make test`. `attack` raises where something was not withstood."""
+    """`full`: cases in `make fuzz`; `sample`: in `make test`. `attack` raises if a case fails."""
 
     name: str
     full: int

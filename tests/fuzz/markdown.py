@@ -181,7 +181,7 @@ def _parsed(data: bytes) -> MemoryDocument | None:
 
 
 def _check_plan(original: MemoryDocument, disk: MemoryDocument) -> None:
-    """The disk is what comes out, and no line that stands in both loses its identity."""
+    """The rendering equals the file, and no line in both loses its id."""
     base = Version.of(1, Snapshot(original, tuple(f"e{at}" for at in range(len(original.entries)))))
     made = plan_merge(base, base, disk, numbered())
     assert made.merged.document.data == disk.data, "the fold changed what a hand left"

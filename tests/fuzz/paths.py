@@ -137,7 +137,7 @@ def _attack_setting(field: str) -> Callable[[PathSandbox, str], None]:
         given: dict[str, Any] = {"data_dir": str(world.data), "memory_file": str(world.root / "memory.md")}
         given[field] = name if name.startswith(("/", "~")) else f"{world.root}/{name}"
         if "outside" in name or name.startswith("link"):
-            return  # the user's own wish
+            return  # the user's own choice
         with suppress(SettingsError, StorageError):
             settings = Settings.from_sources(**given)
             found = read_once(settings.memory_file)

@@ -33,7 +33,7 @@ from tests.cloud.proxy.fault_proxy import FaultProxy
 from tests.fuzz.campaign import Campaign, FuzzCases
 from tests.support import event
 
-GENEROUS, HURRIED = 10.0, 0.15  # seconds that a call may take: where an answer comes, and where none will
+GENEROUS, HURRIED = 10.0, 0.15  # seconds that a call may take, with and without a response
 BOMB: Final = 600_000_000  # bytes of a small answer when it is unpacked
 TRIES: Final = 50  # of a client in a hurry
 LATE: Final = 5.0  # seconds a call may overrun its deadline on a busy machine
@@ -131,7 +131,7 @@ MANNERS: Final = (*[Delivery.WHOLE] * 9, Delivery.LATE, Delivery.CHUNKED, Delive
 
 @dataclass(frozen=True)
 class HostileReply:
-    """One answer as bytes, and how they are sent. `at`: where the manner sets in."""
+    """One response as bytes, and how they are sent. `at`: the byte at which the manner begins."""
 
     head: bytes
     body: bytes
@@ -140,7 +140,7 @@ class HostileReply:
 
 
 class HostileServer:
-    """A server that answers what it is told to, and remembers who asked with which token."""
+    """A server with a given response, which records each request and its token."""
 
     def __init__(self) -> None:
         self.reply = HostileReply(b"", b"", Delivery.WHOLE, 0)
@@ -249,7 +249,7 @@ def _content_encoding(body: bytes, chance: random.Random) -> tuple[bytes, str]:
 
 @cache
 def _bomb() -> bytes:
-    """A good answer, and behind it more white space than a machine has room for."""
+    """A good response, followed by more white space than memory."""
     parts = zlib.compressobj(1, wbits=16 + zlib.MAX_WBITS)
     spaces = b" " * 1_000_000
     packed = [parts.compress(json.dumps(SYNCED).encode()), *(parts.compress(spaces) for _ in range(BOMB // 1_000_000))]
@@ -326,7 +326,7 @@ async def _outcome(name: str, client: SupabaseCloud, seconds: float) -> object:
 
 
 async def _recovered(name: str, client: SupabaseCloud, tries: int) -> None:
-    """A good answer is understood: at once, or after the connection with the rest of a bad one was given up.
+    """A good response is understood: at once, or after the connection with the rest of a bad one is dropped.
 
     The hurried client may need a few goes on a busy machine.
     """
@@ -347,7 +347,7 @@ def _check(name: str, outcome: object, reply: HostileReply) -> None:
     assert _may_arrive(reply), (name, outcome, reply.delivery)
     assert status.startswith(b"2"), (name, outcome, reply.head)
     if name == "sign out":
-        return  # whoever answered: the token is thrown away
+        return  # the token is discarded anyway
     if CALLS[name].good is None:
         assert _decoded(reply) in (None, False, 0, "", [], {}), (name, reply)
         return
@@ -366,7 +366,7 @@ def _may_arrive(reply: HostileReply) -> bool:
 
 def _decoded(reply: HostileReply) -> Any:
     if b" 204 " in reply.head[:16] or not reply.body:
-        return None  # whatever stands behind the head belongs to nobody
+        return None  # the body belongs to no response
     body = reply.body
     if reply.delivery is Delivery.CHUNKED:
         length, _, rest = body.partition(b"\r\n")

@@ -43,7 +43,7 @@ def test_the_memory_file_is_none_of_the_programs_own(tmp_path: Path, name: str) 
     assert Settings.from_sources(data_dir=tmp_path, memory_file=tmp_path / "memory.md").memory_file.name == "memory.md"
 
 
-async def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
+async def test_a_pipe_in_the_place_of_a_file_blocks_nothing(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     with pytest.raises(StorageError, match="ordinary"):

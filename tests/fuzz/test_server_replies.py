@@ -12,7 +12,7 @@ from sync.errors import CloudUnavailable
 from tests.fuzz.server_replies import CALLS, LATE, REPLIES, SESSION, SIGNED_IN, Delivery, HostileReply, open_servers
 
 
-async def test_no_answer_is_taken_for_an_acknowledgement_that_is_none_and_the_next_good_one_is_understood(
+async def test_a_bad_response_is_no_acknowledgement_and_the_next_good_one_is_understood(
     tmp_path: Path,
 ) -> None:
     await REPLIES.probe(tmp_path)
@@ -65,7 +65,7 @@ async def test_a_session_of_any_length_is_kept_and_asked_for_again_within_a_week
     assert -LATE < session.expires_at - time.time() <= MAX_TOKEN_SECONDS
 
 
-async def test_an_answer_packed_as_we_asked_for_is_understood() -> None:
+async def test_a_compressed_response_is_understood() -> None:
     async with open_servers() as (stranger, _, _, clients):
         stranger.reply = json_reply(PACKED, "content-encoding: gzip")
         assert await CALLS["devices"].make(clients[False]) == ()

@@ -1,7 +1,7 @@
-"""Bugs planted on purpose, one line each where it lives: a simulator that finds none of them is broken.
+"""Planted bugs: a simulator that does not detect them is broken.
 
-Each replaces one function or attribute in memory for the time of a block. `seed` is the first history, counted from 0,
-that shows it; `make sim-bugs` looks for all of them anew.
+Each replaces one function or attribute in memory for the time of a block. `seed` is the first run, counted from 0,
+that detects it; `make sim-bugs` searches for all of them again.
 """
 
 import asyncio
@@ -70,7 +70,7 @@ Patch = tuple[Any, str, Any]  # where, which name, what instead
 
 @dataclass(frozen=True, slots=True)
 class PlantedBug:
-    """What is broken, how it is put in, and the first history that shows it; `besides`: of `BESIDES`, what it needs."""
+    """A bug, how it is planted, and the first run that detects it. `besides`: the kinds of `BESIDES` it needs."""
 
     name: str
     patches: tuple[Patch, ...]
@@ -78,7 +78,7 @@ class PlantedBug:
     extra_action_set: str | None = None
 
     def plan(self, seed: int) -> SimulationPlan:
-        """The history of a seed as the bug is looked for in it; `make sim` lives it with all that is besides."""
+        """The plan of a seed in which the bug is searched, with only the needed kinds of `BESIDES`."""
         return make_plan(seed).besides(*filter(None, [self.extra_action_set]))
 
     @contextmanager
@@ -99,7 +99,7 @@ _record_and_count = EventLog.append_and_count
 async def _acknowledged_early(
     log: EventLog, drafted: BuildDrafts, beside: StoreWithEvents | None = None
 ) -> tuple[list[AppendResult], int]:
-    """Answers first and commits a second later."""
+    """Acknowledge first and commit a second later."""
     drafts = await log.database.read(drafted)
 
     async def later() -> None:
@@ -120,7 +120,7 @@ _look = MemoryService._compose_answer
 
 
 async def _emptied(conversation: MemoryService, **given: Any) -> LoadResult:
-    """The answer of a profile that nobody has said anything in."""
+    """The result of an empty profile."""
     return replace(await _look(conversation, **given), content="", digest="")
 
 
@@ -128,7 +128,7 @@ async def _emptied(conversation: MemoryService, **given: Any) -> LoadResult:
 
 
 def _in_place(temporary: Path, path: Path) -> None:
-    """Writes into the file itself, as the original does."""
+    """Write into the file in place, as the original does."""
     data = temporary.read_bytes()
     path.write_bytes(data[: len(data) // 2])
     process = CURRENT.get()
@@ -140,7 +140,7 @@ def _in_place(temporary: Path, path: Path) -> None:
 
 _take_in = MemoryFile._ingest
 _write = MemoryFile._write
-_BLIND: Final = 2.0  # seconds: what somebody saves so soon after us is taken for our own
+_BLIND: Final = 2.0  # seconds: a save so soon after ours is taken for ours
 _last_write: dict[Path, float] = {}
 
 
@@ -217,7 +217,7 @@ _taken = ProcessLock.hold
 
 @asynccontextmanager
 async def _not_alone(turns: ProcessLock) -> AsyncIterator[None]:
-    """At the stored session; whoever logs in still waits for the one before him."""
+    """Not for the stored session; logins still wait for each other."""
     async with AsyncExitStack() as stack:
         if turns._path.name != "session.lock":
             await stack.enter_async_context(_taken(turns))
@@ -246,7 +246,7 @@ def _pushed_over(memory: Any, request: SyncRequest, server_ts: str) -> tuple[tup
 
 
 async def _unlocked(server: SimulatedServer, inner: FakeCloud, session: Any, request: SyncRequest) -> SyncAnswer:
-    """Numbers are taken when a transaction begins, and nobody waits for its end."""
+    """Numbers are assigned when a transaction begins, without a lock."""
     memory = server.log_of(session)
     begun = memory.head
     await asyncio.sleep(server._chance.uniform(0.0, server._work))

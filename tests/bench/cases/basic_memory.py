@@ -36,7 +36,7 @@ class PeerMeasurement:
 
 
 def compare_with_peers(folder: Path) -> list[PeerMeasurement]:
-    """Ours and theirs, one after the other; nothing where theirs is not installed."""
+    """Measure this program and basic-memory; nothing if it is not installed."""
     if not COMMAND.exists():
         return []
     said = [(f"第 {number} 个问题", f"第 {number} 个回答" + "回答" * 30) for number in range(NOTES)]

@@ -132,7 +132,7 @@ def edit_to_event(folder: Path) -> Iterator[Measurement]:
 
 
 def idle(folder: Path) -> Iterator[Measurement]:
-    """Memory and processor of a sidecar that nobody asks anything."""
+    """Memory and processor time of an idle sidecar."""
     with TimedSidecar(Home(folder / "idle")) as sidecar:
         yield from at_rest(sidecar, "without cloud", most_mb=60)
 

@@ -45,7 +45,7 @@ def rows(folder: Path, count: int = COUNT) -> Iterator[Measurement]:
 
 
 async def timed_search(harness: RecallHarness, ask: SearchRequest) -> tuple[SearchResult, float]:
-    """The answer, and the seconds it took; meaning has to have been asked where it was to be."""
+    """The result and its seconds; a semantic search must have used vectors."""
     begun = time.perf_counter()
     answer = await harness.recall.search(ask)
     took = time.perf_counter() - begun

@@ -1,4 +1,4 @@
-"""What is measured against a local cloud: push, a first pull of a long history, a sidecar at rest beside a server.
+"""Measurements against a local cloud: push, first pull of a long history, an idle sidecar.
 
 The cloud runs on the same machine and shares its processors, so push and pull are given beside what a bare client needs
 for the same events through the same server: bulk upserts into, and selects from, a plain table that belongs to its
@@ -31,7 +31,7 @@ APPENDED: Final = 100  # at once
 PUSH_EVENTS: Final = int(SyncSettings().push_events)
 PATIENCE_MS: Final = 600_000
 EVENTS_PER_SECOND: Final = 5_000
-ASKED_ONLY: Final = {"SYNC__REALTIME": "false", "SYNC__POLL_SECONDS": "3600"}  # the cloud is asked when we say so
+ASKED_ONLY: Final = {"SYNC__REALTIME": "false", "SYNC__POLL_SECONDS": "3600"}  # syncs only on request
 
 _PLAIN: Final = """
 create table public.bench_events (
@@ -71,7 +71,7 @@ def rows(folder: Path) -> Iterator[Measurement]:
 
 
 def idle(folder: Path, cloud: Cloud) -> Iterator[Measurement]:
-    """A sidecar that is logged in and level, and that nobody asks anything, at the usual pace of polling."""
+    """An idle sidecar that is logged in and caught up, with the default polling."""
     user = new_user(cloud)
     with TimedSidecar(home_of(folder / "idle-cloud", cloud)) as sidecar:
         sidecar.log_in(user.email, user.password)
@@ -103,7 +103,7 @@ def push(folder: Path, cloud: Cloud, count: int = PUSHED) -> Iterator[Measuremen
 
 
 def first_pull(folder: Path, cloud: Cloud, count: int = HISTORY) -> Iterator[Measurement]:
-    """A device that joins an account with a long history, until it holds all of it."""
+    """A device that joins an account with a long history, until it has pulled all of it."""
     user = new_user(cloud)
     home = home_of(folder / "first-pull", cloud, **ASKED_ONLY)
     with TimedSidecar(home) as sidecar:

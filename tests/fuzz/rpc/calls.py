@@ -1,6 +1,6 @@
-"""JSON-RPC as nobody should write it: valid calls of every method, changed in meaning, in spelling and in bytes.
+"""Malformed JSON-RPC: valid calls of every method, changed in meaning, spelling and bytes.
 
-Texts are put together by hand, not by a JSON library: what is attacked with (names that stand twice, half surrogates,
+Texts are put together by hand, not by a JSON library: what is attacked with (repeated names, half surrogates,
 numbers beyond every range) no library would write.
 """
 
@@ -153,7 +153,7 @@ def hostile_value(chance: random.Random, deep: int = 3) -> str:
 
 
 def hostile_like(value: object, chance: random.Random) -> str:
-    """A value of the same type where there are odd ones, so that it passes the first check; else any."""
+    """An odd value of the same type, so that it passes the first check, or else any odd value."""
     if isinstance(value, dict) and value and chance.random() < 0.7:
         return random_members({name: random_text(inner) for name, inner in value.items()}, value, chance)
     if isinstance(value, list) and value and chance.random() < 0.7:

@@ -29,7 +29,7 @@ from tests.fuzz.rpc.expected_response import ExpectedResponse, expected_response
 from tests.sidecar import COMMAND, REPOSITORY, Home
 
 PATIENCE: Final = 30.0  # seconds; a bound for a broken program, not a time anybody expects
-SHOWN: Final = 600  # bytes of a frame that was not withstood
+SHOWN: Final = 600  # bytes shown of a failing frame
 MOST_ANSWER: Final = 64 * 1024 * 1024
 
 

@@ -25,7 +25,7 @@ async def test_every_hostile_frame_gets_the_right_answer_and_the_next_call_is_an
     await FRAMES.probe(tmp_path)
 
 
-async def test_whoever_attacks_keeps_his_own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_attack_leaves_the_home_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home, attacked = tmp_path / "home", tmp_path / "attacked"
     home.mkdir()
     attacked.mkdir()
@@ -75,7 +75,7 @@ def test_three_calls_are_read_alike_wherever_the_bytes_are_cut_in_two_places(fra
 
 
 @pytest.mark.parametrize("id_", ["1e400", '"\\ud800"', "[1]", "-1e999"])
-def test_an_id_that_nobody_could_read_is_not_echoed(id_: str) -> None:
+def test_an_unreadable_id_is_not_echoed(id_: str) -> None:
     [refusal] = messages.decode_frame(f'{{"jsonrpc":"2.0","id":{id_},"method":"x"}}'.encode()).items
     assert isinstance(refusal, RejectedMessage)
     assert refusal.id == b"null"

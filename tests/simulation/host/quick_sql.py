@@ -28,14 +28,14 @@ Processors = Mapping[str, Callable[[Any], Any]]
 
 
 class NoRowsResult(NamedTuple):
-    """What is asked of a statement that answers no rows."""
+    """The result of a statement without rows."""
 
     rowcount: int
     lastrowid: int | None
 
 
 class _RowValues(list[Any]):
-    """What is asked of the rows of an answer, as mappings or as values."""
+    """The rows of a result, as mappings or as values."""
 
     def all(self) -> Sequence[Any]:
         return self
@@ -50,7 +50,7 @@ class _RowValues(list[Any]):
 
 
 class _RowsResult:
-    """What is asked of an answer with rows; how many they are the driver does not say before they are read."""
+    """A result with rows; their number is unknown before they are read."""
 
     rowcount: Final = -1
 
@@ -87,7 +87,7 @@ class _RowsResult:
 
 @dataclass(slots=True)
 class _BoundStatement:
-    """SQL with question marks, and what stands for them, in their order."""
+    """SQL with question marks, and the parameters in order."""
 
     sql: str
     in_order: Callable[[Values], Sequence[Any]]
@@ -128,7 +128,7 @@ class _StatementTemplate:
 
 
 class _Statement(NamedTuple):
-    """One that came again, with what it is by the names of its parameters: None where it has to go the ordinary way."""
+    """A repeated statement; None if it has to use SQLAlchemy."""
 
     itself: ClauseElement
     by_names: dict[Names, _StatementTemplate | None]
