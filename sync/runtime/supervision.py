@@ -33,7 +33,7 @@ async def supervise(name: str, job: Callable[[], Coroutine[None, None, None]]) -
             if time() - began > STABLE_AFTER:
                 failures.clear(name)
             level, what = _describe_failure(error)
-            failures.report(name, f"the job {name!r} failed and begins anew: {what}", level=level)
+            failures.report(name, f"the job {name!r} failed and restarts: {what}", level=level)
         await asyncio.sleep(RESTART_DELAY)
 
 
