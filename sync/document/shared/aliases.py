@@ -1,4 +1,4 @@
-"""Which lines of several devices are one line, though each device gave it an id of its own. Pure."""
+"""Recognise lines that several devices added under different ids before they shared one document."""
 
 from bisect import insort
 from collections import defaultdict
@@ -9,12 +9,12 @@ from sync.log.event_types import EXCHANGE_RECORDED
 
 
 class EntryAliases:
-    """Lines that were typed or imported before sharing and read the same in the same place on several devices."""
+    """Lines typed or imported before sharing that are equal, in the same section, on several devices."""
 
     def __init__(self) -> None:
         self._groups: defaultdict[tuple[Section, str], list[EntryOp]] = defaultdict(list)
         self._added_at: dict[str, tuple[Section, str]] = {}
-        self._duplicate_ids: set[str] = set()  # ids that were given twice: no two lines of that id are one of another's
+        self._duplicate_ids: set[str] = set()  # ids that were added twice; they match no line of another device
         self._canonical_ids: dict[str, str] = {}
         self._aliases: defaultdict[str, set[str]] = defaultdict(set)
 
@@ -25,7 +25,7 @@ class EntryAliases:
         return sorted({root, *self._aliases.get(root, ())})
 
     def add(self, op: EntryOp) -> set[str]:
-        """Take one more addition in; the ids whose identity changed by it."""
+        """Add an addition. Return the ids whose canonical id changes."""
         if op.position is None:
             return set()
         key = (op.position.section, op.text)
@@ -42,10 +42,10 @@ class EntryAliases:
         group = self._groups[key]
         if len(group) < 2:
             return set()
-        same = _match_by_rank([deed for deed in group if deed.entry_id not in self._duplicate_ids])
+        same = _match_by_rank([op for op in group if op.entry_id not in self._duplicate_ids])
         changed: set[str] = set()
-        for deed in group:
-            entry_id = deed.entry_id
+        for op in group:
+            entry_id = op.entry_id
             old, root = self.canonical_id(entry_id), same.get(entry_id, entry_id)
             if old != root:
                 changed |= {entry_id, old, root}
@@ -56,15 +56,15 @@ class EntryAliases:
 
 
 def _match_by_rank(group: list[EntryOp]) -> dict[str, str]:
-    """For each line of equal ones the line it is: the n-th of one device is the n-th of another."""
+    """The canonical id of each of some equal lines: the n-th of one device is the n-th of another."""
     ranks: defaultdict[int, dict[str, EntryOp]] = defaultdict(dict)
     counts: defaultdict[str, int] = defaultdict(int)
-    for deed in group:
-        ranks[counts[deed.device_id]][deed.device_id] = deed
-        counts[deed.device_id] += 1
+    for op in group:
+        ranks[counts[op.device_id]][op.device_id] = op
+        counts[op.device_id] += 1
     same: dict[str, str] = {}
-    for alike in ranks.values():
-        first = min(alike.values(), key=lambda deed: (deed.kind != EXCHANGE_RECORDED, deed.order))
-        for deed in alike.values():
-            same[deed.entry_id] = deed.entry_id if deed.kind == EXCHANGE_RECORDED else first.entry_id
+    for equal in ranks.values():
+        first = min(equal.values(), key=lambda op: (op.kind != EXCHANGE_RECORDED, op.order))
+        for op in equal.values():
+            same[op.entry_id] = op.entry_id if op.kind == EXCHANGE_RECORDED else first.entry_id
     return same

@@ -1,6 +1,6 @@
-"""What the document events of all devices say, one entry at a time, and the order in which it counts. Pure.
+"""Document events of all devices as operations on single entries, in one total order.
 
-An event of any writer comes through here; one that cannot be understood says nothing and stops nothing.
+Events may come from any program; one that cannot be understood has no operations.
 """
 
 from collections.abc import Iterator
@@ -31,15 +31,16 @@ from sync.log.envelope import bounded_hlc, is_clock_ahead
 from sync.log.event_types import ENTRY_ADDED, ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED, EXCHANGE_RECORDED
 from sync.log.model import Event
 
-COUNT_REPEAT: Final = "counted"  # said once more: of a deed, not of an event
-ADD_ONCE: Final = "noted"  # likewise: stands there from the first time on, and is not brought back by the next
+# Kinds of operations beside the event types:
+COUNT_REPEAT: Final = "counted"  # the question of a repeated exchange
+ADD_ONCE: Final = "noted"  # a line that later mentions do not bring back after its removal
 
 EventOrder = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class EntryPosition:
-    """Where an event put an entry. `last`: at the end of the section; else behind `after`, None for its beginning."""
+    """Where an event puts an entry: at the end of the section, or after an entry (None: first in the section)."""
 
     order: EventOrder
     section: Section
@@ -50,7 +51,7 @@ class EntryPosition:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntryOp:
-    """One event's say about one entry. `base` is a text, `base_hash` its SHA-256, where the event has them."""
+    """An operation of one event on one entry. `base_hash` is the SHA-256 of the text that it changes."""
 
     order: EventOrder
     entry_id: str
@@ -69,7 +70,7 @@ class EntryOp:
 
 
 class EntryPayload(msgspec.Struct):
-    """The entry operation of an event of any writer; ours come from `local_edits.draft_edit_events`."""
+    """The payload of an entry event; `local_edits.draft_edit_events` writes ours."""
 
     entry_id: str = ""
     section: list[str] = []
@@ -83,16 +84,16 @@ class EntryPayload(msgspec.Struct):
 
 
 def event_order(event: Event) -> EventOrder:
-    """The event's place in the total order of all devices, by what is the same on each of them.
+    """The place of an event in the total order, the same on all devices.
 
-    Not by replica and number: a restored home keeps its own for what its former life has sent under others.
+    Replica and number would not do: a home restored from a backup has its own numbers for events that it sent before.
     """
     return bounded_hlc(event), event.hlc, event.event_id
 
 
-@lru_cache(maxsize=1024)  # a document has few sections, and every event names one
+@lru_cache(maxsize=1024)  # every event names one of few sections
 def normalised_section(titles: tuple[str, ...]) -> Section:
-    """A section as it can stand in the document: one line a title, days the way we write them, levels that exist."""
+    """A section as the document can show it: one-line titles, days in our format, at most six heading levels."""
     section = tuple(strip_closing_hashes(one_line(title)) for title in titles)[: DEEPEST_HEADING_LEVEL - 1]
     day = parse_day(section[1]) if len(section) > 1 and section[0] == RECORDS else None
     return section if day is None else (RECORDS, day_label(day), *section[2:])
@@ -103,14 +104,14 @@ def text_hash(text: str) -> str:
 
 
 def conflict_copy_id(entry_id: str, event_id: str) -> str:
-    """The id of the line that an edit left beside an entry."""
+    """The id of the line that a conflicting edit adds beside an entry."""
     return derived_entry_id(entry_id, event_id)
 
 
 def parse_entry_payload(event: Event) -> EntryPayload | None:
     try:
         return msgspec.convert(dict(event.payload), EntryPayload)
-    except msgspec.ValidationError:  # another program's idea of such an event
+    except msgspec.ValidationError:  # an event of another program
         return None
 
 
@@ -121,7 +122,7 @@ def ops_of_exchange(event: Event, order: EventOrder) -> Iterator[EntryOp]:
     repeated = repeated_exchange_id(event)
     asked, answered = exchange_ids(event) if repeated is None else (f"{repeated}.q", f"{repeated}.a")
     kinds = (EXCHANGE_RECORDED, EXCHANGE_RECORDED) if repeated is None else (COUNT_REPEAT, ADD_ONCE)
-    for entry_id, kind, mark, said, place in (
+    for entry_id, kind, prefix, summary, place in (
         (
             asked,
             kinds[0],
@@ -137,7 +138,7 @@ def ops_of_exchange(event: Event, order: EventOrder) -> Iterator[EntryOp]:
             EntryPosition(order, section, after=asked),
         ),
     ):
-        text = (mark + one_line(str(said))).rstrip()
+        text = (prefix + one_line(str(summary))).rstrip()
         shared = repeated is not None
         yield EntryOp(order, entry_id, event.event_id, kind, event.device_id, text, place, shared=shared)
     for entry in preference_entries_of(event):
@@ -147,34 +148,34 @@ def ops_of_exchange(event: Event, order: EventOrder) -> Iterator[EntryOp]:
 
 
 def ops_of_day_compaction(event: Event, order: EventOrder) -> Iterator[EntryOp]:
-    """A folded day: its lines go where they still say what was seen, and one line stands for them.
+    """A compacted day: remove its lines if they still have the recorded text, and add one line for all of them.
 
-    Not if it was folded by a clock that is known to be ahead: then its line is only known, or it would be taken for one
-    that no event has.
+    An event from a clock that is known to be ahead changes nothing. Its line is only registered, so that it does not
+    count as a line that no event names.
     """
-    said = parse_entry_payload(event)
+    payload = parse_entry_payload(event)
     if is_clock_ahead(event):
-        if said is not None and said.entry_id:
-            known = EntryPosition(order, EARLIER_SECTION)
+        if payload is not None and payload.entry_id:
+            position = EntryPosition(order, EARLIER_SECTION)
             yield EntryOp(
-                order, said.entry_id, event.event_id, ENTRY_MOVED, event.device_id, position=known, shared=True
+                order, payload.entry_id, event.event_id, ENTRY_MOVED, event.device_id, position=position, shared=True
             )
         return
     for entry_id, seen in compacted_entry_hashes(event).items():
         yield EntryOp(order, entry_id, event.event_id, ENTRY_REMOVED, event.device_id, base_hash=seen, shared=True)
-    if said is not None and said.entry_id and said.text:
-        kind = ENTRY_ADDED if said.base is None else ENTRY_EDITED
+    if payload is not None and payload.entry_id and payload.text:
+        kind = ENTRY_ADDED if payload.base is None else ENTRY_EDITED
         place = EntryPosition(order, EARLIER_SECTION, at_end=kind == ENTRY_EDITED)
-        base_hash = None if said.base is None else text_hash(said.base)
+        base_hash = None if payload.base is None else text_hash(payload.base)
         yield EntryOp(
             order,
-            said.entry_id,
+            payload.entry_id,
             event.event_id,
             kind,
             event.device_id,
-            as_single_entry(said.text),
+            as_single_entry(payload.text),
             place,
-            said.base,
+            payload.base,
             base_hash,
             shared=True,
         )
@@ -182,10 +183,10 @@ def ops_of_day_compaction(event: Event, order: EventOrder) -> Iterator[EntryOp]:
 
 def op_of_entry_event(event: Event, payload: EntryPayload, section: Section, order: EventOrder) -> EntryOp | None:
     if not payload.entry_id or (payload.text is None and event.type in {ENTRY_ADDED, ENTRY_EDITED}):
-        return None  # nothing is said, or it has been forgotten since
+        return None  # malformed, or erased since
     place: EntryPosition | None = EntryPosition(order, section, after=payload.after, blank_before=payload.gap)
     if event.type == ENTRY_EDITED and not payload.placed:
-        place = EntryPosition(order, section, at_end=True)  # counts only where the section is another one
+        place = EntryPosition(order, section, at_end=True)  # applies only if the section changes
     return EntryOp(
         order,
         payload.entry_id,

@@ -1,6 +1,6 @@
-"""The history of one entry of the shared document, folded; and how the lines of a section stand. Pure.
+"""Reduce the operations on one entry of the shared document, and order the lines of a section.
 
-The rules are those of `sync.document.shared.reducer`.
+The rules: `docs/decisions/012-shared-document.md`.
 """
 
 import heapq
@@ -17,9 +17,10 @@ from sync.log.event_types import ENTRY_EDITED, ENTRY_MOVED, ENTRY_REMOVED
 
 @dataclass(slots=True)
 class EntryState:
-    """An entry as the fold has it. `places` are all it ever had, the last one counts; `flagged`: two edits met.
+    """The reduced state of an entry.
 
-    `text` is empty while nobody has said it. `copies` are the ids under which it still stands somewhere.
+    `text` is empty before an addition or edit arrives. `positions` are all positions so far; the last one counts.
+    `live_ids` are the ids under which it has not been removed. `has_conflict`: two edits conflicted.
     """
 
     entry_id: str
@@ -27,8 +28,8 @@ class EntryState:
     positions: list[EntryPosition]
     has_conflict: bool = False
     live_ids: set[str] = field(default_factory=set)
-    removed_before_added: set[str] = field(default_factory=set)  # removed before anybody added them
-    texts_by_hash: dict[str, str] = field(default_factory=dict)  # every text it has had, by its hash
+    removed_before_added: set[str] = field(default_factory=set)  # removed before the addition arrived
+    texts_by_hash: dict[str, str] = field(default_factory=dict)  # all its texts so far
 
     @property
     def is_present(self) -> bool:
@@ -44,35 +45,33 @@ class EntryState:
 
 
 class EntryReducer:
-    """The history of one entry, folded: the line, and a line beside it for every edit that met another one."""
+    """Reduces one entry: to its line, and one more line for every conflicting edit."""
 
     def __init__(self, root: str, members: Iterable[str], ops: Mapping[str, list[EntryOp]]) -> None:
         self._root = root
         self._ops = ops
         self._lines: list[EntryState] = []
-        known = [deed for member in members for deed in ops.get(member, ())]
-        born = {deed.entry_id: deed.device_id for deed in reversed(known) if deed.is_addition}
-        self._pending = [
-            deed for deed in known if deed.shared or born.get(deed.entry_id, deed.device_id) == deed.device_id
-        ]
+        all_ops = [op for member in members for op in ops.get(member, ())]
+        added_by = {op.entry_id: op.device_id for op in reversed(all_ops) if op.is_addition}
+        self._pending = [op for op in all_ops if op.shared or added_by.get(op.entry_id, op.device_id) == op.device_id]
         heapq.heapify(self._pending)
 
     def reduce(self) -> list[EntryState]:
         while self._pending:
-            deed = heapq.heappop(self._pending)
-            line = self._target_of(deed)
-            if deed.kind == ENTRY_REMOVED:
-                _remove(line, deed)
-            elif deed.kind == ENTRY_MOVED:
-                _apply_position(line, deed)
-            elif deed.kind in {COUNT_REPEAT, ADD_ONCE}:
-                _apply_repeat(line, deed)
+            op = heapq.heappop(self._pending)
+            line = self._target_of(op)
+            if op.kind == ENTRY_REMOVED:
+                _remove(line, op)
+            elif op.kind == ENTRY_MOVED:
+                _apply_position(line, op)
+            elif op.kind in {COUNT_REPEAT, ADD_ONCE}:
+                _apply_repeat(line, op)
             else:
-                self._apply_text(line, deed)
+                self._apply_text(line, op)
         return self._lines
 
     def _target_of(self, op: EntryOp) -> EntryState:
-        """The line an event speaks of: the one it names or, after a conflict, the one that has said its base."""
+        """The line that an operation is about: the one it names or, after a conflict, the one with its base text."""
         if not self._lines:
             self._lines.append(EntryState(self._root, "", [op.position or EntryPosition(op.order, (), at_end=True)]))
         for line in self._lines[1:]:
@@ -84,7 +83,7 @@ class EntryReducer:
         return next((line for line in reversed(self._lines) if op.base_hash in line.texts_by_hash), self._lines[0])
 
     def _apply_text(self, line: EntryState, op: EntryOp) -> None:
-        """An addition or an edit. What is edited comes back; what is added comes back where it was not known gone."""
+        """Apply an addition or an edit. An edit restores a removed line; an addition does, unless it came before."""
         text = _text_after(line, op)
         if text is None:
             self._add_conflict_copy(line, op)
@@ -115,28 +114,28 @@ class EntryReducer:
 
 
 def _text_after(line: EntryState, op: EntryOp) -> str | None:
-    """What the line says after an addition or an edit; None where both texts have to stay."""
+    """The text after an addition or an edit; None if both texts must stay."""
     if not line.text or op.text == line.text or (op.is_addition and not line.is_present):
         return op.text
     base = op.base if op.base is not None else line.texts_by_hash.get(op.base_hash or "")
     if base is not None:
         return _merge_safely(base, line.text, op.text)
-    # An edit by the only writer of its own document follows from the one before, also where that one never came.
+    # Edits by the only writer of a document follow each other, even if one of them never arrives.
     return None if op.shared or op.is_addition else op.text
 
 
 def _remove(line: EntryState, op: EntryOp) -> None:
-    """Take a line away, unless it says something by now that whoever took it away had not seen."""
+    """Remove a line, unless its text has changed since the removal was made."""
     if not line.text:
         line.removed_before_added.add(op.entry_id)
     elif not op.shared:
-        line.live_ids.discard(op.entry_id)  # the device's own copy of it
+        line.live_ids.discard(op.entry_id)  # only the copy of that device
     elif op.base_hash is None or op.base_hash == text_hash(line.text):
         line.live_ids.clear()
 
 
 def _apply_repeat(line: EntryState, op: EntryOp) -> None:
-    """Said once, or once more. A count brings back what was taken away; what was merely noted before stays gone."""
+    """Apply a repeat. A count restores a removed line; ADD_ONCE does not."""
     first = not line.text
     if first:
         line.set_text(op.text)
@@ -149,7 +148,7 @@ def _apply_repeat(line: EntryState, op: EntryOp) -> None:
 
 
 def _apply_position(line: EntryState, op: EntryOp) -> None:
-    """Give the line the place an event names; an edit in place names none of its own."""
+    """Move the line to the position of an operation; an edit within its section has none."""
     place = op.position
     if place is None or (op.kind == ENTRY_EDITED and place.at_end and place.section == line.position.section):
         return
@@ -164,7 +163,7 @@ def _merge_safely(base: str, ours: str, theirs: str) -> str | None:
 def order_entries(
     section: Section, lines: dict[str, EntryState], canonical_id: Callable[[str], str]
 ) -> Iterator[EntryState]:
-    """The living lines whose last place is in this section; each place ever taken is known to those behind it."""
+    """The present lines of a section, in order. Former positions of a line still anchor the lines after them."""
     placed = sorted(
         (place.order, not place.at_end, number, line.entry_id, place)
         for line in lines.values()

@@ -1,7 +1,7 @@
-"""What a hand did to the shared document, as drafts: entry operations that every device can fold. Pure.
+"""Draft the events of a manual edit of the shared document, as operations that every device can apply.
 
-Beyond what a device's own events say, an edit carries its base and a removal the hash of what it took away, both as
-the log knows the entry; lines that changed places and headings are told too, or the next rendering would undo them.
+Beyond the events of a device's own document, an edit carries its base text and a removal the hash of the removed text,
+both as in the log. Moved lines and changed headings are events too, or the next rendering would undo them.
 """
 
 from collections import defaultdict
@@ -36,22 +36,22 @@ from sync.sequences import longest_increasing_subsequence
 def draft_edit_events(
     plan: MergePlan, base: Snapshot | None, reducer: SharedReducer, redactor: Redactor, origin: Origin
 ) -> list[EventDraft]:
-    """Drafts in document order; what is too large for an event stays this device's alone.
+    """Draft events in document order. A line that is too large for an event stays on this device.
 
-    `base` is what the editor had loaded, None where nobody knows: then nothing was moved or taken away. Additions of an
-    import do not say `shared`: whoever imports a copy of the document has not seen the shared one.
+    `base`: the version that the editor had loaded; if None, no moves or removed headings are drafted. Additions of an
+    import are not `shared`: an imported copy was not made from the shared document.
     """
     drafts: list[EventDraft] = []
-    stands = _EntryLayout(plan.merged)
+    layout = _EntryLayout(plan.merged)
     for operation in plan.operations:
-        kind, value = _event_of_operation(operation, stands, reducer.entry(operation.entry_id), redactor)
+        kind, value = _event_of_operation(operation, layout, reducer.entry(operation.entry_id), redactor)
         if origin is not Origin.IMPORTED:
             value["shared"] = True
         payload = redactor.clean_payload(value)
         if is_too_large_for_event(str(payload.value.get("text", ""))):
             continue
         if len(msgspec.json.encode(payload.value)) > MAX_EVENT_BYTES:
-            payload = redactor.clean_payload({name: given for name, given in value.items() if name != "base"})
+            payload = redactor.clean_payload({name: field for name, field in value.items() if name != "base"})
         drafts.append(EventDraft(type=kind, payload=payload, origin=origin))
     if base is not None:
         arranged = [*_move_events(base, plan.observed), *_heading_events(base, plan.observed)]
@@ -65,7 +65,7 @@ def draft_edit_events(
 
 
 class _EntryLayout:
-    """Behind which entry of its section each entry stands, and which have a blank line before them."""
+    """The entry before each entry in its section, and which entries have a blank line before them."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.after: dict[str, str | None] = {}
@@ -83,7 +83,7 @@ class _EntryLayout:
                 order = self.entry_order[block.section]
                 self.after[entry_id] = order[-1] if order else None
                 self.section_of[entry_id] = block.section
-                if order and (blank or block.text.startswith(QUESTION_PREFIX)):  # a question always stands apart
+                if order and (blank or block.text.startswith(QUESTION_PREFIX)):  # a question always has one
                     self.blank_before.add(entry_id)
                 order.append(entry_id)
             blank = False
@@ -117,22 +117,22 @@ def _event_of_operation(
 
 
 def _move_events(base: Snapshot, observed: Snapshot) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Lines that stand elsewhere in their section than the editor found them, or apart from the line before."""
+    """Lines that the edit moved within their section, or separated from the line before or joined to it."""
     before, now = _EntryLayout(base), _EntryLayout(observed)
     for section, order in now.entry_order.items():
-        places = {entry_id: number for number, entry_id in enumerate(before.entry_order.get(section, ()))}
-        stayed = [entry_id for entry_id in order if entry_id in places]
-        kept = {stayed[at] for at in longest_increasing_subsequence([places[entry_id] for entry_id in stayed])}
+        old_order = {entry_id: number for number, entry_id in enumerate(before.entry_order.get(section, ()))}
+        stayed = [entry_id for entry_id in order if entry_id in old_order]
+        unmoved = {stayed[at] for at in longest_increasing_subsequence([old_order[entry_id] for entry_id in stayed])}
         for entry_id in stayed:
             apart = now.after[entry_id] is not None and (entry_id in now.blank_before) != (
                 entry_id in before.blank_before
             )
-            if entry_id not in kept or (apart and before.after[entry_id] is not None):
+            if entry_id not in unmoved or (apart and before.after[entry_id] is not None):
                 yield ENTRY_MOVED, {"entry_id": entry_id, **now.position_payload(entry_id)}
 
 
 def _heading_events(base: Snapshot, observed: Snapshot) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Headings that came and went; those of days come and go with their lines."""
+    """Added and removed headings, without those of days, which come and go with their lines."""
     before, now = _heading_sections(base), _heading_sections(observed)
     for section in now:
         if section not in before:
@@ -145,10 +145,10 @@ def _heading_events(base: Snapshot, observed: Snapshot) -> Iterator[tuple[str, d
 def _new_heading_events(
     observed: Snapshot, reducer: SharedReducer, redactor: Redactor
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Headings that no event has named yet, where nobody knows what the editor had loaded; so none was taken away."""
+    """Headings that no event names. Without a known base none counts as removed."""
     for section in _heading_sections(observed):
-        told = normalised_section(tuple(map(redactor.clean, section)))
-        if told not in TEMPLATE_SECTIONS and told not in reducer.first_mentions:
+        redacted = normalised_section(tuple(map(redactor.clean, section)))
+        if redacted not in TEMPLATE_SECTIONS and redacted not in reducer.first_mentions:
             yield SECTION_ADDED, {"section": list(section)}
 
 

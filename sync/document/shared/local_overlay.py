@@ -1,9 +1,8 @@
-"""What one device knows better than the log: the raw text of what was typed on it, and what no event could hold. Pure.
+"""What one device shows in the shared document beyond the log: its own raw text, and lines that fit into no event.
 
-The log is redacted. A line whose redacted form is what the shared document says stays as it was typed; where somebody
-else has changed the line around a placeholder, what was typed goes back into its place. Only if the line would then
-no longer be redacted to what the log says (its new words do not introduce a secret as one) the placeholder stays: the
-document also leaves this device, and what was typed is in the history of versions.
+The log is redacted. A line whose redacted form the log has is shown as it was typed; if another device edited the line
+around a placeholder, the value is put back. The placeholder stays unless the restored line is redacted to the same
+text, since the document also leaves this device; the version history has the value.
 """
 
 import re
@@ -25,7 +24,7 @@ RedactText = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class LocalForm:
-    """How one device's file is written, whatever it says."""
+    """The form of one device's file, independent of its lines."""
 
     front_matter: str = ""  # raw, line endings included
     title: str = TITLE
@@ -42,19 +41,18 @@ class LocalForm:
 
 @dataclass(frozen=True, slots=True)
 class LocalOverlay:
-    """One device's side of the shared document. Sections are those of the log, redacted."""
+    """One device's additions to the shared document. Sections are redacted, as in the log."""
 
     form: LocalForm = field(default_factory=LocalForm)
-    texts: dict[str, str] = field(default_factory=dict)  # by the entry's id in the shared document, where they differ
-    titles: dict[str, str] = field(default_factory=dict)  # of headings, by what the log calls them
-    local_lines: dict[Section, list[tuple[str | None, Entry]]] = field(
-        default_factory=dict
-    )  # no event knows them: after, line
-    local_sections: tuple[Section, ...] = ()  # likewise
+    texts: dict[str, str] = field(default_factory=dict)  # by canonical id, if they differ
+    titles: dict[str, str] = field(default_factory=dict)  # headings as typed, by their redacted form
+    # Lines and sections that no event names; each line with the id of the entry before it.
+    local_lines: dict[Section, list[tuple[str | None, Entry]]] = field(default_factory=dict)
+    local_sections: tuple[Section, ...] = ()
 
 
 def build_overlay(local: Snapshot | None, reducer: SharedReducer, redact: RedactText) -> LocalOverlay:
-    """What a device's newest version has beyond the fold. `clean` redacts."""
+    """Compare a device's newest version with the shared document."""
     if local is None:
         return LocalOverlay()
     titles: dict[str, str] = {}
@@ -69,20 +67,20 @@ def build_overlay(local: Snapshot | None, reducer: SharedReducer, redact: Redact
     before: dict[Section, str] = {}
     for entry in local.entries:
         root, section = reducer.canonical_id(entry.entry_id), sections[entry.section]
-        known = reducer.entry(root)
-        if known is None and reducer.is_conflict_copy(root):
-            continue  # the conflict is settled by now, here as on devices that never met it
-        if known is None:
+        shared = reducer.entry(root)
+        if shared is None and reducer.is_conflict_copy(root):
+            continue  # a conflict that is settled by now
+        if shared is None:
             lines[section].append((before.get(section), entry))
-        elif known.text != entry.text:
-            texts[root] = restore_local_text(entry.text, known.text, redact)
+        elif shared.text != entry.text:
+            texts[root] = restore_local_text(entry.text, shared.text, redact)
         before[section] = root
     unknown = tuple(section for section in sections.values() if section and section not in reducer.first_mentions)
     return LocalOverlay(LocalForm.of(local.document), texts, titles, dict(lines), unknown)
 
 
 def restore_local_text(raw: str, logged: str, redact: RedactText) -> str:
-    """The line as this device shows it: what was typed here, with what has been said elsewhere since."""
+    """The line as this device shows it: the text in the log with the values that were typed here."""
     cleaned = redact(raw)
     if cleaned == logged or is_too_large_for_event(cleaned):
         return raw
@@ -92,12 +90,12 @@ def restore_local_text(raw: str, logged: str, redact: RedactText) -> str:
 
 
 def _values_by_placeholder(raw: str, redacted: str) -> dict[str, list[str]]:
-    """By placeholder, what stands behind each of them in the raw text, from left to right."""
+    """The values behind each kind of placeholder, from left to right."""
     marks = _PLACEHOLDER.findall(redacted)
     pattern = "(.+?)".join(re.escape(part) for part in _PLACEHOLDER.split(redacted))
-    found = re.fullmatch(pattern, raw, re.DOTALL) if marks else None
+    match = re.fullmatch(pattern, raw, re.DOTALL) if marks else None
     values: defaultdict[str, list[str]] = defaultdict(list)
-    for mark, value in zip(marks, found.groups() if found else (), strict=False):
+    for mark, value in zip(marks, match.groups() if match else (), strict=False):
         values[mark].append(value)
     return values
 

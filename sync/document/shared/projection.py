@@ -1,8 +1,7 @@
-"""The shared document of one device: the fold kept level with the log, and what the versions ask of it.
+"""The shared document of one device: a reducer kept up to date with the log.
 
-The fold lives in memory and is fed what is new. It is made from the whole log at the first event after a start, not
-at the start itself: a version that holds all there is needs none. The reader's and the writer's thread both use it,
-under a lock; the writer sees events of its own transaction, so where that fails the fold is thrown away.
+The reducer is in memory, built at the first new event after a start; an up-to-date version needs none. Reader and
+writer threads share it under a lock. The writer adds events of its open transaction, so a failed transaction resets it.
 """
 
 import threading
@@ -28,13 +27,13 @@ from sync.log.model import EventDraft, Origin
 from sync.log.projections.registry import SHARED_DOCUMENT
 from sync.redaction import Redactor
 
-SHARED_OFFSET: Final = SHARED_DOCUMENT.name  # how far the log is in the newest version of a shared document
-CACHED_REDACTIONS: Final = 4_096  # redacted forms of lines typed here; each costs a look through all rules
+SHARED_OFFSET: Final = SHARED_DOCUMENT.name  # log position up to which the newest version has it
+CACHED_REDACTIONS: Final = 4_096  # lines typed here; each redaction runs all rules
 
 
 @dataclass(frozen=True, slots=True)
 class SharedChange:
-    """A document with what the log has beyond the newest version; when that was said, and up to which position."""
+    """The document with events beyond the newest version, the time of the newest one, and the log position."""
 
     snapshot: Snapshot
     ts: str
@@ -42,7 +41,7 @@ class SharedChange:
 
 
 class SharedProjection:
-    """One profile's part in the shared document. Everything runs inside a transaction of the caller."""
+    """The shared document of one profile. All methods run inside a transaction of the caller."""
 
     is_shared: Final = True
 
@@ -58,38 +57,40 @@ class SharedProjection:
         self._order = 0
 
     def reset(self) -> None:
-        """Fold from the start at the next question."""
+        """Drop the reducer; the next use builds it from the whole log."""
         with self._lock:
             self._reducer = None
 
     def is_behind(self, connection: Transaction, current: Version | None) -> bool:
-        """Whether the newest version lacks an event, has them in an older order, or is of the time before sharing."""
+        """Whether the newest version lacks events, has an older order of events, or is not a shared document."""
         newest = log_store.newest_position_of_types(connection, DOCUMENT_EVENT_TYPES)
         if newest == 0:
             return False
-        level = current is not None and is_shared_label(current.label)
-        if not level or newest > log_store.watermark(connection, SHARED_OFFSET):
+        is_shared = current is not None and is_shared_label(current.label)
+        if not is_shared or newest > log_store.watermark(connection, SHARED_OFFSET):
             return True
         return log_store.order_version(connection) != log_store.watermark(connection, SHARED_ORDER_VERSION)
 
     def pending_change(self, connection: Transaction, current: Version | None) -> SharedChange | None:
-        """The shared document where the newest version is behind it."""
+        """The shared document, if the newest version is behind it."""
         if not self.is_behind(connection, current):
             return None
         with self._lock:
-            fold = self._caught_up_reducer(connection)
-            shown = self._render(fold, self._with_logged_ids(connection, fold, current.snapshot) if current else None)
-            return SharedChange(shown, fold.newest_ts or "", self._position)
+            reducer = self._caught_up_reducer(connection)
+            shown = self._render(
+                reducer, self._with_logged_ids(connection, reducer, current.snapshot) if current else None
+            )
+            return SharedChange(shown, reducer.newest_ts or "", self._position)
 
     def render_and_checkpoint(self, connection: Transaction, local: Snapshot) -> Snapshot | None:
-        """The shared document as this device shows it, noted as what the next version holds. None before any event."""
+        """Render the shared document and note it as the next version's. None before any event."""
         with self._lock:
-            fold = self._caught_up_reducer(connection)
-            if fold.label is None:
+            reducer = self._caught_up_reducer(connection)
+            if reducer.label is None:
                 return None
             log_store.set_watermark(connection, SHARED_OFFSET, self._position, self._clock)
             log_store.set_watermark(connection, SHARED_ORDER_VERSION, self._order, self._clock)
-            return self._render(fold, self._with_logged_ids(connection, fold, local))
+            return self._render(reducer, self._with_logged_ids(connection, reducer, local))
 
     def _with_logged_ids(self, connection: Transaction, reducer: SharedReducer, local: Snapshot) -> Snapshot:
         if not log_store.watermark(connection, RECOVERY_STARTED):
@@ -99,20 +100,20 @@ class SharedProjection:
         )
 
     def unlogged_additions(self, connection: Transaction, local: Snapshot) -> tuple[Operation, ...]:
-        """The lines that no event speaks of, as what a hand would have added."""
+        """The lines that no event names, as additions of a manual edit."""
         with self._lock:
             return unlogged_additions(local, self._caught_up_reducer(connection))
 
     def draft_edit_events(
         self, connection: Transaction, plan: MergePlan, base: Version | None, origin: Origin
     ) -> list[EventDraft]:
-        """What a hand did, ready to record."""
+        """Draft the events of a manual edit."""
         with self._lock:
-            fold = self._caught_up_reducer(connection)
-            return draft_edit_events(plan, base.snapshot if base else None, fold, self._redactor, origin)
+            reducer = self._caught_up_reducer(connection)
+            return draft_edit_events(plan, base.snapshot if base else None, reducer, self._redactor, origin)
 
     def _render(self, reducer: SharedReducer, local: Snapshot | None) -> Snapshot:
-        """The document on this device; the last one is kept, since a load and the file ask for the same."""
+        """Render the document; the last result is cached, because loads and the file need the same."""
         if (
             self._last_rendered is None
             or self._last_rendered[0] != reducer.label
@@ -126,12 +127,12 @@ class SharedProjection:
         return self._last_rendered[2]
 
     def _caught_up_reducer(self, connection: Transaction) -> SharedReducer:
-        """The fold with all that this transaction sees."""
+        """The reducer with all events that this transaction sees."""
         order = log_store.order_version(connection)
         if self._reducer is None or order != self._order:
             self._reducer, self._last_rendered, self._position, self._order = SharedReducer(), None, 0, order
-        fold = self._reducer
+        reducer = self._reducer
         for event in log_store.read_by_types(connection, DOCUMENT_EVENT_TYPES, after=self._position):
-            fold.add(event)
+            reducer.add(event)
             self._position = event.position
-        return fold
+        return reducer

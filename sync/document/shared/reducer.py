@@ -1,42 +1,7 @@
-"""One document for all devices of a person: the fold of everybody's document events, the same for the same set.
+"""The document events of all devices reduced to one document: the same events give the same document in any order.
 
-The log's order is (min(HLC, server time + 24 h), HLC, event id). An entry's history depends on its own events
-alone, so an event that arrives late costs one entry, not the log: nothing is folded again from the start unless the
-server's time moves an event in the order (a clock more than a day ahead). What all this decides:
-
-Raw and redacted
-    The log holds redacted text, so the shared document is redacted text. A device puts what was typed on it back
-    (`sync.document.shared.local_overlay`): the files of two devices are byte for byte the same after redaction, and
-    exactly the same where nothing was redacted.
-Joining
-    The fold begins with the log: what a device remembered before it shared stands in it once. A line that was typed
-    or imported before sharing and reads the same, in the same place, as one of another device (a file that was copied
-    by hand) is that line; two exchanges with the same words are two, unless one was recorded as a repeat of the
-    other. An operation that does not say `shared` was done
-    to a device's own document and counts only for entries of that device.
-Leaving
-    The document stays as it is and is followed as the device's own from then on. Coming back, the shared one is shown
-    again; what was done meanwhile to lines of others stays in the history of versions.
-Text
-    An edit carries the text it was made from. From another text it is merged by words; where the two meet, the line
-    that comes first in the order keeps the identity, the other one stands below it as an entry of its own whose id
-    both sides can name, until an edit that comes late leads from one to the other. A removal names what it saw: an
-    edit that it did not see stays, whichever comes first. An edit of an entry that nobody added is an entry; a removal
-    of one is remembered. The same addition twice is one.
-Days
-    A day that a clock folded which was more than a day ahead of the server does not count; it folds when it is due.
-Place
-    Behind the entry it was put behind, also one that is gone or has moved on since; at the end of its section where
-    that one never stood there. Exchanges go to the end of their day. A move leaves the old place known to others.
-Label
-    The time of the newest event, in the zone it was recorded in, and how many events are folded: ``… 15:49:12 · 532``.
-    Two states of one device never share a label, two devices at the same state always do. The time alone cannot:
-    an event that arrives late changes the document and not the newest time.
-Layout
-    Blank lines, separators and placeholders are written as we write them everywhere; a blank line between two lines
-    of text is kept, and so are headings without lines, each as events of their own. Front matter, title, byte order
-    mark, encoding and line endings are the form of one device's file and stay its own, as do lines and headings no
-    event knows (an entry too large for one).
+An entry's state depends on its own events alone, so a late event recomputes one entry. The rules:
+`docs/decisions/012-shared-document.md`.
 """
 
 from bisect import insort
@@ -65,32 +30,26 @@ from sync.log.model import Event
 
 
 class SharedReducer:
-    """Feed it events in any order, as often as one likes; ask for lines and sections."""
+    """Accepts events in any order, also repeatedly; returns lines and sections."""
 
     def __init__(self) -> None:
-        self.first_mentions: dict[Section, EventOrder] = {}  # every section any event names, and the first that did
+        self.first_mentions: dict[Section, EventOrder] = {}  # sections, with the first event that names each
         self._event_ids: set[str] = set()
         self._newest: tuple[EventOrder, Event] | None = None
         self._ops: defaultdict[str, list[EntryOp]] = defaultdict(list)
         self._headings: dict[Section, tuple[EventOrder, bool]] = {}
         self._aliases = EntryAliases()
-        self._entries_by_id: dict[
-            str, list[EntryState]
-        ] = {}  # by root: the entry, then what its conflicts left beside it
-        self._conflict_owner: dict[str, str] = {}  # of a line that a conflict left: the root of the entry
-        self._entries_by_section: defaultdict[Section, dict[str, EntryState]] = defaultdict(
-            dict
-        )  # every line that ever stood there
+        self._entries_by_id: dict[str, list[EntryState]] = {}  # canonical id: the entry, then its conflict copies
+        self._conflict_owner: dict[str, str] = {}  # conflict copy: canonical id of its entry
+        self._entries_by_section: defaultdict[Section, dict[str, EntryState]] = defaultdict(dict)  # also former ones
         self._ordered: dict[Section, list[EntryState]] = {}
-        self._pending: dict[str, None] = {}  # a set in an order that is the same in each process
-        self._ops_without_conflict_id: list[
-            EntryOp
-        ] = []  # of these nobody has asked yet what they would leave beside an entry
+        self._pending: dict[str, None] = {}  # an ordered set, so that all processes work in the same order
+        self._ops_without_conflict_id: list[EntryOp] = []  # not yet in `_conflict_copy_ids`
         self._conflict_copy_ids: set[str] = set()
 
     @property
     def label(self) -> str | None:
-        """What the last line of the document says; None before any event."""
+        """The label in the footer; None before any event."""
         if self._newest is None:
             return None
         order, event = self._newest
@@ -101,7 +60,7 @@ class SharedReducer:
         return self._newest[1].ts if self._newest else None
 
     def add(self, event: Event) -> None:
-        """Take an event in; one that is known already, or says nothing about the document, changes nothing."""
+        """Add an event. Known events and those of other types change nothing."""
         if event.event_id in self._event_ids or event.type not in DOCUMENT_EVENT_TYPES:
             return
         self._event_ids.add(event.event_id)
@@ -111,32 +70,32 @@ class SharedReducer:
         self._apply(event, order)
 
     def canonical_id(self, entry_id: str) -> str:
-        """The id under which an entry stands in the document."""
+        """The id of an entry in the document."""
         return self._aliases.canonical_id(entry_id)
 
     def entry(self, entry_id: str) -> EntryState | None:
-        """An entry, alive or gone; None for one that no event speaks of."""
+        """An entry, present or removed; None if no event names it."""
         root = self.canonical_id(entry_id)
         return next((line for line in self.entry_with_conflicts(entry_id) if line.entry_id == root), None)
 
     def entry_with_conflicts(self, entry_id: str) -> Sequence[EntryState]:
-        """An entry, alive or gone, and the lines that conflicts have left beside it."""
+        """An entry, present or removed, and its conflict copies."""
         self._reduce_pending()
         root = self.canonical_id(entry_id)
         return self._entries_by_id.get(self._conflict_owner.get(root, root), ())
 
     def is_conflict_copy(self, entry_id: str) -> bool:
-        """Whether it is the line that one of the events leaves beside an entry where it meets another, or would leave.
+        """Whether some event adds, or would add in a conflict, a line with this id.
 
-        Where such a line stands is for the fold alone: what came later may have settled the conflict.
+        Such a line may be absent now: a later event may have settled the conflict.
         """
         while self._ops_without_conflict_id:
-            deed = self._ops_without_conflict_id.pop()
-            self._conflict_copy_ids.add(conflict_copy_id(deed.entry_id, deed.event_id))
+            op = self._ops_without_conflict_id.pop()
+            self._conflict_copy_ids.add(conflict_copy_id(op.entry_id, op.event_id))
         return entry_id in self._conflict_copy_ids
 
     def is_heading_wanted(self, section: Section) -> bool | None:
-        """Whether somebody wants this heading, with or without lines; None where nobody has said so."""
+        """Whether the heading was added (True) or removed (False) by an event; None if no event names it."""
         return self._headings[section][1] if section in self._headings else None
 
     def sections_with_entries(self) -> list[Section]:
@@ -153,25 +112,26 @@ class SharedReducer:
             )
         return self._ordered[section]
 
-    # --- taking in -------------------------------------------------------------------------------------------
+    # --- adding -------------------------------------------------------------------------------------------
 
     def _apply(self, event: Event, order: EventOrder) -> None:
         if event.type in {EXCHANGE_RECORDED, DAY_FOLDED}:
-            for deed in (ops_of_exchange if event.type == EXCHANGE_RECORDED else ops_of_day_compaction)(event, order):
-                self._add_op(deed)
+            ops_of = ops_of_exchange if event.type == EXCHANGE_RECORDED else ops_of_day_compaction
+            for part in ops_of(event, order):
+                self._add_op(part)
             return
-        said = parse_entry_payload(event)
-        if said is None:
+        payload = parse_entry_payload(event)
+        if payload is None:
             return
-        section = normalised_section(tuple(said.section))
+        section = normalised_section(tuple(payload.section))
         if event.type in {SECTION_ADDED, SECTION_REMOVED}:
             self._mention(section, order)
             if section not in self._headings or self._headings[section][0] < order:
                 self._headings[section] = (order, event.type == SECTION_ADDED)
             return
-        spoken = op_of_entry_event(event, said, section, order)
-        if spoken is not None:
-            self._add_op(spoken)
+        op = op_of_entry_event(event, payload, section, order)
+        if op is not None:
+            self._add_op(op)
 
     def _add_op(self, op: EntryOp) -> None:
         insort(self._ops[op.entry_id], op)
@@ -186,10 +146,10 @@ class SharedReducer:
         if section not in self.first_mentions or order < self.first_mentions[section]:
             self.first_mentions[section] = order
 
-    # --- folding ---------------------------------------------------------------------------------------------
+    # --- reducing ---------------------------------------------------------------------------------------------
 
     def _reduce_pending(self) -> None:
-        """Fold the entries that were spoken of since the last time."""
+        """Reduce the entries with new operations."""
         while self._pending:
             entry_id, _ = self._pending.popitem()
             root = self.canonical_id(entry_id)
@@ -201,7 +161,7 @@ class SharedReducer:
         before = self._discard_reduced(root)
         lines = EntryReducer(root, self._aliases.ids_of(root), self._ops).reduce()
         for line in lines:
-            before |= self._discard_reduced(line.entry_id)  # what it was before it was known to be one of these
+            before |= self._discard_reduced(line.entry_id)  # it may have been reduced as an entry of its own before
         self._entries_by_id[root] = lines
         for line in lines:
             for place in line.positions:
@@ -209,14 +169,14 @@ class SharedReducer:
                 self._ordered.pop(place.section, None)
             if line.entry_id != root:
                 self._conflict_owner[line.entry_id] = root
-        self._mark_pending(before - {line.entry_id for line in lines})  # no conflict any more
+        self._mark_pending(before - {line.entry_id for line in lines})  # their conflicts are settled
 
     def _mark_pending(self, entry_ids: set[str]) -> None:
-        """Fold these anew as well, as far as somebody has spoken of them."""
+        """Reduce these again too, if they have operations."""
         self._pending.update(dict.fromkeys(sorted(entry_ids & self._ops.keys())))
 
     def _discard_reduced(self, root: str) -> set[str]:
-        """Forget how an entry was folded; which lines that were."""
+        """Drop the reduced state of an entry. Return the ids of its lines."""
         lines = self._entries_by_id.pop(root, ())
         for line in lines:
             self._conflict_owner.pop(line.entry_id, None)
@@ -228,7 +188,7 @@ class SharedReducer:
 
 
 def _local_time(hlc: str, utc_offset: int) -> datetime:
-    """When it was, where it was recorded; the beginning of time where another program wrote one that cannot be."""
+    """The local time of an HLC; the epoch if it is out of range."""
     try:
         return EPOCH + timedelta(milliseconds=parse_hlc(hlc)[0], minutes=utc_offset)
     except OverflowError:

@@ -1,7 +1,7 @@
-"""The shared document written out: the same lines in the same order give the same bytes. Pure.
+"""Render the shared document: the same lines in the same order give the same bytes.
 
-The layout is the one the template and `edit` make: sections of ours in their order, others behind them in the order
-in which they were first heard of, days newest first, a blank line before each question, a separator between sections.
+Layout as in the template: its sections in their order, others after them in the order of their first mention, days
+newest first, a blank line before each question, a separator between sections.
 """
 
 from collections import defaultdict
@@ -46,11 +46,11 @@ NO_ORDER: Final[EventOrder] = ("", "", "")
 PLACEHOLDER_SECTIONS: Final = frozenset(TEMPLATE_SECTIONS) - {
     (PREFERENCES,),
     (OPERATIONS,),
-}  # those that show a placeholder while empty
+}  # these show a placeholder while they are empty
 
 
 def render_shared(reducer: SharedReducer, overlay: LocalOverlay) -> Snapshot:
-    """The document of a fold with what the device has beyond it. The fold has a label: there is an event."""
+    """Render the reduced document with a device's overlay. The reducer must have at least one event."""
     writer = _SharedRenderer(reducer, overlay)
     writer.write()
     return writer.snapshot()
@@ -62,8 +62,8 @@ class _SharedRenderer:
         self._overlay = overlay
         self._blocks: list[Block] = []
         self._ids: list[str] = []
-        self._needs_blank_line = False  # whether a blank line must stand before whatever comes next
-        self._first_mention: dict[Section, EventOrder] = {}  # when a section, or one below it, was first heard of
+        self._needs_blank_line = False  # before the next block
+        self._first_mention: dict[Section, EventOrder] = {}  # of a section or one below it
         self._below: defaultdict[Section, list[Section]] = defaultdict(list)
         for section in self._sections():
             self._below[section[:-1]].append(section)
@@ -86,31 +86,31 @@ class _SharedRenderer:
         self._append_block(BlockKind.FOOTER, footer_line(label), title=label)
 
     def snapshot(self) -> Snapshot:
-        """What `parse` makes of the bytes. Every line is one entry by itself, so only a fence has to be read back."""
+        """What `parse` returns for the bytes. Lines are single entries, so only fences need parsing again."""
         form, blocks, ids = self._overlay.form, self._blocks, tuple(self._ids)
         text = "".join(block.raw for block in blocks)
         if not any(fence in text for fence in FENCE_MARKS):
             return Snapshot(MemoryDocument(assign_sections(blocks), form.encoding, form.bom), ids)
         return reparse(parse_text(text, encoding=form.encoding, bom=form.bom), blocks, ids)
 
-    # --- what stands where -----------------------------------------------------------------------------------
+    # --- order -----------------------------------------------------------------------------------
 
     def _sections(self) -> list[Section]:
-        """Every section that is shown, and those above it, siblings in their order."""
-        fold = self._reducer
-        shown = {section for section in TEMPLATE_SECTIONS if fold.is_heading_wanted(section) is not False}
-        shown |= {section for section in fold.first_mentions if section and fold.is_heading_wanted(section)}
-        shown |= {*fold.sections_with_entries(), *self._overlay.local_sections, *self._overlay.local_lines}
+        """All sections to show and their parents, siblings in order."""
+        reducer = self._reducer
+        shown = {section for section in TEMPLATE_SECTIONS if reducer.is_heading_wanted(section) is not False}
+        shown |= {section for section in reducer.first_mentions if section and reducer.is_heading_wanted(section)}
+        shown |= {*reducer.sections_with_entries(), *self._overlay.local_sections, *self._overlay.local_lines}
         shown |= {section[:depth] for section in shown for depth in range(1, len(section))}
         shown.discard(())
-        for section, order in fold.first_mentions.items():
+        for section, order in reducer.first_mentions.items():
             for depth in range(1, len(section) + 1):
                 above = section[:depth]
                 self._first_mention[above] = min(order, self._first_mention.get(above, order))
         return sorted(shown, key=self._sort_key)
 
     def _sort_key(self, section: Section) -> tuple[int, int, EventOrder, Section]:
-        """Ours as the template has them, days newest first, others as they were first heard of, the device's own."""
+        """Template sections, then days newest first, then others by first mention, then those of this device."""
         if section in TEMPLATE_SECTIONS:
             return 0, TEMPLATE_SECTIONS.index(section), NO_ORDER, section
         day = parse_day(section[-1]) if section[:-1] == (RECORDS,) else None
@@ -120,16 +120,16 @@ class _SharedRenderer:
         return (3, 0, NO_ORDER, section) if first is None else (2, 0, first, section)
 
     def _lines(self, section: Section) -> Iterator[tuple[Entry, bool]]:
-        """The section's lines as this device shows them, each with whether a blank line stands before it."""
-        waiting = list(self._overlay.local_lines.get(section, ()))
-        for own in _take_lines_after(None, waiting):
+        """The lines of a section as this device shows them, each with whether a blank line precedes it."""
+        remaining = list(self._overlay.local_lines.get(section, ()))
+        for own in _take_lines_after(None, remaining):
             yield own, False
         for line in self._reducer.entries_in(section):
             text = self._overlay.texts.get(line.entry_id, line.text)
             yield Entry(line.entry_id, text, section), line.position.blank_before
-            for own in _take_lines_after(line.entry_id, waiting):
+            for own in _take_lines_after(line.entry_id, remaining):
                 yield own, False
-        for _, own in waiting:
+        for _, own in remaining:
             yield own, False
 
     # --- writing ---------------------------------------------------------------------------------------------
@@ -147,7 +147,7 @@ class _SharedRenderer:
             self._section(below)
 
     def _entries(self, section: Section) -> bool:
-        """Write the lines of a section; whether there were any."""
+        """Write the lines of a section. Return whether there were any."""
         follows = False
         for entry, gap in self._lines(section):
             self._needs_blank_line = self._needs_blank_line or (
@@ -171,7 +171,7 @@ class _SharedRenderer:
 
 
 def _take_lines_after(entry_id: str | None, remaining: list[tuple[str | None, Entry]]) -> Iterator[Entry]:
-    """The device's own lines that follow an entry, and each other; they are taken off the list."""
+    """Remove from the list and yield the device's own lines that follow an entry, and each other."""
     last = entry_id
     for after, line in list(remaining):
         if after == last:

@@ -1,10 +1,8 @@
-"""What was typed on this device and comes back to a document that has never seen it, or no longer. Pure.
+"""Put this device's own manual edits into a document that has never had them, or no longer has them.
 
-A memory that was taken off the device and is pulled again, a home restored from a backup, a guest's words in the
-account that he turned out to have: the log brings the device's own hand edits. Each entry they name becomes what its
-whole history comes to (`SharedReducer`, of this device's events alone), not what the last of them says: they may arrive
-in another order than they were made in, and meet what was typed here meanwhile. What was typed here stays as it was
-typed where the log says the same, redacted.
+They come from the log when a memory is pulled again, a home is restored from a backup, or a guest's events join an
+account. Each entry becomes what its whole history reduces to, since events may arrive out of order. A line typed here
+stays as it was typed if the log has its redacted form.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,28 +23,28 @@ from sync.log.model import Event
 def restore_own_edits(
     snapshot: Snapshot, events: Sequence[Event], reducer: SharedReducer, redact: RedactText
 ) -> Snapshot:
-    """The document with the entries that `news` name as `fold`, that of all events of this device, has them.
+    """Set the entries that `events` name to their state in `reducer`, which has all events of this device.
 
-    `clean` redacts. The exchanges among the events stand in `snapshot` already.
+    `snapshot` contains the exchanges among the events already.
     """
     moved = {entry_id for event in events if event.type == ENTRY_MOVED for entry_id in _entry_ids_of(event)}
-    back = _OwnEditRestorer(snapshot, reducer, redact)
+    restorer = _OwnEditRestorer(snapshot, reducer, redact)
     for entry_id in dict.fromkeys(entry_id for event in events for entry_id in _entry_ids_of(event)):
         for line in reducer.entry_with_conflicts(entry_id):
-            back.restore(line, is_moved=line.entry_id in moved)
-    return back.editor.to_snapshot()
+            restorer.restore(line, is_moved=line.entry_id in moved)
+    return restorer.editor.to_snapshot()
 
 
 def _entry_ids_of(event: Event) -> Iterator[str]:
     if event.type == DAY_FOLDED:
         yield from compacted_entry_hashes(event)
-    said = parse_entry_payload(event)
-    if said is not None and said.entry_id:
-        yield said.entry_id
+    payload = parse_entry_payload(event)
+    if payload is not None and payload.entry_id:
+        yield payload.entry_id
 
 
 class _OwnEditRestorer:
-    """The document while lines come back to it: one draft for all of them, since each reading back costs a parse."""
+    """One editor for all restored lines, since each snapshot costs a parse."""
 
     def __init__(self, snapshot: Snapshot, reducer: SharedReducer, redact: RedactText) -> None:
         self.editor = BlockEditor(snapshot)
@@ -55,7 +53,7 @@ class _OwnEditRestorer:
         self._redact = cache(redact)
 
     def restore(self, line: EntryState, *, is_moved: bool) -> None:
-        """Make a line what it has become."""
+        """Set a line to its reduced state."""
         at = self.editor.index_of(line.entry_id) if line.entry_id in self._present_ids else None
         here = None if at is None else self.editor.cells[at].block
         if not line.is_present:
@@ -80,7 +78,7 @@ class _OwnEditRestorer:
         self._present_ids.add(line.entry_id)
 
     def _preceding_entry_id(self, line: EntryState) -> str | None:
-        """The nearest line before this one in the history's order that the document has."""
+        """The nearest line before this one, in the reduced order, that the document has."""
         before = None
         for other in self._reducer.entries_in(line.position.section):
             if other.entry_id == line.entry_id:
@@ -90,9 +88,9 @@ class _OwnEditRestorer:
         return before
 
     def _local_section(self, section: Section) -> Section:
-        """The section as its headings read here, where they were typed."""
+        """The section with its headings as they were typed here."""
         sections = dict.fromkeys(cell.block.section for cell in self.editor.cells)
-        return next((found for found in sections if self._redacted_section(found) == section), section)
+        return next((local for local in sections if self._redacted_section(local) == section), section)
 
     def _redacted_section(self, section: Section) -> Section:
         return normalised_section(tuple(map(self._redact, section)))

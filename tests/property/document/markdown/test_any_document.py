@@ -1,4 +1,4 @@
-"""What holds for every document, however ugly."""
+"""Properties of any document."""
 
 import string
 
@@ -62,18 +62,18 @@ def texts(snapshot: Snapshot) -> list[str]:
 
 
 @given(documents())
-def test_every_accepted_file_comes_out_byte_for_byte(data: bytes) -> None:
+def test_every_accepted_file_is_written_byte_for_byte(data: bytes) -> None:
     assert parse(data).data == data
 
 
 @given(documents())
-def test_every_block_but_blank_ones_says_something(data: bytes) -> None:
+def test_only_blank_blocks_have_no_text(data: bytes) -> None:
     for block in parse(data).blocks:
         assert (block.kind is BlockKind.BLANK) == (not block.raw.strip())
 
 
 @given(documents())
-def test_text_in_gb18030_comes_out_byte_for_byte(data: bytes) -> None:
+def test_gb18030_is_written_byte_for_byte(data: bytes) -> None:
     encoded = ("记忆是我的" * 20 + data.decode()).encode("gb18030")
     assert parse(encoded).data == encoded
 
@@ -90,7 +90,7 @@ def test_an_exchange_is_added_and_nothing_else_changes(
 
 
 @given(snapshots(), TEXT, st.data())
-def test_entries_go_in_and_out_again(snapshot: Snapshot, text: str, data: st.DataObject) -> None:
+def test_entries_can_be_inserted_and_removed_again(snapshot: Snapshot, text: str, data: st.DataObject) -> None:
     section = tuple(data.draw(st.lists(st.sampled_from(["用户偏好", "重要对话记录", "2026/1/8", "别的"]), max_size=3)))
     after = data.draw(st.sampled_from([None, "nobody", *snapshot.ids]))
     inserted = insert_entry(snapshot, Entry("new", text, section), after)
@@ -110,9 +110,7 @@ def test_a_footer_is_set_once(snapshot: Snapshot) -> None:
 
 @given(snapshots(), st.data())
 @settings(max_examples=300)
-def test_a_change_that_is_read_back_in_part_gives_what_reading_all_of_it_gives(
-    snapshot: Snapshot, data: st.DataObject
-) -> None:
+def test_parsing_the_changed_part_equals_parsing_the_whole_document(snapshot: Snapshot, data: st.DataObject) -> None:
     for step in range(3):
         draft = BlockEditor(snapshot)
         for number in range(data.draw(st.integers(1, 3))):
@@ -130,7 +128,7 @@ def test_a_change_that_is_read_back_in_part_gives_what_reading_all_of_it_gives(
 
 
 def change(draft: BlockEditor, entry_id: str, data: st.DataObject) -> None:
-    """One step that a draft can take."""
+    """One random change of an editor."""
     at = data.draw(st.integers(0, len(draft.cells)))
     line = data.draw(LINES)
     match data.draw(st.sampled_from(["insert", "remove", "edit", "exchange", "footer"])):
@@ -149,24 +147,26 @@ def change(draft: BlockEditor, entry_id: str, data: st.DataObject) -> None:
 
 
 @given(snapshots(), documents())
-def test_with_the_base_current_the_disk_stays_as_it_is(snapshot: Snapshot, data: bytes) -> None:
+def test_with_the_current_version_as_base_the_file_is_unchanged(snapshot: Snapshot, data: bytes) -> None:
     current, disk = Version.of(0, snapshot), parse(data)
     made = plan_merge(current, current, disk, numbered())
     assert made.merged.document.data == data
     assert not made.must_write
-    assert folded(snapshot, made) == {entry.entry_id: entry for entry in made.merged.entries}
+    assert apply_operations(snapshot, made) == {entry.entry_id: entry for entry in made.merged.entries}
 
 
 @given(snapshots(), documents(), st.data())
 @settings(max_examples=200)
-def test_two_sides_fold_without_loss_and_settle(snapshot: Snapshot, data: bytes, draw: st.DataObject) -> None:
+def test_both_sides_merge_without_loss_and_a_second_merge_changes_nothing(
+    snapshot: Snapshot, data: bytes, draw: st.DataObject
+) -> None:
     base = Version.of(0, snapshot)
     ours = set_footer(with_exchange(snapshot, "2026/1/8", "新问", "新答"), "后")
     for entry_id in draw.draw(st.sets(st.sampled_from([*snapshot.ids, "nobody"]), max_size=4)):
         ours = draw.draw(st.sampled_from([remove_entry(ours, entry_id), edit_entry(ours, entry_id, "- 改过的")]))
     current, disk = Version.of(1, ours), parse(data)
     made = plan_merge(base, current, disk, numbered())
-    assert folded(ours, made) == {entry.entry_id: entry for entry in made.merged.entries}
+    assert apply_operations(ours, made) == {entry.entry_id: entry for entry in made.merged.entries}
     said = {entry.text for entry in made.merged.entries}
     assert {"- 用户问：新问", "- AI 答：新答"} <= said
     settled = Version.of(2, made.merged)
@@ -175,8 +175,8 @@ def test_two_sides_fold_without_loss_and_settle(snapshot: Snapshot, data: bytes,
     assert twice.merged.document.data == made.merged.document.data
 
 
-def folded(known: Snapshot, made: MergePlan) -> dict[str, Entry]:
-    """What we know with the operations applied."""
+def apply_operations(known: Snapshot, made: MergePlan) -> dict[str, Entry]:
+    """The current entries with the operations applied."""
     entries = {entry.entry_id: entry for entry in known.entries}
     for operation in made.operations:
         entries.pop(operation.entry_id, None)
@@ -189,7 +189,7 @@ WORDS = st.lists(st.sampled_from([*"我喜欢红茶绿酒", "tea", "milk", " "])
 
 
 @given(WORDS, WORDS, WORDS)
-def test_merging_words_is_even_handed_and_keeps_what_either_side_wrote(base: str, ours: str, theirs: str) -> None:
+def test_word_merge_is_symmetric_and_keeps_the_words_of_both_sides(base: str, ours: str, theirs: str) -> None:
     merged = merge_words(base, ours, theirs)
     assert merged == merge_words(base, theirs, ours)
     if merged is not None:
@@ -209,11 +209,11 @@ def test_a_summary_is_one_short_line_and_its_own_summary(text: str) -> None:
 
 
 @given(documents(), TEXT, st.integers(0, 300))
-def test_what_is_composed_keeps_its_bound(data: bytes, digest: str, bound: int) -> None:
+def test_composed_text_keeps_its_limit(data: bytes, digest: str, bound: int) -> None:
     content, _ = compose(parse(data).text, digest, bound)
     assert len(content) <= bound
 
 
 @given(st.text(), st.text(string.ascii_lowercase, min_size=4, max_size=12))
-def test_the_fence_never_stands_in_the_memory(text: str, fence: str) -> None:
+def test_the_fence_never_occurs_in_the_memory(text: str, fence: str) -> None:
     assert fence not in neutralise(text + fence + text, fence)

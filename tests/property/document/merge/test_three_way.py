@@ -1,8 +1,8 @@
-"""A person with a stale editor against a program that goes on writing: every word is counted afterwards.
+"""An editor with a stale buffer and a program that keeps writing: no word is lost, and no removed word comes back.
 
-Each case draws its own history. The program records exchanges and changes lines; an editor holds a buffer it loaded
-some versions ago, saves it, and saves it again without reloading. A word is lost if a side wrote it and nobody took it
-away; it is resurrected if a side took it away and the other did not touch its line.
+Each case draws a history. The program records exchanges and changes lines; the editor saves a buffer that it loaded
+some versions ago, and saves again without reloading. A word is lost if it was written and not removed; it comes back if
+one side removed it and the other did not touch its line.
 """
 
 import random
@@ -28,9 +28,9 @@ EDIT_HEAVY = {"add": 2, "edit": 5, "remove": 3}
 
 @dataclass
 class EditorModel:
-    """The ring, the hand's buffer, and what each side did to which line since the hand loaded or saved.
+    """The versions, the editor's buffer, and what each side changed since the editor loaded or saved.
 
-    A line is named by its first word, which nobody changes.
+    A line is identified by its first word, which never changes.
     """
 
     chance: random.Random
@@ -79,14 +79,14 @@ class EditorModel:
                 self.commit(edit_entry(snapshot, entry.entry_id, self.reworded(entry.text)))
 
     def reworded(self, text: str) -> str:
-        """A line with one word replaced, put in or taken out; its first words stay, so that it can be named."""
+        """Replace, insert or remove one word, except the first ones, which identify the line."""
         words = text.split(" ")
         at = self.chance.randrange(4, len(words))
         replacement = self.chance.choice([[self.word()], [words[at], self.word()], []])
         return " ".join([*words[:at], *replacement, *words[at + 1 :]])
 
     def typed(self, buffer: bytes, action: str) -> bytes:
-        """One change by the hand to its buffer."""
+        """One change by the editor to its buffer."""
         lines = buffer.decode().split("\n")
         items = [at for at, line in enumerate(lines) if line.startswith("- ") and "待补充" not in line]
         if action == "add" or not items:
@@ -100,7 +100,7 @@ class EditorModel:
         return "\n".join(lines).encode()
 
     def save(self, data: bytes) -> MergePlan:
-        """The hand saves; the program takes it in."""
+        """The editor saves, and the program ingests the file."""
         disk = parse(data)
         base = choose_base(disk, self.ring)
         assert not looks_like_data_loss(self.current, disk, base)
@@ -113,7 +113,7 @@ class EditorModel:
 
 
 def words_by_line(data: bytes) -> dict[str, set[str]]:
-    """What every line says, under the first of its words that counts."""
+    """The words of every line by its first word."""
     found: dict[str, set[str]] = {}
     for block in parse(data).entries:
         words = [word for word in normalised_text(block.raw).replace("：", " ").split(" ") if word.startswith("w")]
@@ -123,7 +123,7 @@ def words_by_line(data: bytes) -> dict[str, set[str]]:
 
 
 def check(base: bytes, ours: bytes, theirs: bytes, merged: bytes, flagged: bool) -> tuple[set[str], set[str]]:
-    """Words lost and words resurrected by one merge."""
+    """The words that one merge lost, and those that it brought back."""
     before, here, there, after = (words_by_line(data) for data in (base, ours, theirs, merged))
     present = set().union(*after.values()) if after else set()
     must: set[str] = set()
@@ -145,7 +145,7 @@ def check(base: bytes, ours: bytes, theirs: bytes, merged: bytes, flagged: bool)
 
 
 def history(seed: int, profile: dict[str, int], *, stale: bool) -> Iterator[tuple[set[str], set[str]]]:
-    """What each save of one history lost and brought back; the second comes from a buffer that never saw the merge."""
+    """What each save of a history lost and brought back; the second save has not loaded the merge."""
     world = EditorModel(random.Random(seed))
 
     def actions(most: int) -> list[str]:
@@ -168,7 +168,7 @@ def history(seed: int, profile: dict[str, int], *, stale: bool) -> Iterator[tupl
         assert again.operations == ()
         assert not again.must_write
         if made.conflicting_ids:
-            return  # two lines now begin with the same word, and words no longer tell lines apart
+            return  # two lines now begin with the same word
 
 
 @pytest.mark.parametrize("stale", [True, False], ids=["stale buffer", "fresh buffer"])

@@ -1,8 +1,7 @@
-"""Three devices share one document: whatever they type, in whatever order they hear of each other, all end alike.
+"""Three devices share one document. Whatever they type and whenever events arrive, all show the same bytes in the end.
 
-Everything here is the program's own pure part: a save is planned against the versions a device has written, becomes
-drafts, and the drafts become events that reach the others late, twice and in any order. Words are unique, so that each
-one typed can be looked for afterwards.
+Only pure code runs: a save is planned against the versions of a device and becomes drafts, and their events reach the
+others late, twice and in any order. Words are unique, so each one can be looked for afterwards.
 """
 
 import random
@@ -29,18 +28,18 @@ from tests.support import REDACTOR, event
 
 NAMES = ("a", "b", "c")
 STEPS = 14
-UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)  # a history drawn from chance does not shrink to a story
+UNSHRUNK = (Phase.explicit, Phase.reuse, Phase.generate)  # a random history does not shrink to a readable one
 
 
 @dataclass
 class TypedText:
-    """What was typed by anybody, under the line it belongs to: a line is named by its first word, which stays."""
+    """All typed words by line; a line is identified by its first word, which never changes."""
 
     chance: random.Random
     time: int = 1_700_000_000_000
     count: int = 0
     typed: set[str] = field(default_factory=set)
-    taken: set[str] = field(default_factory=set)  # words that somebody took out of a line, or with it
+    taken: set[str] = field(default_factory=set)  # words removed from a line, or with it
     removed: dict[str, set[str]] = field(default_factory=dict)  # line -> who removed it
     edited: dict[str, set[str]] = field(default_factory=dict)  # line -> who changed it
 
@@ -56,7 +55,7 @@ class TypedText:
 
 @dataclass
 class DeviceModel:
-    """One device: the events it knows, its fold of them, the versions it has written, and an editor."""
+    """One device: its events, its reducer, its versions and an editor."""
 
     name: str
     world: TypedText
@@ -64,7 +63,7 @@ class DeviceModel:
     fold: SharedReducer = field(default_factory=SharedReducer)
     ring: list[Version] = field(default_factory=list)
     number: int = 0
-    tick: int = 0  # of the clock: above all it has heard of, as `sync.clock` keeps it
+    tick: int = 0  # of the clock: later than all events that it received
     buffer: str = ""
 
     def __post_init__(self) -> None:
@@ -132,7 +131,7 @@ class DeviceModel:
         self.record(made.type, dict(made.payload.value))
 
     def edit(self) -> None:
-        """One change by hand to the editor's buffer, which is loaded anew now and then, and a save."""
+        """One change to the editor's buffer, which is sometimes reloaded first, and a save."""
         world, chance = self.world, self.world.chance
         if not self.buffer or chance.random() < 0.6:
             self.buffer = self.text
@@ -160,14 +159,14 @@ class DeviceModel:
         self.save("\n".join(lines))
 
     def moved(self, lines: list[str], at: int, to: int) -> None:
-        """Under another heading a line says something else: as an edit, it outlives a removal that did not see it."""
+        """A line under another heading counts as edited: a removal that did not know the move does not remove it."""
         line, under = lines[at], heading(lines, at)
         lines.insert(to, lines.pop(at))
         if heading(lines, to) != under:
             self.world.edited.setdefault(line_key(line), set()).add(self.name)
 
     def reworded(self, line: str) -> str:
-        """A line with one word replaced, put in or taken out; its first words stay, so that it can be named."""
+        """Replace, insert or remove one word, except the first ones, which identify the line."""
         world = self.world
         world.edited.setdefault(line_key(line), set()).add(self.name)
         parts = line.split(" ")
@@ -181,7 +180,7 @@ class DeviceModel:
 
 
 def heading(lines: list[str], at: int) -> str:
-    """What the line at that place stands under."""
+    """The heading above a line."""
     return next(line for line in reversed(lines[:at]) if line.startswith("#"))
 
 
@@ -205,7 +204,7 @@ def history(chance: random.Random) -> tuple[TypedText, list[DeviceModel]]:
         elif action == "edit" and peer.ring:
             peer.edit()
         else:
-            heard = list(chance.choice(peers).known)  # what a replica says reaches others in its own order, some of it
+            heard = list(chance.choice(peers).known)  # a prefix of the events of a replica, in its order
             peer.hear(heard[: chance.randint(0, len(heard))])
     return world, peers
 
@@ -216,12 +215,12 @@ def all_events(peers: list[DeviceModel]) -> list[Event]:
 
 @settings(max_examples=150, phases=UNSHRUNK)
 @given(st.randoms(use_true_random=False))
-def test_devices_that_know_the_same_show_the_same_bytes_and_every_word(chance: random.Random) -> None:
+def test_devices_with_the_same_events_show_the_same_bytes_and_every_word(chance: random.Random) -> None:
     world, peers = history(chance)
     events = all_events(peers)
     for peer in peers:
         chance.shuffle(events)
-        peer.hear(events[: chance.randrange(len(events))])  # what a server that went back is handed again has no order
+        peer.hear(events[: chance.randrange(len(events))])  # a restored server receives events in any order
         peer.hear([*events, *events[:3]])
     texts = {peer.text for peer in peers}
     assert len(texts) == 1
@@ -248,14 +247,14 @@ def test_any_order_of_delivery_ends_in_the_same_bytes(chance: random.Random) -> 
         fold = SharedReducer()
         for at, heard in enumerate([*events, *events[::2]]):
             fold.add(heard)
-            if at % 3 == 0:  # looking in between changes nothing
+            if at % 3 == 0:  # rendering in between changes nothing
                 render_shared(fold, build_overlay(None, fold, REDACTOR.clean))
         texts.add(render_shared(fold, build_overlay(None, fold, REDACTOR.clean)).document.data)
     assert len(texts) == 1
 
 
 def concurrent_edits(chance: random.Random) -> list[Event]:
-    """Devices that change two lines, and the lines which that leaves beside them, without hearing of each other."""
+    """Devices that change two lines and their conflict copies without receiving each other's events."""
     ids, texts, events = ["e1", "e2"], ["- 喝红茶", "- 喝绿茶的人"], list[Event]()
     for number in range(1, chance.randint(5, 10)):
         kind = chance.choice(["entry_added", *["entry_edited"] * 4, "entry_removed", "entry_moved"])
@@ -285,7 +284,7 @@ def concurrent_edits(chance: random.Random) -> list[Event]:
 
 @settings(max_examples=400, phases=UNSHRUNK)
 @given(st.randoms(use_true_random=False))
-def test_where_many_edits_meet_neither_order_nor_looks_in_between_change_what_stands_where(
+def test_many_conflicts_give_one_result_in_any_order_with_or_without_rendering_in_between(
     chance: random.Random,
 ) -> None:
     events = concurrent_edits(chance)

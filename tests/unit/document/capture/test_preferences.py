@@ -1,4 +1,4 @@
-"""Which statements are a person's standing wishes, and where they belong."""
+"""Which statements are preferences, and their sections."""
 
 import pytest
 
@@ -30,7 +30,7 @@ from tests.fuzz.prompt_injection import PASTED
         ("我喜欢简洁,不要啰嗦", "我喜欢简洁，不要啰嗦", COMMUNICATION_STYLE),
     ],
 )
-def test_a_standing_wish_is_found_and_has_its_place(message: str, text: str, section: tuple[str, ...]) -> None:
+def test_a_preference_is_found_with_its_section(message: str, text: str, section: tuple[str, ...]) -> None:
     (found,) = find_preferences(message)
 
     assert (found.text, found.section) == (text, section)
@@ -55,12 +55,12 @@ def test_a_sentence_is_kept_whole_up_to_a_request_or_an_exception(message: str, 
 @pytest.mark.parametrize(
     "message", ["帮我写个函数，别用递归", "My flatmate loves tea, never coffee", "客户喜欢茶，别用咖啡"]
 )
-def test_a_dependent_clause_of_a_request_or_of_another_person_is_none(message: str) -> None:
+def test_a_dependent_clause_of_a_request_or_of_another_person_is_no_preference(message: str) -> None:
     assert find_preferences(message) == ()
 
 
 @pytest.mark.parametrize("message", PASTED)
-def test_pasted_material_is_none(message: str) -> None:
+def test_pasted_text_is_no_preference(message: str) -> None:
     assert find_preferences(message) == ()
 
 
@@ -96,7 +96,7 @@ def test_pasted_material_is_none(message: str) -> None:
         "# 规则\n" + "说明一下背景。" * (MAX_MESSAGE_LENGTH // 7) + "\n我喜欢茶",
     ],
 )
-def test_a_question_a_quotation_or_a_passing_remark_is_none(message: str) -> None:
+def test_a_question_a_quotation_or_a_passing_remark_is_no_preference(message: str) -> None:
     assert find_preferences(message) == ()
 
 
@@ -110,7 +110,7 @@ def test_the_same_words_are_the_same_entry_however_they_are_written() -> None:
     assert ids != {find_preferences("我喜欢红茶")[0].entry_id}
 
 
-def test_a_line_cannot_become_structure_and_a_flood_is_bounded() -> None:
+def test_a_preference_cannot_become_structure_and_their_number_is_limited() -> None:
     flood = "。".join(f"我喜欢第{number}种茶叶" for number in range(20))
 
     assert len(find_preferences(flood)) == MAX_PREFERENCES

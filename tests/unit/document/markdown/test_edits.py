@@ -1,4 +1,4 @@
-"""Where new lines go, and what goes with a line that is taken out."""
+"""Where inserted lines go, and what is removed together with a line."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def test_three_exchanges_put_into_the_template_give_the_documents_own_format() -
     assert snapshot.ids == ("q2", "a2", "q3", "a3", "q1", "a1")
 
 
-def test_the_short_template_takes_an_exchange_and_keeps_its_other_lines() -> None:
+def test_an_exchange_goes_into_the_short_template_and_leaves_its_other_lines() -> None:
     text = text_of(with_exchange(snapshot_of(SHORT), "2026/1/8", "你好", "好"))
     assert text == (
         "# AI 对话记忆\n## 用户偏好\n- （待补充）\n## 重要对话记录\n\n### 2026/1/8\n- 用户问：你好\n- AI 答：好\n\n"
@@ -35,7 +35,7 @@ def test_the_short_template_takes_an_exchange_and_keeps_its_other_lines() -> Non
     )
 
 
-def test_a_day_in_between_stands_between_and_a_day_written_otherwise_is_used() -> None:
+def test_days_stay_in_order_and_a_day_in_another_format_is_used() -> None:
     snapshot = snapshot_of(FULL.replace("### 2026/1/7", "### 2026-01-05"))
     text = text_of(with_exchange(with_exchange(snapshot, "2026/1/6", "六", "六"), "2026/1/5", "五", "五", ("q5", "a5")))
     days = [line for line in text.splitlines() if line.startswith("### 2026")]
@@ -43,7 +43,7 @@ def test_a_day_in_between_stands_between_and_a_day_written_otherwise_is_used() -
     assert "可以缩短启动画面的时间...\n\n- 用户问：五\n- AI 答：五\n\n---\n" in text
 
 
-def test_a_deleted_section_comes_back_in_its_place() -> None:
+def test_a_deleted_section_is_created_again_in_its_place() -> None:
     text = "# AI 对话记忆\n\n## 用户偏好\n- 甲\n\n---\n\n## 常用操作\n- 乙\n\n---\n\n**最后更新**：x\n"
     result = text_of(with_exchange(snapshot_of(text), "2026/1/8", "问", "答"))
     assert result == text.replace(
@@ -61,7 +61,7 @@ def test_a_renamed_section_stays_as_it_is() -> None:
 @pytest.mark.parametrize(
     "text", ["", "\n\n", "随便写的", "---\nkey: v\n---\n正文\n", "**最后更新**：x", "## 重要对话记录\n正文"]
 )
-def test_any_document_takes_an_exchange_and_loses_nothing(text: str) -> None:
+def test_an_exchange_can_be_inserted_into_any_document_without_loss(text: str) -> None:
     snapshot = snapshot_of(text)
     result = set_footer(with_exchange(snapshot, "2026/1/8", "问", "答"), "2026/1/8 00:00:00")
     assert parse(result.document.data) == result.document
@@ -70,7 +70,7 @@ def test_any_document_takes_an_exchange_and_loses_nothing(text: str) -> None:
     assert result.document.label == "2026/1/8 00:00:00"
 
 
-def test_a_line_between_sections_makes_no_front_matter_of_what_stands_below_one() -> None:
+def test_a_new_separator_does_not_turn_lines_into_front_matter() -> None:
     """Found by hostile Markdown: the version could not be read any more."""
     snapshot = snapshot_of("---\ntitle: 记忆\n\n**最后更新**：x\n---\n\n## 用户偏好\n- 甲\n")
     result = with_exchange(snapshot, "2026/1/8", "问", "答")
@@ -78,7 +78,7 @@ def test_a_line_between_sections_makes_no_front_matter_of_what_stands_below_one(
     assert {entry.text for entry in snapshot.entries} < {entry.text for entry in result.entries}
 
 
-def test_an_entry_that_meets_an_open_fence_is_what_its_bytes_say() -> None:
+def test_an_entry_after_an_open_fence_is_what_its_bytes_parse_to() -> None:
     snapshot = snapshot_of("## 用户偏好\n- 甲\n```\n- 乙\n- 丙\n")
     met = insert_entry(snapshot, Entry("new", "```", ("用户偏好",)), snapshot.ids[2])
     assert parse(met.document.data) == met.document
@@ -92,12 +92,12 @@ def test_an_entry_that_meets_an_open_fence_is_what_its_bytes_say() -> None:
     assert len(set(parted.ids)) == len(parted.ids) == len(parse(parted.document.data).entries)
 
 
-def test_what_is_added_ends_its_lines_as_the_document_does() -> None:
+def test_added_lines_have_the_line_endings_of_the_document() -> None:
     text = FULL.replace("\n", "\r\n")
     assert "\n" not in text_of(with_exchange(snapshot_of(text), "2026/1/9", "问", "答")).replace("\r\n", "")
 
 
-def test_a_document_without_a_last_newline_keeps_lacking_it() -> None:
+def test_a_document_without_a_last_newline_still_has_none() -> None:
     assert text_of(with_exchange(snapshot_of(SHORT), "2026/1/8", "问", "答")).endswith("- （待补充）")
     assert text_of(set_footer(snapshot_of("- a"), "x")) == "- a\n\n---\n\n**最后更新**：x"
 
@@ -117,7 +117,7 @@ def test_any_text_becomes_one_entry(text: str) -> None:
     assert as_single_entry(safe) == safe
 
 
-def test_an_entry_goes_behind_its_neighbour_first_or_last() -> None:
+def test_an_entry_goes_after_its_neighbour_first_or_last() -> None:
     snapshot = insert_entry(snapshot_of(FULL), Entry("h1", "- 一", WORK_HABITS), None)
     snapshot = insert_entry(snapshot, Entry("h3", "- 三", WORK_HABITS), "h1")
     snapshot = insert_entry(snapshot, Entry("h2", "- 二", WORK_HABITS), "h1")
@@ -126,14 +126,14 @@ def test_an_entry_goes_behind_its_neighbour_first_or_last() -> None:
     assert "### 工作习惯\n- 零\n- 一\n- 二\n- 三\n- 四\n\n### 沟通风格" in text_of(snapshot)
 
 
-def test_an_exchange_put_back_line_by_line_stays_apart() -> None:
+def test_an_exchange_inserted_line_by_line_stays_apart() -> None:
     section = (RECORDS, "2026/1/7")
     snapshot = insert_entry(snapshot_of(FULL), Entry("q", "- 用户问：问", section), "e5")
     snapshot = insert_entry(snapshot, Entry("a", "- AI 答：答", section), "q")
     assert "时间...\n\n- 用户问：问\n- AI 答：答\n\n---" in text_of(snapshot)
 
 
-def test_a_missing_section_is_made_for_an_entry() -> None:
+def test_a_missing_section_is_created_for_an_entry() -> None:
     text = text_of(insert_entry(snapshot_of("# AI 对话记忆\n"), Entry("t", "- 备份", DAILY_TASKS), None))
     assert text == "# AI 对话记忆\n\n## 常用操作\n\n### 日常任务\n- 备份\n"
 
@@ -154,17 +154,17 @@ def test_a_removed_exchange_leaves_no_double_blank_lines_and_no_empty_day() -> N
     assert "2026/1/7" not in text_of(without_day)
 
 
-def test_a_last_line_taken_out_leaves_no_blank_line_dangling() -> None:
+def test_removing_the_last_line_leaves_no_blank_line_at_the_end() -> None:
     assert text_of(remove_entry(snapshot_of("- a\n\n- b\n"), "e1")) == "- a\n"
 
 
-def test_a_heading_we_would_not_have_written_stays_when_it_is_empty() -> None:
+def test_an_empty_heading_in_another_format_stays() -> None:
     snapshot = snapshot_of("## 重要对话记录\n\n### 2026-01-07\n- a\n\n## 我的\n- b\n")
     text = text_of(remove_entry(remove_entry(snapshot, "e0"), "e1"))
     assert text == "## 重要对话记录\n\n### 2026-01-07\n\n## 我的\n"
 
 
-def test_the_footer_is_replaced_where_it_stands() -> None:
+def test_the_footer_is_replaced_in_place() -> None:
     assert text_of(set_footer(snapshot_of(FULL), "2026/1/9 01:02:03")) == FULL.replace(
         "2026/1/8 15", "2026/1/9 01"
     ).replace("01:49:12", "01:02:03")
@@ -179,7 +179,7 @@ def test_gb18030_and_a_byte_order_mark_survive_an_edit() -> None:
         assert len(result.entries) == 8
 
 
-def test_an_entry_of_a_first_day_takes_the_placeholder_above_the_days_away() -> None:
+def test_the_first_entry_of_a_day_removes_the_placeholder_above_the_days() -> None:
     day = Entry("line", "- 用户问：一", (RECORDS, "2026/1/8"))
     text = text_of(insert_entry(snapshot_of(empty_document("2026/1/8 10:00:00").decode()), day, None))
     assert f"## {RECORDS}\n\n### 2026/1/8\n- 用户问：一\n" in text

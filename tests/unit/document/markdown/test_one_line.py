@@ -1,4 +1,4 @@
-"""A message as one harmless line."""
+"""A message as one line without structure."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_flags_are_cut_in_pairs() -> None:
     assert question_summary("问" + FLAG * 40) == "问" + FLAG * 24 + "..."
 
 
-def test_line_breaks_become_spaces_and_invisible_characters_go() -> None:
+def test_line_breaks_become_spaces_and_invisible_characters_are_removed() -> None:
     assert one_line("一\r\n二\u2028三\t四  五\x85六") == "一 二 三 四 五 六"
     assert one_line("a\u202eb\u200bc\u2066d\ufeffe\x00f\x1b[0mg\ud800h\u3164") == "abcdef[0mgh"
     assert one_line(f"{FAMILY} {ENGLAND} ❤\ufe0f a\u200db") == f"{FAMILY} {ENGLAND} ❤\ufe0f ab"
@@ -70,7 +70,7 @@ def test_a_leading_mark_is_escaped(text: str, summary: str) -> None:
     assert question_summary(summary) == summary
 
 
-def test_the_escape_takes_nothing_from_the_message() -> None:
+def test_escaping_does_not_shorten_the_message() -> None:
     assert question_summary("#" + "问" * 49) == "\\#" + "问" * 49
     assert question_summary("#" + "问" * 50) == "\\#" + "问" * 49 + "..."
 

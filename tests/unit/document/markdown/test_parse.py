@@ -1,4 +1,4 @@
-"""What the parser takes for structure, and what it refuses."""
+"""What the parser recognises as structure, and what it refuses."""
 
 import pytest
 
@@ -74,13 +74,13 @@ def test_separators_front_matter_and_the_last_footer() -> None:
     assert kinds("**最后更新**：a\n**最后更新：** b") == [BlockKind.ENTRY, BlockKind.FOOTER]
 
 
-def test_line_endings_and_trailing_spaces_are_no_part_of_the_text() -> None:
+def test_line_endings_and_trailing_spaces_are_not_part_of_the_text() -> None:
     one, other = parse(b"- a  \r\n```\r\nx \r\n```\r\n"), parse(b"- a\n```\nx\n```")
     assert [entry.text for entry in one.entries] == [entry.text for entry in other.entries]
     assert one.newline == "\r\n"
 
 
-def test_gb18030_is_read_flagged_and_kept() -> None:
+def test_gb18030_is_read_and_kept() -> None:
     data = FULL.encode("gb18030")
     document = parse(data)
     assert document.encoding == "gb18030"
@@ -99,19 +99,19 @@ def test_gb18030_is_read_flagged_and_kept() -> None:
     ],
     ids=["NUL", "too large", "UTF-16", "noise", "one byte of UTF-8 missing"],
 )
-def test_what_is_not_understood_is_refused(data: bytes) -> None:
+def test_binary_and_unknown_data_is_refused(data: bytes) -> None:
     with pytest.raises(DocumentUntouchable):
         parse(data)
 
 
-def test_damaged_utf8_is_refused_even_where_it_would_pass_for_gb18030() -> None:
+def test_damaged_utf8_is_refused_even_if_it_is_valid_gb18030() -> None:
     damaged = ("记忆" * 10).encode()[:-1] + b"a"
     assert damaged.decode("gb18030")
     with pytest.raises(DocumentUntouchable):
         parse(damaged)
 
 
-def test_the_template_reads_back_with_its_label_and_no_entries() -> None:
+def test_the_template_has_its_label_and_no_entries() -> None:
     document = parse(empty_document("2026/1/8 15:49:12"))
     assert document.label == "2026/1/8 15:49:12"
     assert document.entries == ()

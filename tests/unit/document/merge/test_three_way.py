@@ -1,8 +1,6 @@
-"""What a look at the file means, case by case."""
+"""The result of a merge, case by case."""
 
 from collections.abc import Callable
-
-import pytest
 
 from sync.document.markdown.edits import edit_entry, insert_entry, remove_entry, set_footer
 from sync.document.markdown.model import (
@@ -19,7 +17,6 @@ from sync.document.markdown.parse import parse
 from sync.document.markdown.template import RECORDS, WORK_HABITS
 from sync.document.markdown.version_labels import next_label
 from sync.document.merge.three_way import choose_base, lacks_end, looks_like_data_loss, plan_merge
-from sync.document.merge.word_merge import merge_words
 from tests.unit.document.examples import FULL, NOW, numbered, snapshot_of, text_of, with_exchange
 
 DAY = (RECORDS, "2026/1/8")
@@ -27,7 +24,7 @@ LISTED = FULL.replace("### 工作习惯\n- （待补充）", "### 工作习惯\n
 
 
 def ring_of(text: str, *changes: Callable[[Snapshot], Snapshot]) -> list[Version]:
-    """The version of a text, and one more for each change, every one with a label of its own."""
+    """The version of a text and one more for each change, each with its own label."""
     ring = [Version.of(0, snapshot_of(text))]
     for change in changes:
         label = next_label(ring[-1].label, NOW)
@@ -49,7 +46,7 @@ def disk_of(text: str) -> MemoryDocument:
     return parse(text.encode())
 
 
-def test_the_first_look_at_a_file_adds_every_line() -> None:
+def test_the_first_read_of_a_file_adds_every_line() -> None:
     made = plan_merge(None, None, disk_of(LISTED), numbered())
     assert made.operations[:2] == (
         EntryAdded("n1", None, WORK_HABITS, "- 早上先看日志"),
@@ -60,7 +57,7 @@ def test_the_first_look_at_a_file_adds_every_line() -> None:
     assert not made.must_write
 
 
-def test_our_own_write_is_no_operation() -> None:
+def test_an_unchanged_file_has_no_operations() -> None:
     ring = ring_of(FULL, exchange(1))
     made = saved(ring, text_of(ring[-1].snapshot))
     assert made.operations == ()
@@ -74,7 +71,7 @@ def test_an_editor_that_converts_line_endings_edits_nothing() -> None:
     assert text_of(made.merged) == LISTED.replace("\n", " \r\n")
 
 
-def test_lines_added_edited_and_removed_by_hand_are_told_apart() -> None:
+def test_added_edited_and_removed_lines_are_distinguished() -> None:
     text = (
         LISTED.replace("- 用 Mac 写代码\n", "")
         .replace("早上先看日志", "每天早上先看日志")
@@ -87,14 +84,14 @@ def test_lines_added_edited_and_removed_by_hand_are_told_apart() -> None:
     )
 
 
-def test_a_line_moved_within_its_section_keeps_its_id_silently() -> None:
+def test_a_line_moved_within_its_section_keeps_its_id_without_an_operation() -> None:
     text = LISTED.replace("- 早上先看日志\n", "").replace("- 下班前提交", "- 下班前提交\n- 早上先看日志")
     made = saved(ring_of(LISTED), text)
     assert made.operations == ()
     assert made.merged.ids[:3] == ("e1", "e2", "e0")
 
 
-def test_a_line_moved_to_another_section_is_an_edit_of_its_place() -> None:
+def test_a_line_moved_to_another_section_is_an_edit_of_its_section() -> None:
     text = LISTED.replace("- 早上先看日志\n", "").replace("### 日常任务\n- （待补充）", "### 日常任务\n- 早上先看日志")
     assert saved(ring_of(LISTED), text).operations == (
         EntryEdited("e0", "- 早上先看日志", "- 早上先看日志", ("常用操作", "日常任务")),
@@ -107,7 +104,7 @@ def test_a_renamed_heading_takes_its_lines_along() -> None:
     assert [operation.entry_id for operation in made.operations] == ["e0", "e1", "e2"]
 
 
-def test_a_line_like_one_taken_out_is_a_new_one_under_another_heading_whether_or_not_lines_are_left_there() -> None:
+def test_a_line_similar_to_a_removed_one_is_new_under_another_heading() -> None:
     for beside in ("- 用 Mac 写代码\n- 下班前提交\n", ""):
         before = LISTED.replace("- 用 Mac 写代码\n- 下班前提交\n", beside)
         after = before.replace("- 早上先看日志\n", "").replace("沟通风格\n- （待补充）", "沟通风格\n- 早上先看看日志")
@@ -129,16 +126,16 @@ def test_a_stale_buffer_loses_none_of_five_updates_and_keeps_the_typed_line() ->
     assert text_of(made.observed) == stale
 
 
-def test_a_label_of_a_lost_version_is_no_reason_for_a_removal() -> None:
+def test_a_label_of_a_lost_version_removes_nothing() -> None:
     ring = ring_of(FULL, *(exchange(number) for number in range(1, 6)))
     stale = text_of(ring[2].snapshot).replace("### 工作习惯\n", "### 工作习惯\n- 手写的一行\n")
-    left = [ring[0], ring[1], ring[4], ring[5]]  # damage took the version that the editor had loaded
+    left = [ring[0], ring[1], ring[4], ring[5]]  # the version that the editor had loaded is lost
     made = saved(left, stale)
     assert [type(operation) for operation in made.operations] == [EntryAdded]
     assert [text_of(made.merged).count(f"用户问：第{number}个问题\n") for number in range(1, 6)] == [1] * 5
 
 
-def test_a_stale_buffer_without_footer_is_recognised_by_what_it_lacks() -> None:
+def test_a_stale_buffer_without_footer_is_recognised_by_missing_lines() -> None:
     ring = ring_of(FULL, exchange(1), exchange(2))
     stale = text_of(ring[1].snapshot).split("\n**最后更新**")[0] + "\n- 手写\n"
     disk = disk_of(stale)
@@ -171,7 +168,7 @@ def test_the_newest_lines_deleted_under_a_fresh_footer_stay_deleted() -> None:
     assert text_of(made.merged) == text
 
 
-def test_an_editor_that_saves_twice_may_take_back_what_it_typed() -> None:
+def test_an_editor_that_saves_twice_can_delete_a_line_that_it_added() -> None:
     ring = ring_of(FULL)
     typed = saved(ring, FULL.replace("- （待补充）", "- 写错了", 1))
     ring.append(Version.of(1, typed.observed))
@@ -182,14 +179,14 @@ def test_an_editor_that_saves_twice_may_take_back_what_it_typed() -> None:
     assert "第1个问题" in text_of(made.merged)
 
 
-def test_a_line_we_removed_does_not_come_back_from_a_stale_buffer() -> None:
+def test_a_removed_line_does_not_come_back_from_a_stale_buffer() -> None:
     ring = ring_of(LISTED, lambda snapshot: remove_entry(snapshot, "e1"))
     made = saved(ring, LISTED.replace("先看日志", "先看日志和邮件"))
     assert "用 Mac 写代码" not in text_of(made.merged)
     assert made.operations == (EntryEdited("e0", "- 早上先看日志", "- 早上先看日志和邮件", WORK_HABITS),)
 
 
-def test_an_edit_beats_a_removal_on_either_side() -> None:
+def test_an_edit_wins_over_a_removal_on_either_side() -> None:
     removed = ring_of(LISTED, lambda snapshot: remove_entry(snapshot, "e1"))
     made = saved(removed, LISTED.replace("用 Mac 写代码", "用 Linux 写代码"))
     assert made.operations == (EntryEdited("e1", "- 用 Mac 写代码", "- 用 Linux 写代码", WORK_HABITS),)
@@ -222,7 +219,7 @@ def test_the_same_line_added_on_both_sides_is_one_entry() -> None:
     assert text_of(made.merged).count("周五不开会") == 1
 
 
-def test_a_heading_only_we_renamed_is_renamed_in_a_stale_buffer_too() -> None:
+def test_a_heading_renamed_by_the_program_is_renamed_in_a_stale_buffer() -> None:
     ring = ring_of(LISTED, lambda _: snapshot_of(LISTED.replace("### 工作习惯", "### 习惯")))
     made = saved(ring, LISTED.replace("日常任务\n- （待补充）", "日常任务\n- 新"))
     text = text_of(made.merged)
@@ -242,7 +239,7 @@ def test_lines_typed_under_an_exchange_stay_with_it() -> None:
     assert "不会变...\n- 备注：记在本子上\n\n- 用户问：第1个问题\n" in text_of(made.merged)
 
 
-def test_operations_carry_what_we_know_to_the_merged_document() -> None:
+def test_the_operations_lead_from_the_current_to_the_merged_document() -> None:
     ring = ring_of(LISTED, exchange(1), lambda snapshot: edit_entry(snapshot, "e0", "- 早上先看一眼日志"))
     made = saved(ring, LISTED.replace("- 用 Mac 写代码\n", "").replace("下班前提交", "下班前提交\n- 周五不开会"))
     known = {entry.entry_id: entry for entry in ring[-1].snapshot.entries}
@@ -254,7 +251,7 @@ def test_operations_carry_what_we_know_to_the_merged_document() -> None:
     assert known == {entry.entry_id: entry for entry in made.merged.entries}
 
 
-def test_an_emptied_shrunk_or_cut_file_is_suspicious() -> None:
+def test_an_empty_much_shorter_or_truncated_file_looks_like_data_loss() -> None:
     current = ring_of(LISTED, exchange(1))[-1]
     text = text_of(current.snapshot)
     few = "".join(line for line in text.splitlines(keepends=True) if not line.startswith("- "))
@@ -267,7 +264,7 @@ def test_an_emptied_shrunk_or_cut_file_is_suspicious() -> None:
     assert not looks_like_data_loss(current, disk_of(text[: text.index("**最后更新**")])), "only the footer is gone"
 
 
-def test_a_cut_file_that_has_no_label_is_recognised_by_any_version_it_may_have_been() -> None:
+def test_a_truncated_file_without_label_is_recognised_by_any_recent_version() -> None:
     ring = ring_of(FULL, *(exchange(number) for number in range(1, 5)))
     cut = disk_of(text_of(ring[2].snapshot)[: -len("- （待补充）\n\n---\n\n**最后更新**：2026/1/8 15:49:12\n") - 40])
     base = choose_base(cut, ring)
@@ -287,7 +284,7 @@ def test_a_file_without_its_end_is_recognised_whatever_changed_above_it() -> Non
     assert not lacks_end(seen, disk_of(end)), "a person deleted the footer"
 
 
-def test_daily_work_and_a_stale_buffer_are_not_suspicious() -> None:
+def test_ordinary_edits_and_a_stale_buffer_do_not_look_like_data_loss() -> None:
     ring = ring_of(FULL, *(exchange(number) for number in range(1, 9)))
     current = ring[-1]
     three_gone = remove_entry(remove_entry(remove_entry(current.snapshot, "e0"), "e1"), "e2")
@@ -300,21 +297,3 @@ def test_daily_work_and_a_stale_buffer_are_not_suspicious() -> None:
 
 def test_there_is_no_base_before_the_first_version() -> None:
     assert choose_base(disk_of(FULL), []) is None
-
-
-@pytest.mark.parametrize(
-    ("base", "ours", "theirs", "merged"),
-    [
-        ("我喜欢红茶", "我很喜欢红茶", "我喜欢绿茶", "我很喜欢绿茶"),
-        ("我喜欢红茶", "我喜欢绿茶", "我喜欢红酒", None),
-        ("use tabs here", "use spaces here", "use tabs there", "use spaces there"),
-        ("use tabs", "use two spaces", "always indent", None),
-        ("- x", "- x a", "- x b", None),
-        ("- x", "- x a", "- x a", "- x a"),
-        ("- x", "- x", "- y", "- y"),
-        ("- x", "- y", "- x", "- y"),
-    ],
-)
-def test_words_merge_where_they_do_not_meet(base: str, ours: str, theirs: str, merged: str | None) -> None:
-    assert merge_words(base, ours, theirs) == merged
-    assert merge_words(base, theirs, ours) == merged

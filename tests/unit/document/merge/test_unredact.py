@@ -1,4 +1,4 @@
-"""A placeholder that comes back from the cloud never takes the place of what was typed."""
+"""A placeholder that comes back from the cloud never replaces the original value."""
 
 import pytest
 
@@ -13,7 +13,7 @@ def through(edited: str, raw: str = RAW) -> str:
     return unredact(edited, raw, REDACTOR.clean(raw))
 
 
-def test_what_nobody_edited_comes_back_as_it_was_typed() -> None:
+def test_unedited_text_is_restored() -> None:
     assert MASKED != RAW
     assert through(MASKED) == RAW
 
@@ -29,16 +29,16 @@ def test_a_line_edited_around_a_placeholder_gets_its_value_back() -> None:
     assert "- 电话 13812345678，喜欢咖啡\n" in through(MASKED.replace("喜欢茶", "喜欢咖啡"))
 
 
-def test_where_the_values_place_is_not_known_both_lines_stay() -> None:
+def test_both_lines_stay_if_a_value_cannot_be_assigned() -> None:
     edited = through(MASKED.replace("- 电话 [手机号]，喜欢茶", "- 电话 [手机号] 和 [手机号]，喜欢茶"))
     assert "- 电话 13812345678，喜欢茶\n- 电话 [手机号] 和 [手机号]，喜欢茶\n" in edited
 
 
-def test_a_value_that_was_typed_there_stays_typed() -> None:
+def test_a_newly_typed_value_stays() -> None:
     assert through(RAW) == RAW
 
 
-def test_a_key_over_several_lines_comes_back_whole() -> None:
+def test_a_key_of_several_lines_is_restored_whole() -> None:
     key = (
         "-----BEGIN RSA PRIVATE KEY-----\n" + "MIIEow" * 10 + "\n" + "AAbb12" * 10 + "\n-----END RSA PRIVATE KEY-----\n"
     )
@@ -49,7 +49,7 @@ def test_a_key_over_several_lines_comes_back_whole() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# 别的\n", "- 通讯录里还有三个 [自定义]\n", "没有换行"])
-def test_other_text_stays_as_it_is(text: str) -> None:
+def test_other_text_is_unchanged(text: str) -> None:
     assert through(text) == text
 
 

@@ -1,5 +1,4 @@
-"""The shared document's fold, case by case; what any history comes to is in
-`property/document/shared/test_reducer.py`."""
+"""The reducer of the shared document, case by case. Arbitrary histories: `property/document/shared/test_reducer.py`."""
 
 from dataclasses import replace
 from itertools import permutations
@@ -22,7 +21,7 @@ HERE = list(WORK_HABITS)
 
 
 def make_event(number: int, kind: str, *, device: str = "a", **payload: Any) -> Event:
-    """The event at that place of the order."""
+    """The event at this place of the order."""
     return event(
         number,
         replica=f"rep_{device}",
@@ -49,19 +48,19 @@ def shown_with_overlay(local: Snapshot | None, fold: SharedReducer) -> Snapshot:
     return render_shared(fold, build_overlay(local, fold, REDACTOR.clean))
 
 
-class TestFold:
+class TestReduce:
     def test_a_removal_that_comes_before_what_it_removes_is_remembered(self) -> None:
         added = make_event(2, "entry_added", entry_id="e", text="- 一")
         assert shown_lines(make_event(1, "entry_removed", entry_id="e"), added) == []
 
-    def test_an_edit_of_an_entry_that_nobody_added_is_an_entry(self) -> None:
+    def test_an_edit_of_an_entry_that_was_never_added_adds_it(self) -> None:
         assert shown_lines(make_event(1, "entry_edited", entry_id="e", base="- 一", text="- 二")) == ["- 二"]
 
     def test_the_same_addition_twice_is_one(self) -> None:
         twice = [make_event(number, "entry_added", entry_id="e", text="- 一") for number in (1, 2)]
         assert shown_lines(*twice) == ["- 一"]
 
-    def test_what_follows_from_one_side_of_a_conflict_goes_on_there(self) -> None:
+    def test_an_edit_of_one_side_of_a_conflict_applies_to_that_side(self) -> None:
         events = [
             make_event(1, "entry_added", entry_id="e", text="- 喝红茶"),
             make_event(2, "entry_edited", device="b", entry_id="e", base="- 喝红茶", text="- 喝白茶"),
@@ -72,8 +71,8 @@ class TestFold:
         assert shown_lines(*events[:4]) == ["- 喝白茶", "- 喝龙井"]
         assert shown_lines(*events) == ["- 喝龙井"]
 
-    def test_a_line_beside_another_stays_there_however_late_the_edits_come_that_made_and_changed_it(self) -> None:
-        """Looked at after each event, in every order in which they can come (seed 58)."""
+    def test_a_conflict_copy_stays_whatever_the_order_of_its_edits(self) -> None:
+        """Reduced after each event, in every order of arrival (seed 58)."""
         left = make_event(3, "entry_edited", entry_id="e", base="- 喝红茶", text="- 喝绿茶")
         beside = conflict_copy_id("e", left.event_id)
         events = [
@@ -93,7 +92,7 @@ class TestFold:
                 fold.entries_in(WORK_HABITS)
             assert [line.text for line in fold.entries_in(WORK_HABITS)] == expected
 
-    def test_a_line_whose_neighbour_is_gone_or_moved_stays_where_it_was_put(self) -> None:
+    def test_a_line_stays_in_place_when_its_neighbour_is_removed_or_moved(self) -> None:
         events = [
             make_event(1, "entry_added", entry_id="one", text="- 一"),
             make_event(2, "entry_added", entry_id="two", text="- 二", after="one"),
@@ -108,12 +107,12 @@ class TestFold:
             == "- 末"
         )
 
-    def test_of_a_clock_far_ahead_events_stay_in_their_order_under_whatever_number_a_device_holds_them(self) -> None:
-        """A home that was restored holds what its former life has sent under numbers of its own (seed 10195)."""
+    def test_events_of_a_clock_far_ahead_keep_their_order_under_any_local_number(self) -> None:
+        """A home restored from a backup stores its former events under other numbers (seed 10195)."""
         first, second = (
             make_event(number, "entry_added", entry_id=f"e{number}", text=f"- {number}") for number in (1, 2)
         )
-        then = "2023-11-14T22:13:20Z"  # when the server took them: years before what the clock says
+        then = "2023-11-14T22:13:20Z"  # server time: years before the clock
         ahead = [
             replace(first, hlc=format_hlc(10**13), server_ts=then),
             replace(second, hlc=format_hlc(10**14), server_ts=then),
@@ -121,7 +120,7 @@ class TestFold:
         restored = [replace(ahead[0], replica_id="rep_z", replica_seq=9), ahead[1]]
         assert shown_lines(*restored) == shown_lines(*ahead)
 
-    def test_what_another_program_wrote_in_its_own_way_stops_nothing(self) -> None:
+    def test_malformed_events_of_another_program_are_ignored(self) -> None:
         odd: list[dict[str, Any]] = [
             {"entry_id": 7, "text": "- 一"},
             {"entry_id": "x", "text": None},
@@ -131,7 +130,7 @@ class TestFold:
         events = [make_event(number, "entry_added", **payload) for number, payload in enumerate(odd, start=1)]
         assert shown_lines(*events, make_event(9, "entry_added", entry_id="e", text="## 不是标题")) == ["\\## 不是标题"]
 
-    def test_fences_that_two_devices_opened_are_one_entry_to_whoever_reads_the_file_and_nothing_grows(self) -> None:
+    def test_fences_opened_by_two_devices_are_one_entry_and_nothing_grows(self) -> None:
         fold = SharedReducer()
         for number, text in enumerate(["```", "- 一", "```"], start=1):
             fold.add(make_event(number, "entry_added", entry_id=f"e{number}", text=text, after=f"e{number - 1}"))
@@ -152,23 +151,25 @@ class TestFold:
 
 
 class TestOverlay:
-    """What a device's own version adds to what the fold shows."""
+    """What a device's own version adds to the shared document."""
 
     added = make_event(1, "entry_added", entry_id="e", text="- 喝红茶")
     between = make_event(2, "entry_edited", entry_id="e", base="- 喝红茶", text="- 喝绿茶")
     later = make_event(3, "entry_edited", device="b", entry_id="e", base="- 喝绿茶", text="- 喝龙井")
 
-    def test_a_line_that_a_conflict_left_goes_when_what_settles_it_comes(self) -> None:
-        """A server that went back may give the later edit first; whoever looked in between shows what all show."""
+    def test_a_conflict_copy_goes_when_an_edit_settles_the_conflict(self) -> None:
+        """A restored server may send the later edit first; a device that rendered in between agrees in the end."""
         fold = reduce_events(self.added, self.later)
         seen = shown_with_overlay(None, fold)
         assert [entry.text for entry in seen.entries] == ["- 喝红茶", "- 喝龙井"]
         fold.add(self.between)
         assert shown_with_overlay(seen, fold).document == shown_with_overlay(None, fold).document
-        again = reduce_events(self.added, self.between, self.later)  # after a start, which never saw the two meet
+        again = reduce_events(
+            self.added, self.between, self.later
+        )  # after a restart, without the intermediate conflict
         assert shown_with_overlay(seen, again).document == shown_with_overlay(None, fold).document
 
-    def test_the_device_s_own_line_below_it_stays_where_it_stood(self) -> None:
+    def test_the_own_line_of_the_device_below_it_stays_in_place(self) -> None:
         end = make_event(2, "entry_added", device="b", entry_id="end", text="- 末", after="e")
         fold = reduce_events(self.added, end, self.later)
         seen = shown_with_overlay(None, fold)
@@ -180,18 +181,18 @@ class TestOverlay:
         assert [entry.text for entry in shown_with_overlay(seen, fold).entries] == ["- 喝龙井", "- 太长", "- 末"]
 
 
-class TestAsTyped:
+class TestRestoreLocalText:
     @staticmethod
     def clean(text: str) -> str:
         return text.replace("密码 abc", "密码 [密钥]").replace("138", "[手机号]")
 
-    def test_what_was_typed_goes_back_into_its_place_in_an_edited_line(self) -> None:
+    def test_a_typed_value_is_restored_in_an_edited_line(self) -> None:
         assert restore_local_text("- 电话 138", "- 我的 [手机号]。", self.clean) == "- 我的 138。"
 
-    def test_not_where_nothing_would_redact_it_any_more(self) -> None:
-        """The document also leaves the device, redacted once more: then the secret would go with it."""
+    def test_a_value_is_not_restored_if_it_would_no_longer_be_redacted(self) -> None:
+        """The document also leaves the device after another redaction, and the secret would leave with it."""
         assert restore_local_text("- 密码 abc", "- 暗号 [密钥]", self.clean) == "- 暗号 [密钥]"
 
-    def test_a_line_too_large_for_an_event_is_the_device_s_alone(self) -> None:
+    def test_a_line_too_large_for_an_event_stays_on_its_device(self) -> None:
         large = "- " + "a" * MAX_ENTRY_BYTES
         assert restore_local_text(large, "- 短", self.clean) == large

@@ -1,0 +1,11 @@
+"""The repeat count of a line."""
+
+from sync.document.markdown.repeat_suffix import increment_repeat_count, split_repeat_count, with_repeat_count
+
+
+def test_a_count_is_appended_to_the_line_and_grows() -> None:
+    assert increment_repeat_count("- 用户问：茶") == "- 用户问：茶（×2）"
+    assert increment_repeat_count(increment_repeat_count("- 用户问：茶")) == "- 用户问：茶（×3）"
+    assert split_repeat_count("- 用户问：茶（×3）") == ("- 用户问：茶", 3)
+    assert split_repeat_count("- 用户问：茶（×x）") == ("- 用户问：茶（×x）", 1)
+    assert with_repeat_count("- 茶", 1) == "- 茶"
