@@ -62,7 +62,7 @@ class ErasureService:
         return named
 
     async def erase_and_confirm(self, event_ids: Sequence[str]) -> "ErasureStatus":
-        """Erase these events and what repeats them; where that is done, and where it is still to come."""
+        """Erase these events and what repeats them; report what is done and what is still pending."""
         from sync.daily.commands.erasure_replies import ErasureStatus  # noqa: PLC0415 - a start need not load it
 
         if not event_ids:

@@ -91,7 +91,7 @@ class AppCacheHistory:
         if cached == text.encode():
             return
         if cached.strip() and not await self._is_newest(sha256(cached)):
-            return  # it looks lost, or waits for the file: nobody has said what it means
+            return  # it looks lost, or waits for the file: the user has not answered
         if await swap_content(path, cached, text):
             await self._record_written(version)
 

@@ -34,7 +34,7 @@ class SwapRecovery:
         versions: FileHistory,
         owner_of: Callable[[MemoryDocument], Awaitable[ProfilePaths | None]],
     ) -> None:
-        """`parked_folder`: the profile's own; None: displaced files stay where they are.
+        """`parked_folder`: the profile's own; None: displaced files are left alone.
 
         `owner_of` returns the other account that a document belongs to.
         """

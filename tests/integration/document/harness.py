@@ -1,4 +1,4 @@
-"""A memory file in a test: real file, real SQLite, a clock that the test moves, a sleep in which it may do things."""
+"""A memory file in a test: real file, real SQLite, a manual clock, and a sleep in which the test acts."""
 
 import random
 import sqlite3
@@ -30,7 +30,7 @@ DEFAULT_KEEP_VERSIONS = 200
 
 @dataclass
 class ManualClock:
-    """Shows the same time until it is moved. Its chance is seeded."""
+    """Shows the same time until the test moves it. Its random bytes are seeded."""
 
     time: datetime = MORNING
     chance: random.Random = field(default_factory=lambda: random.Random(8))
@@ -72,22 +72,22 @@ class DocumentHarness:
         return self.database.path.parent / "parked"
 
     async def sleep(self, _: float) -> None:
-        """What the service sleeps through: the next thing that somebody else does to the file."""
+        """Instead of sleeping, run the next external action on the file."""
         if self.external_actions:
             self.external_actions.pop(0)()
 
     async def pull_from(self, *others: "DocumentHarness") -> None:
-        """Take in what other devices recorded, as a pull does."""
+        """Insert what other devices recorded, as a pull does."""
         for other in others:
             page = await other.log.read(Query(limit=100_000))
 
-            def taking(connection: Transaction, page: EventPage = page) -> None:
+            def insert(connection: Transaction, page: EventPage = page) -> None:
                 new = [event for event in page.events if log_store.find_event(connection, event.event_id) is None]
                 for event in new:
                     log_store.insert_event(connection, event)
                 log_store.observe_remote_events(connection, new, self.clock)
 
-            await self.database.write(taking)
+            await self.database.write(insert)
         await self.memory.reconcile()
 
     def restart(self) -> None:
@@ -108,13 +108,13 @@ class DocumentHarness:
         return (await self.log.append(drafts))[0].event.event_id
 
     async def record_and_reconcile(self, *questions: str) -> None:
-        """Each question recorded and settled in a version of its own."""
+        """Record and reconcile each question in a version of its own."""
         for question in questions:
             await self.record_exchange(question)
             await self.memory.reconcile()
 
     async def manual_edit_events(self) -> list[Event]:
-        """What hands did, oldest first."""
+        """The events of manual edits, oldest first."""
         return [event for event in (await self.log.read(Query())).events if event.type != EXCHANGE_RECORDED]
 
     async def versions(self, surface: str = document_store.FILE) -> list[tuple[str | None, str]]:
@@ -143,7 +143,7 @@ class DocumentHarness:
         self.text = text.replace(old, new, 1)
 
     def add_line_under(self, heading: str, line: str) -> None:
-        """Put a line of one's own below a heading."""
+        """Insert a line below a heading."""
         self.replace(f"{heading}\n", f"{heading}\n{line}\n")
 
 
@@ -182,7 +182,7 @@ async def open_document_harness(
     sharing: Literal["device", "user"] = "device",
     keep_days: int = 30,
 ) -> AsyncIterator[DocumentHarness]:
-    """Everything opened, and closed at the end. `file`: where the memory file is, if not in the folder."""
+    """Open everything, and close it at the end. `file`: the memory file, if not in the folder."""
     clock = ManualClock(chance=random.Random(device))
     folder.mkdir(exist_ok=True)
     database = await Database.open(folder / "memory.db")

@@ -184,7 +184,7 @@ class TestTheAppsCache:
                 await is_gone(harness)
                 assert f"{TYPED} {number}\n" in harness.text
 
-    async def test_a_row_that_is_read_for_the_first_time_adds_nothing(self, tmp_path: Path) -> None:
+    async def test_a_cloud_row_read_for_the_first_time_adds_no_erased_line(self, tmp_path: Path) -> None:
         cache = FakeAppCache(tmp_path / "app.db")
         async with open_document_harness(tmp_path / "a", app_cache=cache.path) as harness:
             buffer = await told_and_erased(harness)

@@ -1,4 +1,4 @@
-"""A redaction that breaks lets nothing through and loses nothing: what was typed stays in the file for the next try."""
+"""If redaction fails, nothing is stored unredacted and nothing is lost: an edit stays in the file for a retry."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

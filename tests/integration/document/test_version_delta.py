@@ -1,4 +1,4 @@
-"""Versions are stored as differences: what that costs, and that nothing of a version is lost or left behind by it."""
+"""Versions are stored as deltas: their size, and that they neither lose nor keep text."""
 
 import sqlite3
 import zlib
@@ -24,14 +24,14 @@ HABITS = "### 工作习惯"
 
 @pytest.fixture
 async def harness(tmp_path: Path) -> AsyncIterator[DocumentHarness]:
-    """With a document that is large enough for differences: a small one is often stored whole."""
+    """A harness with a document that is large enough for deltas: a small one is often stored whole."""
     async with open_document_harness(tmp_path / "home") as found:
         await fill(found, 600)
         yield found
 
 
 async def fill(harness: DocumentHarness, lines: int) -> None:
-    """Two versions, the second with so many lines typed by hand."""
+    """Two versions, the second with this many typed lines."""
     await harness.record_and_reconcile("起")
     harness.add_line_under(HABITS, "\n".join(f"- 第 {number} 条" + "长" * 60 for number in range(lines)))
     await harness.memory.reconcile()
@@ -43,14 +43,14 @@ def rows(harness: DocumentHarness, columns: str) -> list[tuple[Any, ...]]:
 
 
 async def texts(harness: DocumentHarness) -> list[str]:
-    """What every stored version says, oldest first."""
+    """The text of every stored version, oldest first."""
     store.RECENT_SNAPSHOTS.clear()
     kept = await harness.database.read(lambda connection: store.export_page(connection, after=0, limit=1000))
     return [row["text"] for row in kept]
 
 
 async def stored_for_twenty_updates(folder: Path, lines: int) -> int:
-    """Bytes of content that twenty updates add to a document of so many lines, besides versions stored whole."""
+    """Bytes that twenty updates add to a document of this many lines, without versions stored whole."""
     async with open_document_harness(folder) as harness:
         await fill(harness, lines)
         await harness.record_and_reconcile("一")
@@ -83,7 +83,7 @@ async def test_every_version_is_read_as_it_was_written_and_a_whole_one_comes_at_
     assert 4 <= bases.count(None) <= 12
 
 
-async def test_a_version_that_others_differ_from_outlives_the_ring(tmp_path: Path) -> None:
+async def test_the_base_of_a_delta_outlives_the_ring(tmp_path: Path) -> None:
     async with open_document_harness(tmp_path / "home", keep_versions=20) as harness:
         seen = []
         for number in range(20 + MAX_DELTAS_PER_BASE + 10):
@@ -93,7 +93,7 @@ async def test_a_version_that_others_differ_from_outlives_the_ring(tmp_path: Pat
         assert len(rows(harness, "version")) <= 21 + MAX_DELTAS_PER_BASE
 
 
-async def test_what_is_forgotten_leaves_the_versions_and_those_that_differ_from_them(harness: DocumentHarness) -> None:
+async def test_erased_text_leaves_base_versions_and_their_deltas(harness: DocumentHarness) -> None:
     await harness.record_and_reconcile("一")
     secret = await harness.record_exchange("茶叶的秘密")
     await harness.memory.reconcile()
@@ -111,7 +111,7 @@ async def test_what_is_forgotten_leaves_the_versions_and_those_that_differ_from_
     assert not any(secret in ids for (ids,) in rows(harness, "entry_ids"))
 
 
-async def test_versions_of_before_stay_and_new_ones_differ_from_them(harness: DocumentHarness) -> None:
+async def test_versions_of_the_older_schema_stay_and_new_ones_are_deltas_to_them(harness: DocumentHarness) -> None:
     await harness.record_and_reconcile("一", "二", "三")
     before = await texts(harness)
     await harness.database.write(store_all_whole)
@@ -127,7 +127,7 @@ async def test_versions_of_before_stay_and_new_ones_differ_from_them(harness: Do
 
 
 def store_all_whole(connection: Transaction) -> None:
-    """As the schema before differences did."""
+    """Store a version whole, as the older schema did."""
     found = connection.execute(select(written)).mappings().all()
     for row, (data, ids) in [(row, encode_whole(store._snapshot(connection, row))) for row in found]:
         values = {"bytes": data, "entry_ids": ids, "base": None, "entries": None}

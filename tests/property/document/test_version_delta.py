@@ -1,4 +1,4 @@
-"""A version that is stored as a difference is the version, whatever the document and whatever happened to it."""
+"""A version stored as a delta is read unchanged, for any document and any history."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ from tests.property.document.markdown.test_any_document import change, documents
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[Snapshot]:
-    """A document step by step: changed by the program, or replaced by a hand, which keeps some ids."""
+    """A document step by step: changed by the program, or replaced by an edit that keeps some ids."""
     found = [draw(snapshots())]
     for step in range(draw(st.integers(1, 8))):
         draft = BlockEditor(found[-1])
@@ -43,9 +43,7 @@ def test_what_is_stored_as_a_difference_is_read_as_it_was(history: list[Snapshot
 
 
 @given(histories(), st.text("用户问好甲乙茶", max_size=12))
-def test_what_is_known_of_a_document_step_by_step_is_what_one_look_at_it_tells(
-    history: list[Snapshot], words: str
-) -> None:
+def test_a_delta_computed_step_by_step_equals_one_computed_at_once(history: list[Snapshot], words: str) -> None:
     followed = DocumentIndex()
     for snapshot in history:
         followed.update(snapshot)

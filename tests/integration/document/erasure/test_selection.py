@@ -1,4 +1,4 @@
-"""Forgetting by words, source and time: exactly what is meant, with all that says the same."""
+"""Erasure by words, source and time: exactly the selected events, with those that repeat them."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -48,7 +48,7 @@ async def events(harness: DocumentHarness) -> dict[str, Event]:
     return {event.event_id: event for event in (await harness.log.read(Query())).events}
 
 
-async def test_all_words_have_to_be_there_however_wide_or_large_they_are_written(harness: DocumentHarness) -> None:
+async def test_every_word_must_match_regardless_of_width_and_case(harness: DocumentHarness) -> None:
     both = await fact(harness, "周末去 ＸＩＡＮＧ山 爬山")
     one = await fact(harness, "周末吃火锅")
 
@@ -71,7 +71,7 @@ async def test_an_event_whose_id_looks_like_a_secret_is_forgotten_with_the_other
     assert (left[name].payload, left[other].payload) == ({}, {})
 
 
-async def test_ids_are_no_words(harness: DocumentHarness) -> None:
+async def test_ids_are_not_searched_for_words(harness: DocumentHarness) -> None:
     await harness.record_and_reconcile("一")
     harness.add_line_under("# 用户偏好", "- 手写的")
     await harness.memory.reconcile()
@@ -100,7 +100,7 @@ async def test_a_source_is_a_device_a_session_a_project_an_origin_or_a_program(h
         assert await selected_ids(harness, source=source) == found
 
 
-async def test_a_time_has_a_beginning_and_an_end_and_the_end_is_not_in_it(harness: DocumentHarness) -> None:
+async def test_a_period_includes_its_start_and_excludes_its_end(harness: DocumentHarness) -> None:
     old, new = await fact(harness, "一", ts=OLD), await fact(harness, "二")
 
     assert await selected_ids(harness, since_ms=parse_timestamp_ms(OLD)) == {old, new}
@@ -109,7 +109,7 @@ async def test_a_time_has_a_beginning_and_an_end_and_the_end_is_not_in_it(harnes
     assert await selected_ids(harness, query="二", until_ms=parse_timestamp_ms(OLD) + 1) == set()
 
 
-async def test_what_is_meant_leaves_the_document_and_nothing_that_was_taken_away_comes_back(
+async def test_selected_events_leave_the_document_and_removed_lines_stay_removed(
     harness: DocumentHarness,
 ) -> None:
     harness.clock.advance(days=-3)
@@ -131,7 +131,7 @@ async def test_what_is_meant_leaves_the_document_and_nothing_that_was_taken_away
 
 @pytest.mark.parametrize("key", [None, "their-key"])
 @pytest.mark.parametrize("kind", ["message", "memory_fact"])
-async def test_the_stored_messages_of_an_exchange_go_with_it_and_no_others(
+async def test_the_stored_messages_of_an_exchange_are_erased_with_it_and_no_others(
     harness: DocumentHarness, key: str | None, kind: str
 ) -> None:
     exchange = ExchangeInput("问" * 13_000, "答案", "sess_a", idempotency_key=key)
@@ -155,7 +155,7 @@ async def test_the_stored_messages_of_an_exchange_go_with_it_and_no_others(
     assert left.isdisjoint(held)
 
 
-async def test_more_events_than_one_wish_can_name_go_in_several(harness: DocumentHarness) -> None:
+async def test_many_events_are_erased_by_several_requests(harness: DocumentHarness) -> None:
     drafts = [
         DraftBuilder(harness.redactor).build({"type": "memory_fact", "payload": {"content": f"第 {n} 条"}})
         for n in range(900)
@@ -168,7 +168,7 @@ async def test_more_events_than_one_wish_can_name_go_in_several(harness: Documen
     assert [len(event.payload["event_ids"]) for event in found if event.payload] == [400, 400, 100]
 
 
-async def test_what_retention_took_from_this_device_can_still_be_forgotten_everywhere(harness: DocumentHarness) -> None:
+async def test_events_archived_on_this_device_can_still_be_erased_everywhere(harness: DocumentHarness) -> None:
     told = await fact(harness, "旧事", session_id="sess_a")
     await harness.log.append([DraftBuilder(harness.redactor).build_expiry([told])])
     await harness.memory.reconcile()
@@ -178,7 +178,7 @@ async def test_what_retention_took_from_this_device_can_still_be_forgotten_every
     assert await forget(harness, source="sess_a") == []
 
 
-async def test_what_repeats_a_daily_record_goes_with_it(harness: DocumentHarness) -> None:
+async def test_changes_that_repeat_a_daily_record_are_erased_with_it(harness: DocumentHarness) -> None:
     says = {"record_id": "rec_a", "topic": "秘密", "facts": [], "code": [], "tags": []}
     told = await fact(harness, "", type="session_recorded", payload=says)
     marked = await fact(harness, "", type="session_marked", payload={**says, "mark": "important", "on": True})
@@ -192,14 +192,14 @@ async def test_what_repeats_a_daily_record_goes_with_it(harness: DocumentHarness
     assert "秘密" not in str((await events(harness)).values())
 
 
-async def test_what_is_to_be_forgotten_is_shown_nowhere_from_that_moment_on(
+async def test_a_requested_erasure_is_shown_nowhere_even_before_it_is_applied(
     harness: DocumentHarness, tmp_path: Path
 ) -> None:
-    """Also where it cannot be carried out yet: a busy database, a full disk, a kill in between."""
+    """Also if it cannot be applied yet: a busy database, a full disk, a killed process."""
     async with open_document_harness(tmp_path / "b", device="device-b") as other:
         secrets = [
             await harness.record_exchange(f"秘密{number}") for number in range(12)
-        ]  # more than are carried out at a time
+        ]  # more than are applied in one transaction
         await harness.record_and_reconcile("早饭吃什么")
         await other.pull_from(harness)
         for at in (harness, other):

@@ -1,4 +1,4 @@
-"""The first answer of a starting sidecar is the one that the opened program gives."""
+"""The first answer of a starting sidecar equals that of the open app."""
 
 from dataclasses import replace
 from pathlib import Path

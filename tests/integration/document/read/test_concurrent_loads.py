@@ -1,4 +1,4 @@
-"""A load is answered while something else takes its time: a hand edit, the first file of a memory."""
+"""A load is answered while something else takes long: a manual edit, the first file of a memory."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""The Electron app's own SQLite cache, a second surface: read by SQLite, held against itself, written if asked."""
+"""The Electron app's own SQLite cache as a second surface: read, compared with its last content, written if asked."""
 
 import sqlite3
 from collections.abc import AsyncIterator
@@ -83,7 +83,7 @@ async def test_what_we_write_into_the_file_is_not_taken_for_a_deletion_in_the_ca
     assert ENTRY_REMOVED not in [kind for kind, _ in await texts(harness)]
 
 
-async def test_a_hand_edit_of_the_file_outlives_an_unrelated_change_of_the_cache(
+async def test_an_edit_of_the_file_survives_an_unrelated_change_of_the_cache(
     harness: DocumentHarness, cache: FakeAppCache
 ) -> None:
     cache.save(CACHED)
@@ -125,7 +125,7 @@ async def test_what_is_written_into_one_that_lost_its_lines_is_taken_in_and_dele
     assert harness.text.count("- 第 ") == 10
 
 
-async def test_what_hands_did_in_the_file_outlives_a_cache_that_lost_its_lines_and_one_that_has_them_again(
+async def test_edits_of_the_file_survive_a_cache_that_loses_its_lines_and_gets_them_back(
     harness: DocumentHarness, cache: FakeAppCache
 ) -> None:
     whole = CACHED + "".join(f"- 第 {number} 条\n" for number in range(10))
@@ -228,7 +228,7 @@ async def test_one_without_table_or_row_is_no_warning(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"this is no database at all" * 100, b"SQLite format 3\0" + b"\xff" * 4096])
-async def test_one_that_is_no_database_is_told_and_left_alone(
+async def test_a_cache_that_is_no_database_is_reported_and_left_alone(
     harness: DocumentHarness, cache: FakeAppCache, content: bytes
 ) -> None:
     for path in cache.path.parent.glob("app.db*"):
@@ -367,7 +367,7 @@ class TestWrittenBack:
             assert connection.execute("SELECT name FROM sqlite_master").fetchall() == [("settings",)]
         assert harness.memory.notices == set()
 
-    async def test_a_table_of_another_shape_is_told_and_left_alone(self, tmp_path: Path) -> None:
+    async def test_a_table_with_other_columns_is_reported_and_left_alone(self, tmp_path: Path) -> None:
         path = tmp_path / "odd.db"
         with closing(sqlite3.connect(path)) as connection, connection:
             connection.execute("CREATE TABLE ai_memory (id INTEGER PRIMARY KEY, content TEXT)")

@@ -1,4 +1,4 @@
-"""The document's row on the server as a surface: what another program writes there is an edit of what had left."""
+"""The document's row on the server as a surface: what another program writes there is an edit of what was sent."""
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 @pytest.fixture(params=["device", "user"])
 async def harness(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[DocumentHarness]:
-    """One whose document is its device's own, and one that shares it with the person's other devices."""
+    """A device with its own document, and one that shares it with the user's other devices."""
     async with open_document_harness(tmp_path / "home", sharing=request.param) as found:
         yield found
 
@@ -30,7 +30,7 @@ def copy_of(harness: DocumentHarness) -> CloudDocument:
 
 
 async def sent_contents(harness: DocumentHarness) -> str:
-    """What has left for the server."""
+    """What was sent to the server."""
     copy = copy_of(harness)
     row = await copy.snapshot()
     assert row is not None
@@ -38,7 +38,7 @@ async def sent_contents(harness: DocumentHarness) -> str:
     return str(row.content)
 
 
-async def test_a_document_never_leaves_as_of_an_event_that_it_does_not_have(
+async def test_a_sent_document_has_every_event_up_to_its_number(
     harness: DocumentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server would keep the next one, which has it, out: it is as of the same event."""
@@ -58,7 +58,7 @@ async def test_a_document_never_leaves_as_of_an_event_that_it_does_not_have(
     assert row.through_replica_seq < await harness.log.last_own_seq()
 
 
-async def test_the_same_document_of_a_new_replica_leaves_under_that_one_s_numbers(harness: DocumentHarness) -> None:
+async def test_after_a_fork_the_same_document_is_sent_with_the_new_replicas_numbers(harness: DocumentHarness) -> None:
     """Under the old, higher number the server would keep every newer document of a copied home out (seed 3341)."""
     await with_lines(harness, "- 喜欢早起", "- 爱喝茶")
     copy = copy_of(harness)
@@ -127,7 +127,7 @@ async def test_its_own_footer_and_time_are_no_obstacle(harness: DocumentHarness)
     assert "- 乙\n- 丙\n" in harness.text
 
 
-async def test_what_we_learned_since_is_no_deletion_of_its(harness: DocumentHarness) -> None:
+async def test_lines_recorded_since_are_not_removed_by_its_edit(harness: DocumentHarness) -> None:
     await with_lines(harness, "- 甲")
     there = await sent_contents(harness)
     await harness.record_and_reconcile("二")
@@ -158,7 +158,7 @@ async def test_the_very_newest_line_can_be_removed_there(harness: DocumentHarnes
     assert "最新的" not in harness.text
 
 
-async def test_what_was_made_ready_and_never_left_is_no_deletion_of_its(harness: DocumentHarness) -> None:
+async def test_a_version_that_was_never_sent_is_no_base(harness: DocumentHarness) -> None:
     await with_lines(harness, "- 甲")
     there = await sent_contents(harness)
     await harness.record_and_reconcile("离线")
@@ -228,7 +228,7 @@ async def test_an_emptied_row_deletes_nothing_and_may_be_written_over(harness: D
     assert (harness.text, await manual_edits(harness)) == (before, events)
 
 
-async def test_one_that_cannot_be_read_is_told_and_left(harness: DocumentHarness) -> None:
+async def test_an_unreadable_row_is_reported_and_left_alone(harness: DocumentHarness) -> None:
     await with_lines(harness, "- 甲")
     there = await sent_contents(harness)
     before = harness.text
@@ -277,7 +277,7 @@ class TestMassDelete:
         assert harness.memory.notices == set()
 
 
-async def test_whoever_is_not_the_sidecar_leaves_it(harness: DocumentHarness) -> None:
+async def test_a_process_that_is_not_the_sidecar_leaves_the_row_alone(harness: DocumentHarness) -> None:
     await with_lines(harness, "- 甲")
     guest = CloudDocument(harness.memory, harness.redactor, may_import=False)
     assert not await guest.import_foreign("# AI 对话记忆\n- 它写的\n")

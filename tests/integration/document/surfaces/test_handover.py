@@ -1,4 +1,4 @@
-"""The one memory file between two profiles: nothing typed is lost, nothing of one gets into the other."""
+"""The handover of the memory file between two profiles: no edit is lost, and no text gets into the other profile."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -43,7 +43,7 @@ class TwoProfiles:
     async def _hand_over(
         self, leaving: DocumentHarness, home: ProfilePaths, arriving: DocumentHarness, next_home: ProfilePaths
     ) -> None:
-        """As the program does: the leaving one's service knows of no other profile."""
+        """Hand over as the program does: the leaving profile's service knows no other profile."""
         between = OtherProfiles(home.database, lambda: [next_home], DatabaseEncryption())
         alone = leaving.new_service(MemoryFileDeps(parked_folder=home.parked_folder))
         await hand_over(alone, home, arriving.memory, between, sleep=arriving.sleep)
@@ -93,7 +93,7 @@ async def test_a_new_user_s_place_is_empty_and_the_other_s_document_comes_back_b
     assert house.parked(house.anns) == house.parked(house.bens) == []
 
 
-async def test_what_was_typed_before_the_file_changed_hands_is_the_leaving_one_s(house: TwoProfiles) -> None:
+async def test_an_edit_before_the_handover_belongs_to_the_leaving_profile(house: TwoProfiles) -> None:
     house.ann.add_line_under("### 工作习惯", "- 离开前打的一行")
     await house.to_ben()
     assert [event.payload["text"] for event in await house.ann.manual_edit_events()] == ["- 离开前打的一行"]
@@ -102,7 +102,7 @@ async def test_what_was_typed_before_the_file_changed_hands_is_the_leaving_one_s
     assert "离开前打的一行" in house.ann.text
 
 
-async def test_a_save_in_the_very_moment_is_the_leaving_one_s_too(house: TwoProfiles) -> None:
+async def test_a_save_during_the_handover_belongs_to_the_leaving_profile(house: TwoProfiles) -> None:
     await house.ben.record_and_reconcile("占位")  # so that there is a version to be written over the file
     await house.to_ann()
     typed = house.ann.text.replace("### 工作习惯\n", "### 工作习惯\n- 最后一刻\n", 1)
@@ -114,9 +114,7 @@ async def test_a_save_in_the_very_moment_is_the_leaving_one_s_too(house: TwoProf
 
 
 @pytest.mark.parametrize("had", [True, False], ids=["over the leaving one's", "where there was no file"])
-async def test_an_old_buffer_of_the_arriving_one_s_saved_in_that_very_moment_is_his(
-    house: TwoProfiles, *, had: bool
-) -> None:
+async def test_an_old_buffer_of_the_arriving_profile_saved_then_belongs_to_it(house: TwoProfiles, *, had: bool) -> None:
     """Simulated as seed 7143: a leaving account without a document took the other's lines for its own."""
     leaving, arriving = (house.ann, house.ben) if had else (house.ben, house.ann)
     if had:
@@ -137,7 +135,7 @@ async def test_an_old_buffer_of_the_arriving_one_s_saved_in_that_very_moment_is_
     assert house.parked(house.anns) == house.parked(house.bens) == []
 
 
-async def test_what_is_not_understood_is_parked_with_the_leaving_profile(house: TwoProfiles) -> None:
+async def test_an_unreadable_file_is_parked_with_the_leaving_profile(house: TwoProfiles) -> None:
     house.file.write_bytes(b"\xff\xfe\x00 no text")
     await house.to_ben()
     assert not house.file.exists()
@@ -168,7 +166,7 @@ async def test_done_again_after_it_was_cut_short_it_ends_the_same(house: TwoProf
 
 
 @pytest.mark.parametrize("wrote", [True, False], ids=["both wrote", "one never did"])
-async def test_what_is_typed_into_the_arriving_one_s_document_before_it_is_done_again_is_his(
+async def test_an_edit_of_the_arriving_document_before_a_retry_belongs_to_that_profile(
     house: TwoProfiles, *, wrote: bool
 ) -> None:
     (house.ben if wrote else house.ann).clock.advance(hours=1)
@@ -185,7 +183,7 @@ async def test_what_is_typed_into_the_arriving_one_s_document_before_it_is_done_
     assert house.parked(house.bens) == []
 
 
-async def test_done_again_for_one_who_has_no_document_nothing_of_the_other_becomes_his(house: TwoProfiles) -> None:
+async def test_a_retry_for_a_profile_without_a_document_ingests_nothing_of_the_others(house: TwoProfiles) -> None:
     await house.ann.record_and_reconcile(
         "安的第三句"
     )  # the file is Ann's already: only the note that it was Ben's is still to go
@@ -205,7 +203,7 @@ async def test_a_profile_that_cannot_be_opened_keeps_the_bytes_of_its_document(h
     assert house.parked(house.anns) == [before]
 
 
-async def test_of_one_who_wants_no_copy_to_stay_none_is_kept(house: TwoProfiles) -> None:
+async def test_if_the_owner_wants_no_copy_none_is_kept(house: TwoProfiles) -> None:
     house.ann.add_line_under("### 工作习惯", "- 不要留下")
     await replace_document(house.ben.memory, sleep=house.ben.sleep)
     assert not house.file.exists()
@@ -308,7 +306,7 @@ class TestStaleBuffers:
         assert Notice.STRANGER in house.ben.memory.notices
 
 
-async def test_an_editor_that_never_stops_keeps_the_file_and_is_told(house: TwoProfiles) -> None:
+async def test_an_editor_that_saves_without_end_keeps_the_file_and_causes_an_error(house: TwoProfiles) -> None:
     rounds = iter(range(100))
 
     def save() -> None:

@@ -1,4 +1,4 @@
-"""The memory file on real SQLite and a real folder, without processes: settle, hand edits, odd files, notices."""
+"""The memory file on real SQLite and a real folder, without processes: reconcile, manual edits, odd files, notices."""
 
 import stat
 from collections.abc import AsyncIterator
@@ -95,7 +95,7 @@ class TestSettling:
         assert view.text == harness.text
         assert view.sha256 == sha256(harness.file.read_bytes())
 
-    async def test_looking_is_known_until_somebody_writes(self, harness: DocumentHarness) -> None:
+    async def test_the_file_counts_as_unchanged_until_a_program_writes_it(self, harness: DocumentHarness) -> None:
         await harness.record_and_reconcile("一")
         assert harness.memory.is_unchanged
         harness.add_line_under(HABITS, "- 早起")
@@ -217,7 +217,7 @@ class TestHandEdits:
         assert large in harness.text
         assert "用户问：二" in harness.text
         harness.restart()
-        assert await harness.memory.preview_notices() == {Notice.LARGE_ENTRY}  # for as long as it stands there
+        assert await harness.memory.preview_notices() == {Notice.LARGE_ENTRY}  # as long as the file has it
         harness.replace(large + "\n", "")
         await harness.memory.reconcile()
         assert await harness.memory.warnings() == set()
@@ -254,7 +254,7 @@ class TestLosses:
         await harness.memory.reconcile()
         assert Notice.MASS_DELETE in harness.memory.notices
         assert await harness.manual_edit_events() == []
-        assert harness.text == content  # left alone while there is nothing new to say
+        assert harness.text == content  # left alone while there is nothing new to write
         assert "用户问：一" in (await harness.memory.view()).text
 
     async def test_an_emptied_file_is_filled_again_by_the_next_update(self, harness: DocumentHarness) -> None:
@@ -292,7 +292,7 @@ class TestLosses:
         await harness.memory.reconcile()
         assert harness.memory.notices == {Notice.MASS_DELETE}
         await harness.record_and_reconcile("held back")
-        assert harness.text == held  # nobody writes over what has to be explained
+        assert harness.text == held  # not overwritten before the user answers
         assert "held back" in (await harness.memory.view()).text
         harness.text = whole
         await harness.memory.reconcile()
@@ -347,7 +347,7 @@ class TestOddFiles:
         [b"# memo\n\0\n- line\n", "# 记忆\n- 一条\n".encode() + b"\xff\xfe broken", b"- line\n" * 700_000],
         ids=["NUL", "damaged UTF-8", "above 4 MiB"],
     )
-    async def test_what_is_not_understood_is_not_touched(self, harness: DocumentHarness, data: bytes) -> None:
+    async def test_an_unreadable_file_is_not_touched(self, harness: DocumentHarness, data: bytes) -> None:
         await harness.record_and_reconcile("一")
         harness.file.write_bytes(data)
         await harness.record_and_reconcile("二")
@@ -378,7 +378,7 @@ class TestOddFiles:
         assert "- 第 49 页" not in harness.text
         assert "- 第 50 页" in harness.text
 
-    async def test_an_untouchable_file_that_is_mended_gets_what_it_missed(self, harness: DocumentHarness) -> None:
+    async def test_a_repaired_file_gets_what_was_recorded_meanwhile(self, harness: DocumentHarness) -> None:
         await harness.record_and_reconcile("一")
         good = harness.file.read_bytes()
         harness.file.write_bytes(good + b"\0")

@@ -1,4 +1,4 @@
-"""Everything that can happen between two looks at the file: crashes, editors that save meanwhile, failing disks."""
+"""Everything that can happen between two reads of the file: crashes, editors that save meanwhile, failing disks."""
 
 import asyncio
 import errno
@@ -41,7 +41,7 @@ def die(*_: object) -> NoReturn:
 
 @pytest.fixture
 def before_each_write(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
-    """Hand in what somebody else does between our look at the file and our write."""
+    """Run an external action between our read of the file and our write."""
 
     def arm(act: Callable[[], object]) -> None:
         def acting(path: Path, expected: str | None, data: bytes) -> files.FileStamp:
@@ -322,7 +322,7 @@ class TestOthersWriteMeanwhile:
     async def test_who_finds_the_file_looked_at_finds_the_question(
         self, harness: DocumentHarness, left: str | None
     ) -> None:
-        """Also while it is looked at anew: a question that is still open does not flicker."""
+        """Also while the file is read again: an open question does not flicker."""
         await harness.record_and_reconcile("一", "二", "三")
         question = notices.Notice.MISSING if left is None else notices.Notice.MASS_DELETE
         if left is None:
@@ -362,7 +362,7 @@ class TestOthersWriteMeanwhile:
 
 
 class TestExchanges:
-    """What an editor saved at the very moment of a write was taken out, and did not get back into its place."""
+    """What an editor saved during a write was displaced, and was not put back."""
 
     async def test_because_the_disk_failed_it_is_taken_in_and_the_file_goes_on(
         self, harness: DocumentHarness, monkeypatch: pytest.MonkeyPatch
@@ -390,7 +390,7 @@ class TestExchanges:
         assert not harness.parked_folder.exists()
 
     async def aside(self, harness: DocumentHarness, data: bytes, *, former: Path | None = None) -> list[bytes]:
-        """What a kill left aside is looked at by the next start; what was parked then."""
+        """The next start recovers what a kill displaced; what was parked then."""
         aside = harness.file.with_name(f".{harness.file.name}.0a1b2c3d{atomic_swap.DISPLACED_SUFFIX}")
         aside.write_bytes(data)
         await harness.memory.swap_recovery.recover(leaving_folder=former)

@@ -1,4 +1,4 @@
-"""The watcher on a real folder: it says "look again" for everything a hand does, and comes back from the dead."""
+"""The watcher on a real folder: it reports every edit, and recovers when the observer or the folder is gone."""
 
 import asyncio
 import shutil
@@ -14,7 +14,7 @@ SOON = 5.0  # seconds; a callback takes a millisecond
 
 
 class Watched:
-    """A watcher on a file, and what it has said."""
+    """A watcher on a file, and the changes it has reported."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -22,7 +22,7 @@ class Watched:
         self.watcher = Watcher(path, self.signal)
 
     async def says_look_after(self, act: Callable[[], object]) -> bool:
-        """Whether it says so in time."""
+        """Whether it reports a change in time."""
         seen = self.signal.count
         act()
         try:
@@ -63,7 +63,7 @@ ACTS: list[Callable[[Path], object]] = [
 
 
 @pytest.mark.parametrize("act", ACTS, ids=["written", "replaced", "deleted", "renamed", "made a symlink"])
-async def test_whatever_happens_to_the_file_it_says_look(watched: Watched, act: Callable[[Path], object]) -> None:
+async def test_every_change_of_the_file_is_reported(watched: Watched, act: Callable[[Path], object]) -> None:
     watched.watcher.renew()
     assert await watched.says_look_after(lambda: act(watched.path))
 
@@ -76,18 +76,18 @@ async def test_reading_says_nothing_or_we_would_wake_ourselves(watched: Watched)
     watched.path.read_bytes()
     list(watched.path.parent.iterdir())
     other.write_text("not ours")
-    # Events arrive in order: when the write below has been told, the reading above would have been told before it.
+    # Events arrive in order: when the write below is reported, the read above would have been reported before it.
     assert await watched.says_look_after(watched.path.unlink)
     assert watched.signal.count == seen + 1
 
 
-async def test_it_begins_with_a_look_at_what_happened_while_nobody_watched(watched: Watched) -> None:
+async def test_a_new_watch_reports_a_change_first(watched: Watched) -> None:
     seen = watched.signal.count
     watched.watcher.renew()
     assert watched.signal.count > seen
 
 
-async def test_renewing_what_lives_costs_nothing(watched: Watched) -> None:
+async def test_renewing_a_working_watch_does_nothing(watched: Watched) -> None:
     watched.watcher.renew()
     seen = watched.signal.count
     for _ in range(5):
@@ -97,7 +97,7 @@ async def test_renewing_what_lives_costs_nothing(watched: Watched) -> None:
 
 @pytest.mark.parametrize("turn", range(3))
 async def test_a_folder_that_was_deleted_and_made_again_is_watched_again(watched: Watched, turn: int) -> None:
-    """Often the new folder has the old one's inode, so that nothing but the dead watch tells."""
+    """Often the new folder has the old one's inode, and only the dead watch shows the change."""
     watched.watcher.renew()
     assert await watched.says_look_after(lambda: shutil.rmtree(watched.path.parent))
     watched.path.parent.mkdir()
@@ -169,7 +169,7 @@ def is_alive(watched: Watched) -> bool:
 
 
 async def renewed(watched: Watched) -> bool:
-    """Whether renewing begins a new watch, as soon as it can be known that the old one is blind."""
+    """Whether renewing starts a new watch, once it is known that the old one is blind."""
     deadline = asyncio.get_running_loop().time() + SOON
     while asyncio.get_running_loop().time() < deadline:
         before = watched.watcher._observer

@@ -1,4 +1,4 @@
-"""History, restore, save and the answer to a mass delete: a document as a whole, and nothing of it lost."""
+"""History, restore, save and the answer to a mass delete: no text is lost."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -31,7 +31,7 @@ async def hashes(harness: DocumentHarness) -> list[str]:
 
 
 async def many(harness: DocumentHarness) -> str:
-    """A file with twelve lines of a person's own; its text."""
+    """A file with twelve typed lines; its text."""
     await harness.record_and_reconcile("一")
     harness.add_line_under(HABITS, "\n".join(f"- 第 {number} 条" for number in range(12)))
     await harness.memory.reconcile()
@@ -87,7 +87,7 @@ class TestRestore:
         await harness.memory.restore(later)
         assert "- 之后写的\n" in harness.text
 
-    async def test_an_edit_that_nobody_has_seen_yet_is_taken_in_first(self, harness: DocumentHarness) -> None:
+    async def test_an_edit_of_the_file_is_ingested_before_a_restore(self, harness: DocumentHarness) -> None:
         await many(harness)
         wanted = (await hashes(harness))[0]
         harness.add_line_under(HABITS, "- 刚刚写的")
@@ -95,7 +95,7 @@ class TestRestore:
         assert "刚刚写的" not in harness.text
         assert "- 刚刚写的" in [event.payload.get("text") for event in await harness.manual_edit_events()]
 
-    async def test_an_update_that_nobody_has_written_yet_stays_in_log_and_history(
+    async def test_an_update_that_is_not_in_the_file_yet_stays_in_log_and_history(
         self, harness: DocumentHarness
     ) -> None:
         await many(harness)
@@ -220,7 +220,7 @@ class TestSave:
             assert "用户问：一\n- AI 答：好的\n" in harness.text
             assert "- 早起\n" in harness.text
 
-    async def test_a_base_that_nobody_knows_makes_nothing_a_deletion(self, harness: DocumentHarness) -> None:
+    async def test_with_an_unknown_base_no_missing_line_is_a_removal(self, harness: DocumentHarness) -> None:
         await many(harness)
         text = (await harness.memory.view()).text
         await harness.record_and_reconcile("后来的")
@@ -230,7 +230,7 @@ class TestSave:
         assert "- 新写的\n" in harness.text
 
     @pytest.mark.parametrize("text", ["", "# AI 对话记忆\n", "shrunk"])
-    async def test_most_of_it_missing_is_refused_unless_it_is_said_to_be_meant(
+    async def test_a_save_that_lacks_most_lines_is_refused_unless_confirmed(
         self, harness: DocumentHarness, text: str
     ) -> None:
         before = await many(harness)
@@ -247,7 +247,7 @@ class TestSave:
         assert view.sha256 in await hashes(harness)
 
     @pytest.mark.parametrize("text", ["a\0b", "\ud800"])
-    async def test_what_is_no_text_is_refused(self, harness: DocumentHarness, text: str) -> None:
+    async def test_a_save_that_is_no_text_is_refused(self, harness: DocumentHarness, text: str) -> None:
         await harness.record_and_reconcile("一")
         with pytest.raises(InvalidInput) as refused:
             await harness.memory.save(text, None, confirmed=False)
@@ -264,7 +264,7 @@ class TestSave:
 class TestResolve:
     @pytest.fixture(params=["emptied", "shrunk", "vanished"])
     async def lost(self, request: pytest.FixtureRequest, harness: DocumentHarness) -> str:
-        """A file that lost its lines, and was asked about; the text before."""
+        """A file that lost its lines, with the question about it; the text before."""
         text = await many(harness)
         if request.param == "vanished":
             harness.file.unlink()
@@ -306,7 +306,7 @@ class TestResolve:
         assert "- 只在这里\n" in harness.text
 
     @pytest.mark.parametrize("answer", ["accept", "restore"])
-    async def test_where_nothing_was_asked_nothing_is_done_and_an_edit_is_kept(
+    async def test_an_answer_without_a_question_does_nothing_and_keeps_an_edit(
         self, harness: DocumentHarness, answer: str
     ) -> None:
         await many(harness)

@@ -1,4 +1,4 @@
-"""The log read again under stricter rules: what they find goes everywhere, and nothing else does."""
+"""The log scanned again with stricter rules: what they find is redacted everywhere, and nothing else is."""
 
 import json
 import sqlite3
@@ -30,7 +30,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[DocumentHarness]:
 
 
 async def rescan_with_new_rules(harness: DocumentHarness, *, apply: bool = True) -> RescanResult:
-    """The rules of today come with a new start."""
+    """Scan with the stricter rules, after a restart."""
     harness.redactor = STRICTER
     harness.restart()
     found = await rescan.rescan(harness.log, STRICTER, harness.clock, local=True, apply=apply)
@@ -48,7 +48,7 @@ async def note(harness: DocumentHarness, kind: str, text: str) -> str:
 
 
 def bytes_of(harness: DocumentHarness) -> bytes:
-    """All that lies on the disk, with what is compressed in it unpacked."""
+    """Everything on the disk, uncompressed."""
     import zlib  # noqa: PLC0415 - only here
 
     found = b"".join(path.read_bytes() for path in sorted(harness.file.parent.iterdir()) if path.is_file())
@@ -113,10 +113,10 @@ async def test_a_count_and_a_line_edited_by_hand_are_kept(harness: DocumentHarne
     await rescan_with_new_rules(harness)
 
     assert "- 用户问：甲[自定义]（×2）\n" in harness.text
-    assert f"- 用户问：乙乙{CANARY}\n" in harness.text  # his own words by now
+    assert f"- 用户问：乙乙{CANARY}\n" in harness.text  # the user has changed the line
 
 
-async def test_the_server_is_asked_to_blank_what_is_sent_the_correction_first(harness: DocumentHarness) -> None:
+async def test_the_correction_is_sent_before_the_request_to_erase(harness: DocumentHarness) -> None:
     await harness.record_and_reconcile(f"记住{CANARY}")
 
     await rescan_with_new_rules(harness)
@@ -169,7 +169,7 @@ async def test_what_was_corrected_can_still_be_forgotten(harness: DocumentHarnes
     assert "和别的" not in str(await events(harness))
 
 
-async def test_what_is_to_be_forgotten_is_not_corrected_but_goes(harness: DocumentHarness) -> None:
+async def test_an_erased_event_gets_no_correction(harness: DocumentHarness) -> None:
     event_id = await harness.record_exchange(f"记住{CANARY}和别的")
     await harness.memory.reconcile()
     await request(harness.log, DraftBuilder(STRICTER), [event_id])

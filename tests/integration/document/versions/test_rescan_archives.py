@@ -1,4 +1,4 @@
-"""What retention has archived is read again under stricter rules too: corrected there, and everywhere else with it."""
+"""Archived events are scanned with stricter rules too: corrected in the archive and everywhere else."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ def retention_of(harness: DocumentHarness) -> RetentionService:
 
 
 async def archive(harness: DocumentHarness) -> Path:
-    """What is old goes into an archive, and from the log."""
+    """Move old events from the log into an archive."""
     room = retention_of(harness)
     done = await room.apply(room.build_rules(None, None), lambda _done, _total: None)
     await harness.memory.reconcile()
@@ -67,7 +67,7 @@ async def rescan_with_new_rules(
     local: bool = True,
     archives: Any = None,
 ) -> RescanResult:
-    """The rules of today come with a new start."""
+    """Scan with the stricter rules, after a restart."""
     harness.redactor = rules
     harness.restart()
     archives = archives or retention_of(harness)
@@ -82,7 +82,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def said(path: Path) -> dict[str, str]:
-    """What each event in an archive says, by its id."""
+    """The payload of each archived event, by its id."""
     return {line["event_id"]: json.dumps(line["payload"], ensure_ascii=False) for line in lines(path)}
 
 
@@ -100,7 +100,7 @@ async def waiting(harness: DocumentHarness) -> list[Event]:
 
 
 class Killed:
-    """The archives of a program that is killed when it has recorded what it wishes."""
+    """The archives of a process that is killed after it recorded the corrections."""
 
     def __init__(self, harness: DocumentHarness) -> None:
         self._room = retention_of(harness)
@@ -327,7 +327,7 @@ async def test_archives_that_cannot_be_read_are_told_left_alone_and_stop_no_othe
     assert said(path) == {told: '{"content": "暗号是[自定义]"}'}
 
 
-async def test_a_wish_that_the_log_has_not_carried_out_yet_reaches_what_is_archived_now(
+async def test_a_pending_erasure_reaches_events_that_are_archived_now(
     harness: DocumentHarness,
 ) -> None:
     await fact(harness, "更早的")
@@ -342,14 +342,14 @@ async def test_a_wish_that_the_log_has_not_carried_out_yet_reaches_what_is_archi
     assert list(said(path)) == [left]
 
 
-async def test_where_an_archive_cannot_follow_a_wish_no_other_is_begun(harness: DocumentHarness) -> None:
+async def test_if_an_archive_cannot_be_rewritten_no_new_one_is_begun(harness: DocumentHarness) -> None:
     path = await archive_of(harness, "更早的")
     going = await fact(harness, "不要了的")
     await request(harness.log, DraftBuilder(harness.redactor), [going])
     await harness.memory.reconcile()
     await fact(harness, "留下的")
     path.unlink()
-    path.mkdir()  # which nobody can open
+    path.mkdir()  # which cannot be opened
 
     with pytest.raises(StorageError):
         await archive(harness)

@@ -1,4 +1,4 @@
-"""Whose document it is that lies in the memory file."""
+"""Which profile a document in the memory file belongs to."""
 
 import pytest
 
@@ -36,11 +36,11 @@ BEN = document("本喜欢咖啡", "本用鼠标", label="2026/1/8 10:00:00")
         pytest.param(document("安喜欢茶", label=None), None, id="no label"),
     ],
 )
-def test_marks_decide_where_they_are_one_profile_s_only(text: str, strange: bool | None) -> None:
+def test_marks_of_only_one_profile_decide(text: str, strange: bool | None) -> None:
     assert is_other_by_marks(parse(text.encode()), marks(BEN), marks(ANN)) is strange
 
 
-def test_a_label_of_both_decides_nothing() -> None:
+def test_a_label_of_both_profiles_does_not_decide() -> None:
     same = document("同一秒", label="2026/1/8 09:00:00")
     assert is_other_by_marks(parse(document("改过").encode()), marks(same), marks(ANN)) is None
 
@@ -69,7 +69,7 @@ def test_without_marks_most_lines_decide(lines: list[str], strange: bool) -> Non
     assert is_other_by_lines(found, ours, theirs, is_one_of_both=False) is strange
 
 
-def test_of_one_that_both_may_have_written_in_the_same_second_the_only_line_that_tells_decides() -> None:
+def test_if_both_wrote_the_label_in_one_second_a_single_line_decides() -> None:
     ours = document("本喜欢咖啡", "好的")
     found = parse(document("安喜欢茶", "好的", "新的一行").encode())
     assert label_is_in_both(found, marks(ours), marks(ANN))

@@ -1,4 +1,4 @@
-"""What is shown of other devices comes from events we did not write: nothing in them may break a load."""
+"""The lines of other devices come from untrusted events: nothing in them may break a load."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -38,12 +38,12 @@ def texts(*newest_first: Event, by_hand: Sequence[Event] = ()) -> list[str]:
     return [line.text for device in device_digests(newest_first, by_hand, {}) for line in device.lines]
 
 
-def test_a_day_that_does_not_exist_falls_back_to_the_events_own_time() -> None:
+def test_an_invalid_day_falls_back_to_the_event_time() -> None:
     (device,) = device_digests([event("entry_added", {"entry_id": "a", "text": "一"}, local_date="2026-02-31")], [], {})
     assert device.lines[0].date.isoformat() == "2026-01-08"
 
 
-def test_a_blank_payload_was_forgotten_and_shows_no_empty_shell() -> None:
+def test_an_erased_event_shows_no_line() -> None:
     assert texts(event("exchange_recorded", {}), by_hand=[event("entry_added", {})]) == []
 
 
@@ -61,7 +61,7 @@ def test_an_edit_replaces_and_a_removal_hides_what_came_before() -> None:
     assert texts(removed, edited, added) == []
 
 
-def test_what_a_copy_of_a_home_does_to_an_entry_is_not_done_to_that_of_the_original() -> None:
+def test_an_edit_in_a_copied_data_directory_does_not_change_the_original_line() -> None:
     added = event("entry_added", {"entry_id": "a", "text": "旧"}, number=1)
     for done in ("entry_removed", "entry_edited"):
         there = replace(event(done, {"entry_id": "a", "text": "别处"}, number=2), device_id="device-c")
@@ -75,12 +75,12 @@ def test_half_of_an_exchange_can_be_removed() -> None:
     assert texts(event("entry_removed", {"entry_id": "evt_1.a"}, number=2), said) == ["用户问：问"]
 
 
-def test_the_newest_name_a_device_gives_itself_counts() -> None:
+def test_the_newest_own_name_of_a_device_counts() -> None:
     names = [event(DEVICE_REGISTERED, {"name": "新名"}, number=2), event(DEVICE_REGISTERED, {"name": "旧名"})]
     assert device_infos(names)["device-b"].name == "新名"
 
 
-def test_a_name_given_by_a_person_outranks_what_a_device_calls_itself_later() -> None:
+def test_a_name_from_the_user_outranks_a_later_own_name() -> None:
     known = device_infos(
         [
             event(DEVICE_REGISTERED, {"name": "host.local", "platform": "Linux"}, number=3),
@@ -91,7 +91,7 @@ def test_a_name_given_by_a_person_outranks_what_a_device_calls_itself_later() ->
     assert (known["device-b"].name, known["device-b"].platform) == ("书房", "Linux")
 
 
-def test_hiding_and_showing_again_the_last_word_counts() -> None:
+def test_the_last_hide_or_show_of_a_device_counts() -> None:
     hide, show = ({"device_id": "device-b", "hidden": hidden} for hidden in (True, False))
     assert hidden_devices(device_infos([event(DEVICE_HIDDEN, hide)])) == {"device-b"}
     assert (
@@ -101,7 +101,7 @@ def test_hiding_and_showing_again_the_last_word_counts() -> None:
 
 @pytest.mark.parametrize("payload", [{}, {"device_id": 5}, {"device_id": "device-b", "name": ["x"], "hidden": "yes"}])
 @pytest.mark.parametrize("kind", [DEVICE_REGISTERED, DEVICE_RENAMED, DEVICE_REVOKED, DEVICE_HIDDEN])
-def test_nothing_that_another_program_may_write_about_devices_breaks_a_load(kind: str, payload: dict[str, Any]) -> None:
+def test_malformed_device_events_break_no_load(kind: str, payload: dict[str, Any]) -> None:
     about = device_infos([event(kind, payload)])
     assert hidden_devices(about) == frozenset()
     (device,) = device_digests([event("exchange_recorded", {"question": 5})], [], about)
@@ -109,7 +109,7 @@ def test_nothing_that_another_program_may_write_about_devices_breaks_a_load(kind
 
 
 @pytest.mark.parametrize("importance", [True, "0.9", 7, -1, float("nan"), None])
-def test_an_importance_that_is_none_weighs_nothing(importance: object) -> None:
+def test_an_invalid_importance_counts_as_none(importance: object) -> None:
     (device,) = device_digests([event("exchange_recorded", {"importance": importance})], [], {})
     assert {line.weight for line in device.lines} == {DEFAULT_WEIGHT}
 
@@ -134,7 +134,7 @@ def test_preferences_come_first_then_the_important_then_the_newest_and_answers_f
     ]
 
 
-def test_a_device_full_of_preferences_still_tells_of_its_last_conversations() -> None:
+def test_a_device_with_many_preferences_still_shows_its_last_conversations() -> None:
     preferences = [liked(number) for number in range(40, 0, -1)]
     shown = texts(*(said(number) for number in range(90, 50, -1)), by_hand=preferences)
     assert len(shown) == LINES_LIMIT
@@ -143,7 +143,7 @@ def test_a_device_full_of_preferences_still_tells_of_its_last_conversations() ->
     assert len(texts(said(90), by_hand=preferences)) == LINES_LIMIT
 
 
-def test_only_the_devices_heard_last_are_shown() -> None:
+def test_only_the_last_active_devices_are_shown() -> None:
     events = [replace(said(number), device_id=f"device-{number}") for number in range(9, 0, -1)]
     assert [device.device_id for device in device_digests(events, [], {})] == [
         f"device-{number}" for number in range(9, 9 - DEVICES_LIMIT, -1)

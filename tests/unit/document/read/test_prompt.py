@@ -1,4 +1,4 @@
-"""The memory as an assistant reads it, and as other devices are told of."""
+"""The memory and the digest of other devices, as an assistant reads them."""
 
 from datetime import date
 
@@ -73,7 +73,7 @@ def test_the_prompt_holds_the_memory_between_its_marks_and_the_rules_after_it() 
         ("- 用户问：List<String> 怎么用", "- 用户问：List<String> 怎么用"),
     ],
 )
-def test_what_could_give_orders_loses_its_force(line: str, harmless: str) -> None:
+def test_text_that_could_give_orders_is_neutralised(line: str, harmless: str) -> None:
     assert neutralise(f"- 甲\n{line}\n- 乙", "k3v9") == f"- 甲\n{harmless}\n- 乙"
     assert neutralise(f"- 甲\u2028{line}", "k3v9") == f"- 甲\n{harmless}"
 
@@ -94,7 +94,7 @@ def test_every_line_of_the_digest_names_its_device_and_day_and_the_newest_stands
     assert render_digest([]) == ""
 
 
-def test_two_devices_of_one_name_are_told_apart() -> None:
+def test_two_devices_with_one_name_get_distinct_labels() -> None:
     devices = [DeviceDigest(letter * 10, "本", (DigestLine(DAY, "- 一条"),)) for letter in "ab"]
     text = render_digest(devices)
     assert "【本（aaaaaaaa） 2026/1/8】一条" in text
