@@ -19,10 +19,10 @@ test: setup  ## every test: Python in parallel and random order, then Node
 	node --test --test-concurrency=2 --test-reporter=dot electron-snippets/test/*.test.js && echo "electron-snippets: passed" || failed=1; \
 	exit $$failed
 
-fuzz: setup  ## hostile input in full, minutes long: ONLY=frames,markdown… SEED=n AT=n COUNT=n
+fuzz: setup  ## hostile input, minutes long: ONLY=frames,markdown… SEED=n AT=n COUNT=n
 	@$(PY) -m tests.fuzz $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at $(AT)) $(if $(COUNT),--count $(COUNT))
 
-lint: setup  ## style, types, arrows, ceilings
+lint: setup  ## style, types, import rules, size limits
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check -q .
 	@$(PY) -m mypy
@@ -32,12 +32,12 @@ lint: setup  ## style, types, arrows, ceilings
 	@for project in main page; do node tests/types/node_modules/typescript/bin/tsc -p tests/types/tsconfig.$$project.json || exit 1; done
 	@echo "lint: passed"
 
-sim: setup  ## SEEDS=5000 simulated histories under faults; RECORD=1 notes it; SEED=7 lives one again, SHRINK=1 TRACE=1
+sim: setup  ## SEEDS=5000 simulated histories under faults; RECORD=1 records it; SEED=7 repeats one, SHRINK=1 TRACE=1
 	@$(PY) -m tests.simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),500)) $(if $(FIRST),--first $(FIRST)) \
 	  $(if $(STEPS),--steps $(STEPS)) $(if $(KINDS),--kinds $(KINDS)) $(if $(FUSES),--fuses $(FUSES)) \
 	  $(if $(SHRINK),--shrink) $(if $(TRACE),--trace) $(if $(JSON),--json) $(if $(RECORD),--record)
 
-sim-bugs: setup  ## plants bugs on purpose and lives histories until each is found
+sim-bugs: setup  ## plant known bugs and simulate until every one of them is detected
 	@$(PY) -m tests.simulation.bug_search $(if $(MOST),--most $(MOST))
 
 run: setup  ## the plain sidecar on your own file, without a cloud

@@ -91,7 +91,7 @@ class Memory {
     return this._queue.length;
   }
 
-  /** The result of `memory/load`; where that cannot be had, one of the same shape with the template. */
+  /** The result of `memory/load`; if it fails, the same shape with the template. */
   async load(options = {}) {
     return (await this._read('memory/load', options)) ?? templateResult(this.queued);
   }
@@ -143,7 +143,7 @@ class Memory {
       entry.answer = await this._sidecar.request('memory/update', entry.params, options);
       return true;
     } catch (error) {
-      const keep = error.retryable || error.kind?.startsWith('storage_'); // somebody may free the disk
+      const keep = error.retryable || error.kind?.startsWith('storage_'); // the disk may be freed
       this._log(`memory/update: ${error.kind ?? error.name}${keep ? ', kept for later' : ''}`);
       if (error.kind !== 'not_running') entry.tries += 1;
       if (keep) return false;

@@ -88,7 +88,7 @@ class SidecarClient extends EventEmitter {
    */
   request(method, params, { timeoutMs = this.requestTimeoutMs, signal } = {}) {
     const answer = new Promise((resolve, reject) => this._ask(method, params, { timeoutMs, signal, resolve, reject }));
-    answer.catch(() => {}); // whoever awaits it still gets the error; a forgotten await must not end the app
+    answer.catch(() => {}); // awaiting it still raises; a forgotten await must not end the app
     return answer;
   }
 
@@ -266,7 +266,7 @@ class SidecarClient extends EventEmitter {
     } else if (message.error !== undefined) {
       this._failed(message.id, SidecarError.fromAnswer(message.error));
     } else {
-      this._pending.get(message.id)?.done(message.result); // else: an answer nobody waits for any more
+      this._pending.get(message.id)?.done(message.result); // else: a late response
     }
   }
 

@@ -37,7 +37,7 @@ function foldersOf(env, platform) {
   const listed = (env[name] ?? '').split(path.delimiter);
   const home = env.HOME ?? env.USERPROFILE ?? os.homedir();
   const usual = platform === 'win32' ? [] : ['/opt/homebrew/bin', '/usr/local/bin'];
-  // A relative entry would mean "whatever lies in the current folder", which the user did not choose.
+  // A relative entry would mean the current folder, which the user did not choose.
   return [...listed, path.join(home, '.local', 'bin'), ...usual].filter((folder) => path.isAbsolute(folder));
 }
 

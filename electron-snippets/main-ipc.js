@@ -87,7 +87,7 @@ function stopBeforeQuit({ app, supervisor, memory, flushMs = 2_000 }) {
   let done = false;
   app.on('will-quit', (event) => {
     if (done) return;
-    event.preventDefault(); // also the second one, of somebody who is impatient
+    event.preventDefault(); // also a second, impatient one
     if (stopping) return;
     stopping = true;
     Promise.resolve(memory?.queued ? atMost(flushMs, memory.flush()) : undefined)

@@ -1,7 +1,7 @@
 'use strict';
 
 /**
- * Keeps one sidecar running for the app, and says how it stands.
+ * Keeps one sidecar running for the app and reports its state.
  *
  *   stopped -> starting -> running -> (it dies) -> waiting -> starting -> ...
  *                                                     \-> template   after 5 restarts in 3 minutes, or at once where
@@ -30,7 +30,7 @@ const POLICY = Object.freeze({
 
 const HOPELESS = new Set(['sidecar_not_found', 'version_mismatch']);
 
-/** What a person is told; the app's users are Chinese. */
+/** Messages for the user; the app's users are Chinese. */
 const MESSAGES = Object.freeze({
   stopped: '记忆服务未启动',
   starting: '记忆服务正在启动',
@@ -52,7 +52,7 @@ class SidecarSupervisor extends EventEmitter {
   /**
    * @param {{ command?: string[], find?: () => string[], env?: NodeJS.ProcessEnv, initialize?: object,
    *   policy?: Partial<typeof POLICY>, time?: typeof REAL_TIME, createClient?: (options: object) => SidecarClient }} options
-   *   `find` is asked before every start, so an update of the app may move the executable; `initialize` are params of
+   *   `find` is called before every start, so an update of the app may move the executable; `initialize` are params of
    *   the handshake (`deviceId`, `locale`, `clientInfo`)
    */
   constructor({ command, find, env, initialize = {}, policy = {}, time = REAL_TIME, createClient }) {
@@ -70,7 +70,7 @@ class SidecarSupervisor extends EventEmitter {
     this._state = { state: 'stopped' };
   }
 
-  /** How the sidecar stands; may be sent to a renderer as it is. */
+  /** The state of the sidecar; may be sent to a renderer as it is. */
   get snapshot() {
     const { state, error, retryInMs, server } = this._state;
     const restarts = this._recentRestarts().length;
@@ -89,7 +89,7 @@ class SidecarSupervisor extends EventEmitter {
     return this.snapshot;
   }
 
-  /** Begin anew, for a button in the template mode. A wait for the next restart is cut short. */
+  /** Start again, for a button in the template mode. A wait for the next restart is cut short. */
   async retry() {
     if (this.state === 'template' || this.state === 'waiting') {
       this._restarts = [];

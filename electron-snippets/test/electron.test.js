@@ -1,6 +1,6 @@
 'use strict';
 
-/** Main process and preload, joined by a stand-in for Electron's IPC. */
+/** Main process and preload, connected by a fake of Electron's IPC. */
 
 const assert = require('node:assert/strict');
 const fs = require('node:fs');

@@ -16,7 +16,7 @@ function supervised(t) {
   return { supervisor, home };
 }
 
-/** A sidecar that answers what `answer` says; keeps what it was asked. */
+/** A sidecar that responds with `answer` and records its requests. */
 function answering(answer) {
   const asked = [];
   const request = async (method, params) => {

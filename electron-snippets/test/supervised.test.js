@@ -1,6 +1,6 @@
 'use strict';
 
-/** The supervisor: on the real sidecar where it can, on fakes and told time where the real one cannot misbehave. */
+/** The supervisor: on the real sidecar if possible, on fakes and a fake clock if the real one cannot misbehave. */
 
 const assert = require('node:assert/strict');
 const { test } = require('node:test');

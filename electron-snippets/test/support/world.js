@@ -74,7 +74,7 @@ function isAlive(pid) {
     return false;
   }
   try {
-    // An orphan that nobody has buried yet still has its number.
+    // A zombie process still has its id.
     return !/^\d+ \(.*\) Z/s.test(fs.readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
     return process.platform !== 'linux';
