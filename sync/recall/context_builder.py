@@ -1,11 +1,8 @@
-"""Hits → what is put before a message: few, short, dated, as data that cannot give orders. Pure.
+"""Build the context to put before a message: few short lines, newest first, fenced as data. Pure.
 
-Decisions
-    Only what certainly has to do with the message is packed: its words cover a good part of the message's. Meaning has
-    a say in which of those come first, but none in this: something always stands out, and silence would never come.
-    Else nothing is said at all.
-    Newest first, one or two sentences each, those that hold the most of what was asked; tags find, but tell nothing.
-    Every line names its day and whose words it is, and can be recognised when it comes back (`recalled`).
+Only hits whose words cover a good part of the message are included, and otherwise nothing. Semantic scores affect the
+order only: something always scores best, so they cannot decide that nothing is relevant. Each line names its day and
+author, and can be recognised when it comes back (`echo_filter`).
 """
 
 import re
@@ -18,9 +15,9 @@ from sync.recall.text.echo_filter import LINE_PREFIX
 from sync.recall.text.tokenizer import tokenize
 from sync.redaction.prompt_fence import neutralise
 
-MIN_COVER: Final = 0.3  # of a message's weight; below it keywords alone are chance
+MIN_COVER: Final = 0.3  # of a message's weight; less may be chance
 EXCERPT_SENTENCES: Final = 2
-MAX_LINE_CHARS: Final = 160  # characters of one line's text
+MAX_LINE_CHARS: Final = 160
 ORIGIN_LABELS: Final = {
     "user-typed": "用户说",
     "model-written": "模型写",
@@ -35,7 +32,7 @@ _SENTENCE: Final = re.compile(r"[^\n]+?(?:[。！？!?]+|\.(?=\s|$)|$)", re.MULT
 
 @dataclass(frozen=True, slots=True)
 class ContextPack:
-    """`text` is empty where nothing is relevant; else it holds `hits`, newest first, inside the fence."""
+    """The fenced text with its hits, newest first; empty if nothing is relevant."""
 
     text: str
     hits: tuple[Hit, ...]
@@ -50,15 +47,14 @@ def build_context(
     max_chars: int,
     own_device_ids: Collection[str],
 ) -> ContextPack:
-    """What fits into `max_chars`, the best of it. `here`: this device's ids; its lines need no name of a device."""
-    frame = len(_fenced_block([], fence))
-    room = max_chars - frame
+    """The best hits that fit into `max_chars`. Lines of other devices are marked as such."""
+    chars_left = max_chars - len(_fenced_block([], fence))
     chosen: list[tuple[Hit, str]] = []
     for hit in hits:
         line = _context_line(hit, term_weights, fence, own_device_ids)
-        if len(line) + 1 <= room:
+        if len(line) + 1 <= chars_left:
             chosen.append((hit, line))
-            room -= len(line) + 1
+            chars_left -= len(line) + 1
     if not chosen:
         return ContextPack("", ())
     chosen.sort(key=lambda pair: (-pair[0].item.ts_ms, -pair[0].item.item_id))
@@ -70,21 +66,21 @@ def is_relevant(hit: Hit) -> bool:
 
 
 def excerpt(text: str, term_weights: Mapping[str, float]) -> str:
-    """The neighbouring sentences of a text that hold the most of what was asked, on one line."""
-    found = [match[0].strip() for match in _SENTENCE.finditer(text) if match[0].strip()]
-    sentences = [sentence for sentence in found if not _ONLY_TAGS.fullmatch(sentence)] or [text.strip()]
-    worth = [sum(term_weights.get(term.text, 0.0) for term in tokenize(sentence)) for sentence in sentences]
-    start = max(range(len(sentences)), key=lambda at: (sum(worth[at : at + EXCERPT_SENTENCES]), -at))
-    said = " ".join(" ".join(sentences[start : start + EXCERPT_SENTENCES]).split())
-    return said if len(said) <= MAX_LINE_CHARS else said[: MAX_LINE_CHARS - 1] + "…"
+    """The consecutive sentences of a text that match a query best, on one line; tags are left out."""
+    parts = [match[0].strip() for match in _SENTENCE.finditer(text) if match[0].strip()]
+    sentences = [sentence for sentence in parts if not _ONLY_TAGS.fullmatch(sentence)] or [text.strip()]
+    values = [sum(term_weights.get(term.text, 0.0) for term in tokenize(sentence)) for sentence in sentences]
+    start = max(range(len(sentences)), key=lambda at: (sum(values[at : at + EXCERPT_SENTENCES]), -at))
+    line = " ".join(" ".join(sentences[start : start + EXCERPT_SENTENCES]).split())
+    return line if len(line) <= MAX_LINE_CHARS else line[: MAX_LINE_CHARS - 1] + "…"
 
 
 def _context_line(hit: Hit, term_weights: Mapping[str, float], fence: str, own_device_ids: Collection[str]) -> str:
-    kept = hit.item
-    elsewhere = "" if kept.device_id in own_device_ids else "，其他设备"
-    head = f"{LINE_PREFIX}{kept.date} {ORIGIN_LABELS.get(kept.origin, ORIGIN_LABELS['peer'])}{elsewhere}】"
-    said = " ".join(neutralise(excerpt(kept.text, term_weights), fence).split())
-    return f"- {head}{said}"
+    item = hit.item
+    elsewhere = "" if item.device_id in own_device_ids else "，其他设备"
+    head = f"{LINE_PREFIX}{item.date} {ORIGIN_LABELS.get(item.origin, ORIGIN_LABELS['peer'])}{elsewhere}】"
+    text = " ".join(neutralise(excerpt(item.text, term_weights), fence).split())
+    return f"- {head}{text}"
 
 
 def _fenced_block(lines: Sequence[str], fence: str) -> str:

@@ -1,9 +1,8 @@
-"""Near duplicates among hits. Pure.
+"""Merge near duplicates among hits. Pure.
 
-Two texts are one where they say the same words: equal without punctuation and case, or one the shortened other (`...`).
-Texts that differ in a name, a number or any other word are two, however alike they look: a memory that is hidden
-behind its likeness is lost. So is one that was recorded twice: a search folds only what is the same happening, kept
-as message, exchange and line; a context, where room is short, folds all that says the same.
+Two texts are duplicates if they have the same words, or if one is the other shortened with an ellipsis. One different
+name, number or word makes them distinct. A search merges only different kinds of the same event (message, exchange,
+entry), so that a text recorded twice stays visible; a context, which has little space, merges all duplicates.
 """
 
 import re
@@ -15,43 +14,42 @@ from sync.recall.model import Hit
 from sync.recall.text.tokenizer import normalise
 
 ELLIPSES: Final = ("...", "…")
-MIN_SHORTENED_CHARS: Final = 12  # characters of a shortened text that are enough to know it by
+MIN_SHORTENED_CHARS: Final = 12  # a shorter text is not recognised as a shortened one
 
 _NOT_WORD: Final = re.compile(r"[\W_]+")
 
 
 def deduplicate(hits: Iterable[Hit], *, same_kind_too: bool = False) -> list[Hit]:
-    """Of several hits that say the same, and of the two lines of one exchange, the first; it names the others.
+    """Keep the first of several duplicates, and of the two items of an exchange; it names the others.
 
-    `strictly`: also of those of one kind.
+    `same_kind_too`: also merge duplicates of the same kind.
     """
     chosen: list[Hit] = []
-    known = _ChosenHits()
+    index = _ChosenHits()
     for hit in hits:
         key = _text_key(hit.item.text)
-        twin = next(
+        same = next(
             (
                 at
-                for at in known.candidates(hit, key)
+                for at in index.candidates(hit, key)
                 if _is_duplicate(
-                    key, known.keys[at], is_candidate=same_kind_too or hit.item.kind != chosen[at].item.kind
+                    key, index.keys[at], is_candidate=same_kind_too or hit.item.kind != chosen[at].item.kind
                 )
                 or _is_same_exchange(hit, chosen[at])
             ),
             None,
         )
-        if twin is None:
+        if same is None:
             chosen.append(hit)
-            known.add(hit, key)
-        elif hit.item.event_id not in (chosen[twin].item.event_id, *chosen[twin].duplicate_event_ids):
-            chosen[twin] = replace(
-                chosen[twin], duplicate_event_ids=(*chosen[twin].duplicate_event_ids, hit.item.event_id)
-            )
+            index.add(hit, key)
+        elif hit.item.event_id not in (chosen[same].item.event_id, *chosen[same].duplicate_event_ids):
+            duplicates = (*chosen[same].duplicate_event_ids, hit.item.event_id)
+            chosen[same] = replace(chosen[same], duplicate_event_ids=duplicates)
     return chosen
 
 
 class _ChosenHits:
-    """The hits that were chosen, by what another may share with them: a comparison of all pairs is slow."""
+    """The chosen hits, indexed by text and event, because comparing all pairs is slow."""
 
     def __init__(self) -> None:
         self.keys: list[tuple[str, bool]] = []
@@ -59,11 +57,11 @@ class _ChosenHits:
         self._shortened: list[int] = []
 
     def candidates(self, hit: Hit, key: tuple[str, bool]) -> list[int]:
-        """Those that may be one with a hit, the first first; a shortened text may be one with any."""
+        """The chosen hits that may be duplicates, in order; for a shortened text, all of them."""
         if key[1]:
             return list(range(len(self.keys)))
         shared = (self._indexes.get(key[0], ()), self._indexes.get(hit.item.event_id, ()), self._shortened)
-        return sorted({at for places in shared for at in places})
+        return sorted({at for positions in shared for at in positions})
 
     def add(self, hit: Hit, key: tuple[str, bool]) -> None:
         at = len(self.keys)
@@ -75,16 +73,16 @@ class _ChosenHits:
 
 
 def _text_key(text: str) -> tuple[str, bool]:
-    """The text without what is not said, and whether it was cut."""
+    """The letters and digits of a text, and whether it ends with an ellipsis."""
     return _NOT_WORD.sub("", normalise(text).lower()), text.rstrip().endswith(ELLIPSES)
 
 
 def _is_duplicate(one: tuple[str, bool], other: tuple[str, bool], *, is_candidate: bool) -> bool:
-    (said, cut), (heard, other_cut) = one, other
-    if not is_candidate or said == heard:
+    (text, is_cut), (other_text, other_is_cut) = one, other
+    if not is_candidate or text == other_text:
         return is_candidate
-    shorter_is_cut = cut if len(said) < len(heard) else other_cut
-    short, long = sorted((said, heard), key=len)
+    shorter_is_cut = is_cut if len(text) < len(other_text) else other_is_cut
+    short, long = sorted((text, other_text), key=len)
     return shorter_is_cut and len(short) >= MIN_SHORTENED_CHARS and long.startswith(short)
 
 

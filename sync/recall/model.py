@@ -1,4 +1,4 @@
-"""What is asked and what is answered. Pure values."""
+"""Search requests, hits and results. Pure values."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,23 +6,23 @@ from typing import Final, Literal
 
 from sync.recall.ranking.fusion import Preset
 
-# Whether meaning was asked: of every item, of those that have a vector by now, or why it was not.
+# Whether vectors were searched: of all items, of a part that has vectors, or why not.
 Semantic = Literal["off", "used", "partial", "pending", "failed"]
 
-DEFAULT_LIMIT: Final = 10  # hits of a search that names no limit
+DEFAULT_LIMIT: Final = 10
 MAX_LIMIT: Final = 200
 
 
 class Scope(StrEnum):
-    """How far back a question looks."""
+    """How far back to search."""
 
     ALL = "all"
-    RECENT = "recent"  # the last `scope_days`; older ones where those say too little
+    RECENT = "recent"  # the last `scope_days`; everything if those have too few hits
 
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """A question. Times are Unix milliseconds, `until_ms` exclusive; `turns` are what was said before, oldest first."""
+    """Times are Unix milliseconds, `until_ms` exclusive. `turns`: the conversation so far, oldest first."""
 
     query: str
     limit: int = DEFAULT_LIMIT
@@ -31,13 +31,13 @@ class SearchRequest:
     since_ms: int | None = None
     until_ms: int | None = None
     kinds: tuple[str, ...] = ()
-    preset: Preset | None = None  # None for that of the settings
+    preset: Preset | None = None  # that of the settings by default
     turns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreParts:
-    """What a hit's score is made of: 0 to 1 each, but `factor`, by which importance, marks and age multiply."""
+    """The parts of a hit's score, 0 to 1 each. `factor`: the product of importance, marks and age."""
 
     keyword: float
     semantic: float | None
@@ -47,7 +47,7 @@ class ScoreParts:
 
 @dataclass(frozen=True, slots=True)
 class StoredItem:
-    """One item as it lies in the index, with what its event says of it. `date` is the day it was said there."""
+    """An indexed item with fields of its event. `date` is local to its device."""
 
     item_id: int
     event_id: str
@@ -68,7 +68,7 @@ class StoredItem:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """An item that answers, with its neighbours in the conversation, and near duplicates of it by their event ids."""
+    """An item with its neighbouring turns and the event ids of its near duplicates."""
 
     item: StoredItem
     score: float
@@ -79,11 +79,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Hits, best first. `semantic`: why meaning was not asked, if it was not. `partial`: the index is behind."""
+    """Hits, best first. `partial`: the index does not have all events yet."""
 
     hits: tuple[Hit, ...]
     semantic: Semantic
     since_ms: int | None = None
     until_ms: int | None = None
-    includes_old: bool = True  # whether the old part was searched
+    includes_old: bool = True  # whether items older than `scope_days` were searched
     partial: bool = False

@@ -1,12 +1,8 @@
-"""A message or a search → what is looked for. Pure.
+"""Parse a message or a search into terms, phrases and a time span. Pure.
 
-Decisions
-    A quoted phrase must stand in the answer. Days in words become a filter where the question is short; in a longer
-    message they are part of a story, and a date written out may stand in the text itself: these only prefer
-    (`Wanted.is_preference`). A filter that leaves nothing is dropped by the search: what was yesterday is often written
-    down today.
-    A message of nothing but pointing words (继续, 改一下, "do it") is answered from the turns before it.
-    What is said last counts most only by being said again: nothing is guessed about the order of a dialogue.
+A hit must contain quoted phrases. Relative days in a short query are a filter; in a longer message, or written as a
+calendar date, they are only a preference (`is_preference`). A message of pointing words alone (继续, "do it") is
+replaced by the turns before it.
 """
 
 import re
@@ -20,9 +16,9 @@ from sync.recall.ranking.bm25 import term_weights
 from sync.recall.text.date_expressions import DateSpan, find_date_span
 from sync.recall.text.tokenizer import content_terms, normalise, tokenize
 
-MAX_QUERY_CHARS: Final = 8_000  # characters that are looked at, the last ones: a dialogue ends with what it is about
-MAX_TERMS: Final = 192  # different terms of one query, those that weigh most
-SHORT_QUERY_TERMS: Final = 24  # telling terms of a query whose day in words is a filter
+MAX_QUERY_CHARS: Final = 8_000  # the last ones: a dialogue ends with its current subject
+MAX_TERMS: Final = 192  # the heaviest ones
+SHORT_QUERY_TERMS: Final = 24  # up to so many terms, a day is a filter
 CONTEXT_TURNS: Final = 3
 
 _QUOTED: Final = re.compile(
@@ -42,9 +38,9 @@ one try explain redo undo again keep going so what about how the a
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """What a query looks for: terms with their weights, phrases that must stand there, a span of time.
+    """Terms with their weights, required phrases, and a time span.
 
-    `prefers`: items of that span count more, others count too. `text` is what a vector is made of.
+    `is_preference`: items in the span score higher, instead of excluding others. `text`: for the query's vector.
     """
 
     text: str
@@ -56,48 +52,46 @@ class ParsedQuery:
 
 
 def parse_query(query: str, turns: Sequence[str], clock: Clock) -> ParsedQuery:
-    """`turns`: what was said before, oldest first. Days are those of the clock's zone."""
+    """`turns`: the conversation so far, oldest first. Days are in the clock's time zone."""
     text = query[-MAX_QUERY_CHARS:]
     if turns and is_context_dependent(text):
         text = "\n".join(turns[-CONTEXT_TURNS:])[-MAX_QUERY_CHARS:]
     phrases = _quoted_phrases(text)
     span = find_date_span(text, clock.now().date())
     rest = text if span is None or span.is_calendar_date else f"{text[: span.start]} {text[span.end :]}"
-    asked = content_terms(rest) if rest.strip() else list(tokenize(text))
-    weighed = term_weights(asked)
-    heaviest = sorted(weighed, key=lambda term: -weighed[term])[:MAX_TERMS]
-    kept = {term: weighed[term] for term in heaviest}
+    weights = term_weights(content_terms(rest) if rest.strip() else list(tokenize(text)))
+    terms = {term: weights[term] for term in sorted(weights, key=lambda term: -weights[term])[:MAX_TERMS]}
     if span is None:
-        return ParsedQuery(text, kept, phrases)
-    filters = not span.is_calendar_date and "\n" not in text.strip() and len(kept) <= SHORT_QUERY_TERMS
-    return ParsedQuery(text, kept, phrases, *_time_bounds(span, clock), not filters)
+        return ParsedQuery(text, terms, phrases)
+    is_filter = not span.is_calendar_date and "\n" not in text.strip() and len(terms) <= SHORT_QUERY_TERMS
+    return ParsedQuery(text, terms, phrases, *_time_bounds(span, clock), not is_filter)
 
 
 def is_context_dependent(text: str) -> bool:
-    """Whether a message says nothing by itself."""
-    said = normalise(text).lower()
-    words = re.findall(r"[a-z']+", said)
-    rest = re.sub(r"[a-z'\W\d_]+", "", said)
+    """Whether a message has no content of its own."""
+    folded = normalise(text).lower()
+    words = re.findall(r"[a-z']+", folded)
+    rest = re.sub(r"[a-z'\W\d_]+", "", folded)
     return _DEICTIC_CHINESE.fullmatch(rest) is not None and all(word in _DEICTIC_ENGLISH for word in words)
 
 
 def matches_phrases(text: str, phrases: Sequence[str]) -> bool:
     if not phrases:
         return True
-    said = normalise(text).lower()
-    return all(phrase in said for phrase in phrases)
+    folded = normalise(text).lower()
+    return all(phrase in folded for phrase in phrases)
 
 
 def _quoted_phrases(text: str) -> tuple[str, ...]:
-    """What a question puts in quotation marks; in a dialogue, and after a colon, they are those of speech."""
+    """The quoted phrases of a query. In a dialogue, or after a colon, quotation marks are those of speech."""
     if "\n" in text.strip():
         return ()
-    found = (next(filter(None, groups)) for groups in _QUOTED.findall(text))
-    return tuple(normalise(phrase).lower().strip() for phrase in found if phrase.strip())
+    phrases = (next(filter(None, groups)) for groups in _QUOTED.findall(text))
+    return tuple(normalise(phrase).lower().strip() for phrase in phrases if phrase.strip())
 
 
 def _time_bounds(span: DateSpan, clock: Clock) -> tuple[int | None, int | None]:
-    """From the first midnight up to the one behind the last day; without one that the calendar does not have."""
+    """From midnight of the first day to midnight after the last; None beyond the calendar."""
     after = None if span.last == date.max else _midnight(span.last + timedelta(1), clock)
     return _midnight(span.first, clock), after
 

@@ -1,14 +1,8 @@
-"""Two opinions about which items answer, words and meaning, made one order. Pure.
+"""Combine keyword and semantic scores into one order. Pure.
 
-Decisions
-    Each side is brought to 0..1 before it is weighted: BM25 and cosines have no common scale. 1 is its best item, 0 an
-    ordinary one (`matrix.py`) or one without any word; so being proposed by both counts.
-    Of the words' side the root is taken: a long message shares few words even with what answers it, and half the best
-    score is much. It raised recall@5 on the development data by .01 to .03.
-    How sure the words are counts: where one item holds most of a question (`CONFIDENT_COVER`), as of a name or a
-    search, words weigh up to twice (`leaning`). A message of several sentences never gets there.
-    `default` was chosen on the development data in two languages; `seed000` and `seed004` are the weights that those
-    documents name, with their decay and their number of hits.
+Each side is scaled to 0..1 first, 1 for its best item; of keyword scores the root is taken, which raises recall@5 by
+.01 to .03. If one item covers most of the query (`CONFIDENT_COVER`), keywords weigh up to twice (`keyword_boost`).
+`default` was tuned on development data in two languages; `seed000` and `seed004` are those documents' weights.
 """
 
 import math
@@ -21,15 +15,15 @@ from sync.recall.ranking.bm25 import KeywordMatch
 DAY_MS: Final = 86_400_000
 IMPORTANT_FACTOR: Final = 1.25
 OUTDATED_FACTOR: Final = 0.4
-CONFIDENT_COVER: Final = (0.3, 0.7)  # cover of the best item from which on words begin to count more, and count in full
-PREFERRED_FACTOR: Final = 1.15  # an item of the time that a long message names
+CONFIDENT_COVER: Final = (0.3, 0.7)  # the best item's cover at which the boost begins, and is complete
+PREFERRED_FACTOR: Final = 1.15  # of an item in the time span that a long message names
 
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """`decay`: what a day leaves of a score; `limit`: hits at most, None for as many as asked.
+    """`decay`: the factor of a score after a day. `limit`: at most so many hits.
 
-    `leaning`: by how much more words count where they are sure.
+    `keyword_boost`: the additional weight of keywords that cover most of the query.
     """
 
     keyword: float
@@ -58,7 +52,7 @@ def customised_preset(name: str, *, keyword: float | None, semantic: float | Non
 
 
 class FusedItem(NamedTuple):
-    """An item with its place in both opinions, each 0 to 1; `semantic` None where meaning was not asked."""
+    """An item with both scores, 0 to 1; `semantic` is None if only keywords were searched."""
 
     item_id: int
     score: float
@@ -70,10 +64,7 @@ class FusedItem(NamedTuple):
 def fuse(
     keyword_matches: Sequence[KeywordMatch], semantic_scores: Mapping[int, float] | None, preset: Preset
 ) -> list[FusedItem]:
-    """Best first; the newest of equals first. Without meaning the order of the words stands.
-
-    `meaning`: how far items stand out, 0 for an ordinary one.
-    """
+    """All items, best first, of equals the newest; without semantic scores in the order of the keyword matches."""
     best = max((match.score for match in keyword_matches), default=0.0) or 1.0
     if semantic_scores is None:
         return [
@@ -81,17 +72,17 @@ def fuse(
             for match in keyword_matches
         ]
     high = max(semantic_scores.values(), default=0.0)
-    said = {match.item_id: match for match in keyword_matches}
+    by_id = {match.item_id: match for match in keyword_matches}
     weight = preset.keyword * (1.0 + preset.keyword_boost * _keyword_confidence(keyword_matches))
-    whole = (weight + preset.semantic) or 1.0
-    found = []
-    for item_id in said.keys() | semantic_scores.keys():
-        match = said.get(item_id)
+    total_weight = (weight + preset.semantic) or 1.0
+    items = []
+    for item_id in by_id.keys() | semantic_scores.keys():
+        match = by_id.get(item_id)
         keyword = math.sqrt(match.score / best) if match else 0.0
         semantic = max(semantic_scores.get(item_id, 0.0), 0.0) / high if high > 0 else 0.0
-        score = (weight * keyword + preset.semantic * semantic) / whole
-        found.append(FusedItem(item_id, score, keyword, semantic, match.cover if match else 0.0))
-    return sorted(found, key=lambda item: (-item.score, -item.item_id))
+        score = (weight * keyword + preset.semantic * semantic) / total_weight
+        items.append(FusedItem(item_id, score, keyword, semantic, match.cover if match else 0.0))
+    return sorted(items, key=lambda item: (-item.score, -item.item_id))
 
 
 def _keyword_confidence(keyword_matches: Sequence[KeywordMatch]) -> float:
@@ -101,8 +92,8 @@ def _keyword_confidence(keyword_matches: Sequence[KeywordMatch]) -> float:
 
 
 def score_factor(*, importance: float, marks: Sequence[str], age_ms: int, preset: Preset, is_preferred: bool) -> float:
-    """What importance, marks and age make of a score: 1 for an ordinary item of today."""
-    judged = 0.8 + 0.4 * importance
+    """The factor of importance, marks and age on a score: 1 for a new, ordinary item."""
+    rated = 0.8 + 0.4 * importance
     marked = (IMPORTANT_FACTOR if "important" in marks else 1.0) * (OUTDATED_FACTOR if "outdated" in marks else 1.0)
     days = max(age_ms, 0) // DAY_MS
-    return judged * marked * preset.decay**days * (PREFERRED_FACTOR if is_preferred else 1.0)
+    return rated * marked * preset.decay**days * (PREFERRED_FACTOR if is_preferred else 1.0)

@@ -1,7 +1,7 @@
-"""Days in words, in Chinese and English, as spans of days. Pure; what today is comes as an argument.
+"""Find dates in text, in Chinese and English, as spans of days. Pure; `today` is an argument.
 
-A day that is named in full (`2026-01-08`, `1月8日`, `2026年3月`, `May 7, 2023`) is a span like `昨天` is. What names no
-certain day (`最近`, `recently`) is none.
+Both relative days (`昨天`) and calendar dates (`2026-01-08`, `1月8日`, `May 7, 2023`) are spans. Vague words (`最近`,
+`recently`) are not.
 """
 
 import calendar
@@ -29,9 +29,9 @@ _COUNT: Final = r"\d{1,3}|" + "|".join(sorted(_ENGLISH_NUMBERS, key=len, reverse
 
 
 class DateSpan(NamedTuple):
-    """The days `first` to `last`, both included, and where in the text they are named.
+    """The days `first` to `last`, inclusive, and their place in the text.
 
-    `is_written`: as a date of the calendar, which stands in texts too; `昨天` depends on today.
+    `is_calendar_date`: the text itself may contain such a date, unlike `昨天`, which depends on today.
     """
 
     first: date
@@ -42,14 +42,14 @@ class DateSpan(NamedTuple):
 
 
 def find_date_span(text: str, today: date) -> DateSpan | None:
-    """The first span of days that a text names, the longest where two begin together; None where it names none."""
-    found: list[DateSpan] = []
-    for pattern, reading in _PATTERNS:
+    """The first span in a text (of several at one place the longest), or None."""
+    spans: list[DateSpan] = []
+    for pattern, read in _PATTERNS:
         for match in pattern.finditer(text):
             with suppress(ValueError, OverflowError):  # 2 月 30 日
-                first, last = reading(match, today)
-                found.append(DateSpan(first, last, match.start(), match.end(), reading in _CALENDAR_DATES))
-    return min(found, key=lambda span: (span.start, -span.end), default=None)
+                first, last = read(match, today)
+                spans.append(DateSpan(first, last, match.start(), match.end(), read in _CALENDAR_DATES))
+    return min(spans, key=lambda span: (span.start, -span.end), default=None)
 
 
 Days = tuple[date, date]
@@ -91,20 +91,20 @@ def _whole_month(year: int, month: int) -> Days:
 
 
 def _parse_number(text: str) -> int:
-    """Up to 99 in Chinese characters. ValueError where it is none: 三五天前, 几十天前 name no certain day."""
-    said = text.lower()
-    if said.isdecimal():
-        return int(said)
-    if (tens := _TENS.fullmatch(said)) is not None:
+    """Parse a number, in Chinese up to 99. Raises ValueError for vague ones, as in 三五天前 and 几十天前."""
+    word = text.lower()
+    if word.isdecimal():
+        return int(word)
+    if (tens := _TENS.fullmatch(word)) is not None:
         return 10 * _NUMBERS.get(tens[1], 1) + _NUMBERS.get(tens[2], 0)
-    found = _NUMBERS.get(said, _ENGLISH_NUMBERS.get(said))
-    if found is None:
+    number = _NUMBERS.get(word, _ENGLISH_NUMBERS.get(word))
+    if number is None:
         raise ValueError(f"no number: {text}")
-    return found
+    return number
 
 
 def _units_ago(match: re.Match[str], today: date) -> Days:
-    """`3 天前`, `two weeks ago`: that day, or the week around it."""
+    """`3 天前`, `two weeks ago`: that day, or that whole week."""
     count, unit = _parse_number(match[1]), match[2].lower()
     if unit in {"天", "日", "day"}:
         return (today - timedelta(count),) * 2

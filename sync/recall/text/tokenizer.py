@@ -15,12 +15,12 @@ from typing import Final, NamedTuple
 from sync.recall.text.stemming import CHINESE_STOP_WORDS, ENGLISH_STOP_WORDS, stem
 from sync.recall.text.traditional_characters import SIMPLIFIED
 
-MAX_TERM_CHARS: Final = 64  # characters of one term; what is longer is a blob that nobody types again
-MAX_TEXT_CHARS: Final = 20_000  # characters of one item that are indexed
-MAX_UNCUT_RUN: Final = 3  # a run this short is a word that somebody typed: its function words stay
+MAX_TERM_CHARS: Final = 64
+MAX_TEXT_CHARS: Final = 20_000  # of one item
+MAX_UNCUT_RUN: Final = 3  # a run this short is one word: its function characters stay
 
 _SIMPLIFIED: Final = str.maketrans(SIMPLIFIED)
-_FULL_WIDTH: Final = re.compile("[\uff01-\uff5e]")  # the full-width forms of !..~, most of what NFKC changes in Chinese
+_FULL_WIDTH: Final = re.compile("[\uff01-\uff5e]")  # of !..~; most texts need no more folding than this
 _FULL_WIDTH_OFFSET: Final = 0xFEE0
 
 _UNSPACED: Final = (
@@ -33,7 +33,7 @@ _PARTS: Final = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\d
 
 
 class TermKind(Enum):
-    """What a term is made of."""
+    """The form of a term, which decides its weight."""
 
     PAIR = "pair"
     SINGLE = "single"
@@ -47,43 +47,43 @@ class Term(NamedTuple):
 
 
 def normalise(text: str) -> str:
-    """One spelling for what a person takes for the same text; case stays, because it divides identifiers."""
+    """Fold width, compatibility forms and traditional characters; case stays, because it divides identifiers."""
     narrow = _FULL_WIDTH.sub(lambda wide: chr(ord(wide[0]) - _FULL_WIDTH_OFFSET), text[:MAX_TEXT_CHARS])
     plain = unicodedata.normalize("NFKC", narrow)
     return plain if plain.isascii() or SIMPLIFIED.keys().isdisjoint(plain) else plain.translate(_SIMPLIFIED)
 
 
 def tokenize(text: str) -> Iterator[Term]:
-    """Every term of a text, in order, with repetitions: what the index holds."""
+    """All terms of a text, in order, with repetitions."""
     for dense, word in _runs(normalise(text)):
         yield from _unspaced_terms(dense) if dense else _word_terms(word)
 
 
 def index_terms(text: str) -> list[str]:
-    """The texts of `terms` in any order: what is indexed, thrice as fast as with a `Term` for each."""
-    found: list[str] = []
+    """The texts of `tokenize` in any order, three times as fast."""
+    terms: list[str] = []
     for dense, word in _runs(normalise(text)):
         if dense:
-            found += dense
-            found += map(add, dense, dense[1:])
+            terms += dense
+            terms += map(add, dense, dense[1:])
         else:
-            found += _word_forms(word)
-    return found
+            terms += _word_forms(word)
+    return terms
 
 
 def content_terms(text: str) -> list[Term]:
-    """The terms of a query without its function words; all of them where it has no others."""
-    found: list[Term] = []
+    """The terms of a query without stop words, unless it has no other terms."""
+    terms: list[Term] = []
     for dense, word in _runs(normalise(text)):
         if dense:
-            found += _content_pieces(dense)
+            terms += _content_pieces(dense)
         elif word.lower() not in ENGLISH_STOP_WORDS:
-            found += _word_terms(word)
-    return found or list(tokenize(text))
+            terms += _word_terms(word)
+    return terms or list(tokenize(text))
 
 
 def _runs(text: str) -> list[tuple[str, str]]:
-    """What stands together, each a run of a script without spaces or a word; the other of the two is empty."""
+    """Pairs of which one is empty: a run of a script without spaces, or a word."""
     return _RUNS.findall(text)
 
 
@@ -110,7 +110,7 @@ def _word_terms(run: str) -> Iterator[Term]:
 
 
 def _word_forms(run: str) -> list[str]:
-    """A word, or an identifier and its parts, as they are kept."""
+    """The stem of a word, or an identifier and the stems of its parts."""
     whole = run.lower()[:MAX_TERM_CHARS]
     parts = _PARTS.findall(run)
     if len(parts) < 2:
