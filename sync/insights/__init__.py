@@ -1,8 +1,6 @@
-"""What the log tells about how somebody works: read-only views with a cache of their own (seed 002 §6.2-6.3).
+"""Statistics about how the user works, from the log, with a cache of their own (seed 002 §6.2-6.3).
 
-Glossary
-    stage       design, implement, test, document …: where in the work a tool call stands.
-    transition  one stage, or one type of event, that came after another in the same session.
-    instinct    a rule that experience suggests, with the events that speak for and against it.
-    confidence  0 to 1: how far those events carry; it falls by itself as they grow old.
+A stage (design, implement, test …) is what a tool call belongs to; a transition is one stage or event type after
+another in a session. An instinct is a rule that experience suggests, with events for and against it; its confidence,
+0 to 1, falls as those events grow old.
 """

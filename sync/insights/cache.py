@@ -1,7 +1,6 @@
-"""The file of the insights, looked after by who does not load their room: it goes where it is older than a wish.
+"""Delete the insights cache if it is older than an erasure or a correction.
 
-What was forgotten or corrected would stay in it until somebody asks for insights again. Thrown away, it is made anew
-when that happens.
+Kept apart so that callers need not import the rest of `insights`. The cache is rebuilt when insights are next used.
 """
 
 import asyncio
@@ -15,17 +14,17 @@ from sync.log.log import EventLog
 from sync.system.files import FileStamp, read_once, remove_private, stat_stamp
 
 CACHE_FILE: Final = "insights.json"  # in the profile's folder
-_BEFORE_ANY_EVENT: Final = -1  # a position before every wish
+_BEFORE_ANY_EVENT: Final = -1
 
 
 class _CacheHeader(msgspec.Struct):
-    """All that is read of the file."""
+    """The only field that is read here."""
 
     source_watermark: int = 0
 
 
 class InsightsCache:
-    """One profile's. Only the holder of the sidecar role calls `mark_unmerged`."""
+    """One profile's cache file. Only the holder of the sidecar role may delete it."""
 
     def __init__(self, events: EventLog, path: Path) -> None:
         self.path = path
@@ -33,11 +32,11 @@ class InsightsCache:
         self._last_check: tuple[FileStamp | None, int] = (None, _BEFORE_ANY_EVENT)
 
     async def remove_if_stale(self) -> None:
-        """Take the file away where something that may be in it was taken back since. Raises StorageError."""
-        found = stat_stamp(self.path)
-        if found is None:
+        """Delete the file if it may contain data that was retracted since. Raises StorageError."""
+        stamp = stat_stamp(self.path)
+        if stamp is None:
             return
-        seen = found, await self._log.newest_position(RETRACTING_TYPES)
+        seen = stamp, await self._log.newest_position(RETRACTING_TYPES)
         if seen != self._last_check:
             await asyncio.to_thread(self._remove_if_older, seen[1])
             self._last_check = seen
@@ -52,4 +51,4 @@ def _cached_position(data: bytes) -> int:
     try:
         return msgspec.json.decode(data, type=_CacheHeader).source_watermark
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _BEFORE_ANY_EVENT  # it may hold anything
+        return _BEFORE_ANY_EVENT  # a damaged file may contain anything

@@ -1,6 +1,6 @@
-"""What one event says about the work: its stage, whether it failed, what it was about. Pure.
+"""Features of one event: its stage, its outcome, its topics. Pure.
 
-Other programs write the payloads, so every look at one expects anything.
+Other programs write the payloads, so every field may have any type.
 """
 
 import posixpath
@@ -13,7 +13,7 @@ from sync.log.event_types import EXCHANGE_RECORDED, MEMORY_FACT, MESSAGE, TOOL_C
 from sync.log.model import Event
 
 MAX_STAGE_CHARS: Final = 32
-MAX_ACTION_CHARS: Final = 60  # characters of a command that are kept: what it is, not what it was given
+MAX_ACTION_CHARS: Final = 60
 
 _EDIT_TOOLS: Final = frozenset({"write", "applypatch", "edit", "multiedit", "strreplace", "notebookedit"})
 _TEST_RUNNERS: Final = "pytest|jest|vitest|mocha|tox|ctest|(?:make|npm|pnpm|yarn|go|cargo) (?:run )?test"
@@ -23,7 +23,6 @@ _COMMAND_WORD: Final = re.compile(r"[a-z][a-z0-9._-]*", re.IGNORECASE)
 _LATIN: Final = re.compile(r"[a-z][a-z0-9+#.-]*[a-z0-9+#]", re.IGNORECASE)
 _HAN: Final = re.compile(r"[\u4e00-\u9fff]{2,}")
 
-# Words that stand in every sentence and so name no topic.
 _FUNCTION_WORDS: Final = """
 the and for with that this from have has was are not you your can will how what why when where who use using used into
 out add get set make does did its but all any one new please help need want should could would
@@ -62,12 +61,12 @@ def _suffix(path: str) -> str:
 
 
 def stage_of(event: Event) -> str | None:
-    """The stage a tool call names, else the one that its tool, file or command shows; None for any other event."""
+    """The stage that a tool call names, or that its tool, file or command implies; None for other events."""
     if event.type != TOOL_CALL:
         return None
-    named = text_of(event, "stage").strip().lower()
-    if named:
-        return named[:MAX_STAGE_CHARS]
+    explicit = text_of(event, "stage").strip().lower()
+    if explicit:
+        return explicit[:MAX_STAGE_CHARS]
     path, command = path_of(event), details_of(event).get("command")
     if isinstance(command, str) and _TEST_COMMAND.search(command):
         return "test"
@@ -83,7 +82,7 @@ def language_of(event: Event) -> str | None:
 
 
 def action_of(event: Event) -> str | None:
-    """What a tool call did, without what it did it to: `Shell npm test`, `Read .py`. None for any other event."""
+    """What a tool call did, without its object: `Shell npm test`, `Read .py`. None for other events."""
     tool = text_of(event, "tool").strip()
     if event.type != TOOL_CALL or not tool:
         return None
@@ -96,17 +95,17 @@ def action_of(event: Event) -> str | None:
 
 
 def outcome_of(event: Event) -> bool | None:
-    """Whether a tool call went well; None where it does not say."""
-    for said in (event.payload, details_of(event)):
-        code = said.get("exit_code")
+    """Whether a tool call succeeded; None if unknown."""
+    for fields in (event.payload, details_of(event)):
+        code = fields.get("exit_code")
         if isinstance(code, int) and not isinstance(code, bool):
             return code == 0
-        if isinstance(said.get("success"), bool):
-            return bool(said["success"])
-        if said.get("error"):
+        if isinstance(fields.get("success"), bool):
+            return bool(fields["success"])
+        if fields.get("error"):
             return False
-        status = said.get("status")
-        if status in ("error", "failed", "failure"):  # no sets: others put what cannot be hashed there
+        status = fields.get("status")
+        if status in ("error", "failed", "failure"):  # not a set: the value may be unhashable
             return False
         if status in ("ok", "success", "completed"):
             return True
@@ -114,7 +113,7 @@ def outcome_of(event: Event) -> bool | None:
 
 
 def question_of(event: Event) -> str | None:
-    """What a user asked, where the event holds it."""
+    """The user's question in an event, if it has one."""
     if event.type == EXCHANGE_RECORDED:
         return text_of(event, "question") or None
     if event.type == MESSAGE and event.payload.get("role") == "user":
@@ -123,19 +122,19 @@ def question_of(event: Event) -> str | None:
 
 
 def topic_text_of(event: Event) -> str:
-    """The words of an event that tell what it is about."""
+    """The text of an event that names its topics."""
     kinds = {MEMORY_FACT: "content", USER_FEEDBACK: "content"}
     return question_of(event) or text_of(event, kinds.get(event.type, "title"))
 
 
 def normalise_text(text: str) -> str:
-    """Two ways to say the same come out as one: width, case, spaces and punctuation folded."""
+    """Fold width and case, and drop spaces and punctuation."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(char for char in folded if char.isalnum())
 
 
 def terms_of(text: str) -> Iterator[str]:
-    """What a text may be about: its uncommon Latin words, and two to four Chinese characters in a row."""
+    """Possible topics of a text: its uncommon Latin words, and every two to four Chinese characters in a row."""
     for word in _LATIN.findall(text):
         if len(word) > 2 and word.casefold() not in _STOP_WORDS:
             yield word.casefold()

@@ -1,4 +1,4 @@
-"""What is answered from the state: the next step, the profile, the instincts. Pure; the time is an argument."""
+"""Answers from the state: next steps, activity profile, instincts. Pure; the time is an argument."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -7,17 +7,17 @@ from typing import Final
 
 from sync.insights.state import ALL_PROJECTS, DAY_MS, InsightsState, Instinct, Occurrences, instinct_id
 
-MIN_TRANSITIONS: Final = 3  # transitions of a project itself; below, those of all projects answer
-HALF_LIFE_DAYS: Final = 60.0  # after it an event weighs half
-PRIOR_AGAINST: Final = 1.0  # what stands against any instinct: one event alone makes none certain
-PROMOTION_CONFIDENCE: Final = 0.6  # confidence from which an instinct is to be followed
-RETIREMENT_CONFIDENCE: Final = 0.25  # and below which it is none any more
-MIN_SUPPORTING_SESSIONS: Final = 2  # sessions that have to speak for one that is promoted
+MIN_TRANSITIONS: Final = 3  # of one project; with fewer, all projects are used
+HALF_LIFE_DAYS: Final = 60.0  # of an event's weight
+PRIOR_AGAINST: Final = 1.0  # weight against every instinct, so that one event alone makes none certain
+PROMOTION_CONFIDENCE: Final = 0.6
+RETIREMENT_CONFIDENCE: Final = 0.25
+MIN_SUPPORTING_SESSIONS: Final = 2  # for a promotion
 
 
 @dataclass(frozen=True, slots=True)
 class NextStep:
-    """What may come next. `share`: of the transitions seen from there; `evidence`: the newest events that were it."""
+    """A possible next step. `share`: of all transitions from here; `evidence`: its newest events."""
 
     step: str
     share: float
@@ -27,7 +27,7 @@ class NextStep:
 
 @dataclass(frozen=True, slots=True)
 class NextSteps:
-    """`scope`: the project, or empty where all projects together answer."""
+    """`scope`: the project, or empty for all projects."""
 
     scope: str
     session_id: str | None
@@ -46,7 +46,7 @@ class LearnedPreference:
 
 @dataclass(frozen=True, slots=True)
 class ActivityProfile:
-    """How somebody works: names with how often, most often first."""
+    """Names with their counts, most frequent first."""
 
     project_id: str | None
     languages: tuple[tuple[str, int], ...]
@@ -59,10 +59,10 @@ class ActivityProfile:
 
 @dataclass(frozen=True, slots=True)
 class ScoredInstinct:
-    """An instinct at a moment. `speak_for` and `speak_against`: ids of events."""
+    """An instinct with its confidence at a moment."""
 
     instinct_id: str
-    kind: str  # correct: a user's correction; keep: what he approved; fails: a tool call that goes wrong
+    kind: str  # correct: the user's correction; keep: what they approved; fails: a tool call that fails
     text: str
     stage: str | None
     project_id: str
@@ -77,12 +77,12 @@ class ScoredInstinct:
 def next_steps(
     state: InsightsState, *, project_id: str | None, session_id: str | None, stage: str | None, limit: int
 ) -> NextSteps:
-    """What usually comes after where a session stands: the one named, else the project's newest."""
+    """The usual next steps of a session, by default of the project's newest one."""
     session_id = session_id or _newest_session(state, project_id)
-    here = state.sessions.get(session_id) if session_id else None
-    at_stage = stage.strip().lower() if stage else (here.stage if here else None)
-    at_type = here.type if here else None
-    project = project_id or (here.project_id if here else None)
+    session = state.sessions.get(session_id) if session_id else None
+    at_stage = stage.strip().lower() if stage else (session.stage if session else None)
+    at_type = session.type if session else None
+    project = project_id or (session.project_id if session else None)
     scope = (
         project if project and _transition_count(state, project, at_stage, at_type) >= MIN_TRANSITIONS else ALL_PROJECTS
     )
@@ -112,20 +112,19 @@ def activity_profile(state: InsightsState, *, project_id: str | None, limit: int
 
 
 def scored_instincts(state: InsightsState, now_ms: int, *, project_id: str | None = None) -> list[ScoredInstinct]:
-    """All of them, or a project's, the surest first."""
-    found = [
+    """All instincts, or a project's, the most confident first."""
+    instincts = [
         score_instinct(key, item, now_ms)
         for key, item in state.instincts.items()
         if project_id is None or item.project_id == project_id
     ]
-    return sorted(found, key=lambda item: (-item.confidence, -item.last_at_ms, item.instinct_id))
+    return sorted(instincts, key=lambda item: (-item.confidence, -item.last_at_ms, item.instinct_id))
 
 
 def score_instinct(key: str, instinct: Instinct, now_ms: int) -> ScoredInstinct:
-    """How sure an instinct is at a moment, and what follows from that.
+    """An instinct's confidence and status at a moment.
 
-    Each event weighs less as it grows old (half after 60 days); what speaks against it counts as what speaks for it.
-    Words of a model or of another device never promote anything by themselves.
+    An event's weight halves every 60 days. Without evidence from the user or this device nothing is promoted.
     """
     speaks_for = speaks_against = 0.0
     for proof in instinct.proofs:
@@ -165,7 +164,7 @@ def _newest_session(state: InsightsState, project_id: str | None) -> str | None:
 
 
 def _transition_count(state: InsightsState, project: str, stage: str | None, kind: str | None) -> int:
-    """How many transitions a project itself has seen from there."""
+    """The number of a project's own transitions from a stage or type."""
     tables = (state.stages.get(project, {}).get(stage or "", {}), state.types.get(project, {}).get(kind or "", {}))
     return max(sum(item.count for item in table.values()) for table in tables)
 

@@ -1,7 +1,7 @@
-"""A report as Markdown and as one HTML page that needs nothing from anywhere. Pure.
+"""Render a report as Markdown, and as a self-contained HTML page. Pure.
 
-Whatever comes from the log is escaped: on the page as HTML, in the Markdown so that it begins no heading, table or
-link. The page carries a policy that lets nothing run and nothing load.
+Everything from the log is escaped, in Markdown so that it starts no heading, table or link. The page's policy allows
+no script and no request.
 """
 
 import re

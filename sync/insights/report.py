@@ -1,4 +1,4 @@
-"""The analysis report of seed 000: what the last days were about, when, and what was asked again. Pure."""
+"""The analysis report of seed 000: activity by day and hour, topics, repeated questions. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from sync.insights.state import InsightsState, Occurrences
 
 MAX_TOPICS: Final = 20
 MAX_QUESTIONS: Final = 15
-MIN_REPEATS: Final = 2  # times, and a question was asked again
-MIN_QUESTION_CHARS: Final = 4  # characters of a question that can repeat; 继续 and ok are none
-MIN_TOPIC_EVENTS: Final = 2  # events that speak of a topic
+MIN_REPEATS: Final = 2
+MIN_QUESTION_CHARS: Final = 4  # 继续 and ok are no questions
+MIN_TOPIC_EVENTS: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class RepeatedQuestion:
-    """A question that came again; `evidence`: the newest events in which it did."""
+    """A question that was asked several times; `evidence`: the newest events with it."""
 
     text: str
     count: int
@@ -28,7 +28,7 @@ class RepeatedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`days` and `hours` are of the local calendar and clock; `total` counts events of all time."""
+    """`days` and `hours` are local; `total` counts all events ever."""
 
     made_at: datetime
     source_watermark: int
@@ -45,19 +45,19 @@ class Report:
 
 
 def build_report(state: InsightsState, now: datetime, *, days: int) -> Report:
-    """The report of so many days up to today; topics, questions and projects are of all time."""
+    """The report of the last `days` days; topics, questions and projects are of all time."""
     shown = [now.date() - timedelta(days=back) for back in range(days - 1, -1, -1)]
     counts = [state.days.get(day.isoformat(), {}) for day in shown]
     kinds: dict[str, int] = {}
     for day in counts:
         for kind, count in day.items():
             kinds[kind] = kinds.get(kind, 0) + count
-    judged = queries.scored_instincts(state, to_unix_ms(now))
+    instincts = queries.scored_instincts(state, to_unix_ms(now))
     return Report(
         made_at=now,
         source_watermark=state.source_watermark,
         total=sum(item.count for item in state.projects.values()),
-        days=tuple((day, sum(found.values())) for day, found in zip(shown, counts, strict=True)),
+        days=tuple((day, sum(of_day.values())) for day, of_day in zip(shown, counts, strict=True)),
         kinds=_most_frequent(kinds, MAX_TOPICS),
         hours=tuple((hour, state.hours.get(str(hour), 0)) for hour in range(24)),
         topics=_ranked_topics(state.topics),
@@ -65,7 +65,7 @@ def build_report(state: InsightsState, now: datetime, *, days: int) -> Report:
         projects=_most_frequent({item.text or name: item.count for name, item in state.projects.items()}, MAX_TOPICS),
         questions=_repeated_questions(state.questions),
         profile=queries.activity_profile(state, project_id=None, limit=8),
-        instincts=tuple(item for item in judged if item.status == "promoted")[:MAX_TOPICS],
+        instincts=tuple(item for item in instincts if item.status == "promoted")[:MAX_TOPICS],
     )
 
 
@@ -74,14 +74,14 @@ def _most_frequent(counts: Mapping[str, int], limit: int) -> tuple[tuple[str, in
 
 
 def _ranked_topics(topics: Mapping[str, Occurrences]) -> tuple[tuple[str, int], ...]:
-    """The terms that were seen most; of those that are pieces of one, the most common, else the longest."""
+    """The most frequent terms; of overlapping ones the most frequent, else the longest."""
     ranked = sorted(
         ((item.count, term) for term, item in topics.items() if item.count >= MIN_TOPIC_EVENTS),
         key=lambda pair: (-pair[0], -len(pair[1]), pair[1]),
     )
     chosen: list[tuple[str, int]] = []
     for count, term in ranked:
-        if not any(_overlap(term, known) and count <= other for known, other in chosen):
+        if not any(_overlap(term, other) and count <= other_count for other, other_count in chosen):
             chosen.append((term, count))
         if len(chosen) >= MAX_TOPICS:
             break
@@ -89,7 +89,7 @@ def _ranked_topics(topics: Mapping[str, Occurrences]) -> tuple[tuple[str, int], 
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether two terms are pieces of one: one holds the other, or two characters of theirs are the same."""
+    """Whether one term contains the other, or the end of one is the beginning of the other."""
     meet = any(first[-2:] == second[:2] or first[-3:] == second[:3] for first, second in ((one, other), (other, one)))
     return one in other or other in one or (meet and not one.isascii())
 

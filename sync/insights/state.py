@@ -1,10 +1,8 @@
-"""Everything the views remember of the log: a fold over its events, one after the other. Pure.
+"""The state of the insights: a fold over the events of the log. Pure.
 
-Decisions
-    The state after an event is a function of the events up to it. Taken in one by one or all at once, the cache has the
-    same bytes; nothing in it depends on the time of day, on batches, or on who asks.
-    Every table is bounded. When one is full, what was seen least often goes, and of those what was seen longest ago.
-    What was forgotten counts as an event that says nothing, what was corrected as one that said so at once.
+It depends only on the events, not on batches or the time of day, so a cached state has the same bytes as a rebuilt one.
+Every table is bounded: the rarest entries are dropped, of those the oldest. An erased event counts as an empty one, a
+corrected event as if it had always been so.
 """
 
 import hashlib
@@ -28,19 +26,19 @@ from sync.log.envelope import event_ms
 from sync.log.event_types import MEMORY_FACT, SESSION_META, TOOL_CALL, TYPES_WITH_TAGS, USER_FEEDBACK
 from sync.log.model import GLOBAL_PROJECT, Event
 
-FORMAT: Final = 1  # raised, it has the cache built anew
-ALL_PROJECTS: Final = ""  # the transitions of all projects together
-MAX_EVENTS: Final = 8  # events kept for a transition: the newest
-MAX_EVIDENCE: Final = 60  # events kept for and against an instinct: the newest
+FORMAT: Final = 1  # another number invalidates the cache
+ALL_PROJECTS: Final = ""  # the scope of all projects together
+MAX_EVENTS: Final = 8  # the newest of a transition
+MAX_EVIDENCE: Final = 60  # the newest events for and against an instinct
 MAX_SESSIONS: Final = 500
-MAX_KEYS: Final = 2_000  # questions, instincts, topics in each table
-MAX_TEXT_CHARS: Final = 300  # characters of a text that is shown again
+MAX_KEYS: Final = 2_000  # of a table
+MAX_TEXT_CHARS: Final = 300
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS
 
 
 class Occurrences(msgspec.Struct):
-    """Something that was seen again and again; `last` is the position where it last was."""
+    """Counts something; `last`: the position of its newest event."""
 
     count: int = 0
     last: int = 0
@@ -49,7 +47,7 @@ class Occurrences(msgspec.Struct):
 
 
 class Evidence(msgspec.Struct, array_like=True):
-    """One event that speaks for (`weight` above 0) or against an instinct."""
+    """One event for (`weight` above 0) or against an instinct."""
 
     event_id: str
     at_ms: int
@@ -58,7 +56,7 @@ class Evidence(msgspec.Struct, array_like=True):
 
 
 class Instinct(msgspec.Struct):
-    """`trusted`: some of it was said by the user, or seen by us; what a model or another device says is not."""
+    """`trusted`: some evidence is from the user or this device, not only from a model or another device."""
 
     kind: str
     text: str
@@ -71,7 +69,7 @@ class Instinct(msgspec.Struct):
 
 
 class SessionProgress(msgspec.Struct):
-    """Where a session stands."""
+    """The latest step of a session."""
 
     project_id: str
     last: int
@@ -81,7 +79,7 @@ class SessionProgress(msgspec.Struct):
 
 
 class InsightsState(msgspec.Struct):
-    """The fold. `source_watermark`: the position of the last event in it, `source_event_id` that event."""
+    """All tables. `source_watermark` and `source_event_id`: the last applied event."""
 
     format: int = FORMAT
     source_watermark: int = 0
@@ -102,7 +100,7 @@ class InsightsState(msgspec.Struct):
     projects: dict[str, Occurrences] = {}
 
     def apply(self, event: Event) -> None:
-        """Take in the next event of the log."""
+        """Apply the next event of the log."""
         here = self.sessions.get(event.session_id)
         if here is None:
             here = SessionProgress(event.project_id, event.position)
@@ -111,7 +109,7 @@ class InsightsState(msgspec.Struct):
         self._update_instincts(event, here)
         self._update_report_counts(event)
         here.last = event.position
-        here.type = here.type if event.type == SESSION_META else event.type  # words about it are no step of it
+        here.type = here.type if event.type == SESSION_META else event.type  # metadata is no step
         here.stage, here.action = stage_of(event) or here.stage, action_of(event) or here.action
         self.sessions[event.session_id] = here
         if len(self.sessions) > MAX_SESSIONS:
@@ -127,8 +125,8 @@ class InsightsState(msgspec.Struct):
                 _count_transition(self.stages.setdefault(scope, {}), session.stage, event, stage)
 
     def _update_profile(self, event: Event) -> None:
-        said = ((self.usual, stage_of(event)), (self.languages, language_of(event)), (self.tools, _tool_of(event)))
-        for table, name in said:
+        features = ((self.usual, stage_of(event)), (self.languages, language_of(event)), (self.tools, _tool_of(event)))
+        for table, name in features:
             if name:
                 for scope in dict.fromkeys((ALL_PROJECTS, event.project_id)):
                     counts = table.setdefault(scope, {})
@@ -146,16 +144,16 @@ class InsightsState(msgspec.Struct):
             self._apply_tool_call(event)
 
     def _apply_feedback(self, event: Event, session: SessionProgress) -> None:
-        """A user's word on what was done: it founds an instinct, strengthens it, or speaks against it."""
+        """The user's feedback creates an instinct, or is evidence for or against one."""
         verdict = text_of(event, "feedback_type")
         weight = FEEDBACK_WEIGHTS.get(verdict)
-        named = text_of(event, "instinct_id")
+        target_id = text_of(event, "instinct_id")
         if weight is None:
             return
-        if named:
-            known = next((item for key, item in self.instincts.items() if instinct_id(key) == named), None)
-            if known is not None:
-                _add_evidence(known, event, weight=VERDICT_WEIGHT if verdict == "approval" else -VERDICT_WEIGHT)
+        if target_id:
+            target = next((item for key, item in self.instincts.items() if instinct_id(key) == target_id), None)
+            if target is not None:
+                _add_evidence(target, event, weight=VERDICT_WEIGHT if verdict == "approval" else -VERDICT_WEIGHT)
             return
         text = text_of(event, "content").strip()
         if not normalise_text(text):
@@ -167,22 +165,22 @@ class InsightsState(msgspec.Struct):
         self._reinforce(f"{kind}:{normalise_text(text)}", event, weight, kind, text, session.stage)
 
     def _apply_tool_call(self, event: Event) -> None:
-        """A tool call that fails is a lesson; the same one that goes well speaks against it."""
-        action, went_well = action_of(event), outcome_of(event)
-        if action is None or went_well is None:
+        """A failing tool call creates an instinct or supports it; the same call's success is evidence against it."""
+        action, succeeded = action_of(event), outcome_of(event)
+        if action is None or succeeded is None:
             return
         key = f"fails:{event.project_id}:{normalise_text(action)}"
-        known = self.instincts.get(key)
-        if not went_well:
+        instinct = self.instincts.get(key)
+        if not succeeded:
             self._reinforce(key, event, FAILURE_WEIGHT, "fails", action, stage_of(event))
-        elif known is not None:
-            _add_evidence(known, event, weight=-SUCCESS_WEIGHT)
+        elif instinct is not None:
+            _add_evidence(instinct, event, weight=-SUCCESS_WEIGHT)
 
     def _reinforce(self, key: str, event: Event, weight: float, kind: str, text: str, stage: str | None) -> None:
-        known = self.instincts.get(key)
-        if known is None:
-            known = self.instincts[key] = Instinct(kind, text[:MAX_TEXT_CHARS], stage, event.project_id)
-        _add_evidence(known, event, weight=weight)
+        instinct = self.instincts.get(key)
+        if instinct is None:
+            instinct = self.instincts[key] = Instinct(kind, text[:MAX_TEXT_CHARS], stage, event.project_id)
+        _add_evidence(instinct, event, weight=weight)
         _trim_table(self.instincts, lambda item: (item.count, item.last))
 
     def _update_report_counts(self, event: Event) -> None:
@@ -203,12 +201,12 @@ class InsightsState(msgspec.Struct):
 FEEDBACK_WEIGHTS: Final[Mapping[str, float]] = {"correction": 1.0, "rejection": 1.0, "approval": 0.7}
 FAILURE_WEIGHT: Final = 0.5  # one failure may be chance
 SUCCESS_WEIGHT: Final = 0.5
-VERDICT_WEIGHT: Final = 3.0  # a person's verdict on the instinct itself
+VERDICT_WEIGHT: Final = 3.0  # the user's verdict on the instinct itself
 _UNTRUSTED_ORIGINS: Final = frozenset({"model-written", "peer"})
 
 
 def instinct_id(key: str) -> str:
-    """The stable name of an instinct."""
+    """The stable id of an instinct."""
     return f"ins_{hashlib.sha256(key.encode()).hexdigest()[:12]}"
 
 
@@ -218,7 +216,7 @@ def encode(state: InsightsState) -> bytes:
 
 
 def decode(data: bytes) -> InsightsState | None:
-    """The state of a cache file; None where it is none, or one of another format."""
+    """The state in a cache file; None if the file is damaged or has another format."""
     try:
         state = msgspec.json.decode(data, type=InsightsState)
     except msgspec.MsgspecError:
@@ -242,11 +240,11 @@ def _count_transition(
 def _count_occurrence(table: dict[str, Occurrences], key: str, event: Event, text: str) -> None:
     if not key:
         return
-    found = table.setdefault(key[:MAX_TEXT_CHARS], Occurrences())
-    found.count += 1
-    found.last = event.position
-    found.text = text[:MAX_TEXT_CHARS] or found.text
-    found.events = [*found.events, event.event_id][-MAX_EVENTS:]
+    item = table.setdefault(key[:MAX_TEXT_CHARS], Occurrences())
+    item.count += 1
+    item.last = event.position
+    item.text = text[:MAX_TEXT_CHARS] or item.text
+    item.events = [*item.events, event.event_id][-MAX_EVENTS:]
     _trim_table(table, lambda item: (item.count, item.last))
 
 

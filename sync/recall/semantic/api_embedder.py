@@ -1,6 +1,6 @@
-"""Vectors from an OpenAI-compatible API that the user has named; nothing is sent anywhere unless he has.
+"""Vectors from an OpenAI-compatible API that the user has configured.
 
-What is sent is redacted text (`SemanticIndex` cleans it), and the key comes from the environment or the keychain.
+Texts are redacted before (`SemanticIndex`). The key comes from the environment or the keychain.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from sync.recall.semantic.embedder import EmbeddingFailed
 if TYPE_CHECKING:
     from sync.cloud.supabase.http_client import HttpClient
 
-FIRST_ERROR_STATUS: Final = 400  # HTTP statuses from here on
-MAX_DIMENSION: Final = 8_192  # numbers of one vector; more is no model's
-FLOAT_BYTES: Final = 4  # of one number
-PROBE_TEXT: Final = "a"  # what is sent to learn how long the model's vectors are
+FIRST_ERROR_STATUS: Final = 400
+MAX_DIMENSION: Final = 8_192  # no model has longer vectors
+FLOAT_BYTES: Final = 4
+PROBE_TEXT: Final = "a"  # sent to learn the length of the model's vectors
 
 
 class ApiEmbedder:
-    """`key` is asked at the first call: a keychain may take a moment. `timeout`: seconds of one request."""
+    """`read_key` is called at the first request, because a keychain is slow. `timeout`: of one request."""
 
     batch = 64
 
@@ -45,10 +45,10 @@ class ApiEmbedder:
         return f"{self._model} at {urlsplit(self._url).netloc.rpartition('@')[2]} ({self._dimension})"
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> list[bytes]:
-        del query  # these models have one way for both
+        del query  # these models embed both in the same way
         vectors = await self._request(texts)
-        known, self._dimension = self._dimension, len(vectors[0]) // FLOAT_BYTES
-        if known not in {0, self._dimension}:
+        former, self._dimension = self._dimension, len(vectors[0]) // FLOAT_BYTES
+        if former not in {0, self._dimension}:
             raise EmbeddingFailed("the API's vectors are of another length than before")
         return vectors
 

@@ -1,37 +1,35 @@
-"""What turns texts into vectors: the port, and how much of a text is looked at. Pure.
+"""The port of embedding models, and which part of a text they read. Pure.
 
-Decisions
-    A vector is a string of little-endian float32, so that whoever has no numpy can still pass it on.
-    Models read a few sentences well and whole pages badly and slowly: of a kept text the beginning counts, of a
-    question the end, where a dialogue says what it is about.
+A vector is a string of little-endian float32, so that it can be passed on without numpy. Models read a few sentences
+well and long texts badly: of an item the beginning is embedded, of a query the end, which has its current subject.
 """
 
 from collections.abc import Sequence
 from typing import Final, Protocol
 
-PASSAGE_LENGTH: Final = 256.0  # of a kept text, in characters of Chinese; four Latin letters weigh as one
-QUERY_LENGTH: Final = 96.0  # of a question: its vector is waited for
+PASSAGE_LENGTH: Final = 256.0  # of an item, in Chinese characters; four Latin letters count as one
+QUERY_LENGTH: Final = 96.0  # shorter, because a search waits for it
 LATIN_WEIGHT: Final = 0.25
-FIRST_UNSPACED_CHARACTER: Final = "\u2e80"  # from here on a character is about a word
+FIRST_UNSPACED_CHARACTER: Final = "\u2e80"  # from here on, one character is about one word
 
 
 class EmbeddingFailed(Exception):
-    """No vectors came; the message says why without any of the texts."""
+    """There are no vectors. The message says why, and contains no text."""
 
 
 class Embedder(Protocol):
-    """Texts → vectors. `batch`: how many texts one call takes best. Every call may raise Unembedded."""
+    """Turns texts into vectors. `batch`: the best number of texts in one call. Calls may raise EmbeddingFailed."""
 
     batch: int
 
     async def identity(self) -> str:
-        """The model's name with the length of its vectors: those of another name are not comparable."""
+        """The model's name and dimension. Vectors of another identity are not comparable."""
 
     async def embed(self, texts: Sequence[str], *, query: bool) -> list[bytes]:
-        """One vector for each text, all of one length; `query`: of questions, not of what is kept."""
+        """One vector for each text, all of one length. `query`: whether the texts are queries or items."""
 
     async def close(self) -> None:
-        """Let go of processes and connections, for good."""
+        """Release processes and connections for good."""
 
 
 def passage_of(text: str) -> str:
@@ -44,13 +42,13 @@ def query_tail_of(text: str) -> str:
 
 
 def is_dense(text: str) -> bool:
-    """Whether most of a text stands in a script without spaces: its vectors lie elsewhere than those of the others."""
+    """Whether a text is mainly in a script without spaces, whose vectors form a cluster of their own."""
     letters = [character for character in text if character.isalpha()]
     return sum(character >= FIRST_UNSPACED_CHARACTER for character in letters) * 3 > len(letters)
 
 
 def _fitting_length(text: str, limit: float) -> int:
-    """How many characters from the front fit."""
+    """The number of characters, from the front, that fit into the limit."""
     for at, character in enumerate(text):
         limit -= 1.0 if character >= FIRST_UNSPACED_CHARACTER else LATIN_WEIGHT
         if limit < 0:

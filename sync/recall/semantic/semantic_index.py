@@ -1,9 +1,7 @@
-"""The room of the vectors: makes them in the background, and says what a question means.
+"""Semantic search: make vectors in the background, and compare a query's vector with them.
 
-Decisions
-    Nothing here is ever in a caller's way: a question waits a moment for its vector and is answered by words alone
-    where it does not come, or where no vectors are kept. Why meaning was not asked is told with the answer.
-    numpy and the models are loaded when there is something to embed or to compare, never by a start.
+A search never depends on this: it waits a moment for its vector, and otherwise uses keywords only and says why. numpy
+and the models are loaded when there is something to embed or compare, never at start.
 """
 
 import asyncio
@@ -22,15 +20,15 @@ from sync.runtime.change_counter import ChangeCounter
 if TYPE_CHECKING:
     from sync.recall.semantic.vector_index import VectorIndex, VectorQuery
 
-EMBED_BATCH: Final = 32  # vectors of one transaction
-EMPTY_TEXT: Final = "-"  # stands for a text that may not leave this device: an API refuses an empty one
+EMBED_BATCH: Final = 32  # vectors in one transaction
+EMPTY_TEXT: Final = "-"  # replaces a text that redaction leaves empty, because an API refuses empty ones
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class QueryVector:
-    """What a question means, or why that is not known."""
+    """A query's vector, or why there is none."""
 
     state: Semantic
     model: str = ""
@@ -38,9 +36,9 @@ class QueryVector:
 
 
 class SemanticIndex:
-    """One profile's vectors. `clean`: what every text goes through before it reaches the embedder.
+    """One profile's vectors. `redact` is applied to every text before the embedder gets it.
 
-    `patience`: seconds that a question waits for its vector. `changed` is set where vectors may have come or gone.
+    `query_timeout`: seconds that a search waits for its vector. `changed` counts up when vectors may have changed.
     """
 
     def __init__(
@@ -60,27 +58,27 @@ class SemanticIndex:
         self._query_tasks: set[asyncio.Task[QueryVector]] = set()
         self._vectors: VectorIndex | None = None
         self._vector_index_module: Any = None
-        self.has_failed = False  # until vectors are made again
+        self.has_failed = False  # until vectors can be made again
 
     @property
     def is_enabled(self) -> bool:
         return self._embedder is not None
 
     async def embed_next(self) -> bool:
-        """Make the next vectors; whether there may be more to make now."""
+        """Make the next vectors; whether there may be more to make."""
         embedder = self._embedder
         if embedder is None:
             return False
-        waiting = await self.database.read(lambda connection: vector_store.pending_embeddings(connection, EMBED_BATCH))
-        if not waiting.items and not waiting.state.embedded_through:
-            return False  # nothing is kept yet
+        pending = await self.database.read(lambda connection: vector_store.pending_embeddings(connection, EMBED_BATCH))
+        if not pending.items and not pending.state.embedded_through:
+            return False  # the index is empty
         try:
             model = await embedder.identity()
-            if model != waiting.state.model:
-                waiting = await self.database.write(
+            if model != pending.state.model:
+                pending = await self.database.write(
                     lambda connection: vector_store.start_model(connection, model, EMBED_BATCH)
                 )
-            rows = await self._embed_items(embedder, waiting.items)
+            rows = await self._embed_items(embedder, pending.items)
         except (EmbeddingFailed, ImportError) as error:
             self.has_failed = True
             log.warning("no vectors were made: %s", error)
@@ -88,10 +86,10 @@ class SemanticIndex:
         self.has_failed = False
         if not rows:
             return False
-        return await self.database.write(lambda connection: vector_store.add_vectors(connection, waiting.state, rows))
+        return await self.database.write(lambda connection: vector_store.add_vectors(connection, pending.state, rows))
 
     def embed_query(self, text: str | None) -> asyncio.Task[QueryVector]:
-        """Begin to ask for the vector of a question; it is told if it comes in time. None: nobody wants to know."""
+        """Start embedding a query; the task's result is "pending" after the timeout. None: do not embed."""
         task = None
         if text is not None and self._embedder is not None and not self.has_failed:
             task = asyncio.create_task(self._embed_query_text(self._embedder, text))
@@ -102,21 +100,23 @@ class SemanticIndex:
     async def _with_timeout(self, task: asyncio.Task[QueryVector] | None, default_state: Semantic) -> QueryVector:
         if task is None:
             return QueryVector(default_state)
-        await asyncio.wait({task}, timeout=self.query_timeout)  # not cancelled: the next one finds the models loaded
+        await asyncio.wait(
+            {task}, timeout=self.query_timeout
+        )  # not cancelled, so that the next query finds the models loaded
         return task.result() if task.done() else QueryVector("pending")
 
     def query(self, connection: Transaction, query_vector: QueryVector) -> "tuple[Semantic, VectorQuery | None]":
-        """What the vectors say to a question, and whether all items had one. Inside a reading transaction."""
+        """The vectors to compare a query with, and whether all items have one. Inside a reading transaction."""
         if query_vector.state != "used":
             return query_vector.state, None
-        made = vector_store.embedding_state(connection)
-        if made.model != query_vector.model or not made.embedded_through:
+        state = vector_store.embedding_state(connection)
+        if state.model != query_vector.model or not state.embedded_through:
             return "pending", None
-        matrix = self._current_index(connection, made)
-        if not len(matrix.ids):
+        index = self._current_index(connection, state)
+        if not len(index.ids):
             return "pending", None
-        complete = vector_store.is_complete(connection, made.embedded_through)
-        return "used" if complete else "partial", matrix.query(query_vector.vector)
+        is_complete = vector_store.is_complete(connection, state.embedded_through)
+        return "used" if is_complete else "partial", index.query(query_vector.vector)
 
     async def close(self) -> None:
         for task in self._query_tasks:
@@ -126,20 +126,20 @@ class SemanticIndex:
             await self._embedder.close()
 
     def _current_index(self, connection: Transaction, state: vector_store.EmbeddingState) -> "VectorIndex":
-        """The matrix as the database has it."""
-        from sync.recall.semantic.vector_index import VectorIndex  # noqa: PLC0415 - numpy, which only this needs
+        """The vectors in memory, updated from the database."""
+        from sync.recall.semantic.vector_index import VectorIndex  # noqa: PLC0415 - imports numpy
 
-        matrix = self._vectors
-        if matrix is None or matrix.model != state.model:
-            matrix = VectorIndex(state.model, state.removed_count)
-        elif matrix.removed_count != state.removed_count:
-            matrix.retain(vector_store.vector_item_ids(connection), state.removed_count)
-        matrix.add(vector_store.vectors_after(connection, matrix.last_id))
-        self._vectors = matrix
-        return matrix
+        index = self._vectors
+        if index is None or index.model != state.model:
+            index = VectorIndex(state.model, state.removed_count)
+        elif index.removed_count != state.removed_count:
+            index.retain(vector_store.vector_item_ids(connection), state.removed_count)
+        index.add(vector_store.vectors_after(connection, index.last_id))
+        self._vectors = index
+        return index
 
     async def _load_vector_index(self) -> Any:
-        """The module `matrix`, and with it numpy: loaded once, beside the loop."""
+        """Import `vector_index`, and with it numpy, once and in a thread."""
         if self._vector_index_module is None:
             self._vector_index_module = await asyncio.to_thread(
                 importlib.import_module, "sync.recall.semantic.vector_index"
@@ -147,13 +147,13 @@ class SemanticIndex:
         return self._vector_index_module
 
     async def _embed_items(self, embedder: Embedder, items: Sequence[tuple[int, str]]) -> list[vector_store.VectorRow]:
-        matrix = await self._load_vector_index()
+        vector_index = await self._load_vector_index()
         texts = await asyncio.to_thread(lambda: [passage_of(self._redact(text)) or EMPTY_TEXT for _, text in items])
         vectors: list[bytes] = []
         for start in range(0, len(texts), embedder.batch):
             vectors += await embedder.embed(texts[start : start + embedder.batch], query=False)
         return [
-            vector_store.VectorRow(item_id, is_dense(text), matrix.quantize(vector))
+            vector_store.VectorRow(item_id, is_dense(text), vector_index.quantize(vector))
             for (item_id, text), vector in zip(items, vectors, strict=True)
         ]
 
