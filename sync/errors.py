@@ -29,7 +29,7 @@ class XiaobaiError(Exception):
 
 
 class InvalidInput(XiaobaiError):
-    """An argument or an event that cannot be accepted as it is. `field` names the culprit where there is one."""
+    """An argument or an event that cannot be accepted as it is. `field` names it, if there is one."""
 
     kind = "invalid_input"
     default_hint = "Correct the named field and call again; nothing was stored."
@@ -114,7 +114,7 @@ class StorageCorrupt(StorageError):
 
 
 class KeyLost(StorageError):
-    """The database is encrypted, and nobody has its key: it is whole, and cannot be read."""
+    """The database is encrypted and its key is missing: it is intact but cannot be read."""
 
     kind = "key_lost"
     default_hint = (
@@ -175,7 +175,7 @@ class CloudUnavailable(CloudError):
 
 
 class CloudUnreachable(CloudUnavailable):
-    """No connection could be made, so nothing was sent: no network, or nobody listens there."""
+    """No connection could be made, so nothing was sent: no network, or no server at the address."""
 
     default_hint = (
         "Check the network and XIAOBAI_SUPABASE_URL; `xiaobai-memory doctor` says which it is."
@@ -184,7 +184,7 @@ class CloudUnreachable(CloudUnavailable):
 
 
 class RateLimited(CloudUnavailable):
-    """The server asked us to wait (429); `retry_after` in seconds where it said how long."""
+    """The server asked us to wait (429); `retry_after` in seconds, if it said how long."""
 
     kind = "rate_limited"
 

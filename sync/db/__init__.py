@@ -1,1 +1,1 @@
-"""The local database: engine, tables and migrations. SQL that belongs to a room lives in that room's `store.py`."""
+"""The local database: engine, tables and migrations. Each package's own SQL is in its `store.py`."""

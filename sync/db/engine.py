@@ -1,7 +1,7 @@
 """One SQLite file: a writer that never loses an acknowledged transaction, and readers that never wait for it.
 
 A transaction is a plain function that runs on one writer thread; callers that arrive during a commit share the next
-one. The reasons are in docs/decisions/008-database-engine.md.
+one. The reasons are in docs/decisions/016-database-engine.md.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Whether a database is sound, as far as a start can look: damage that opening alone does not meet.
+"""Check whether a database is intact, as far as a start can.
 
-Opening reads no page of the events, so `quick_check` is asked of files up to `QUICK_CHECK_MAX_BYTES` (1.3 ms per MB),
-and every event is read of files up to `READ_ALL_MAX_BYTES`, because damage inside a text breaks no page.
+Opening reads no page of the events, so `quick_check` runs on files up to `QUICK_CHECK_MAX_BYTES` (1.3 ms per MB), and
+every event of files up to `READ_ALL_MAX_BYTES` is read, because damage inside a text breaks no page.
 """
 
 from contextlib import closing
@@ -24,11 +24,11 @@ _INVALID_JSON: Final = "select 1 from events where not json_valid(payload) or no
 
 
 class CorruptionFound(StorageCorrupt):
-    """Damage that opening did not meet."""
+    """Damage that opening does not detect."""
 
 
 def check_with_wal(path: Path, access: DatabaseAccess) -> bool:
-    """Where a log was left, check database and log as they stand; False where there is none. Raises a StorageError."""
+    """If a log was left, check database and log; False if there is no log. Raises a StorageError."""
     emptied_marker.refuse_emptied(path)
     log = stat_stamp(path.with_name(f"{path.name}-wal"))
     if log is None or not log[0]:
@@ -45,9 +45,9 @@ def check_with_wal(path: Path, access: DatabaseAccess) -> bool:
 
 
 def check_integrity(driver: Any, path: Path) -> None:
-    """Raise what opening did not meet; `driver` is its connection.
+    """Raise damage that opening does not detect; `driver` is its connection.
 
-    SQLite minds neither text that is no text nor JSON that is none; one such row would fail every answer with it.
+    SQLite accepts invalid UTF-8 and JSON; one such row would fail every answer that includes it.
     """
     size = path.stat().st_size
     if size <= QUICK_CHECK_MAX_BYTES and driver.execute("pragma quick_check(1)").fetchone()[0] != "ok":

@@ -1,10 +1,8 @@
-"""A database that may not be written, opened to be read all the same.
+"""Open a database that may not be written.
 
-SQLite needs an index of the WAL beside a database in WAL mode, even to read it. Where a write-ahead log is there, or
-may be made, `mode=ro` is enough. Where it is not (the last writer has left in good order, and the folder may not be
-written), SQLite refuses; `immutable=1` would read nonsense as soon as somebody else writes, so the file is read into
-memory as it stands, and marked there as one without a WAL. That costs its size in memory for as long as it is open.
-An encrypted one is decrypted there: its driver cannot open a database that is no file.
+In WAL mode SQLite needs an index of the WAL, even to read. If that exists or can be created, `mode=ro` is enough. If
+not, SQLite refuses; `immutable=1` would read nonsense during another process's write. So the file is read into memory
+and marked there as one without a WAL. An encrypted one is decrypted there.
 """
 
 import os
@@ -50,7 +48,7 @@ def _open_memory_copy(path: Path, wal: Path, key: DatabaseKey | None) -> sqlite3
 
 
 def _read_image(path: Path, wal: Path, key: DatabaseKey | None) -> bytes:
-    """The bytes of a database that nobody writes meanwhile: a writer makes a WAL before it does anything else."""
+    """Read a database's bytes while no process writes: a writer first creates a WAL."""
     before = stat_stamp(path)
     with translate_os_errors(path):
         image = bytearray(path.read_bytes())

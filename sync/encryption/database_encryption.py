@@ -1,14 +1,7 @@
 """Which databases of a data directory are encrypted, and where their keys are.
 
-Decisions
-    One key a profile, as for the other secrets: who removes a profile removes its key, and what is left of it on the
-    disk or in a backup is then unreadable. A key is kept before anything is encrypted with it, and looked for in both
-    places, so changing `token_store` loses none.
-    The mark is written before the first encrypted byte stands in the database's place, and removed after the last is
-    gone. So a marked database may be plain for a moment that a kill can stretch (`access` looks), and one without a
-    mark is never encrypted.
-    A key that is gone is an error of its own. An encrypted database without its key looks like any damaged one, and a
-    damaged one is moved aside; this one stays where it is and waits for its key.
+Each profile has one key. A mark beside the database says that it may be encrypted, so that it is never taken for a
+damaged one. Reasons: docs/decisions/018-encryption.md.
 """
 
 import secrets
@@ -41,9 +34,9 @@ KEY_LOCK_TIMEOUT: Final = 10.0  # seconds for another process that makes the key
 
 
 class DatabaseEncryption:
-    """The keys of the databases of one data directory. Its calls may wait for the keychain: never on an event loop.
+    """The keys of one data directory's databases. Calls may wait for the keychain: never on an event loop.
 
-    `encrypts`: what a database is to become. `prefer_file`: new keys go into a file, not into the keychain.
+    `encrypts`: whether databases are to be encrypted. `prefer_file`: store new keys in a file, not in the keychain.
     """
 
     def __init__(self, *, encrypts: bool = False, prefer_file: bool = True) -> None:
@@ -60,7 +53,7 @@ class DatabaseEncryption:
     # --- opening -------------------------------------------------------------------------------------------
 
     def access_for(self, database: Path) -> DatabaseAccess:
-        """How a database is opened, by its mark and by what it is. Raises KeyLost, SettingsError, StorageError."""
+        """The access to a database, by its mark and content. Raises KeyLost, SettingsError, StorageError."""
         if (known := self._access_cache.get(database)) is not None:
             return known
         is_there = database.exists() or emptied_marker.is_emptied(database)
@@ -71,12 +64,12 @@ class DatabaseEncryption:
         )
 
     def plain_access(self) -> DatabaseAccess:
-        """How a database that is not encrypted is opened: by one driver within one process."""
+        """The access to a plain database: one driver in one process."""
         return DatabaseAccess(cipher_driver()) if self.encrypts else PLAIN_ACCESS
 
     @contextmanager
     def read_only_connection(self, database: Path, timeout: float) -> Iterator[Connection]:
-        """A connection that only reads, rows by name. Raises as `access` does, and what drivers raise (`raised`)."""
+        """A read-only connection with rows by name. Raises as `access_for` does, and what drivers raise."""
         emptied_marker.refuse_emptied(database)
         access = self.access_for(database)
         with closing(access.connect(database, timeout=timeout, read_only=True)) as connection:
@@ -84,9 +77,9 @@ class DatabaseEncryption:
             yield connection
 
     def resolve_access(self, database: Path) -> DatabaseAccess:
-        """How a database is opened from now on, which nobody in this process has open yet; a new one as is wanted.
+        """The access to a database that this process has not opened yet; a new one follows the setting.
 
-        Raises KeyLost where it is encrypted and no key opens it, SettingsError, StorageError.
+        Raises KeyLost if it is encrypted and no key opens it, SettingsError, StorageError.
         """
         is_new = not database.exists() or database.stat().st_size < emptied_marker.MIN_DATABASE_BYTES
         found = self._access_cache[database] = (
@@ -95,7 +88,7 @@ class DatabaseEncryption:
         return found
 
     def _access_of_marked(self, database: Path) -> DatabaseAccess:
-        """Access to a database with a marker, which may be plain all the same: the key is tried first."""
+        """The access to a marked database, which may still be plain: try the key first."""
         try:
             access = DatabaseAccess(cipher_driver(), self._require_key(database))
         except (KeyLost, SettingsError):
@@ -112,34 +105,34 @@ class DatabaseEncryption:
         return access
 
     def needs_no_keychain(self, database: Path) -> bool:
-        """Whether opening it asks no keychain, which may have to ask a person."""
+        """Whether opening it needs no keychain, which may prompt the user."""
         return (
             not encrypted_marker.is_marked(database) or database in self._keys or database.with_name(KEY_FILE).exists()
         )
 
     def key_location(self, database: Path) -> str:
-        """Where the key of an encrypted database was found, in words."""
+        """The place of an encrypted database's key, in words."""
         return "in a file beside the database" if database.with_name(KEY_FILE).exists() else "in the keychain"
 
     # --- encrypting ----------------------------------------------------------------------------------------
 
     def prepare_encrypted(self, database: Path) -> DatabaseAccess:
-        """How a database is opened that is encrypted from now on: its key is kept and its mark is set."""
+        """The access to a database that becomes encrypted now: store its key and set its mark."""
         access = self.keyed_access(database)
         encrypted_marker.write_marker(database)
         return access
 
     def keyed_access(self, database: Path) -> DatabaseAccess:
-        """How it will be opened once it is encrypted: its key is kept."""
+        """The access to a database once it is encrypted; stores its key."""
         driver = cipher_driver()
         return DatabaseAccess(driver, self._load_key(database) or self._create_key(database))
 
     def set_access(self, database: Path, access: DatabaseAccess) -> None:
-        """Note that a database was converted."""
+        """Record that a database was converted."""
         self._access_cache[database] = access
 
     def delete_key(self, database: Path) -> None:
-        """Remove the key of a profile that goes: what is left of its database anywhere is unreadable from then on."""
+        """Remove a profile's key: every remaining copy of its database becomes unreadable."""
         if encrypted_marker.is_marked(database) or not self._prefer_file:
             for store in self._key_stores(database):
                 store.delete()
@@ -162,7 +155,7 @@ class DatabaseEncryption:
         return self._keys[database]
 
     def _create_key(self, database: Path) -> DatabaseKey:
-        """A new key, kept; that of another process which makes one at the same moment."""
+        """Create and store a key, or load one that another process has just created."""
         lock = database.with_name(f"{KEY_FILE}.lock")
         busy = partial(StorageBusy, "another process has been making the database's key for too long")
         with ProcessLock(lock, timeout=KEY_LOCK_TIMEOUT, timeout_error=busy).hold_blocking():
@@ -173,7 +166,7 @@ class DatabaseEncryption:
         return key
 
     def _key_stores(self, database: Path) -> Iterator[SecretStore]:
-        """Where the key may be: the file is looked at first, it costs nothing."""
+        """The stores that may hold the key, the file first because it is cheap."""
         yield FileSecretStore(database.with_name(KEY_FILE))
         if (found := trusted_keychain()) is not None:
             yield KeychainSecretStore(found, KEY_SERVICE, database.parent.name)
@@ -184,7 +177,7 @@ class DatabaseEncryption:
 
 
 def _can_open(access: DatabaseAccess, database: Path) -> bool:
-    """False where SQLite says that this is no database; what else may be wrong shows when it is opened."""
+    """False if SQLite says that this is no database; other damage shows when it is opened."""
     if emptied_marker.is_emptied(database):
         return True
     try:
@@ -192,6 +185,6 @@ def _can_open(access: DatabaseAccess, database: Path) -> bool:
             connection.execute("select 1 from sqlite_master limit 1").fetchone()
     except driver_errors("Error") as error:
         return getattr(error, "sqlite_errorcode", 0) & 0xFF != SQLITE_NOTADB
-    except UnicodeDecodeError:  # the words of SQLite's complaint about a damaged schema
+    except UnicodeDecodeError:  # from SQLite's message about a damaged schema
         return True
     return True

@@ -1,12 +1,7 @@
-"""Opening a database file: the one place in which a driver connects.
+"""Open a database file: the one place in which a driver connects.
 
-Decisions
-    Two builds of SQLite in one process do not see each other's locks on a file, and the first that closes it takes the
-    other's away (POSIX locks belong to the process: sqlite.org/howtocorrupt.html, 2.2.1). So a process uses the
-    encrypting driver for everything as soon as its setting says so, for databases that are still plain too; the
-    standard library's is the driver of processes without the setting.
-    For the same reason nobody looks at the first bytes of a database to see whether it is encrypted: closing a file
-    that SQLite has open gives up its locks. A mark beside the file says it (`sync.encryption.encrypted_marker`).
+Two builds of SQLite in one process destroy each other's locks, so a process uses one driver for all databases, and no
+code reads a database's first bytes. Reasons: docs/decisions/018-encryption.md.
 """
 
 import importlib
@@ -32,13 +27,13 @@ _loaded_drivers: Final[list[Any]] = [sqlite3]
 
 
 class DatabaseAccess(NamedTuple):
-    """How one database file is opened: the driver (a module as DB-API 2 describes it), and the key where it has one."""
+    """How to open one database file: the driver, a DB-API 2 module, and the key if it is encrypted."""
 
     driver: Any = sqlite3
     key: DatabaseKey | None = None
 
     def connect(self, database: Path, *, timeout: float = 5.0, read_only: bool = False) -> sqlite3.Connection:
-        """A connection for any thread, without transactions of Python's own. `timeout` in seconds."""
+        """A connection for any thread, without implicit transactions. `timeout` in seconds."""
         connection: sqlite3.Connection = self.driver.connect(
             f"file:{quote(str(database))}?mode=ro" if read_only else str(database),
             timeout,
@@ -47,7 +42,7 @@ class DatabaseAccess(NamedTuple):
             check_same_thread=False,
         )
         if self.driver is not sqlite3:
-            connection.execute("pragma cipher_log_level = none")  # it writes to stderr what it raises as well
+            connection.execute("pragma cipher_log_level = none")  # it also writes to stderr what it raises
         if self.key is not None:
             connection.execute(f'pragma key = "{self.key.sql_literal}"')
             connection.execute(f"pragma cipher_compatibility = {CIPHER_FORMAT}")
@@ -59,7 +54,7 @@ PLAIN_ACCESS: Final = DatabaseAccess()
 
 @cache
 def cipher_driver() -> Any:
-    """The encrypting driver. Raises SettingsError where the extra is not installed."""
+    """The encrypting driver. Raises SettingsError if the extra is not installed."""
     try:
         driver = importlib.import_module(f"{CIPHER_MODULE}.dbapi2")
     except ImportError as error:

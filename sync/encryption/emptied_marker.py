@@ -1,9 +1,8 @@
-"""The note beside a database that it has begun: an empty file in its place is then a loss, and no beginning.
+"""A marker beside a database that has had content: an empty file in its place is then a loss, not a beginning.
 
-SQLite takes a file of zero bytes, or of one (as a workaround writes it: `unixFileSize` of its os_unix.c), for a new
-database, and deletes the write-ahead log beside it at the first look, be it one that only reads. So whoever connects
-asks here first. The note comes after the first commit: a database that was being made when its process was killed has
-none, and is begun again. Its name begins as the database's: who moves those files away, all of them, begins anew.
+SQLite takes a file of zero bytes, or of one (`unixFileSize` in os_unix.c), for a new database and deletes the
+write-ahead log beside it, even when it only reads. So the marker is checked before every connection. It is written
+after the first commit, and its name begins with the database's, so that it is moved together with it.
 """
 
 import contextlib
@@ -23,13 +22,13 @@ MIN_DATABASE_BYTES: Final = 2  # bytes of a file that SQLite does not take for a
 
 
 class EmptiedDatabase(StorageCorrupt):
-    """Where a database was, there is nothing any more."""
+    """The database had content, and its file is empty or gone."""
 
 
 def is_emptied(database: Path) -> bool:
     """Whether a database that had begun is gone or empty. Raises StorageError.
 
-    Its size is asked last: another process may be making it, and the note and the log come when it has one.
+    Check the size last: another process may be creating it, and the marker and the log come after its first byte.
     """
     with translate_os_errors(database):
         begun = _marker_path(database).exists() or (_file_size(database.with_name(f"{database.name}-wal")) or 0) > 0
@@ -38,13 +37,13 @@ def is_emptied(database: Path) -> bool:
 
 
 def refuse_emptied(database: Path) -> None:
-    """Raise Emptied before anybody connects."""
+    """Raise EmptiedDatabase before a connection is made."""
     if is_emptied(database):
         raise EmptiedDatabase(f"{database} is empty or gone, and it held a memory")
 
 
 def write_marker(database: Path) -> None:
-    """Note that a database has begun. It need not be durable: the next who opens it notes it again."""
+    """Write the marker. It need not be durable: the next open writes it again."""
     with contextlib.suppress(OSError):
         descriptor = os.open(_marker_path(database), os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE_FILE)
         with os.fdopen(descriptor, "wb") as file:
@@ -56,7 +55,7 @@ def _marker_path(database: Path) -> Path:
 
 
 def _file_size(path: Path) -> int | None:
-    """In bytes, 0 where there is no file; None of what is no ordinary file."""
+    """The size in bytes, 0 if there is no file; None if it is no ordinary file."""
     try:
         found = path.stat()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The mark beside a database: it may be encrypted, so it is not to be taken for a damaged one."""
+"""A marker beside a database that may be encrypted, so that it is not taken for a damaged one."""
 
 from pathlib import Path
 from typing import Final

@@ -29,7 +29,7 @@ class DatabaseKey(NamedTuple):
 
     @classmethod
     def from_stored(cls, stored: bytes | None) -> "DatabaseKey | None":
-        """The key as it was kept; None where there is none or it is damaged."""
+        """The stored key; None if there is none or it is damaged."""
         if stored is None or not stored.startswith(KEY_PREFIX):
             return None
         try:

@@ -2,7 +2,7 @@
 
 The first source that has a value wins: command-line flag, environment (`XIAOBAI_…`), `config.toml` in the data
 directory, default. An unknown name or a bad value is an error that names it. Keys and tokens never appear in a message.
-Why msgspec and not pydantic-settings: docs/decisions/007-settings-reader.md.
+Why msgspec and not pydantic-settings: docs/decisions/015-settings-reader.md.
 """
 
 import base64

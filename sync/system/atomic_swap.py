@@ -36,7 +36,7 @@ NO_HARD_LINK_CODES: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTS
 
 
 class ExchangeRename(Protocol):
-    """Exchange two files, or rename to a name that nothing has (`new`); False where that cannot be done here."""
+    """Exchange two files, or rename to a free name (`new`); False if the system cannot do that."""
 
     def __call__(self, source: Path, target: Path, *, new: bool) -> bool:
         """Raises FileNotFoundError, FileExistsError, OSError."""
@@ -48,14 +48,14 @@ HardLink = Callable[[Path, Path], None]
 def compare_and_swap(
     path: Path, expected_sha256: str | None, data: bytes, *, rename: ExchangeRename | None = None
 ) -> FileStamp:
-    """Write `data` to a file of the user's unless it changed since it was read.
+    """Write `data` to a user's file unless it changed since it was read.
 
-    `expected_sha256` is None where there was no file. The mode of an existing file stays; a new one is 0600. Returns
-    the stamp of what was written, taken before the rename: asked afterwards, it could be that of somebody who saved in
-    between. `rename`: another one than the system's.
+    `expected_sha256` is None if there was no file. An existing file keeps its mode; a new one is 0600. Returns the
+    stamp of the written file, taken before the rename: afterwards it could be of another program's save. `rename`
+    replaces the system's.
 
-    Raises DocumentChanged, StorageFull, StorageReadOnly, StorageError. After one of the last three, what somebody else
-    saved may stand aside (`displaced_files`).
+    Raises DocumentChanged, StorageFull, StorageReadOnly, StorageError. After one of the last three, another program's
+    save may be among `displaced_files`.
     """
     target = resolve_target(path)
     with translate_os_errors(target):
@@ -66,7 +66,7 @@ def compare_and_swap(
         try:
             _check_unchanged(read_once(target), expected_sha256, path)
             written = stat_stamp(temporary)
-            assert written is not None  # it was made two lines above
+            assert written is not None  # it was written above
             if expected_sha256 is None:
                 _create_target(temporary, target, rename or _system_rename)
             else:
@@ -81,11 +81,10 @@ def compare_and_swap(
 def rename_no_replace(
     temporary: Path, path: Path, *, rename: ExchangeRename | None = None, link: HardLink | None = None
 ) -> None:
-    """Put a file where none stands. Raises FileExistsError, OSError.
+    """Rename a file to a free name. Raises FileExistsError, OSError.
 
-    By a rename that takes nobody's place, or a hard link. Where a file system has neither (exFAT under some systems,
-    some network shares), the moment between the last look and the rename is left. Other `rename` and `link` than the
-    system's may be given.
+    By a rename that does not replace, or a hard link. On a file system with neither (exFAT, some network shares)
+    a gap between the check and the rename remains. `rename` and `link` replace the system's.
     """
     if not (rename or _system_rename)(temporary, path, new=True):
         try:
@@ -95,13 +94,13 @@ def rename_no_replace(
                 raise
             if os.path.lexists(path):
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
-            temporary.rename(path)  # which on Windows never takes a place either
+            temporary.rename(path)  # which does not replace on Windows
         else:
             temporary.unlink()
 
 
 def remove_unchanged(path: Path, expected_sha256: str) -> None:
-    """Remove a file of the user's unless it changed since it was read. Raises DocumentChanged, StorageError."""
+    """Remove a user's file unless it changed since it was read. Raises DocumentChanged, StorageError."""
     target = resolve_target(path)
     with translate_os_errors(target):
         _check_unchanged(read_once(target), expected_sha256, path)
@@ -110,9 +109,10 @@ def remove_unchanged(path: Path, expected_sha256: str) -> None:
 
 
 def displaced_files(path: Path) -> list[Path]:
-    """What exchanges with a file took out and did not put back, because they failed or were killed.
+    """The files that failed or killed exchanges took out and did not put back.
 
-    It may be what somebody else saved, what was read before, or ours. Nothing here ever clears it away. StorageError.
+    Such a file may be another program's save, the version read before, or ours. Nothing here removes it. Raises
+    StorageError.
     """
     target = resolve_target(path)
     pattern = re.compile(rf"\.{re.escape(target.name)}\.[0-9a-f]{{8}}{re.escape(DISPLACED_SUFFIX)}")
@@ -130,7 +130,7 @@ def _check_unchanged(probe: FileProbe | None, expected_sha256: str | None, path:
 
 
 def _create_target(temporary: Path, path: Path, rename: ExchangeRename) -> None:
-    """Put a file where none stood. Raises DocumentChanged where one does by now."""
+    """Create a file. Raises DocumentChanged if one exists by now."""
     try:
         done = rename(temporary, path, new=True)
     except FileExistsError:
@@ -142,10 +142,10 @@ def _create_target(temporary: Path, path: Path, rename: ExchangeRename) -> None:
 
 
 def _swap_in(temporary: Path, path: Path, expected_sha256: str, ours: str, rename: ExchangeRename) -> None:
-    """Put a file in the place of what was read, by an exchange where the system can.
+    """Replace the file that was read, by an exchange if the system can.
 
-    Raises DocumentChanged where something else stood there; then the newest that somebody else saved stands there
-    again. Before the exchange the file gets a name that no start clears away: it will be that of what is taken out.
+    Raises DocumentChanged if it was another file; then the newest save of another program is in place again. Before the
+    exchange the temporary file gets a name that no start removes, because the displaced file will have it.
     """
     aside = temporary.with_suffix(DISPLACED_SUFFIX)
     if not rename(temporary, aside, new=True):
@@ -174,9 +174,9 @@ def _exchange_and_verify(displaced: Path, path: Path, expected_sha256: str, ours
 
 
 def _undo_exchange(displaced: Path, path: Path, displaced_sha256: str, ours: str, rename: ExchangeRename) -> None:
-    """Undo an exchange that took out what was saved meanwhile, however often it is saved again."""
+    """Undo an exchange that displaced a new save, however often the file is saved again."""
     seen = {ours}
-    while displaced_sha256 not in seen:  # of ours, or of what we have put back ourselves, nothing is lost
+    while displaced_sha256 not in seen:  # our own content, or what we put back, is not lost
         seen.add(displaced_sha256)
         try:
             rename(displaced, path, new=False)
@@ -189,14 +189,14 @@ def _undo_exchange(displaced: Path, path: Path, displaced_sha256: str, ours: str
 
 
 def _remove_if_ours(displaced: Path, *, ours: str) -> None:
-    """Remove our file; after an exchange that could not be undone it is the only copy of what is theirs."""
+    """Remove our file. After an exchange that could not be undone, it is the only copy of another program's save."""
     with contextlib.suppress(OSError):
         if sha256(displaced.read_bytes()) == ours:
             displaced.unlink()
 
 
 def _system_rename(source: Path, target: Path, *, new: bool) -> bool:
-    """`RenameParams` by the system itself."""
+    """`ExchangeRename` by the system."""
     call = _rename_syscall(new=new)
     error = call(os.fsencode(source), os.fsencode(target)) if call else errno.ENOSYS
     if error in {errno.ENOSYS, errno.EINVAL, errno.ENOTSUP}:
@@ -208,7 +208,7 @@ def _system_rename(source: Path, target: Path, *, new: bool) -> bool:
 
 @cache
 def _rename_syscall(*, new: bool) -> Callable[[bytes, bytes], int] | None:
-    """The system's call, answering its error: renameat2(2) of Linux, renamex_np(2) of macOS."""
+    """The system's call, which returns its error: renameat2(2) of Linux, renamex_np(2) of macOS."""
     import ctypes  # noqa: PLC0415 - not before a file is written
 
     system = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None

@@ -26,12 +26,12 @@ PRIVATE_FOLDER: Final = 0o700
 PRIVATE_FILE: Final = 0o600
 REPLACE_TIMEOUT: Final = 1.0  # seconds an antivirus or an editor may hold a file open on Windows
 REPLACE_PAUSE: Final = 0.02
-MAX_READ_BYTES: Final = 64 * 1024 * 1024  # never read more than this of a file somebody else writes
+MAX_READ_BYTES: Final = 64 * 1024 * 1024  # most bytes to read of a file that other programs write
 
 
 @dataclass(frozen=True, slots=True)
 class FileProbe:
-    """What a file was at one look. Two equal probes a moment apart mean nobody was writing."""
+    """A file's content and stat at one time. Two equal probes a moment apart mean that no program was writing."""
 
     size: int
     mtime_ns: int
@@ -40,7 +40,7 @@ class FileProbe:
     data: bytes
 
 
-FileStamp = tuple[int, int, int]  # size, mtime_ns, inode: cheap to ask, good enough to say "look again"
+FileStamp = tuple[int, int, int]  # size, mtime_ns, inode: cheap, and enough to notice a change
 
 
 def make_private_folder(path: Path) -> None:
@@ -54,7 +54,7 @@ def make_private_folder(path: Path) -> None:
 
 
 def make_folder_below(root: Path, path: Path) -> None:
-    """Create a folder below `root` that only this user can enter, with its parents. What is there keeps its mode."""
+    """Create a private folder below `root` with its parents. Existing folders keep their mode."""
     with translate_os_errors(path):
         for folder in reversed([path, *path.parents]):
             if folder.is_relative_to(root) and not folder.is_dir():
@@ -62,12 +62,12 @@ def make_folder_below(root: Path, path: Path) -> None:
 
 
 def resolve_target(path: Path) -> Path:
-    """Where writing to `path` ends up: symlinks are followed, so that the link itself stays."""
+    """The file that `path` leads to; a link itself stays."""
     return Path(os.path.realpath(path))
 
 
 def stat_stamp(path: Path) -> FileStamp | None:
-    """What `stat` says, or None where there is no file."""
+    """The file's stamp, or None if there is no file."""
     try:
         found = path.stat()
     except (FileNotFoundError, NotADirectoryError):
@@ -78,7 +78,7 @@ def stat_stamp(path: Path) -> FileStamp | None:
 
 
 def read_once(path: Path) -> FileProbe | None:
-    """Read a file once, or None where there is none. Raises StorageError."""
+    """Read a file once; None if there is none. Raises StorageError."""
     try:
         with open(path, "rb", opener=_open_nonblocking) as file:
             found = os.fstat(file.fileno())
@@ -93,12 +93,12 @@ def read_once(path: Path) -> FileProbe | None:
 
 
 def _open_nonblocking(path: str, flags: int) -> int:
-    """Open at once: a pipe would wait for somebody who writes into it, with everything that waits for us."""
+    """Open without waiting: opening a pipe would block until it has a writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Replace a file of ours (0600), whole or not at all, durable when this returns."""
+    """Replace a file of ours (0600) atomically; durable when this returns."""
     with translate_os_errors(path):
         temporary = write_temporary(path, data, PRIVATE_FILE)
         try:
@@ -110,16 +110,16 @@ def write_private(path: Path, data: bytes) -> None:
 
 
 def remove_private(path: Path) -> None:
-    """Remove a file of ours; where there is none, that is what we wanted."""
+    """Remove a file of ours, if it exists."""
     with translate_os_errors(path):
         path.unlink(missing_ok=True)
 
 
 def remove_temporary_files(folder: Path, *, name: str | None = None, before: float = math.inf) -> None:
-    """Take away the temporary files that killed writers left: of the file `name`, or of every file in the folder.
+    """Remove the temporary files of killed writers: of the file `name`, or of every file in the folder.
 
-    `before`: only what was last written before this time, in seconds since 1970; a living writer's is younger.
-    What cannot be removed now is left to the next call.
+    `before`: only files last written before this time, in seconds since 1970; a running writer's is younger. A file
+    that cannot be removed now is left to the next call.
     """
     pattern = re.compile(rf"\.{'.+' if name is None else re.escape(name)}\.[0-9a-f]{{8}}\.tmp")
     with contextlib.suppress(OSError):
@@ -129,7 +129,7 @@ def remove_temporary_files(folder: Path, *, name: str | None = None, before: flo
 
 
 def write_temporary(path: Path, data: bytes, mode: int) -> Path:
-    """A synced file beside `path`: the same folder, because a rename across file systems is a copy."""
+    """Write a synced file beside `path`: in the same folder, because a rename across file systems is a copy."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
     descriptor = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), mode)
     try:
@@ -160,7 +160,7 @@ def replace_with_retry(temporary: Path, path: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make what was put into a folder, or taken out of it, outlast a power loss."""
+    """Make the creation, rename or removal of a folder's files durable."""
     if os.name == "nt":  # a folder has no handle to flush there; NTFS journals the rename
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Which device this is: a stable id derived from the hardware, as the original app does (seed 001)."""
+"""Derive a stable device id from the hardware, as the original app does (seed 001)."""
 
 import platform
 import re
@@ -17,7 +17,7 @@ COMMAND_TIMEOUT: Final = 3.0  # seconds for the operating system to answer
 
 
 def read_hardware_id() -> str | None:
-    """What this operating system calls the machine, or None where it does not say."""
+    """The operating system's id of the machine, or None if it has none."""
     readers: dict[str, Callable[[], str | None]] = {
         "Linux": _read_linux_id,
         "Darwin": _read_mac_id,

@@ -1,4 +1,4 @@
-"""Where one secret of a profile is kept: the operating system's keychain, else a file only this user can read."""
+"""Store one secret of a profile in the operating system's keychain, or in a file that only this user can read."""
 
 import contextlib
 from collections.abc import Iterator
@@ -51,15 +51,15 @@ class KeychainSecretStore:
             self._keyring.set_password(*self._entry, secret.decode())
 
     def delete(self) -> None:
-        from keyring.errors import PasswordDeleteError  # noqa: PLC0415 - only where a keychain is in use
+        from keyring.errors import PasswordDeleteError  # noqa: PLC0415 - only if a keychain is in use
 
-        with _translate_keyring_errors(), contextlib.suppress(PasswordDeleteError):  # it was not there: what we wanted
+        with _translate_keyring_errors(), contextlib.suppress(PasswordDeleteError):  # it does not exist: fine
             self._keyring.delete_password(*self._entry)
 
 
 def trusted_keychain() -> Any | None:
-    """The module `keyring` where this system has a keychain that can be trusted, else None."""
-    import keyring  # noqa: PLC0415 - 120 ms that a start without login need not spend
+    """The module `keyring` if this system has a trustworthy keychain, else None."""
+    import keyring  # noqa: PLC0415 - 120 ms
     from keyring.backends import fail  # noqa: PLC0415
 
     found = keyring.get_keyring()
@@ -67,15 +67,15 @@ def trusted_keychain() -> Any | None:
 
 
 def open_secret_store(path: Path, service: str, profile: str, *, prefer_file: bool) -> SecretStore:
-    """The keychain where there is one, else the file beside the database."""
+    """The keychain if there is one, else the file beside the database."""
     found = None if prefer_file else trusted_keychain()
     return FileSecretStore(path) if found is None else KeychainSecretStore(found, service, profile)
 
 
 @contextlib.contextmanager
 def _translate_keyring_errors() -> Iterator[None]:
-    """Raise the keychain's refusals as ours."""
-    from keyring.errors import KeyringError  # noqa: PLC0415 - only where a keychain is in use
+    """Raise the keychain's errors as ours."""
+    from keyring.errors import KeyringError  # noqa: PLC0415 - only if a keychain is in use
 
     try:
         yield

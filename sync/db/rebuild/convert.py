@@ -1,15 +1,7 @@
-"""Makes an encrypted database of a plain one, or a plain one of an encrypted, in its place.
+"""Encrypt a plain database or decrypt an encrypted one, in place.
 
-Decisions
-    The new file is finished, checked and synced beside the old one, then one rename puts it in its place: whoever is
-    killed at any moment leaves one whole database there, the old or the new, and the mark says encrypted wherever it
-    may be (`sync.encryption.encrypted_marker`). The next start takes away what lies half made and begins anew.
-    Nobody else has the old one open meanwhile, or it is left as it is: a write-ahead log must never be found beside
-    another database. SQLite is asked for a rollback journal, which it grants only to who is alone and which empties
-    the log and removes it; the exclusive lock then stays until the new file is in place.
-    Rows are copied into tables that today's migrations have made, not with SQLCipher's own export: so the tables lie
-    on the pages where a salvage looks for them. What views made for themselves is copied as it stands. Positions,
-    numbers of removed rows and the word index come along; freed pages do not.
+The new file is finished, checked and synced beside the old one; one rename replaces it. A kill at any moment leaves one
+whole database. Reasons: docs/decisions/018-encryption.md.
 """
 
 import os
@@ -48,17 +40,16 @@ _COPY_SEQUENCES: Final = (  # the highest keys ever given, also of rows that are
 
 
 def remove_half_converted(path: Path) -> None:
-    """Take away what a killed conversion left. Only for the holder of the sidecar role."""
+    """Remove the files of a killed conversion. Only for the holder of the sidecar lock."""
     for workshop in path.parent.glob(f"{CONVERSION_PREFIX}*"):
         shutil.rmtree(workshop, ignore_errors=True)  # what cannot be removed now goes with the next start
 
 
 def convert_database(path: Path, access: DatabaseAccess, encryption: DatabaseEncryption) -> DatabaseAccess:
-    """Encrypt a plain database, decrypt an encrypted one; how it is opened from now on.
+    """Encrypt or decrypt a database; return its new access.
 
-    Only for the holder of the sidecar role, of a database that is sound, of today's schema and not open here. Raises
-    StorageBusy where another process has it open, another StorageError where there is no room or no key; it is then
-    what it was.
+    Only for the holder of the sidecar lock; the database is intact, of the current schema and not open here. Raises
+    StorageBusy if another process has it open, another StorageError without space or key; it is then unchanged.
     """
     becomes = encryption.keyed_access(path) if access.key is None else encryption.plain_access()
     working = DatabaseAccess(cipher_driver(), becomes.key)
@@ -84,7 +75,7 @@ def convert_database(path: Path, access: DatabaseAccess, encryption: DatabaseEnc
 
 
 def _attach_exclusively(connection: Connection, path: Path, access: DatabaseAccess) -> None:
-    """Attach the old database as `source`, with nobody else in it until the connection is closed."""
+    """Attach the old database as `source`, exclusively until the connection is closed."""
     connection.execute("attach ? as source key ?", (str(path), access.key.sql_literal if access.key else ""))
     connection.execute("pragma source.journal_mode = delete")  # its log goes into the file and away
     connection.execute("pragma source.locking_mode = exclusive")
@@ -96,7 +87,7 @@ def _attach_exclusively(connection: Connection, path: Path, access: DatabaseAcce
 
 
 def copy_all_rows(connection: Connection) -> None:
-    """Everything of `source`, in one transaction. Raises StorageError where a table has not all of its rows then."""
+    """Copy all of `source` in one transaction. Raises StorageError if a table lacks rows afterwards."""
     connection.execute("begin")
     with _without_triggers(connection):
         tables = connection.execute(_TABLES).fetchall()
@@ -116,7 +107,7 @@ def copy_all_rows(connection: Connection) -> None:
 
 @contextmanager
 def _without_triggers(connection: Connection) -> Iterator[None]:
-    """What triggers keep is copied, not counted again."""
+    """Copy the rows that triggers maintain instead of computing them again."""
     triggers = connection.execute(_TRIGGERS).fetchall()
     for name, _ in triggers:
         connection.execute(f"drop trigger main.{name}")
@@ -126,7 +117,7 @@ def _without_triggers(connection: Connection) -> Iterator[None]:
 
 
 def _is_virtual(sql: str) -> bool:
-    """Whether a table is a view of others: those hold its rows, and are in the list as well."""
+    """Whether other tables, which are in the list as well, hold this table's rows."""
     return sql.lower().startswith("create virtual")
 
 
@@ -141,7 +132,7 @@ def _copy_table(connection: Connection, table: str) -> None:
 
 
 def check_converted(new: Path, access: DatabaseAccess) -> None:
-    """Read all of the new database as whoever opens it next will. Raises StorageError."""
+    """Read all of the new database through a new connection. Raises StorageError."""
     with closing(access.connect(new, read_only=True)) as connection:
         verdict = connection.execute("pragma quick_check(1)").fetchone()[0]
     if verdict != "ok":

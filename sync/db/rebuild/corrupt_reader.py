@@ -1,13 +1,8 @@
-"""Reads what can still be read of a damaged database, row by row, from a copy that nobody else uses.
+"""Read the rows of a damaged database that can still be read, from a private copy.
 
-A range of keys is read at once; what is missing in it is asked for key by key, so one bad leaf costs only its own rows,
-and a number that became too large does not end the reading early. Between the ranges the table itself says which key
-follows: the reading takes as long as the file is large, however large a number is. A bad inner page costs all below it:
-pages are not searched for rows that no tree leads to. Page 1 holds the header and the names of the tables: where it is
-gone, or a page that it goes on to, that of a database of the first schema takes its place in the copy: every database
-was made with those tables on those pages, whatever was added later. What then does not fit shows: every row is checked
-for its types, its JSON and, where there is one, its hash. SQLite keeps no checksums: damage that leaves such a row
-plausible (a byte of text, or an overflow page with the end of another row larger than a page) is found by nobody.
+Rows are read by ranges of keys; in a range with damage, key by key. A lost page 1 is replaced by that of a database of
+the first schema, which has the same tables on the same pages. Every row's types, JSON and hash are checked. Reasons
+and limits: docs/decisions/017-salvage.md.
 """
 
 import sqlite3
@@ -205,7 +200,7 @@ def _can_read(first: Callable[[int], int | None], key: int) -> bool:
 
 
 def open_corrupt(copy: Path, page_one: bytes, key: DatabaseKey | None) -> CorruptDatabase | None:
-    """Open a copy for reading, mending its page 1 where that is needed. None where nothing of it can be read.
+    """Open a copy for reading, and replace its page 1 if necessary. None if nothing can be read.
 
     An encrypted one is decrypted in memory, never on the disk. Raises SchemaTooNew: a newer program's rows are not ours
     to judge.
@@ -277,7 +272,7 @@ def _decode_value(column: Any, value: object) -> object:
 
 
 def _check_row(table: str, row: Row) -> None:
-    """What a type does not say. Raises where the row is not one that we wrote."""
+    """Checks beyond types. Raises if the row is not one that we wrote."""
     if table == "events":
         msgspec.json.decode(row["payload"], type=dict[str, Any])
         msgspec.json.decode(row["extra"], type=dict[str, Any])

@@ -1,25 +1,6 @@
-"""What happens when the database is damaged: the file is moved aside, and what can be read of it becomes a new one.
+"""Salvage a damaged database: move it aside and make a new one of what can be read.
 
-Decisions
-    Only SQLite's own CORRUPT and NOTADB lead here, and a file that is empty or gone where a database had begun
-    (`EmptiedDatabase`); never BUSY, a newer schema, or another program's database. A start of the sidecar looks for
-    more than opening meets (`sync.db.integrity`). A WAL that was cut is not damage: SQLite takes its committed prefix.
-    A write-ahead log that was left is looked at by a connection that can only read, before anything else: it may belong
-    to another database (a backup that was put back beside it), and whoever closes a file last writes its log into it.
-    Where the database is sound without it, that is what is salvaged; of the log what is missing there, if it speaks of
-    the same replica. Where SQLite finds nothing wrong with both together, nobody notices.
-    Nothing is deleted. The new database is finished and synced beside the old one before anything is renamed, and a
-    start that finds the renames half done ends them. Writers are locked out meanwhile where the file still lets us; a
-    process that had it open is told at its next write (`Database`). One that opens
-    it within the microseconds between the renames finds it gone, and makes no new one.
-    Positions, event ids and versions stay what they were, and the numbers of lost ones are not used again. What is
-    known nowhere else is rebuilt: own events that the server never numbered wait to be sent again, and it skips ids it
-    knows. Cursors are left behind, so the server's whole log is read again and brings back what it has. The caller
-    makes the database a new replica (`ForkReplica`), because the damaged one may have used numbers that nobody
-    remembers: before it is put in place, or a start that is killed just then would leave one that goes on as the old.
-    Whose memory this is stands in one row. Where it cannot be read, the new database belongs to `UNKNOWN_OWNER` from
-    its first moment: nobody's login takes the memory for its own, and nothing is sent, until the stored session tells
-    whose it was or a person says so (`Account.log_in`, `accept`).
+Nothing is deleted, and the new database is complete before anything is renamed. Reasons: docs/decisions/017-salvage.md.
 """
 
 import asyncio
@@ -60,9 +41,9 @@ FINISHED_SUFFIX: Final = "salvaged"  # the suffix of a new database that only ha
 
 @dataclass(frozen=True, slots=True)
 class SalvageResult:
-    """What became of a damaged database. `lost` says in one line what could not be read; never content.
+    """The result of a salvage. `lost` says in one line what could not be read; never content.
 
-    `former`: the replica that it was.
+    `former_replica_id`: the replica that the damaged database was.
     """
 
     moved_to: Path
@@ -72,7 +53,7 @@ class SalvageResult:
 
 
 ForkReplica = Callable[[Transaction, AbstractSet[str]], str]
-"""Makes a salvaged database the next replica; told of which tables something is lost; says whom it replaces."""
+"""Makes a salvaged database a new replica, given the tables with losses; returns the replaced replica."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +73,7 @@ async def open_or_salvage(
     now: datetime,
     fork_replica: ForkReplica,
 ) -> tuple[Database, SalvageResult | None]:
-    """Open the database; where it is damaged and this process holds the sidecar role, salvage it first.
+    """Open the database; if it is damaged and this process holds the sidecar lock, salvage it first.
 
     `access`: with the right key of an encrypted one (`Vault.resolve_access`), so what does not fit it is damage.
     `thorough`:
@@ -160,10 +141,10 @@ def _run_fork(new: Path, access: DatabaseAccess, result: _CopyResult, fork_repli
 
 @contextmanager
 def _writers_locked_out(path: Path, access: DatabaseAccess) -> Iterator[None]:
-    """Hold the write lock where the damage leaves one to hold. Raises StorageBusy.
+    """Hold the write lock if the damage allows it. Raises StorageBusy.
 
-    The last connection that closes writes the log into the database, which is kept as it was: so one that cannot write
-    is the last. Of an empty one there is nothing to hold, and connecting would delete its log.
+    The last connection that closes would write the log into the database, which is to stay unchanged, so a read-only
+    connection closes last. An empty database has no lock, and connecting would delete its log.
     """
     if path.stat().st_size < emptied_marker.MIN_DATABASE_BYTES:
         yield
@@ -195,7 +176,7 @@ def _finished_path(path: Path) -> Path:
 
 
 def sync_to_disk(new: Path) -> None:
-    """A finished database, private and on the disk."""
+    """Make a finished database private and durable."""
     new.chmod(PRIVATE_FILE)
     descriptor = os.open(new, os.O_RDWR)
     try:
@@ -205,7 +186,7 @@ def sync_to_disk(new: Path) -> None:
 
 
 def _swap_in_salvaged(path: Path, now: datetime) -> Path:
-    """The database first: its WAL must never stand beside another database, which would take it for its own."""
+    """Move the database before its WAL: another database beside that WAL would take it for its own."""
     stamp = f"{path.name}.damaged-{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
     names = (path.with_name(stamp if number == 1 else f"{stamp}-{number}") for number in itertools.count(1))
     aside = next(name for name in names if not name.exists())
@@ -225,7 +206,7 @@ def _move_companion_files(path: Path, aside: Path) -> None:
 
 
 def finish_salvage(path: Path) -> None:
-    """End what a start before this one was killed in. A new database beside a present one was not put in place."""
+    """Complete a salvage that was killed. A new database beside an existing one was not put in place."""
     for workshop in path.parent.glob(f"{SALVAGE_PREFIX}*"):
         shutil.rmtree(workshop, ignore_errors=True)  # what cannot be removed now goes with the next start
     if path.exists() or not _finished_path(path).exists():
@@ -242,7 +223,7 @@ def finish_salvage(path: Path) -> None:
 
 
 def create_empty(new: Path, access: DatabaseAccess) -> None:
-    """A database with the tables of today and nothing in them."""
+    """Create a database with the current tables and no rows."""
     engine = engine_without_pragmas(new, access)
     try:
         with transaction(engine, BEGIN_IMMEDIATE) as connection:
@@ -252,7 +233,7 @@ def create_empty(new: Path, access: DatabaseAccess) -> None:
 
 
 def _rebuild(copy: Path, new: Path, access: DatabaseAccess, destination: str) -> _CopyResult:
-    """Fill a new database with what can be read in the copy of the damaged one."""
+    """Fill a new database with the readable rows of the damaged one's copy."""
     create_empty(new, access)
     with closing(access.connect(new)) as target, ExitStack() as stack:
         sources = [stack.enter_context(closing(found)) for found in _open_sources(copy, new, access)]
@@ -273,7 +254,7 @@ def _rebuild(copy: Path, new: Path, access: DatabaseAccess, destination: str) ->
 
 
 def _open_sources(copy: Path, new: Path, access: DatabaseAccess) -> list[CorruptDatabase]:
-    """What rows are read from, the most trustworthy first: see the decisions about a log that was left."""
+    """The sources of rows, the most trustworthy first; see docs/decisions/017-salvage.md."""
     page_one, log = _first_page(new.with_name("first.db"), access), _file_of(copy, "-wal")
     alone = copy.with_name("alone.db")
     if log.exists() and log.stat().st_size:
