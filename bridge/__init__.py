@@ -1,1 +1,1 @@
-"""Every door others knock on: JSON-RPC on stdio and the command line. No rules of its own."""
+"""The interfaces of the program: JSON-RPC and the command line. They contain no rules of their own."""

@@ -31,7 +31,7 @@ class EventSubscription:
         self._notify = notify
 
     async def run(self) -> None:
-        """Until cancelled; what was told is not told again after a failure."""
+        """Run until cancelled; after a failure no event is sent again."""
         await supervise("events followed", self._send_new_events)
 
     async def _send_new_events(self) -> None:

@@ -1,4 +1,4 @@
-"""The calls that use one opened application, and their end where it has to make place for another account's.
+"""The calls that use the open application, and how they end before another account's is opened.
 
 Decisions
     An application is not closed under a call that uses it: a call is waited for, and one that takes too long is ended
@@ -21,20 +21,20 @@ CANCEL_GRACE: Final = 1.0  # seconds for those that were ended then to clean up
 
 
 class InflightCalls:
-    """Whoever works with the application that is open just now."""
+    """The calls that use the open application."""
 
     def __init__(self) -> None:
         self._tasks = set[asyncio.Task[Any]]()
         self._cancelled_tasks = WeakSet[asyncio.Task[Any]]()
 
     def register_current_task(self) -> None:
-        """The present task works with it from now on until its end."""
+        """Count the current task among them until it ends."""
         if (caller := asyncio.current_task()) is not None:
             self._tasks.add(caller)
             caller.add_done_callback(self._tasks.discard)
 
     async def drain(self) -> None:
-        """Wait until nobody works with it, and end who takes too long."""
+        """Wait until no call uses it; cancel those that take too long."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=DRAIN_TIMEOUT)
         if late := set(self._tasks):
@@ -44,7 +44,7 @@ class InflightCalls:
             await asyncio.wait(late, timeout=CANCEL_GRACE)
 
     def wrap_method(self, method: Method[AppProvider, Any]) -> Method[AppProvider, Any]:
-        """A row of the table whose calls say so where they were ended here."""
+        """A row of the table whose calls fail with AccountChanged if they were cancelled here."""
 
         async def call(context: Context[AppProvider], params: Any) -> object:
             try:

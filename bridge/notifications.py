@@ -1,6 +1,6 @@
-"""What the sidecar tells unasked: memory, cloud or login have changed, a token is needed, a long pull comes on.
+"""The notifications of the sidecar: memory, cloud or login have changed, a token is needed, a long pull advances.
 
-Only a client that has called `initialize` is told anything: one that never did may read answers line by line. A hint
+Only a client that has called `initialize` gets any: one that never did may read answers line by line. A hint
 says "look again"; bursts become one hint, since the second would say nothing new. `$/progress` is no hint: each answer
 of the server is told as it comes, and there are as many as pages.
 """
@@ -22,7 +22,7 @@ HINT_INTERVAL: Final = 0.1  # seconds; a renderer need not redraw more often
 
 
 async def send_change_notifications(app: App, notify: Notify, *, account_changed: bool) -> None:
-    """What a client wants to hear of, until cancelled. `arrived`: another account came in, so all of it is new."""
+    """Send changes until cancelled. `account_changed`: another account logged in, so everything is new."""
     if account_changed:
         await _notify_auth_changed(app, notify)
         await _MemoryChangeNotifier().notify_if_changed(app, notify)
@@ -75,13 +75,13 @@ async def _notify_token_needed(app: App, notify: Notify) -> None:
 
 
 class _StatusChangeNotifier:
-    """Tells the cloud's state where it differs from what was told last."""
+    """Announce the cloud's state if it differs from the last one sent."""
 
     def __init__(self) -> None:
         self._last_status: CloudStatus | None = None
 
     async def notify_if_changed(self, app: App, notify: Notify) -> None:
-        assert app.replicator is not None  # it is its signal that brought us here
+        assert app.replicator is not None  # its counter has moved
         status, told = await app.replicator.status(), self._last_status
         if told is None or _visible_state(status) != _visible_state(told):
             self._last_status = status

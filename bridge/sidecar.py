@@ -3,7 +3,7 @@
 Decisions
     The descriptors are claimed before the first import that could print. Settings come next, because a wrong one must
     end the program with a sentence. The application's own imports take longest, so they run in a thread while the
-    loop already reads requests; a `load` that arrives meanwhile is answered by a glimpse where that is certain.
+    loop already reads requests; a cold load answers a `load` that arrives meanwhile, if its answer is certain.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ def main(flags: dict[str, Any]) -> int:
 
 
 class PendingAppProvider:
-    """The application for whoever asks before it is open; `table` is what the local endpoint answers by."""
+    """The application for callers before it is open; `table` holds the methods of the local endpoint."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class PendingAppProvider:
         return self._cold_loader.load(scope=scope, max_chars=max_chars)
 
     async def run(self, settings: "Settings", shutdown: asyncio.Event) -> None:
-        """Open the application, keep it until `over`, close it; another one each time the account changes."""
+        """Open the application, keep it until `shutdown`, close it; open another one each time the account changes."""
         try:
             async with wait_for_sidecar_lock(settings, shutdown) as role:
                 app_module = await asyncio.to_thread(importlib.import_module, "sync.app")
@@ -121,7 +121,7 @@ class PendingAppProvider:
         except BaseException as error:
             if not self._app.done():
                 self._app.set_exception(error)
-                self._app.exception()  # whoever waits is told by it, and so is the process
+                self._app.exception()  # the callers that wait and the process raise it
             raise
 
     async def _run_apps_in_turn(
@@ -132,7 +132,7 @@ class PendingAppProvider:
         app_module: Any,
         endpoint_stack: AsyncExitStack,
     ) -> None:
-        """One application after the other. `local`, the endpoint, ends before the last one closes under its calls."""
+        """Open one application after the other. The endpoint ends before the last one closes under its calls."""
         before: App | None = None
         while not shutdown.is_set():
             async with app_module.open_app(
@@ -147,7 +147,7 @@ class PendingAppProvider:
                     await endpoint_stack.aclose()
 
     async def _provide_app(self, app: "App", shutdown: asyncio.Event, *, account_changed: bool) -> None:
-        """Give the application to whoever asks until the process ends or another account comes in."""
+        """Provide the application until the process ends or another account logs in."""
         self._cold_loader = None
         self._app.set_result(app)
         telling = asyncio.create_task(self._send_notifications(app, account_changed=account_changed))
@@ -171,7 +171,7 @@ class PendingAppProvider:
 
 
 class EndpointAppProvider:
-    """What a connection of the local endpoint finds: the same application, and no notifications yet."""
+    """The provider of a connection to the local endpoint: the same application, without notifications."""
 
     def __init__(self, provider: PendingAppProvider) -> None:
         self._provider = provider
@@ -203,16 +203,16 @@ async def _serve_stdio(settings: "Settings", descriptors: tuple[int, int]) -> in
 def prepare_serving(
     table: MethodTable[AppProvider], settings: "Settings"
 ) -> tuple[MethodTable[AppProvider], ProviderFactory]:
-    """What a connection needs: the table, and the way to open what its rows ask for, one account after the other."""
+    """The table of a connection, and the factory of the provider that its methods ask for."""
     callers = InflightCalls()
-    heard = table.wrapped(callers.wrap_method)
+    wrapped = table.wrapped(callers.wrap_method)
     for name in FIRST_METHODS:
-        heard[name]  # resolve it now
+        wrapped[name]  # resolve it now
 
     def opening(notify: Notify) -> AbstractAsyncContextManager[AppProvider]:
-        return _open_provider(settings, notify, callers, heard)
+        return _open_provider(settings, notify, callers, wrapped)
 
-    return heard, opening
+    return wrapped, opening
 
 
 @asynccontextmanager
@@ -261,7 +261,7 @@ def log_to_stderr_and_file(settings: "Settings") -> None:
     make_private_folder(folder)
     path = folder / "sidecar.log"
     with translate_os_errors(path):
-        if path.is_symlink():  # no link is written through, whoever laid it
+        if path.is_symlink():  # a link is never followed
             path.unlink()
         os.close(os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
     os.umask(0o077)  # rotation makes new files, SQLite its own; none of them is anybody else's

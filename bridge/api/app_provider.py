@@ -1,4 +1,4 @@
-"""What a method finds behind `context.app`: the application, at once or as soon as it is open."""
+"""`context.app` of a method: the application, at once or as soon as it is open."""
 
 from __future__ import annotations
 
@@ -7,39 +7,39 @@ from typing import TYPE_CHECKING, Literal, Protocol
 
 from sync.errors import InvalidInput
 
-if TYPE_CHECKING:  # importing it is what a starting sidecar has not done yet
+if TYPE_CHECKING:  # a starting sidecar has not imported it yet
     from sync.app import App
     from sync.document.read.results import LoadResult
     from sync.log.model import Query
 
 
 class AppProvider(Protocol):
-    """Behind every row of the table."""
+    """What every method can ask for."""
 
     async def wait_until_open(self) -> App:
         """The application; waits while it is being opened, raises what its opening raised."""
         ...
 
     def enable_notifications(self) -> None:
-        """The client has shaken hands: it may be told things unasked."""
+        """The client has called `initialize`: send it notifications from now on."""
         ...
 
     def subscribe(self, app: App, query: Query) -> None:
-        """Tell the client the events after `query.after` as they come; replaces an earlier wish."""
+        """Notify the client of events after `query.after` as they come; replaces an earlier subscription."""
         ...
 
     def unsubscribe(self) -> None:
-        """Tell no more of them."""
+        """End the subscription."""
         ...
 
     def cold_load(self, *, scope: Literal["user", "device"], max_chars: int | None) -> LoadResult | None:
-        """The newest known memory while the application is not open yet, where that is certain."""
+        """The newest known memory while the application is not open yet; None if it is not certain."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class OpenAppProvider:
-    """The door of a command: the application is open already."""
+    """The provider of a command: the application is open already."""
 
     app: App
 
@@ -47,7 +47,7 @@ class OpenAppProvider:
         return self.app
 
     def enable_notifications(self) -> None:
-        return None  # nobody is there to be told
+        return None  # a command has no client
 
     def subscribe(self, app: App, query: Query) -> None:
         del app, query

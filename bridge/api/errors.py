@@ -1,9 +1,9 @@
-"""The one table that turns an exception into what a door answers: a JSON-RPC error, an exit code, a line for a person.
+"""The table that turns an exception into a JSON-RPC error, an exit status and a line for a person.
 
 Decisions that live here
     * Programs switch on `kind`, never on the text. A code belongs to exactly one kind, so either will do.
     * Codes avoid -32001, -32002 and -32096…-32099: language-server and MCP clients give those meanings of their own.
-    * What nobody foresaw answers -32603 with the name of its class and nothing else: the text of a foreign exception
+    * An unforeseen exception answers -32603 with the name of its class only: the text of a foreign exception
       may hold a message, a path or a token. Where it happened goes to the log as file, line and function.
     * A kind without a code of its own takes that of its nearest ancestor, so a new error can never crash the door.
 """
@@ -98,7 +98,7 @@ class RpcError(msgspec.Struct, frozen=True):
 
 
 def rpc_error(kind: str, message: str, hint: str, *, retryable: bool = False) -> RpcError:
-    """A failure of the door itself, by its kind."""
+    """A failure of the interface itself, by its kind."""
     return RpcError(ERROR_CODES[kind], message, RpcErrorData(kind, hint, retryable))
 
 

@@ -1,4 +1,4 @@
-"""The methods table: name -> params type and one function. Every door enters here, so all behave alike.
+"""The methods table: name, parameter type and function. Every interface calls through it, so all behave alike.
 
 Decisions that live here
     * Parameters come by name. A positional array is refused: adding a parameter would silently shift its neighbours.
@@ -24,9 +24,7 @@ from sync.errors import InvalidInput
 App = TypeVar("App")
 P = TypeVar("P", bound=msgspec.Struct)
 
-DEFAULT_TIMEOUT: Final = (
-    60.0  # seconds; longer than any network deadline below it, so the cause is told, not the effect
-)
+DEFAULT_TIMEOUT: Final = 60.0  # seconds; longer than any network deadline below it, so that the error names the cause
 MAX_MESSAGE_CHARS: Final = 300  # characters of an error about parameters; a value quoted in it stays short
 
 
@@ -39,27 +37,27 @@ class NoParams(Params, frozen=True):
 
 
 class Notify(Protocol):
-    """Tells the client something. Never blocks, never fails; without a client nothing happens."""
+    """Send a notification. Never blocks, never fails; without a client it does nothing."""
 
     def __call__(self, method: str, params: object = None, /) -> None: ...
 
 
 def no_notifications(method: str, params: object = None, /) -> None:
-    """The `Notify` of a door without a listening client: the command line, a test."""
+    """The `Notify` of an interface without a listening client: the command line, a test."""
 
 
 def no_parent_watch(pid: int, /) -> None:
-    """The parent watch of a door that lives as long as its command."""
+    """The parent watch of an interface that ends with its command."""
 
 
 @dataclass(slots=True)
 class Context(Generic[App]):
-    """What a method may know of the call it serves: the application, the caller's ear, the time that is left."""
+    """What a method knows about its call: the application, how to notify the caller, the time that is left."""
 
     app: App
     notify: Notify = no_notifications
     deadline: float | None = None  # seconds of the running loop's clock; None without a limit
-    watch_parent: Callable[[int], None] = no_parent_watch  # `initialize` hands over the pid whose death ends us
+    watch_parent: Callable[[int], None] = no_parent_watch  # `initialize` gives the pid whose end also ends this process
     cancelled: bool = field(default=False)  # readable from any thread
 
     def report_progress(self, token: str | int, value: object) -> None:
@@ -136,7 +134,7 @@ class MethodTable(Mapping[str, Method[App, Any]], Generic[App]):
         self._wrap = wrap
         for row in rows:
             if row.name in self._rows:
-                raise ValueError(f"method {row.name} stands twice in the table")
+                raise ValueError(f"method {row.name} occurs twice in the table")
             self._rows[row.name] = row
 
     def __getitem__(self, name: str) -> Method[App, Any]:

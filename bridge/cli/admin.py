@@ -28,7 +28,7 @@ Days = Annotated[int, typer.Option(min=1, max=3650, help="How many days back.")]
 UserArgument = Annotated[str | None, typer.Argument(help="The user's id; all users where it is missing.")]
 
 
-PIPE_WIDTH: Final = 200  # columns where nobody's terminal has a say: a file or a pipe folds nothing
+PIPE_WIDTH: Final = 200  # columns of a file or a pipe, which fold nothing
 COLUMNS: Final = {
     "users": ("user_id", "devices", "revoked", "events", "folded", "quarantined", "document_bytes", "last_seen_at"),
     "devices": ("user_id", "device_id", "name", "platform", "app_version", "behind", "quarantined", "last_seen_at"),
@@ -227,7 +227,7 @@ def _show_summary(result: dict[str, Any], verb: str) -> None:
 
 @contextmanager
 def _progress_bar(verb: str, total: int) -> Any:
-    """Calls of what it yields move a bar on stderr, where somebody sees it."""
+    """Yield a function that moves a bar on stderr; it does nothing without a terminal."""
     if not sys.stderr.isatty():
         yield lambda: None
         return

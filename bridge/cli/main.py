@@ -4,8 +4,7 @@ Pipes and files carry UTF-8, whatever the locale says (cp936 on a Chinese Window
 and is kept for years. A terminal keeps its own encoding and shows `?` for what that does not have, so that no command
 fails after it has recorded something.
 
-Ctrl-C while the command line is still being imported, which takes longer than many a command, ends the process as it
-ends any program: nothing has begun that would have to be left in order.
+Ctrl-C during the imports ends the process as it ends any program: nothing has begun that needs cleaning up.
 """
 
 import io
@@ -36,7 +35,7 @@ def main() -> None:
 
 @contextmanager
 def default_sigint() -> Iterator[None]:
-    """Python's own handler would show where in an import it was. Who started us to ignore it is heard."""
+    """Python's own handler would print a traceback of an import. If the parent ignores the signal, so do we."""
     usual = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if usual:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -49,9 +48,9 @@ def configure_utf8_streams() -> None:
     """Before anything is read or written. What is read may begin with a byte order mark, and has to be UTF-8."""
     if isinstance(sys.stdin, io.TextIOWrapper) and not sys.stdin.isatty():
         sys.stdin.reconfigure(encoding="utf-8-sig", errors="strict")
-    for told in (sys.stdout, sys.stderr):
-        if isinstance(told, io.TextIOWrapper):
-            told.reconfigure(encoding=told.encoding if told.isatty() else "utf-8", errors="replace")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding=stream.encoding if stream.isatty() else "utf-8", errors="replace")
 
 
 if __name__ == "__main__":

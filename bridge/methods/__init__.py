@@ -1,1 +1,1 @@
-"""The methods every door enters at: one table, one row a method, one function in `sync` behind each."""
+"""The JSON-RPC methods, which the command line uses too. Each calls one use case of `sync`."""

@@ -48,7 +48,7 @@ _SHUTTING_DOWN: Final = rpc_error(
 
 
 class Dispatcher(Generic[App]):
-    """Serves one connection. `opened` or `failed` tells it about the application; `run` ends when all is said."""
+    """Serve one connection. `app_opened` or `app_failed` resolves the application; `run` ends after the last answer."""
 
     def __init__(
         self,
@@ -79,8 +79,6 @@ class Dispatcher(Generic[App]):
         self._on_shutdown = on_shutdown
         self.shutdown_reason = ""
 
-    # --- the application ------------------------------------------------------------------------------------
-
     def app_opened(self, app: App) -> None:
         if not self._app.done():
             self._app.set_result(app)
@@ -96,13 +94,11 @@ class Dispatcher(Generic[App]):
         return not self._running and not self._queued
 
     def app_failed(self, error: BaseException) -> None:
-        """The application could not be opened: everybody who waits learns why, then we leave."""
+        """Answer every waiting call with the reason why the application could not be opened, then leave."""
         if not self._app.done():
             self._app.set_exception(error)
-            self._app.exception()  # told to callers if there are any; asyncio need not complain if there are none
+            self._app.exception()  # retrieved, so that asyncio does not log it when no call waits
         self.begin_shutdown("the application could not be opened")
-
-    # --- bytes in ----------------------------------------------------------------------------------------------
 
     def data_received(self, chunk: bytes) -> None:
         for frame in self._frame_decoder.feed(chunk):
@@ -124,14 +120,14 @@ class Dispatcher(Generic[App]):
         self.begin_shutdown("the client no longer reads")
 
     def client_hung_up(self) -> None:
-        """The client has closed its end. Reading will find that out by itself, unless it waits and nothing moves."""
+        """The client has closed its end. Reading notices that by itself, unless it is paused and nothing moves."""
         progress = (self._answered_count, self._transport.unwritten)
         if not self._reading and progress == self._progress_at_hang_up:
             self.begin_shutdown("the client closed its end and nothing moves")
         self._progress_at_hang_up = progress
 
     def _handle_frame(self, frame: Frame) -> None:
-        """Turn one frame into jobs; those that fit start at once."""
+        """Turn one frame into calls; start those for which there is room."""
         if isinstance(frame, FramingError):
             self._reject(messages.reject_framing_error(frame), None)
             return
@@ -165,7 +161,7 @@ class Dispatcher(Generic[App]):
         return len(self._running) < MAX_RUNNING_CALLS and self._response_writer.can_write()
 
     def _start_queued(self) -> None:
-        """Start what waits, as far as there is room, and decide whether to read on."""
+        """Start waiting calls while there is room, and decide whether to read on."""
         while self._queued and self._may_start():
             self._start(self._queued.popleft())
         self._update_reading()
@@ -180,8 +176,6 @@ class Dispatcher(Generic[App]):
             self._reading = wanted
             self._transport.set_reading(enabled=wanted)
 
-    # --- calls -------------------------------------------------------------------------------------------------
-
     def _start(self, call_state: CallState) -> None:
         if call_state.call.method not in self._table:
             self._fail(call_state, messages.unknown_method_error(call_state.call.method))
@@ -190,14 +184,14 @@ class Dispatcher(Generic[App]):
         self._running.add(call_state)
 
     async def _run_call(self, call_state: CallState) -> None:
-        """The life of one call. Whatever happens in it, it ends in exactly one answer."""
+        """Run one call. It ends in exactly one answer."""
         call_state.started = True
         try:
             result = await self._call_method(call_state)
             message = messages.encode_result(call_state.call.id or messages.NULL_ID, result)
         except asyncio.CancelledError:
             self._fail(call_state, call_state.cancel_error or _SHUTTING_DOWN)
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - the door's own last resort: every call is answered
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - every call is answered, whatever happens
             if first_product_error(error) is None:
                 _log.error("%s failed: %s", call_state.call.method, location_of(error))
             self._fail(call_state, rpc_error_of(error))
@@ -223,14 +217,14 @@ class Dispatcher(Generic[App]):
         return result
 
     def _handle_cancel_request(self, params: object) -> None:
-        """`$/cancelRequest`: whoever bears this id, running or waiting. Unknown ids are late and mean nothing."""
+        """`$/cancelRequest`: end the calls with this id. An unknown id comes too late and is ignored."""
         wanted = params.get("id") if isinstance(params, dict) else None
-        for job in [*self._running, *self._queued]:
-            if job.call.id is not None and messages.same_id(job.call.id, wanted):
-                self._cancel_call(job, _CANCELLED)
+        for state in [*self._running, *self._queued]:
+            if state.call.id is not None and messages.same_id(state.call.id, wanted):
+                self._cancel_call(state, _CANCELLED)
 
     def _cancel_call(self, call_state: CallState, reason: RpcError) -> None:
-        """End a call at whatever point it is. A task that never began runs no line of ours, so we answer for it."""
+        """End a call. A task that never began runs none of its code, so it is answered here."""
         if call_state.started:
             call_state.cancel(reason)
             return
@@ -241,13 +235,11 @@ class Dispatcher(Generic[App]):
             call_state.task.cancel()
         self._fail(call_state, reason)
 
-    # --- bytes out ----------------------------------------------------------------------------------------------
-
     def _fail(self, call_state: CallState, error: RpcError) -> None:
         self._finish(call_state, messages.encode_error(call_state.call.id or messages.NULL_ID, error))
 
     def _finish(self, call_state: CallState, message: bytes | None = None) -> None:
-        """The one place where a job ends; without a message the answer is null. A notification is never answered."""
+        """End a call; without a message the answer is null. A notification is not answered."""
         self._unanswered_bytes -= call_state.request_bytes
         self._answered_count += 1
         id_ = call_state.call.id
@@ -257,10 +249,8 @@ class Dispatcher(Generic[App]):
     def _reject(self, rejected: RejectedMessage, batch: BatchState | None) -> None:
         self._response_writer.answer(rejected.id, messages.encode_error(rejected.id, rejected.error), batch)
 
-    # --- leaving ------------------------------------------------------------------------------------------------
-
     def begin_shutdown(self, reason: str, *, drain: float = DRAIN_TIMEOUT) -> None:
-        """Begin to leave; the first reason is kept. `drain`: seconds for accepted calls. Safe to call again."""
+        """Begin to leave. The first reason is kept. `drain`: seconds for accepted calls."""
         self._drain_timeout = min(self._drain_timeout, drain)
         if not self._shutdown_begun.is_set():
             self.shutdown_reason = reason
@@ -268,7 +258,7 @@ class Dispatcher(Generic[App]):
             self._on_shutdown()
 
     async def run(self) -> None:
-        """Serve until somebody leaves, then drain: afterwards nothing runs, and what could be said is said."""
+        """Serve until shutdown begins, then drain: afterwards no call runs and every answer is written."""
         self._transport.start(self)
         try:
             await self._shutdown_begun.wait()

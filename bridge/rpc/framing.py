@@ -6,7 +6,7 @@ Decisions that live here
     * Everything is cut on bytes. A UTF-8 character may arrive in pieces; a frame is decoded only when it is whole.
     * A frame above the bound is answered when the bound is passed and then skipped to its end without being kept, so
       memory is bounded by one frame and one chunk, and the next frame is read as if nothing had happened.
-    * After a header that cannot be understood nobody knows where its body ends: we look for the next thing that can
+    * After a header that cannot be understood the end of its body is unknown: we look for the next thing that can
       only be a header. Inside a JSON text a line break is always escaped, so `Content-Length: 5` followed by a real
       line break is never part of one.
 """

@@ -132,7 +132,7 @@ class InMemoryClient:
         return message["result"]
 
     def notify(self, method: str, params: object = None) -> None:
-        """A call whose outcome nobody wants to know."""
+        """A call whose outcome is ignored."""
         self._send({"jsonrpc": "2.0", "method": method, "params": params or {}})
 
     def _send(self, message: dict[str, object]) -> None:

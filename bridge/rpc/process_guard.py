@@ -1,4 +1,4 @@
-"""Ends the process when nobody needs it any more, even if its event loop is busy or stuck.
+"""End the process when it is no longer needed, even if its event loop is busy or stuck.
 
 A thread looks twice a second: has the parent died (a leaked handle can hide the end of the input), has the client hung
 up while the loop does not turn, has a signal come? Once leaving has begun, by whatever cause, the whole process has
@@ -24,7 +24,7 @@ STUCK_LOOP_TIMEOUT: Final = 1.2  # seconds without a turn of the loop after the 
 
 
 class ProcessGuard:
-    """Watches over one process. `code` is what a forced end answers to whoever started us."""
+    """Watch over one process. `code` is the exit status of a forced end."""
 
     def __init__(self, hung_up: Callable[[], bool]) -> None:
         self._hung_up = hung_up
@@ -115,7 +115,7 @@ if sys.platform == "win32":
 else:
 
     def _end_check(pid: int) -> Callable[[], bool]:
-        """Asks the system for the pid; one that belongs to somebody else lives."""
+        """Ask the system for the pid; one of another user counts as running."""
 
         def ended() -> bool:
             try:

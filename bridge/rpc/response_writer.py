@@ -33,7 +33,7 @@ class ResponseWriter:
         self._frame_decoder = frame_decoder  # knows the framing as soon as the peer has spoken
         self._batched_bytes = 0  # bytes of answers that wait for the rest of their batch
         self._pending_notifications: dict[str, bytes] = {}
-        self.connection_lost = False  # nobody reads any more
+        self.connection_lost = False  # the client no longer reads
 
     @property
     def held_bytes(self) -> int:
@@ -44,7 +44,7 @@ class ResponseWriter:
         return self.connection_lost or self._transport.unwritten <= HIGH_WATER
 
     def notify(self, method: str, params: object = None, /) -> None:
-        """Tell the client something, now or when there is room. Never blocks, never fails."""
+        """Send a notification, now or when there is room. Never blocks, never fails."""
         try:
             payload = messages.encode_notification(method, params)
         except (TypeError, ValueError) as error:
@@ -55,7 +55,7 @@ class ResponseWriter:
         self.flush_notifications()
 
     def flush_notifications(self) -> None:
-        """Say the notifications that had to wait, as far as there is room."""
+        """Send the waiting notifications while there is room."""
         while self._pending_notifications and self._frame_decoder.framing is not None and self.can_write():
             self._write(self._pending_notifications.pop(next(iter(self._pending_notifications))))
 

@@ -28,7 +28,7 @@ CHUNK_BYTES: Final = 64 * 1024  # bytes per read: what a Linux pipe holds
 def claim_stdio() -> tuple[int, int]:
     """Take descriptors 0 and 1 for the wire; answers the private pair (in, out). Call once, before heavy imports.
 
-    Python leaves `sys.__stdin__` None where the process was started without descriptor 0. That number may then belong
+    Python leaves `sys.__stdin__` None if the process was started without descriptor 0. That number may then belong
     to anything opened since, the event loop's own for one, so it is not touched.
     """
     null = os.open(os.devnull, os.O_RDWR)
@@ -58,14 +58,14 @@ class DescriptorReader(Protocol):
     def start(self) -> None: ...
     def set_reading(self, *, enabled: bool) -> None: ...
     def hung_up(self) -> bool:
-        """From any thread: whether the other end is closed, even if nobody reads or the loop is busy."""
+        """From any thread: whether the other end is closed, even if reading is paused or the loop is busy."""
         ...
 
     def close(self) -> None: ...
 
 
 class DescriptorWriter(Protocol):
-    """Takes bytes at once and writes them when it can; tells when it got rid of them or never will."""
+    """Accept bytes at once and write them when the descriptor takes them; report when they are written or lost."""
 
     @property
     def unwritten(self) -> int: ...

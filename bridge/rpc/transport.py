@@ -1,4 +1,4 @@
-"""The port between bytes and meaning: what a wire must do, and what it may expect of whoever listens.
+"""The transport protocol: what a transport must do, and what it may expect of its handler.
 
 Everything here happens on the event loop's thread. No method blocks; only `flush` waits.
 """

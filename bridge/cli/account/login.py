@@ -76,7 +76,7 @@ def logout(
 
 
 async def _log_in_with_code(contact: dict[str, str], accept: bool, app: App) -> Any:
-    """Send one, ask for it, ask again where it was mistyped. Nothing else runs here while a person reads his phone."""
+    """Send a code, ask for it, and ask again if it was mistyped. Nothing else runs here meanwhile."""
     door = Context[AppProvider](OpenAppProvider(app))
     try:
         sent: Any = await METHOD_TABLE.call("auth/start", door, contact)

@@ -73,7 +73,7 @@ def call_with_progress(
 ) -> Any:
     """Run one method of the table, with its progress drawn for a person at a terminal; its result.
 
-    `instead`: what is tried once more where the value of one of these parameters is refused.
+    `retry_params`: replace these and try once more if one of them is refused.
     """
     check_params(params)
 

@@ -1,4 +1,4 @@
-"""`sync/*`: how the cloud stands."""
+"""`sync/*`: the state of synchronisation."""
 
 import asyncio
 from typing import Annotated, Final, Literal

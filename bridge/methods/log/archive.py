@@ -37,21 +37,21 @@ async def export_archive(context: Context[AppProvider], params: ArchiveExport) -
     app = await context.app.wait_until_open()
     settings: dict[str, Any] = app.settings.to_display()
     settings["supabase_key"] = None
-    settings["redaction"]["patterns"] = len(settings["redaction"]["patterns"])  # they say what nobody is to see
+    settings["redaction"]["patterns"] = len(settings["redaction"]["patterns"])  # they may contain what they hide
     document = (await app.document.view()).text
-    path, heard = absolute_path(params.path, "path"), _progress_reporter(context, "export")
+    path, report = absolute_path(params.path, "path"), _progress_reporter(context, "export")
     return archive.export_to_json(
         await app.archive().export(
-            path, document=document, settings=settings, passphrase=params.passphrase, on_progress=heard
+            path, document=document, settings=settings, passphrase=params.passphrase, on_progress=report
         )
     )
 
 
 async def import_archive(context: Context[AppProvider], params: ArchiveImport) -> TakenJson:
     app = await context.app.wait_until_open()
-    path, heard = absolute_path(params.path, "path"), _progress_reporter(context, "import")
+    path, report = absolute_path(params.path, "path"), _progress_reporter(context, "import")
     taken = await app.archive().import_path(
-        path, passphrase=params.passphrase, dry_run=params.dry_run, on_progress=heard
+        path, passphrase=params.passphrase, dry_run=params.dry_run, on_progress=report
     )
     if taken.recorded and not params.dry_run and app.is_sidecar:
         await app.reconcile_memory_file()  # else the running one writes what is new
@@ -59,7 +59,7 @@ async def import_archive(context: Context[AppProvider], params: ArchiveImport) -
 
 
 def _progress_reporter(context: Context[AppProvider], title: str) -> Any:
-    def heard(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         context.report_progress(PROGRESS_TOKEN, {"kind": "report", "title": title, "done": done, "total": total})
 
-    return heard
+    return report

@@ -49,20 +49,20 @@ async def rebuild_files(context: Context[AppProvider], params: NoParams) -> Rebu
     if not app.is_sidecar:
         raise AlreadyRunning("a running sidecar keeps the files of events", hint="Ask it, over JSON-RPC, or stop it.")
 
-    def told(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         context.report_progress(REBUILD_TOKEN, {"kind": "report", "title": "events", "done": done, "total": total})
 
-    return event_files.rebuild_to_json(await app.event_files.runner.rebuild(told))
+    return event_files.rebuild_to_json(await app.event_files.runner.rebuild(report))
 
 
 async def import_files(context: Context[AppProvider], params: Import) -> ImportedJson:
     app = await context.app.wait_until_open()
 
-    def heard(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         context.report_progress(IMPORT_TOKEN, {"kind": "report", "title": "import", "done": done, "total": total})
 
     paths = [absolute_path(path, "paths") for path in params.paths]
-    return event_files.file_imports_to_json(await app.event_files.importer.import_paths(paths, heard))
+    return event_files.file_imports_to_json(await app.event_files.importer.import_paths(paths, report))
 
 
 async def upsert_session_meta(context: Context[AppProvider], params: Upsert) -> SessionMetaJson:

@@ -31,11 +31,11 @@ async def plan(context: Context[AppProvider], params: BoundsParams) -> Retention
 async def apply(context: Context[AppProvider], params: BoundsParams) -> RetentionJson:
     app = await context.app.wait_until_open()
 
-    def heard(done: int, total: int) -> None:
+    def report(done: int, total: int) -> None:
         context.report_progress(PROGRESS_TOKEN, {"kind": "report", "title": "retention", "done": done, "total": total})
 
     room = app.retention()
-    done = await room.apply(room.build_rules(params.days, params.megabytes), heard)
+    done = await room.apply(room.build_rules(params.days, params.megabytes), report)
     if done.forgotten:
         await app.erasure.apply(vacuum=True)
     return retention.retention_to_json(done, applied=True)

@@ -1,4 +1,4 @@
-"""`insights/*`: what the log tells about how somebody works; read-only (seed 002 §6.2-6.3, seed 000's report)."""
+"""`insights/*`: how the user works, derived from the log; read-only (seed 002 §6.2-6.3, seed 000's report)."""
 
 from typing import Annotated, Literal
 

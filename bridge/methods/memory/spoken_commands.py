@@ -1,4 +1,4 @@
-"""`memory/command`: what a person says to his memory, in Chinese or English (seed 000 §9-10)."""
+"""`memory/command`: spoken commands in Chinese or English (seed 000 §9-10)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,7 +18,7 @@ from sync.daily.commands.erasure_replies import ErasurePort
 from sync.daily.conversation.command_parser import parse_command, should_recall
 from sync.document.erasure.selection import ErasureSelection
 
-if TYPE_CHECKING:  # importing them is what a starting sidecar has not done yet
+if TYPE_CHECKING:  # named only in annotations
     from sync.app import App
     from sync.daily.config import Provider
     from sync.log.model import Event
