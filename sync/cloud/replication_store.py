@@ -89,11 +89,9 @@ def apply_answer(
     local_numbers = outbox_store.replica_numbers(connection, [event.event_id for event in answer.events])
     held = [event for event in answer.events if event.event_id in local_numbers]
     new = list({event.event_id: event for event in answer.events if event.event_id not in local_numbers}.values())
-    renumbered = {
-        event.event_id: event for event in answer.events if local_numbers.get(event.event_id) != event.replica_key
-    }
-    if renumbered:
-        _adopt_server_numbers(connection, list(renumbered.values()))
+    moved = {event.event_id: event for event in answer.events if local_numbers.get(event.event_id) != event.replica_key}
+    if moved:
+        _adopt_server_numbers(connection, list(moved.values()))
     beyond = answer.head if verdict.caught_up else None
     may_lack = (
         outbox_store.clear_stale_numbers(connection, answer.events, beyond=beyond) or read_cursor(connection).may_lack
