@@ -40,7 +40,7 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "a")
 
 
-def test_a_memory_moves_to_another_machine_in_one_sealed_file(home: Home, tmp_path: Path) -> None:
+def test_a_memory_moves_to_another_machine_in_one_encrypted_file(home: Home, tmp_path: Path) -> None:
     home.run("update", "帮我打开自动更新", "已经打开")
     home.run("update", "周末去哪里", "去爬山")
     path, secret = tmp_path / "all.xbm", tmp_path / "passphrase"
@@ -66,9 +66,7 @@ def test_a_memory_moves_to_another_machine_in_one_sealed_file(home: Home, tmp_pa
 
 
 @pytest.mark.parametrize("verb", [["export", "--encrypt"], ["import", "--encrypted"]], ids=lambda verb: verb[0])
-def test_without_a_terminal_a_passphrase_is_asked_for_by_its_option(
-    home: Home, tmp_path: Path, verb: list[str]
-) -> None:
+def test_without_a_terminal_the_error_names_the_passphrase_option(home: Home, tmp_path: Path, verb: list[str]) -> None:
     path = tmp_path / "all.xbm"
 
     refused = home.run(*verb, str(path), stdin="correct horse\ncorrect horse\n", check=False)
@@ -95,7 +93,7 @@ def test_a_passphrase_is_what_is_typed_whatever_mark_its_file_begins_with(home: 
     assert (refused.returncode, "cannot be read" in refused.stderr) == (2, True)
 
 
-def test_the_settings_in_an_archive_say_no_secret(home: Home, tmp_path: Path) -> None:
+def test_the_settings_in_an_archive_hold_no_secret(home: Home, tmp_path: Path) -> None:
     secret, path = "hunter2pass", tmp_path / "all.xbm"
     home.settings |= {
         "REDACTION__PATTERNS": json.dumps([secret, "另一个"]),
@@ -113,7 +111,7 @@ def test_the_settings_in_an_archive_say_no_secret(home: Home, tmp_path: Path) ->
     assert told["recall"]["embeddings_url"] == "https://**********@example.com/v1"
 
 
-def test_another_memory_file_and_daily_pages_come_in_beside_a_running_sidecar(home: Home, tmp_path: Path) -> None:
+def test_a_memory_file_and_daily_pages_are_imported_beside_a_running_sidecar(home: Home, tmp_path: Path) -> None:
     memory, pages = tmp_path / "theirs.md", tmp_path / "pages"
     memory.write_text(MEMORY, "utf-8")
     pages.mkdir()

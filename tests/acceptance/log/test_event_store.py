@@ -108,7 +108,7 @@ def test_programs_that_append_at_once_lose_nothing_and_leave_no_half_line(home: 
         assert (rebuilt["written"], rebuilt["removed"]) == (0, 0)
 
 
-def test_without_a_sidecar_the_commands_that_append_bring_the_files_level(home: Home) -> None:
+def test_without_a_sidecar_appending_commands_update_the_files(home: Home) -> None:
     home.json("events", "append", json.dumps({"type": "tool_call", "event_id": "evt_first", "payload": {}}))
     assert [line["event_id"] for line in events_in_files(home)] == ["evt_first"]
     kept = append_at_once(home)
@@ -118,7 +118,7 @@ def test_without_a_sidecar_the_commands_that_append_bring_the_files_level(home: 
     assert home.json("events", "rebuild-files")["written"] == 0
 
 
-async def test_what_is_said_just_before_a_command_gives_the_role_back_is_in_the_files_too(home: Home) -> None:
+async def test_events_just_before_a_command_releases_its_lock_are_in_the_files(home: Home) -> None:
     settings = Settings(data_dir=home.data, memory_file=home.file, device_id="device-a", token_store="file")
     async with open_app(settings, AppMode.HELPER) as app:
         daily = app.daily
@@ -134,7 +134,7 @@ async def test_what_is_said_just_before_a_command_gives_the_role_back_is_in_the_
     assert [line["event_id"] for line in events_in_files(home)] == ["evt_late"]
 
 
-async def test_what_is_said_just_after_another_command_gave_the_role_back_is_in_the_files_too(home: Home) -> None:
+async def test_events_just_after_another_command_released_its_lock_are_in_the_files(home: Home) -> None:
     settings = Settings(data_dir=home.data, memory_file=home.file, device_id="device-a", token_store="file")
     with ExitStack() as other:
         other.enter_context(hold_sidecar_lock(settings))
@@ -145,7 +145,7 @@ async def test_what_is_said_just_after_another_command_gave_the_role_back_is_in_
     assert [line["event_id"] for line in events_in_files(home)] == ["evt_late"]
 
 
-def test_killed_at_any_moment_the_files_are_whole_and_complete_after_the_next_start(home: Home) -> None:
+def test_after_a_kill_at_any_moment_the_next_start_completes_the_files(home: Home) -> None:
     for round_ in range(KILLS):
         with Sidecar(home) as sidecar:
             head = sidecar.call("events/files")["head"]
@@ -159,7 +159,7 @@ def test_killed_at_any_moment_the_files_are_whole_and_complete_after_the_next_st
         assert sidecar.call("events/rebuildFiles")["written"] == 0
 
 
-def test_an_outside_tail_hears_what_is_said(home: Home) -> None:
+def test_another_programs_tail_shows_new_events(home: Home) -> None:
     with Sidecar(home) as sidecar:
         sidecar.update("第一句")
         (path,) = wait_until(lambda: list(tree(home).glob("events/*/*.jsonl")))
@@ -183,7 +183,7 @@ def test_a_session_whose_sidecar_was_killed_is_ended_by_the_next(home: Home) -> 
         wait_until(lambda: json.loads(path.read_text("utf-8"))["end_reason"] == "cut_off")
 
 
-def test_what_is_forgotten_leaves_the_files(home: Home) -> None:
+def test_an_erased_event_leaves_the_files(home: Home) -> None:
     with Sidecar(home) as sidecar:
         event_id = sidecar.update("忘掉这一句")["eventId"]
         wait_until(lambda: any("忘掉" in path.read_text("utf-8") for path in tree(home).glob("events/*/*.jsonl")))
@@ -192,7 +192,7 @@ def test_what_is_forgotten_leaves_the_files(home: Home) -> None:
         assert_files_match_log(home, sidecar)
 
 
-def test_the_files_lie_where_the_setting_says_and_what_lay_there_before_is_taken_in(tmp_path: Path) -> None:
+def test_the_files_are_in_the_set_folder_and_older_ones_there_are_imported(tmp_path: Path) -> None:
     (tmp_path / "memory-data" / "temp").mkdir(parents=True)
     (tmp_path / "memory-data" / "pending_session.json").write_text('{"session_id": "sess_left"}')
     home = Home(tmp_path / "home", EVENTS_DIR=str(tmp_path / "memory-data"))
@@ -204,7 +204,7 @@ def test_the_files_lie_where_the_setting_says_and_what_lay_there_before_is_taken
     assert not (home.data / "memory-data").exists()
 
 
-def test_where_no_files_can_be_made_none_are_claimed_and_they_come_when_they_can(tmp_path: Path) -> None:
+def test_if_no_files_can_be_written_none_are_reported_until_they_can(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     with Sidecar(home) as sidecar:
         sidecar.update("第一句")

@@ -20,7 +20,7 @@ def tool(stage: str) -> dict[str, object]:
     return {"type": "tool_call", "session_id": "s1", "payload": {"tool": "Edit", "stage": stage}}
 
 
-def test_both_doors_answer_the_same_and_nothing_is_written_into_the_log(home: Home) -> None:
+def test_rpc_and_command_line_answer_the_same_and_write_nothing(home: Home) -> None:
     with Sidecar(home) as sidecar:
         told = [tool("design"), tool("implement"), tool("test"), tool("implement")]
         sidecar.call("events/appendBatch", events=[*told, *({**FEEDBACK, "session_id": name} for name in ("s1", "s2"))])
@@ -44,7 +44,7 @@ def test_both_doors_answer_the_same_and_nothing_is_written_into_the_log(home: Ho
 
 
 @pytest.mark.parametrize("serves", [False, True])
-def test_what_was_forgotten_leaves_the_cache_before_anybody_asks_again(home: Home, *, serves: bool) -> None:
+def test_an_erased_event_leaves_the_cache_before_the_next_call(home: Home, *, serves: bool) -> None:
     home.settings["PRIVACY__STORE_MESSAGES"] = "true"
     payload = {"role": "user", "content": "什么是 canary4711 呢"}
     home.run("events", "append", json.dumps({"type": "message", "session_id": "s1", "payload": payload}))

@@ -86,7 +86,7 @@ class TestQuarantine:
 
 
 class TestWatermarks:
-    def test_a_follower_keeps_its_place(self, home: Home) -> None:
+    def test_a_consumer_keeps_its_offset(self, home: Home) -> None:
         unknown = {"name": "my-exporter", "position": 0, "eventId": None}
         assert home.json("watermarks", "get", "my-exporter") == unknown
         home.json("events", "append-batch", json.dumps([note(f"{number}") for number in range(7)]))
@@ -96,7 +96,7 @@ class TestWatermarks:
             sidecar.call("watermarks/set", name="my-exporter", position=3)
         assert home.run("watermarks", "get", "my-exporter").stdout.startswith("my-exporter 3 evt_")
 
-    def test_a_place_that_no_event_had_yet_is_refused_and_the_newest_named(
+    def test_an_offset_beyond_the_log_is_refused_and_the_newest_is_named(
         self, home: Home, events_with_two_refused: list[str]
     ) -> None:
         for far in ("4", "99999999"):
@@ -108,7 +108,7 @@ class TestWatermarks:
 
     @pytest.mark.usefixtures("events_with_two_refused")
     @pytest.mark.parametrize("arguments", [["read"], ["tail"], ["tail", "--follow"]], ids=" ".join)
-    def test_who_has_read_another_log_is_told_so_and_not_left_waiting(self, home: Home, arguments: list[str]) -> None:
+    def test_a_consumer_of_another_log_gets_an_error_and_does_not_wait(self, home: Home, arguments: list[str]) -> None:
         verb, *flags = arguments
         assert home.json("events", "read", '{"after": 3}') == {"events": [], "nextOffset": 3}
         wrong = home.run("events", verb, '{"after": 4}', *flags, check=False)
@@ -117,14 +117,14 @@ class TestWatermarks:
         assert "begin at 0" in wrong.stderr
 
     @pytest.mark.usefixtures("events_with_two_refused")
-    def test_who_has_taken_an_event_that_damage_took_since_goes_on(self, home: Home) -> None:
+    def test_a_consumer_at_a_damaged_event_continues(self, home: Home) -> None:
         change(home, "delete from deliveries where position = 3", "delete from events where position = 3")
         home.json("watermarks", "set", "mine", "3")
         home.json("events", "append", json.dumps(note("四")))
         (later,) = home.json("events", "read", '{"after": 3}')["events"]
         assert later["position"] == 4
 
-    def test_a_place_is_kept_by_the_id_of_an_event_too(self, home: Home) -> None:
+    def test_an_offset_can_be_given_as_an_event_id(self, home: Home) -> None:
         batch = [{"type": "x", "event_id": f"evt_{number}"} for number in range(3)]
         home.json("events", "append-batch", json.dumps(batch))
         kept = {"name": "mine", "position": 2, "eventId": "evt_1"}
@@ -134,19 +134,19 @@ class TestWatermarks:
         assert (refused.returncode, "no event has this id" in refused.stderr) == (2, True)
 
     @pytest.mark.parametrize("name", ["document", "document.on_disk", "recall"])
-    def test_a_place_of_our_own_is_not_anybody_else_s_to_move(self, home: Home, name: str) -> None:
+    def test_other_programs_cannot_move_internal_offsets(self, home: Home, name: str) -> None:
         refused = home.run("watermarks", "set", name, "0", check=False)
         assert refused.returncode == 2
         assert name in refused.stderr
 
     @pytest.mark.parametrize("arguments", [("Upper", "1"), ("a b", "1"), ("mine", "-1"), ("mine", "x")])
-    def test_what_is_no_name_or_place_exits_2(self, home: Home, arguments: tuple[str, str]) -> None:
+    def test_a_wrong_name_or_offset_exits_2(self, home: Home, arguments: tuple[str, str]) -> None:
         assert home.run("watermarks", "set", "--", *arguments, check=False).returncode == 2
 
 
 class TestVerify:
     @pytest.mark.usefixtures("events_with_two_refused")
-    def test_a_sound_log_says_so(self, home: Home) -> None:
+    def test_verify_of_a_sound_log_says_so(self, home: Home) -> None:
         assert home.json("events", "verify") == {"ok": True, "events": 3, "problems": []}
 
     @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ class TestTail:
             finally:
                 tail.terminate()
 
-    def test_followed_by_rpc_each_event_is_told_once_and_in_order(
+    def test_a_follower_by_rpc_gets_each_event_once_and_in_order(
         self, home: Home, listener: NotificationListener
     ) -> None:
         listener.call("events/append", event=note("早先的"))
@@ -231,7 +231,7 @@ class TestTail:
         listener.next("memory/changed")  # told later than the tail would have been
         assert "events/appended" not in listener.received()
 
-    def test_a_tail_without_follow_is_told_nothing(self, listener: NotificationListener) -> None:
+    def test_a_tail_without_follow_gets_no_notification(self, listener: NotificationListener) -> None:
         listener.call("events/tail")
         listener.call("initialize")
         listener.call("events/append", event=note("一"))
@@ -245,7 +245,7 @@ class TestTail:
 
 
 class TestUnasked:
-    def test_nothing_is_told_before_initialize_and_changes_after_it(self, listener: NotificationListener) -> None:
+    def test_notifications_begin_after_initialize(self, listener: NotificationListener) -> None:
         listener.update("一")
         listener.load(waitMs=0)
         listener.call("sync/status")
@@ -254,7 +254,7 @@ class TestUnasked:
         listener.update("二")
         assert listener.next("memory/changed")["nextOffset"] >= 2
 
-    def test_the_state_of_the_cloud_is_told_when_it_changes(self, tmp_path: Path) -> None:
+    def test_a_change_of_the_cloud_state_is_notified(self, tmp_path: Path) -> None:
         nobody = {"SUPABASE_URL": "http://127.0.0.1:9", "SUPABASE_KEY": "sb_publishable_x"}
         with NotificationListener(Home(tmp_path / "b", SYNC__POLL_SECONDS="0.3", **nobody)) as ear:
             ear.call("initialize")
@@ -275,7 +275,7 @@ class TestWhatDescribesItself:
         assert "XIAOBAI_SYNC__POLL_SECONDS" in plain.stdout
         assert "do_not_show_me" not in plain.stdout + plain.stderr + json.dumps(shown)
 
-    def test_a_client_is_told_every_room_of_methods(self, home: Home) -> None:
+    def test_a_client_gets_every_group_of_methods(self, home: Home) -> None:
         with Sidecar(home) as sidecar:
             told = sidecar.call("initialize")["capabilities"]
         assert set(told) == {name.partition("/")[0] for name in METHOD_TABLE if "/" in name}

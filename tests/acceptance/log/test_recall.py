@@ -36,7 +36,7 @@ def test_what_was_just_appended_is_found_by_the_sidecar_and_by_a_command(home: H
     assert FACTS[1] in home.run("search", "火锅").stdout
 
 
-def test_a_day_holds_what_was_said_on_it_and_a_folder_what_was_said_of_it_whatever_it_is_called(home: Home) -> None:
+def test_days_and_oddly_named_folders_are_found(home: Home) -> None:
     project = home.folder / "app"
     home.run("update", "买了榴莲", "好的", "--project", os.path.relpath(project, REPOSITORY))
     (hit,) = home.json("search", "榴莲", "--kind", "exchange", "--project", str(project), "--limit", "1")["hits"]
@@ -46,13 +46,13 @@ def test_a_day_holds_what_was_said_on_it_and_a_folder_what_was_said_of_it_whatev
     assert found == home.json("forget", "--query", "榴莲")["found"] > 0
 
 
-def test_a_command_indexes_where_no_sidecar_runs(home: Home) -> None:
+def test_a_command_indexes_if_no_sidecar_runs(home: Home) -> None:
     home.json("events", "append-batch", json.dumps(facts(*FACTS)))
     assert home.json("search", "火锅")["hits"][0]["text"] == FACTS[1]
     assert "nothing found" in home.run("search", "直升机").stdout
 
 
-def test_a_context_is_what_belongs_to_the_message_or_nothing(home: Home) -> None:
+def test_a_context_fits_the_message_or_is_empty(home: Home) -> None:
     with Sidecar(home) as app:
         app.call("memory/update", userMessage="我们的部署脚本放在 scripts/deploy.sh", aiResponse="记下了")
         app.call("events/appendBatch", events=facts(*FACTS))
@@ -73,7 +73,7 @@ def test_wrong_params_are_named(home: Home) -> None:
             assert field in str(refused.value)
 
 
-def test_a_hand_edit_is_found_too(home: Home) -> None:
+def test_a_manual_edit_is_found_too(home: Home) -> None:
     with Sidecar(home) as app:
         loaded = app.call("memory/load", waitMs=0)
         document = loaded["document"].replace("### 工作习惯\n", "### 工作习惯\n- 上午不排会议\n", 1)

@@ -156,7 +156,7 @@ async def test_the_same_file_again_changes_nothing_and_a_later_one_brings_only_w
         assert "- 喜欢简洁的代码" not in lines(harness)
 
 
-async def test_the_document_that_is_here_already_brings_nothing(harness: DocumentHarness, tmp_path: Path) -> None:
+async def test_importing_the_present_document_records_nothing(harness: DocumentHarness, tmp_path: Path) -> None:
     await harness.record_and_reconcile("一", "二")
     harness.add_line_under("### 工作习惯", "- 手写的")
     await harness.memory.reconcile()
@@ -165,7 +165,7 @@ async def test_the_document_that_is_here_already_brings_nothing(harness: Documen
     assert (await import_file(harness, copy)).recorded == 0
 
 
-async def test_two_devices_that_import_the_same_file_say_the_same_events(
+async def test_two_devices_that_import_the_same_file_record_the_same_events(
     harness: DocumentHarness, tmp_path: Path, memory: Path
 ) -> None:
     await import_file(harness, memory)
@@ -174,7 +174,7 @@ async def test_two_devices_that_import_the_same_file_say_the_same_events(
         assert [event.event_id for event in await events(there)] == [event.event_id for event in await events(harness)]
 
 
-async def test_the_apps_own_database_is_read_and_left_as_it_is(harness: DocumentHarness, tmp_path: Path) -> None:
+async def test_the_apps_own_database_is_read_and_not_changed(harness: DocumentHarness, tmp_path: Path) -> None:
     path = tmp_path / "app.sqlite"
     app = FakeAppCache(path)
     app.save(MEMORY)
@@ -235,7 +235,9 @@ async def test_a_time_on_a_page_is_of_the_zone_as_it_was_on_that_day(
     assert found == [("2025-01-29T09:30:45.000Z", 60), ("2025-07-29T08:30:45.000Z", 120)]
 
 
-async def test_a_page_out_of_the_calendar_is_told_and_stops_no_other(harness: DocumentHarness, tmp_path: Path) -> None:
+async def test_a_page_out_of_the_calendar_is_refused_and_stops_no_other(
+    harness: DocumentHarness, tmp_path: Path
+) -> None:
     for day in ("0001-01-01", "2026-01-29"):
         (tmp_path / f"{day}.md").write_text(PAGE.replace("2026-01-29", day).replace("14:20", "07:20"), "utf-8")
 
@@ -245,13 +247,13 @@ async def test_a_page_out_of_the_calendar_is_told_and_stops_no_other(harness: Do
     assert taken.refusals == [("0001-01-01 Session 2", "its time is out of the calendar")]
 
 
-async def test_a_line_out_of_the_calendar_is_taken_without_its_day(harness: DocumentHarness, tmp_path: Path) -> None:
+async def test_a_line_out_of_the_calendar_is_imported_without_its_day(harness: DocumentHarness, tmp_path: Path) -> None:
     (path := tmp_path / "theirs.md").write_text(MEMORY.replace("2026/1/7 15:49:12", "0001/1/1 00:00:00"), "utf-8")
 
     assert (await import_file(harness, path)).recorded == 8
 
 
-async def test_one_page_alone_is_taken_as_that(harness: DocumentHarness, tmp_path: Path) -> None:
+async def test_a_single_page_is_imported(harness: DocumentHarness, tmp_path: Path) -> None:
     (path := tmp_path / "2026-01-29.md").write_text(PAGE, "utf-8")
 
     assert (await import_file(harness, path)).source == "daily_pages"

@@ -81,7 +81,7 @@ async def fill_log(device: Device, count: int) -> None:
 
 
 @pytest.mark.parametrize("passphrase", [None, PASSPHRASE])
-async def test_what_is_exported_comes_back_on_another_machine_event_for_event(
+async def test_an_export_is_imported_on_another_machine_event_for_event(
     device: Device, other: Device, tmp_path: Path, passphrase: str | None
 ) -> None:
     await fill_log(device, 2_300)
@@ -101,7 +101,7 @@ async def test_what_is_exported_comes_back_on_another_machine_event_for_event(
     assert await other.log.find_problems() == []
 
 
-async def test_events_whose_ids_look_like_secrets_come_back_too_and_so_does_what_names_them(
+async def test_events_with_sensitive_ids_and_events_that_name_them_are_imported(
     device: Device, other: Device, tmp_path: Path
 ) -> None:
     name = "a4ayc_80_OGda4BO" + "_1o_V0etpOqiLx1JwB5S3beHW0s"
@@ -117,7 +117,7 @@ async def test_events_whose_ids_look_like_secrets_come_back_too_and_so_does_what
     assert second.payload == {"event_ids": [name]}
 
 
-async def test_the_same_file_again_changes_nothing_and_a_broken_import_is_gone_on_with(
+async def test_a_repeated_import_changes_nothing_and_an_interrupted_one_continues(
     device: Device, other: Device, tmp_path: Path
 ) -> None:
     await fill_log(device, 700)
@@ -146,7 +146,7 @@ def _items(device: Device, path: Path) -> list[ImportItem]:
     ]
 
 
-async def test_what_others_said_stays_theirs_and_is_not_sent_for_them(
+async def test_events_of_other_devices_stay_theirs_and_are_not_sent(
     device: Device, other: Device, tmp_path: Path
 ) -> None:
     theirs = event(7, replica="rep_c", device="device-c")
@@ -162,7 +162,7 @@ async def test_what_others_said_stays_theirs_and_is_not_sent_for_them(
 
 
 @pytest.mark.parametrize("of_before", [False, True])
-async def test_what_a_device_said_before_the_app_named_it_comes_back_as_its_own(
+async def test_events_under_a_former_device_id_are_imported_as_own_ones(
     device: Device, other: Device, tmp_path: Path, of_before: bool
 ) -> None:
     unnamed = EventLog(device.database, device.clock, device_id="before-the-app", session_id="sess_1")
@@ -196,7 +196,7 @@ def without_ids(path: Path, to: Path) -> Path:
     return to
 
 
-async def test_a_long_message_of_another_device_comes_in_whole_and_an_own_one_in_short_which_is_told(
+async def test_a_long_message_of_another_device_is_whole_and_an_own_one_is_shortened(
     device: Device, other: Device, tmp_path: Path
 ) -> None:
     own, theirs = ({"role": "user", "content": who * 300} for who in "我他")
@@ -219,7 +219,7 @@ async def test_a_long_message_of_another_device_comes_in_whole_and_an_own_one_in
     assert (await import_archive(device, await export(other, tmp_path / "back.xbm"))).refused == 0
 
 
-async def test_an_event_whose_place_is_another_s_here_is_refused_and_not_called_known(
+async def test_an_event_whose_number_is_taken_is_refused_and_not_counted_as_known(
     device: Device, other: Device, tmp_path: Path
 ) -> None:
     await device.record_notes("一")
@@ -238,9 +238,7 @@ async def test_an_event_whose_place_is_another_s_here_is_refused_and_not_called_
     assert await other.log.find_problems() == []
 
 
-async def test_numbers_of_this_replica_that_come_in_are_taken_before_it_counts_on(
-    other: Device, tmp_path: Path
-) -> None:
+async def test_imported_numbers_of_this_replica_are_used_up(other: Device, tmp_path: Path) -> None:
     async with open_device(
         tmp_path / "c", new_server(), device_id="device-c", clock=FixedClock(seed=5), single_threaded=True
     ) as one:
@@ -255,7 +253,7 @@ async def test_numbers_of_this_replica_that_come_in_are_taken_before_it_counts_o
     assert (found[ours.event_id], sorted(found.values())) == (1, [1, 2])
 
 
-async def test_a_wrong_passphrase_and_none_are_told(device: Device, other: Device, tmp_path: Path) -> None:
+async def test_a_wrong_or_missing_passphrase_is_reported(device: Device, other: Device, tmp_path: Path) -> None:
     await device.record_notes("一")
     path = await export(device, tmp_path / "all.xbm", PASSPHRASE)
 
@@ -268,7 +266,7 @@ async def test_a_wrong_passphrase_and_none_are_told(device: Device, other: Devic
 
 
 @pytest.mark.parametrize("passphrase", [None, PASSPHRASE])
-async def test_a_byte_that_is_another_and_a_file_cut_off_are_noticed_before_anything_is_taken(
+async def test_a_changed_byte_and_a_cut_off_file_are_refused_before_anything_is_imported(
     device: Device, other: Device, tmp_path: Path, passphrase: str | None
 ) -> None:
     await device.record_notes(*(f"{device.clock.random_bytes(400).hex()}" for _ in range(400)))
@@ -285,7 +283,7 @@ async def test_a_byte_that_is_another_and_a_file_cut_off_are_noticed_before_anyt
     assert await other.events() == []
 
 
-async def test_a_file_is_never_put_in_the_place_of_another(device: Device, tmp_path: Path) -> None:
+async def test_an_export_never_replaces_a_file(device: Device, tmp_path: Path) -> None:
     await device.record_notes("一")
     path = await export(device, tmp_path / "all.xbm")
     before = path.read_bytes()
@@ -298,7 +296,7 @@ async def test_a_file_is_never_put_in_the_place_of_another(device: Device, tmp_p
     assert path.stat().st_mode & 0o077 == 0
 
 
-async def test_what_a_killed_export_left_goes_with_the_next_to_the_same_place(device: Device, tmp_path: Path) -> None:
+async def test_the_next_export_to_the_same_path_removes_partial_files(device: Device, tmp_path: Path) -> None:
     await device.record_notes("一")
     names = [".all.xbm.0a1b2c3d.part", ".other.xbm.0a1b2c3d.part"]
     for name in names:
@@ -308,7 +306,7 @@ async def test_what_a_killed_export_left_goes_with_the_next_to_the_same_place(de
 
 
 @pytest.mark.parametrize("appears_late", [False, True])
-async def test_on_a_file_system_without_hard_links_an_archive_is_written_and_still_takes_nobody_s_place(
+async def test_without_hard_links_an_archive_is_written_and_replaces_no_file(
     device: Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, appears_late: bool
 ) -> None:
     def refused(*_: object, **__: object) -> None:
@@ -360,7 +358,7 @@ async def test_an_archive_of_a_newer_version_is_refused_by_its_number(device: De
         await import_archive(device, path)
 
 
-async def test_whoever_wrote_the_file_its_secrets_do_not_come_in(device: Device, other: Device, tmp_path: Path) -> None:
+async def test_secrets_in_an_archive_are_redacted(device: Device, other: Device, tmp_path: Path) -> None:
     planted = event(1, replica="rep_c", device="device-c", payload={"text": f"钥匙 {CANARY}"})
     own = event(2, replica="rep_x", device="device-a", payload={"text": f"钥匙 {CANARY}"})
     await archive(device).item_importer.append([planted, own], ArchiveImportResult("test"))
@@ -462,7 +460,7 @@ def changed(data: bytes, *places: tuple[int, int, int]) -> bytes:
     return bytes(found)
 
 
-async def test_a_conversation_out_of_the_calendar_is_taken_without_its_day(device: Device, tmp_path: Path) -> None:
+async def test_a_conversation_out_of_the_calendar_is_imported_without_its_day(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     late = "9999-12-31T23:59:59Z"
     said = [{**claude("m-1", "human", "?"), "created_at": late}]
@@ -472,14 +470,14 @@ async def test_a_conversation_out_of_the_calendar_is_taken_without_its_day(devic
     assert sorted({event.local_date for event in await device.events()}) == ["2024-05-01", "2026-02-02"]
 
 
-async def test_an_export_that_begins_with_a_byte_order_mark_is_taken(device: Device, tmp_path: Path) -> None:
+async def test_an_export_with_a_byte_order_mark_is_imported(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
     path.write_text(json.dumps(CLAUDE), "utf-8-sig")
 
     assert (await import_archive(device, path)).recorded == 4
 
 
-async def test_an_export_that_cannot_be_unpacked_or_decoded_is_told(device: Device, tmp_path: Path) -> None:
+async def test_an_export_that_cannot_be_unpacked_or_decoded_is_refused(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "export.zip"
     whole = packed(path)
     broken = bytearray(whole)
@@ -513,14 +511,14 @@ async def test_one_event_of_an_archive_that_cannot_be_decoded_stops_no_other(
     assert (taken.recorded, taken.refused) == (1, 1)
 
 
-async def test_a_part_that_is_not_utf_8_is_damage_that_is_told(device: Device, tmp_path: Path) -> None:
+async def test_a_part_that_is_not_utf_8_is_reported_as_damage(device: Device, tmp_path: Path) -> None:
     for about in (b'{"format": "\xff"}', b"[" * 200_000):
         path = forged(tmp_path / "broken.xbm", ("about.json", about))
         with pytest.raises(InvalidInput, match="damaged"):
             await import_archive(device, path)
 
 
-async def test_a_file_of_nothing_known_is_told(device: Device, tmp_path: Path) -> None:
+async def test_an_unknown_file_is_refused(device: Device, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     for data in (b"[]", b"{", b"PK", b""):
         path.write_bytes(data)

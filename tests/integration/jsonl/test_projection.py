@@ -112,7 +112,9 @@ async def reset_watermark(device: Device, position: int) -> None:
 
 
 class TestFollowing:
-    async def test_it_stands_where_the_seed_says_and_holds_what_the_log_says(self, device: Device, root: Path) -> None:
+    async def test_files_have_the_places_of_the_seed_and_the_content_of_the_log(
+        self, device: Device, root: Path
+    ) -> None:
         tree = runner_of(device, root)
         first = message_event("session_started", 0, project="proj_abcd1234")
         (event_id,) = await record(device, first)
@@ -132,7 +134,7 @@ class TestFollowing:
         assert index["sessions_by_project"] == {"proj_abcd1234": ["sess_0", "sess_1"]}
         assert list(index["tags"]) == ["api"]
 
-    async def test_followed_event_by_event_or_built_anew_it_is_the_same_bytes(
+    async def test_following_and_rebuilding_give_the_same_bytes(
         self, device: Device, root: Path, tmp_path: Path
     ) -> None:
         tree = runner_of(device, root)
@@ -149,7 +151,7 @@ class TestFollowing:
         await runner_of(device, tmp_path / "other").rebuild()
         assert everything(tmp_path / "other") == followed
 
-    async def test_a_command_makes_them_whole_in_a_folder_that_was_named_since(
+    async def test_a_command_completes_the_files_in_a_folder_set_later(
         self, device: Device, root: Path, tmp_path: Path
     ) -> None:
         await record(device, *sample_events(12))
@@ -160,7 +162,7 @@ class TestFollowing:
         assert lines_of(tmp_path / "other") == await from_the_log(device)
         assert await elsewhere.catch_up(batches=1) == 0
 
-    async def test_a_reader_outside_goes_on_reading_the_same_file(self, device: Device, root: Path) -> None:
+    async def test_another_program_can_continue_reading_the_same_file(self, device: Device, root: Path) -> None:
         tree = runner_of(device, root)
         await record(device, message_event("x"))
         await tree.catch_up()
@@ -171,7 +173,7 @@ class TestFollowing:
             await tree.rebuild()
             assert [json.loads(text)["position"] for text in reader.readlines()] == [2, 3]
 
-    async def test_the_index_names_a_line_in_every_block(self, device: Device, root: Path) -> None:
+    async def test_the_index_has_a_line_of_every_block(self, device: Device, root: Path) -> None:
         for number in range(30):
             await record(device, message_event("x", number, text="字" * 5_000))
         await runner_of(device, root).catch_up()
@@ -188,7 +190,7 @@ class TestFollowing:
 
 
 class TestAfterAKill:
-    async def test_wherever_the_last_write_was_cut_nothing_is_lost_or_doubled(self, device: Device, root: Path) -> None:
+    async def test_a_write_cut_at_any_byte_loses_and_doubles_nothing(self, device: Device, root: Path) -> None:
         await record(device, *sample_events(6))
         await runner_of(device, root).catch_up()
         before = {path: path.stat().st_size for path in root.glob("events/*/*")}
@@ -211,7 +213,7 @@ class TestAfterAKill:
             assert everything(root) == whole
 
     @pytest.mark.parametrize("lost", [1, 10, 10_000])
-    async def test_what_a_power_failure_took_is_written_again(self, device: Device, root: Path, lost: int) -> None:
+    async def test_lines_lost_in_a_power_failure_are_written_again(self, device: Device, root: Path, lost: int) -> None:
         await record(device, *sample_events(8))
         await runner_of(device, root).catch_up()
         whole = everything(root)
@@ -223,7 +225,7 @@ class TestAfterAKill:
         assert everything(root) == whole
         assert await tree.repair() == 0
 
-    async def test_what_a_killed_writer_left_half_made_goes(self, device: Device, root: Path) -> None:
+    async def test_partial_files_of_a_killed_writer_are_removed(self, device: Device, root: Path) -> None:
         """It may hold what was forgotten since. What other programs have put there stays."""
         await record(device, *sample_events(8))
         await runner_of(device, root).catch_up()
@@ -238,7 +240,7 @@ class TestAfterAKill:
         assert everything(root) == whole
 
     @pytest.mark.parametrize("garbage", [b"\0\0garbage\n", b'{"position": 3, "event_id": "\xff"}\n'])
-    async def test_an_end_that_is_not_the_log_s_is_not_built_upon(
+    async def test_a_file_whose_end_differs_from_the_log_is_rebuilt(
         self, device: Device, root: Path, garbage: bytes
     ) -> None:
         await record(device, *sample_events(8))
@@ -250,7 +252,7 @@ class TestAfterAKill:
         await runner_of(device, root).catch_up()
         assert lines_of(root) == await from_the_log(device)
 
-    async def test_an_index_left_behind_is_made_anew(self, device: Device, root: Path) -> None:
+    async def test_an_incomplete_index_is_rebuilt(self, device: Device, root: Path) -> None:
         for number in range(30):
             await record(device, message_event("x", number, text="字" * 5_000))
         await runner_of(device, root).catch_up()
@@ -262,7 +264,7 @@ class TestAfterAKill:
         await runner_of(device, root).rebuild()
         assert everything(root) == kept
 
-    async def test_a_full_disk_leaves_no_half_line(self, tmp_path: Path) -> None:
+    async def test_a_full_disk_leaves_no_partial_line(self, tmp_path: Path) -> None:
         path = tmp_path / "file"
         descriptor = os.open(path, os.O_RDONLY | os.O_CREAT, 0o600)  # every write fails
         with pytest.raises(OSError, match=r"."):
@@ -272,7 +274,7 @@ class TestAfterAKill:
 
 
 class TestForgetting:
-    async def test_what_is_forgotten_leaves_every_file_and_the_rest_stays(self, device: Device, root: Path) -> None:
+    async def test_an_erased_event_leaves_every_file_and_the_rest_stays(self, device: Device, root: Path) -> None:
         tree = runner_of(device, root)
         secret, kept = await record(
             device,
@@ -292,7 +294,7 @@ class TestForgetting:
         await tree.rebuild()
         assert everything(root) == left
 
-    async def test_what_is_corrected_says_so_before_and_after_the_log_does(self, device: Device, root: Path) -> None:
+    async def test_a_correction_shows_before_and_after_the_log_applies_it(self, device: Device, root: Path) -> None:
         tree = runner_of(device, root)
         (secret,) = await record(device, message_event("memory_fact", 0, content="忘掉这句", tags=["旧"], more=1))
         await tree.catch_up()
@@ -308,7 +310,7 @@ class TestForgetting:
         assert everything(root) == left
         assert lines_of(root) == await from_the_log(device)
 
-    async def test_a_wish_and_what_it_names_in_one_batch(self, device: Device, root: Path) -> None:
+    async def test_an_erasure_request_and_its_event_in_one_batch(self, device: Device, root: Path) -> None:
         (secret,) = await record(device, message_event("memory_fact", 0, content="忘掉这句"))
         await device.log.append([device.intake.build_erasure([secret])])
         await runner_of(device, root).catch_up()
@@ -317,7 +319,7 @@ class TestForgetting:
 
 class TestPaths:
     @pytest.mark.parametrize("name", HOSTILE)
-    async def test_no_id_leads_out_of_the_tree(self, device: Device, root: Path, name: str) -> None:
+    async def test_no_id_leads_out_of_the_root_folder(self, device: Device, root: Path, name: str) -> None:
         await record(device, {**message_event("session_started", project=name), "session_id": name})
         await runner_of(device, root).catch_up()
         (file,) = root.glob("events/*/*.jsonl")
@@ -326,7 +328,7 @@ class TestPaths:
         assert meta.parent == root / "sessions" / "2026-02"
         assert json.loads(file.read_text("utf-8"))["project_id"] == name
 
-    def test_no_two_ids_meet_in_one_file_whatever_the_file_system_folds(self) -> None:
+    def test_no_two_ids_share_a_file_on_a_case_insensitive_file_system(self) -> None:
         names = {safe_file_name(name).lower() for name in (*HOSTILE, "a", "con~", "a~", "proj_abcd1234")}
         assert len(names) == len(HOSTILE) + 4
         assert safe_file_name("proj_abcd1234") == "proj_abcd1234"
@@ -344,7 +346,7 @@ class TestPaths:
             await runner_of(device, root).catch_up()
         assert not list((tmp_path / "elsewhere").iterdir())
 
-    async def test_files_are_nobody_else_s(self, device: Device, root: Path) -> None:
+    async def test_files_are_private(self, device: Device, root: Path) -> None:
         await record(device, *sample_events(4))
         await runner_of(device, root).catch_up()
         assert {path.stat().st_mode & 0o777 for path in root.rglob("*") if path.is_file()} == {0o600}
@@ -389,9 +391,7 @@ async def test_a_month_is_that_of_the_event_s_own_time_in_utc(device: Device, ro
 @pytest.mark.parametrize(
     ("ts", "month"), [("0001-01-01T00:00:00+08:00", "0001-01"), ("9999-12-31T23:59:59-08:00", "9999-12")]
 )
-async def test_what_is_out_of_the_calendar_already_stands_at_its_end(
-    device: Device, root: Path, ts: str, month: str
-) -> None:
+async def test_a_time_out_of_the_calendar_is_filed_at_its_end(device: Device, root: Path, ts: str, month: str) -> None:
     await device.log.append([replace(device.intake.build(message_event("x")), ts=ts)])
     tree = runner_of(device, root)
     await tree.catch_up()

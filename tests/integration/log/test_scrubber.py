@@ -28,7 +28,7 @@ async def test_a_flipped_bit_in_an_id_is_seen_by_doctor_and_by_the_sidecar(tmp_p
         assert any("log_damaged: 1 event" in warning for warning in (await app.status()).warnings)
 
 
-async def test_a_sound_log_is_looked_through_without_a_word(tmp_path: Path) -> None:
+async def test_scanning_a_sound_log_reports_nothing(tmp_path: Path) -> None:
     home = Home(tmp_path)
     await home.fill(30)
     async with home.app() as app:

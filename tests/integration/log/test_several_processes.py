@@ -62,7 +62,7 @@ async def events_of(path: Path) -> list[Event]:
     return list(page.events)
 
 
-async def test_processes_that_record_at_once_make_one_dense_log(tmp_path: Path) -> None:
+async def test_concurrent_processes_number_one_log_without_gaps(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with multiprocessing.get_context("spawn").Pool(PROCESSES) as pool:
         told = await asyncio.to_thread(pool.map, record_many, [str(path)] * PROCESSES, 1)
@@ -75,7 +75,7 @@ async def test_processes_that_record_at_once_make_one_dense_log(tmp_path: Path) 
     assert len({event.replica_id for event in events}) == 1
 
 
-async def test_a_process_killed_in_the_middle_loses_nothing_it_was_told_and_halves_nothing(tmp_path: Path) -> None:
+async def test_a_killed_process_loses_no_acknowledged_event_and_leaves_no_part_of_one(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     child = subprocess.Popen(  # noqa: ASYNC220 - it starts in a millisecond
         [sys.executable, "-c", RECORD_FOR_EVER, str(path)], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True

@@ -107,7 +107,7 @@ def versions(harness: DocumentHarness) -> str:
         return b"".join(zlib.decompress(row[0]) for row in connection.execute("select bytes from written")).decode()
 
 
-async def test_a_plan_changes_nothing_and_an_apply_archives_before_it_forgets(harness: DocumentHarness) -> None:
+async def test_a_plan_changes_nothing_and_apply_archives_before_it_expires(harness: DocumentHarness) -> None:
     old, young = await fact(harness, "去年的口味"), await fact(harness, "今天的口味", ts=None)
     before = await events(harness)
     room = retention(harness)
@@ -130,7 +130,7 @@ async def test_a_plan_changes_nothing_and_an_apply_archives_before_it_forgets(ha
     assert await harness.log.find_problems() == []
 
 
-async def test_an_old_event_is_as_old_as_its_ts_and_an_imported_one_as_its_import(harness: DocumentHarness) -> None:
+async def test_age_counts_from_ts_and_for_an_import_from_the_import(harness: DocumentHarness) -> None:
     await fact(harness, "三月的事实")
     value = {"type": "memory_fact", "payload": {"content": "导入的事实"}, "ts": OLD}
     imported = replace(DraftBuilder(harness.redactor).build(value), origin=Origin.IMPORTED)
@@ -143,7 +143,7 @@ async def test_an_old_event_is_as_old_as_its_ts_and_an_imported_one_as_its_impor
     assert len((await room.plan(room.build_rules(None, None))).positions) == 2
 
 
-async def test_lines_that_the_document_shows_stay_and_those_it_shows_no_more_leave_every_version(
+async def test_shown_lines_stay_and_others_leave_every_version(
     harness: DocumentHarness,
 ) -> None:
     await harness.record_and_reconcile("还在的问题", "拿掉的问题")
@@ -188,7 +188,7 @@ async def test_an_exchange_folded_into_its_days_line_leaves_the_log_and_the_vers
     assert "用户问：今天的问题" in versions(harness)
 
 
-async def test_what_a_follower_has_not_taken_stays_and_it_is_named(harness: DocumentHarness) -> None:
+async def test_an_event_that_a_consumer_has_not_read_stays_and_the_consumer_is_named(harness: DocumentHarness) -> None:
     first, second = await fact(harness, "一"), await fact(harness, "二")
     position = (await events(harness))[first].position
     await harness.log.set_watermark("their.backup", position)
@@ -210,7 +210,7 @@ async def test_a_finished_recovery_of_versions_holds_no_event_back(harness: Docu
     assert (await apply(harness)).forgotten == 1
 
 
-async def test_what_the_index_has_not_taken_stays_and_what_it_has_leaves_it(harness: DocumentHarness) -> None:
+async def test_an_unindexed_event_stays_and_an_expired_one_leaves_the_index(harness: DocumentHarness) -> None:
     recall = RecallService(harness.log, harness.clock, RecallSettings(), may_index=True)
     await fact(harness, "火锅在巷子里")
     assert [hit.item.text for hit in (await recall.search(SearchRequest("火锅"))).hits] == ["火锅在巷子里"]
@@ -222,7 +222,7 @@ async def test_what_the_index_has_not_taken_stays_and_what_it_has_leaves_it(harn
     assert (await recall.search(SearchRequest("火锅"))).hits == ()
 
 
-async def test_what_has_not_reached_the_cloud_stays_where_there_is_one(harness: DocumentHarness) -> None:
+async def test_an_undelivered_event_stays_if_there_is_a_cloud(harness: DocumentHarness) -> None:
     waiting, sent = await fact(harness, "还没送到"), await fact(harness, "送到了")
     private = await fact(harness, "只在这里", type="lesson_learned")
     await harness.database.write(lambda connection: outbox_store.acknowledge(connection, CLOUD, [(sent, 1)]))
@@ -236,7 +236,7 @@ async def test_what_has_not_reached_the_cloud_stays_where_there_is_one(harness: 
     assert (await apply(harness, retention(harness, cloud=False))).forgotten == 1
 
 
-async def test_a_corrected_event_goes_with_its_correction(harness: DocumentHarness) -> None:
+async def test_a_corrected_event_expires_with_its_correction(harness: DocumentHarness) -> None:
     told = await fact(harness, "暗号是蓝猫7391，别忘了")
     harness.redactor = Redactor(extra_patterns=["蓝猫[0-9]+"])
     harness.restart()
@@ -251,7 +251,7 @@ async def test_a_corrected_event_goes_with_its_correction(harness: DocumentHarne
     assert "别忘了" in archived(done)
 
 
-async def test_a_correction_that_came_in_between_brings_nothing_back(harness: DocumentHarness) -> None:
+async def test_a_correction_during_the_run_restores_nothing(harness: DocumentHarness) -> None:
     told = await fact(harness, "暗号是蓝猫7391，别忘了")
     harness.redactor = Redactor(extra_patterns=["蓝猫[0-9]+"])
     await rescan.rescan(harness.log, harness.redactor, harness.clock, local=True, apply=True)
@@ -262,7 +262,7 @@ async def test_a_correction_that_came_in_between_brings_nothing_back(harness: Do
     assert (await events(harness))[told].payload == {}
 
 
-async def test_what_other_devices_said_goes_where_no_follower_here_waits_for_it(
+async def test_events_of_other_devices_expire_unless_a_consumer_waits_for_them(
     harness: DocumentHarness, tmp_path: Path
 ) -> None:
     await harness.record_and_reconcile("这里的问题")
@@ -284,7 +284,7 @@ async def test_what_other_devices_said_goes_where_no_follower_here_waits_for_it(
     assert "- 那边的偏好" in [event.payload.get("text") for event in after]
 
 
-async def test_beyond_a_size_the_oldest_go_first(harness: DocumentHarness) -> None:
+async def test_beyond_a_size_the_oldest_expire_first(harness: DocumentHarness) -> None:
     told = [await fact(harness, f"{number} " + "长" * 10_000, ts=None) for number in range(60)]
 
     done = await apply(harness, retention(harness, days=-1, megabytes=1))
@@ -318,7 +318,7 @@ async def test_a_shared_document_keeps_all_that_it_is_made_of(tmp_path: Path) ->
         assert "手写的" not in harness.text
 
 
-async def test_nothing_is_forgotten_where_the_archive_cannot_be_written(harness: DocumentHarness) -> None:
+async def test_nothing_expires_if_the_archive_cannot_be_written(harness: DocumentHarness) -> None:
     told = await fact(harness, "旧事")
     (harness.file.parent / "archive").write_text("in the way")
 
@@ -329,7 +329,7 @@ async def test_nothing_is_forgotten_where_the_archive_cannot_be_written(harness:
     assert PAYLOAD_EXPIRED not in {event.type for event in (await events(harness)).values()}
 
 
-async def test_what_the_log_says_goes_is_carried_out_by_the_next_start(harness: DocumentHarness) -> None:
+async def test_an_expiry_is_applied_by_the_next_start(harness: DocumentHarness) -> None:
     told = await fact(harness, "旧事")
     room = retention(harness)
     await room.apply(room.build_rules(None, None), check_progress)
@@ -349,7 +349,7 @@ async def test_the_same_event_again_is_known_and_does_not_come_back(harness: Doc
     assert (await events(harness))[told].payload == {}
 
 
-async def test_a_line_that_came_back_meanwhile_stays(harness: DocumentHarness) -> None:
+async def test_a_line_restored_meanwhile_stays(harness: DocumentHarness) -> None:
     await harness.record_and_reconcile("会回来的问题")
     event_id = next(iter(await events(harness)))
     await harness.log.append([DraftBuilder(harness.redactor).build_expiry([event_id])])
@@ -361,7 +361,7 @@ async def test_a_line_that_came_back_meanwhile_stays(harness: DocumentHarness) -
     assert [event.type for event in (await events(harness)).values()] == ["exchange_recorded", PAYLOAD_EXPIRED]
 
 
-async def test_what_one_device_archived_is_no_wish_of_another(harness: DocumentHarness, tmp_path: Path) -> None:
+async def test_an_expiry_on_one_device_erases_nothing_on_another(harness: DocumentHarness, tmp_path: Path) -> None:
     told = await fact(harness, "旧事")
 
     async with open_document_harness(tmp_path / "b", device="device-b") as there:
@@ -380,7 +380,7 @@ async def test_what_one_device_archived_is_no_wish_of_another(harness: DocumentH
         assert PAYLOAD_EXPIRED not in {event.type for event in (await events(there)).values()}
 
 
-async def test_an_archive_brings_everything_back_elsewhere(harness: DocumentHarness, tmp_path: Path) -> None:
+async def test_importing_the_archive_elsewhere_restores_everything(harness: DocumentHarness, tmp_path: Path) -> None:
     told = await fact(harness, "旧事")
     done = await apply(harness)
 
@@ -395,7 +395,7 @@ async def test_an_archive_brings_everything_back_elsewhere(harness: DocumentHarn
         assert (await events(there))[told].ts == OLD
 
 
-async def test_what_was_archived_is_left_out_of_an_export_and_comes_in_from_its_archive_in_either_order(
+async def test_expired_events_are_not_exported_and_are_imported_from_their_archive_in_either_order(
     harness: DocumentHarness, tmp_path: Path
 ) -> None:
     told, kept = await fact(harness, "旧事"), await fact(harness, "新事", ts=None)
@@ -419,7 +419,7 @@ async def test_what_was_archived_is_left_out_of_an_export_and_comes_in_from_its_
 
 
 @pytest.mark.parametrize("of", ["this device", "another device"])
-async def test_a_row_that_only_retention_left_blank_is_filled_in_from_an_archive_and_found(
+async def test_an_expired_row_is_refilled_from_an_archive_and_found(
     harness: DocumentHarness, tmp_path: Path, of: str
 ) -> None:
     told = await fact(harness, "火锅在巷子里")
@@ -442,7 +442,7 @@ async def test_a_row_that_only_retention_left_blank_is_filled_in_from_an_archive
         assert await at.log.find_problems() == []
 
 
-async def test_what_was_forgotten_after_it_was_archived_comes_back_from_no_copy_of_the_archive(
+async def test_an_event_erased_after_archiving_is_restored_from_no_copy(
     harness: DocumentHarness, tmp_path: Path
 ) -> None:
     told = await fact(harness, "去年的秘密")
@@ -472,7 +472,7 @@ async def test_a_corrected_event_comes_back_from_its_archive_corrected(
     assert (await events(harness))[told].payload == {"content": "暗号是[自定义]，别忘了"}
 
 
-async def test_what_no_cloud_had_when_it_was_archived_goes_out_with_its_words_or_not_at_all(
+async def test_an_unsent_expired_event_is_sent_with_its_payload_or_not_at_all(
     harness: DocumentHarness,
 ) -> None:
     told, kept = await fact(harness, "旧事"), await fact(harness, "新事", ts=None)
@@ -485,7 +485,7 @@ async def test_what_no_cloud_had_when_it_was_archived_goes_out_with_its_words_or
     assert await harness.log.find_problems() == []
 
 
-async def test_of_many_only_a_few_wishes_are_carried_out_in_one_transaction(harness: DocumentHarness) -> None:
+async def test_requests_are_applied_a_few_per_transaction(harness: DocumentHarness) -> None:
     drafts = [
         DraftBuilder(harness.redactor).build(
             {"type": "memory_fact", "payload": {"content": f"旧事 {number}"}, "ts": OLD}
@@ -504,7 +504,7 @@ async def test_of_many_only_a_few_wishes_are_carried_out_in_one_transaction(harn
     assert archived(done).count("\n") == 2_400
 
 
-async def test_what_is_forgotten_leaves_the_archives_and_the_rest_stays_byte_for_byte(harness: DocumentHarness) -> None:
+async def test_an_erased_event_leaves_the_archives_and_the_rest_stays_byte_for_byte(harness: DocumentHarness) -> None:
     room = retention(harness)
     going, _ = await fact(harness, "去年的秘密"), await fact(harness, "去年的口味")
     one = await apply(harness, room)
@@ -529,7 +529,7 @@ async def test_what_is_forgotten_leaves_the_archives_and_the_rest_stays_byte_for
     assert (taken.source, taken.recorded) == ("archive", 1)
 
 
-async def test_the_words_of_what_was_archived_are_looked_for_in_the_archives(harness: DocumentHarness) -> None:
+async def test_erasure_by_text_searches_the_archives(harness: DocumentHarness) -> None:
     room = retention(harness)
     going, _ = await fact(harness, "去年的秘密"), await fact(harness, "去年的口味")
     await apply(harness, room)
@@ -540,7 +540,7 @@ async def test_the_words_of_what_was_archived_are_looked_for_in_the_archives(har
     assert await room.find_archived(ErasureSelection("秘密", since_ms=year[1])) == []
 
 
-async def test_the_messages_of_a_forgotten_exchange_leave_the_archive_with_it(harness: DocumentHarness) -> None:
+async def test_the_messages_of_an_erased_exchange_leave_the_archive_with_it(harness: DocumentHarness) -> None:
     said = ExchangeInput("很久以前问过什么" * 20, "很久以前答过什么" * 20, "sess_a")
     drafts = draft_exchange_events(said, harness.redactor, device_id="device-a", store_messages=True)
     exchange, *messages = await harness.log.append(drafts)
@@ -603,7 +603,7 @@ async def test_an_archive_that_cannot_be_read_is_left_alone_and_stops_no_other(
     assert (damaged.read_bytes() if damaged.is_file() else damaged.lstat()) == before
 
 
-async def test_an_archive_that_could_not_be_opened_follows_a_wish_as_soon_as_it_can_be(
+async def test_an_archive_that_could_not_be_opened_is_rewritten_as_soon_as_it_can_be(
     harness: DocumentHarness,
 ) -> None:
     room = retention(harness)
@@ -621,7 +621,7 @@ async def test_an_archive_that_could_not_be_opened_follows_a_wish_as_soon_as_it_
     assert archived(done) == ""
 
 
-async def test_an_archive_that_could_not_be_written_anew_is_told_stops_no_other_and_follows_later(
+async def test_an_archive_that_cannot_be_rewritten_is_reported_and_rewritten_later(
     harness: DocumentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room = retention(harness)
@@ -651,7 +651,7 @@ async def test_an_archive_that_could_not_be_written_anew_is_told_stops_no_other_
     assert [archived(done) for done in archives] == ["", ""]
 
 
-async def test_what_killed_writers_of_archives_left_goes_also_where_there_is_no_archive_yet(
+async def test_partial_files_are_removed_even_if_there_is_no_archive(
     harness: DocumentHarness,
 ) -> None:
     room = retention(harness)
@@ -668,7 +668,7 @@ async def test_what_killed_writers_of_archives_left_goes_also_where_there_is_no_
     assert list(folder.iterdir()) == [Path(done.archive or "")]
 
 
-async def test_an_archive_that_another_process_is_writing_stays_with_it(harness: DocumentHarness) -> None:
+async def test_an_archive_that_another_process_writes_is_left_alone(harness: DocumentHarness) -> None:
     folder = harness.file.parent / "archive" / "default"
     folder.mkdir(parents=True)
     with partial_file(folder / "theirs.xbm") as (temporary, file):
@@ -677,7 +677,7 @@ async def test_an_archive_that_another_process_is_writing_stays_with_it(harness:
         assert list(folder.iterdir()) == [temporary]
 
 
-def test_archives_move_in_nobody_s_place_and_what_a_kill_left_in_both_folders_is_not_doubled(tmp_path: Path) -> None:
+def test_moved_archives_replace_none_and_are_not_doubled_after_a_kill(tmp_path: Path) -> None:
     former, heir = tmp_path / "former", tmp_path / "heir"
     for folder, files in (
         (former, {"a.xbm": b"one", "b.xbm": b"two", "c.xbm": b"three"}),

@@ -74,14 +74,14 @@ def same(one: Any, other: Any) -> bool:
 
 @settings(max_examples=300)
 @given(value=st.dictionaries(st.sampled_from(FIELDS) | TEXTS, ANYTHING, max_size=6) | ANYTHING)
-def test_the_door_raises_nothing_but_its_own_refusal(value: Any) -> None:
+def test_ingest_raises_only_its_own_errors(value: Any) -> None:
     with suppress(InvalidInput):
         assert DraftBuilder(UNTOUCHED).build(value).type
 
 
 @settings(max_examples=300)
 @given(value=st.dictionaries(st.sampled_from(["after", "limit", "types", "since_ts", "project_id"]), ANYTHING))
-def test_a_filter_raises_nothing_but_its_own_refusal(value: Any) -> None:
+def test_a_filter_raises_only_its_own_errors(value: Any) -> None:
     try:
         wanted = parse_event_query(value)
     except InvalidInput:

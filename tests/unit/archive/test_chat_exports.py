@@ -21,7 +21,7 @@ def test_a_conversation_of_claude_is_its_questions_and_answers_with_their_times(
 
 
 @pytest.mark.parametrize("instant", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-12:00", "soon", 7, None])
-def test_a_time_that_is_in_no_calendar_is_none(instant: Any) -> None:
+def test_a_time_out_of_the_calendar_is_none(instant: Any) -> None:
     said = {**claude("m-1", "human", "?"), "created_at": instant}
     (talk,) = read_chats([{"uuid": "c-1", "created_at": instant, "chat_messages": [said]}])
 
@@ -49,5 +49,5 @@ def test_of_a_tree_of_chatgpt_the_branch_that_was_shown_last_counts() -> None:
         [{"id": "x", "mapping": {"a": node("a", None, ("user", "?"), recipient={"x": 1})}}],
     ],
 )
-def test_what_has_another_shape_is_left_out(value: Any) -> None:
+def test_values_of_another_shape_are_skipped(value: Any) -> None:
     assert list(read_chats(value)) == []

@@ -9,7 +9,7 @@ from sync.archive.encryption import CHUNK_BYTES, MAGIC, SALT_BYTES, TAG_BYTES, D
 from sync.errors import InvalidInput
 
 
-def test_a_stream_cut_off_where_a_chunk_ends_is_not_taken_for_a_whole_one() -> None:
+def test_a_stream_cut_off_at_the_end_of_a_chunk_is_refused() -> None:
     said, file = os.urandom(2 * CHUNK_BYTES), io.BytesIO()
     with EncryptingWriter(file, "a long passphrase", os.urandom) as sealing:
         sealing.write(said)

@@ -20,7 +20,7 @@ with partial_file(Path(sys.argv[1])) as (_, file):
 """
 
 
-def test_a_file_that_is_being_written_stays_and_what_a_killed_writer_left_goes(tmp_path: Path) -> None:
+def test_only_the_partial_files_of_killed_writers_are_removed(tmp_path: Path) -> None:
     path = tmp_path / "all.xbm"
     other = tmp_path / "other.xbm"
     writer = subprocess.Popen(
@@ -51,13 +51,13 @@ def test_a_file_that_is_being_written_stays_and_what_a_killed_writer_left_goes(t
     assert other.stat().st_mode & 0o077 == 0
 
 
-def test_a_file_that_was_not_put_in_its_place_goes_with_its_writer(tmp_path: Path) -> None:
+def test_a_file_that_was_not_moved_into_place_is_removed(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), partial_file(tmp_path / "all.xbm"):
         raise KeyboardInterrupt
     assert list(tmp_path.iterdir()) == []
 
 
-def test_only_what_writers_name_so_is_taken_for_theirs(tmp_path: Path) -> None:
+def test_files_with_other_names_are_not_removed(tmp_path: Path) -> None:
     ours = ".all.xbm.0a1b2c3d.part"
     theirs = ["all.xbm.0a1b2c3d.part", ".all.xbm.part", ".all.xbm.0a1b2c3d.part.bak", ".all.xbm.0a1b2c3d.tmp"]
     for name in (ours, *theirs):

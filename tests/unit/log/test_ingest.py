@@ -46,13 +46,13 @@ def test_a_folder_named_after_a_secret_is_redacted_and_its_project_stays_the_sam
     assert found.project_id == project_id_for(path)
 
 
-def test_the_least_event_is_a_type() -> None:
+def test_an_event_needs_only_a_type() -> None:
     draft = INTAKE.build({"type": "session_started"})
     assert (draft.type, draft.payload.value, draft.project_id) == ("session_started", {}, GLOBAL_PROJECT)
     assert (draft.event_id, draft.ts, draft.session_id, draft.origin) == (None, None, None, Origin.TOOL)
 
 
-def test_the_event_of_the_seed_is_taken_as_it_is() -> None:
+def test_the_example_event_of_the_seed_is_accepted_unchanged() -> None:
     given = {
         "schema_version": 1,
         "event_id": "evt_20260202_000001",
@@ -69,11 +69,11 @@ def test_the_event_of_the_seed_is_taken_as_it_is() -> None:
     }
 
 
-def test_a_project_is_named_after_its_path_where_it_has_no_id() -> None:
+def test_a_project_without_an_id_is_named_after_its_path() -> None:
     assert INTAKE.build({"type": "x", "project_path": "/家/项目"}).project_id == project_id_for("/家/项目")
 
 
-def test_unknown_fields_are_kept_and_fields_of_ours_are_not_believed() -> None:
+def test_unknown_fields_are_kept_and_reserved_fields_are_ignored() -> None:
     ours = {"device_id": "liar", "replica_id": "liar", "replica_seq": 1, "hlc": "x", "seq": 9, "server_ts": "x"}
     draft = INTAKE.build({"type": "x", "future": {"a": [1, None, 2**62]}, "_private": "y", **ours, "reach": "local"})
     assert draft.extra is not None
@@ -85,7 +85,7 @@ def day_of(clock: Clock = UTC_CLOCK, **given: Any) -> tuple[str | None, int | No
     return draft.local_date, draft.utc_offset
 
 
-def test_an_event_that_says_when_it_was_has_the_day_that_it_names() -> None:
+def test_an_event_with_a_time_has_the_local_day_that_it_names() -> None:
     given: dict[str, Any] = {"ts": "2026-02-02T20:00:00.000Z", "local_date": "2026-02-03", "utc_offset": 480}
     assert day_of(**given) == ("2026-02-03", 480)
     assert day_of(**{**given, "ts": None}) == (None, None), "it is of the day on which it is recorded"
@@ -103,7 +103,7 @@ def test_an_event_that_says_when_it_was_has_the_day_that_it_names() -> None:
         {"local_date": "2026-02-05", "utc_offset": True},
     ],
 )
-def test_a_day_that_is_none_is_that_of_the_time_where_the_person_is(named: dict[str, Any]) -> None:
+def test_an_invalid_local_day_is_replaced_by_that_of_the_users_zone(named: dict[str, Any]) -> None:
     assert day_of(FixedClock(), ts="2026-01-31T20:00:00Z", **named) == ("2026-02-01", 480)
     assert day_of(SystemClock(BERLIN), ts="2025-07-31T22:30:00Z", **named) == ("2025-08-01", 120)
     assert day_of(SystemClock(BERLIN), ts="2025-12-31T22:30:00Z", **named) == ("2025-12-31", 60)
@@ -111,7 +111,7 @@ def test_a_day_that_is_none_is_that_of_the_time_where_the_person_is(named: dict[
 
 
 @pytest.mark.parametrize("length", [1, 128])
-def test_foreign_ids_are_taken_up_to_128_characters(length: int) -> None:
+def test_foreign_ids_have_at_most_128_characters(length: int) -> None:
     assert INTAKE.build({"type": "x", "event_id": "字" * length}).event_id == "字" * length
 
 
@@ -154,7 +154,7 @@ def test_foreign_ids_are_taken_up_to_128_characters(length: int) -> None:
         ({"origin": "assistant"}, "origin"),
     ],
 )
-def test_what_cannot_be_accepted_is_refused_under_the_name_of_its_field(wrong: dict[str, Any], field: str) -> None:
+def test_a_wrong_value_is_refused_under_the_name_of_its_field(wrong: dict[str, Any], field: str) -> None:
     given = {"type": "x", **wrong} if wrong else {}
     with pytest.raises(InvalidInput) as caught:
         INTAKE.build(given)
@@ -206,7 +206,7 @@ def test_an_id_that_looks_like_a_secret_is_refused_by_its_field_and_not_repeated
         "g4HjWxtt9D9SwXe9NDIl1Pq08NCKnmjq",
     ],
 )
-def test_ids_as_programs_make_them_are_taken(name: str) -> None:
+def test_ids_as_programs_generate_them_are_accepted(name: str) -> None:
     draft = INTAKE.build({"type": "x", "event_id": name, "session_id": name, "project_id": name})
     assert (draft.event_id, draft.session_id, draft.project_id) == (name, name, name)
     assert INTAKE.with_safe_ids({"type": "x", "event_id": name, "session_id": name}) == {
@@ -226,12 +226,12 @@ def test_an_event_of_another_installation_gets_the_digest_of_an_id_that_is_refus
     assert draft.project_id == "proj_abcd1234"
 
 
-def test_a_wish_names_events_as_they_are_called() -> None:
+def test_an_erasure_request_names_event_ids_unredacted() -> None:
     for wish in (INTAKE.build_erasure([RANDOM, "evt_1"]), INTAKE.build_expiry([RANDOM, "evt_1"])):
         assert wish.payload.value == {"event_ids": [RANDOM, "evt_1"]}
 
 
-def test_what_takes_back_keeps_its_names_under_new_rules_and_nothing_else() -> None:
+def test_redaction_of_a_retracting_event_keeps_its_event_ids() -> None:
     forgotten = event(1, type="payload_forgotten", payload={"event_ids": [RANDOM], "why": "13812345678"})
     redacted = event(2, type="payload_redacted", payload={"event_id": RANDOM, "payload": {"a": "13812345678"}})
     plain = event(3, type="x", payload={"event_id": RANDOM})
@@ -240,7 +240,7 @@ def test_what_takes_back_keeps_its_names_under_new_rules_and_nothing_else() -> N
     assert redacted_payload(plain, REDACTOR).value == {"event_id": "[密钥]"}
 
 
-def test_an_event_up_to_60_kib_is_taken_and_a_larger_one_is_not() -> None:
+def test_an_event_of_up_to_60_kib_is_accepted() -> None:
     INTAKE.build({"type": "x", "payload": {"text": "x" * (MAX_EVENT_BYTES - 1000)}})
     with pytest.raises(TooLarge) as caught:
         INTAKE.build({"type": "x", "payload": {"text": "字" * (MAX_EVENT_BYTES // 3)}})
@@ -261,7 +261,7 @@ def test_an_event_up_to_60_kib_is_taken_and_a_larger_one_is_not() -> None:
     ],
     ids=["small elements", "small pairs", "newlines", "control characters", "long path", "unknown fields"],
 )
-def test_what_the_door_lets_in_the_server_takes(wanted: dict[str, Any]) -> None:
+def test_the_server_accepts_what_ingest_accepts(wanted: dict[str, Any]) -> None:
     try:
         draft = INTAKE.build({"type": "x", **wanted})
     except TooLarge:
@@ -269,7 +269,7 @@ def test_what_the_door_lets_in_the_server_takes(wanted: dict[str, Any]) -> None:
     assert as_postgresql_writes_it(draft) <= SERVER_BYTES
 
 
-def test_a_batch_is_all_or_nothing_and_the_culprit_is_named() -> None:
+def test_a_batch_is_all_or_nothing_and_the_wrong_event_is_named() -> None:
     good = {"type": "x"}
     assert len(INTAKE.build_batch([good] * 3)) == 3
     with pytest.raises(InvalidInput) as caught:
@@ -287,7 +287,7 @@ def test_a_batch_is_an_array_of_one_to_a_thousand_events(wrong: object) -> None:
     assert caught.value.field == "events"
 
 
-def test_a_long_message_is_cut_unless_originals_are_wanted() -> None:
+def test_a_long_message_is_cut_unless_originals_are_stored() -> None:
     content = "这是一条很长的消息。" * 50
     given = {"type": "message", "payload": {"role": "user", "content": content, "more": 1}}
     kept = INTAKE.build(given).payload.value
@@ -311,7 +311,7 @@ def test_a_message_that_was_cut_before_stays_as_it_is() -> None:
 
 @pytest.mark.parametrize("length", [None, 7, True, "10000"])
 @pytest.mark.parametrize("content", [WORDS * 20 + "...", "好" * 99 + "....."])
-def test_a_long_message_that_says_it_was_cut_is_cut(content: str, length: object) -> None:
+def test_a_long_message_that_claims_to_be_cut_is_cut(content: str, length: object) -> None:
     kept = INTAKE.build({"type": "message", "payload": {"content": content, "content_length": length}}).payload.value
     assert (kept["content"], kept["content_length"]) == (content[:SUMMARY_LENGTH] + "...", len(content))
 
@@ -330,7 +330,7 @@ def test_a_message_is_redacted_before_it_is_cut() -> None:
     assert key[:8] not in kept
 
 
-def test_nul_is_taken_out_of_payloads() -> None:
+def test_nul_is_removed_from_payloads() -> None:
     assert INTAKE.build({"type": "x", "payload": {"a\u0000": "b\u0000c"}}).payload.value == {"a": "bc"}
 
 

@@ -52,7 +52,7 @@ def raw(path: Path, query: str) -> list[tuple[Any, ...]]:
         connection.close()
 
 
-async def test_an_event_and_its_delivery_are_there_as_soon_as_record_answers(log: EventLog, tmp_path: Path) -> None:
+async def test_an_event_and_its_delivery_are_stored_when_append_returns(log: EventLog, tmp_path: Path) -> None:
     (recorded,) = await log.append([draft("记住：喜欢简洁")])
     path = tmp_path / "memory.db"
     ((position, payload),) = raw(path, "select position, payload from events")
@@ -62,7 +62,7 @@ async def test_an_event_and_its_delivery_are_there_as_soon_as_record_answers(log
     assert not recorded.duplicate
 
 
-async def test_what_fails_after_the_event_takes_event_and_delivery_back(log: EventLog, tmp_path: Path) -> None:
+async def test_a_failure_in_the_transaction_rolls_back_event_and_delivery(log: EventLog, tmp_path: Path) -> None:
     def failing(connection: Transaction) -> None:
         log.append_in(connection, [draft("a"), draft("b")])
         raise InvalidInput("the room changed its mind")
@@ -75,13 +75,13 @@ async def test_what_fails_after_the_event_takes_event_and_delivery_back(log: Eve
     assert after.event.replica_seq == 1, "no number was burnt"
 
 
-async def test_what_must_not_leave_has_no_delivery(log: EventLog, tmp_path: Path) -> None:
+async def test_a_device_local_event_has_no_delivery(log: EventLog, tmp_path: Path) -> None:
     (kept,) = await log.append([draft("课", kind="lesson_learned")])
     assert kept.event.reach is EventScope.LOCAL
     assert raw(tmp_path / "memory.db", "select * from deliveries") == []
 
 
-async def test_an_event_holds_what_its_draft_says_and_what_this_replica_adds(log: EventLog) -> None:
+async def test_an_event_holds_its_draft_and_the_fields_of_the_replica(log: EventLog) -> None:
     (plain,) = await log.append([draft("a")])
     made = plain.event
     assert made.event_id.startswith("evt_")
@@ -95,13 +95,13 @@ async def test_an_event_holds_what_its_draft_says_and_what_this_replica_adds(log
     assert told.event.ts == "2020-01-01T00:00:00+08:00", "the author's own spelling"
 
 
-async def test_the_local_date_is_the_persons_not_greenwichs(log: EventLog, clock: FixedClock) -> None:
+async def test_the_local_date_is_that_of_the_users_time_zone(log: EventLog, clock: FixedClock) -> None:
     clock.advance(6.5 * 3600)
     (late,) = await log.append([draft("过了半夜")])
     assert (late.event.local_date, late.event.ts[:10]) == ("2026-02-03", "2026-02-02")
 
 
-async def test_a_known_id_answers_with_the_event_recorded_before(log: EventLog) -> None:
+async def test_a_known_id_returns_the_event_recorded_before(log: EventLog) -> None:
     (first,) = await log.append([draft("a", event_id="mine")])
     (again,) = await log.append([draft("a", event_id="mine", ts="2020-01-01T00:00:00Z")])
     assert again.duplicate
@@ -112,9 +112,7 @@ async def test_a_known_id_answers_with_the_event_recorded_before(log: EventLog) 
 
 
 @pytest.mark.parametrize("other", [draft("another", event_id="mine"), draft("a", kind="other", event_id="mine")])
-async def test_the_same_id_with_another_content_is_refused_and_nothing_of_the_batch_stays(
-    log: EventLog, other: Any
-) -> None:
+async def test_a_known_id_with_another_content_refuses_the_whole_batch(log: EventLog, other: Any) -> None:
     await log.append([draft("a", event_id="mine")])
     with pytest.raises(InvalidInput) as caught:
         await log.append([draft("new"), other])
@@ -122,13 +120,13 @@ async def test_the_same_id_with_another_content_is_refused_and_nothing_of_the_ba
     assert [event.event_id for event in await all_events(log)] == ["mine"]
 
 
-async def test_two_who_record_one_id_at_once_make_one_event(log: EventLog) -> None:
+async def test_concurrent_appends_of_one_id_record_one_event(log: EventLog) -> None:
     outcomes = await asyncio.gather(*(log.append([draft("a", event_id="mine")]) for _ in range(20)))
     assert sorted(item.duplicate for (item,) in outcomes) == [False] + [True] * 19
     assert len(await all_events(log)) == 1
 
 
-async def test_numbers_are_dense_under_many_concurrent_recorders(log: EventLog) -> None:
+async def test_concurrent_appends_are_numbered_without_gaps(log: EventLog) -> None:
     await asyncio.gather(*(log.append([draft(f"{n}")] * (1 + n % 3)) for n in range(200)))
     events = await all_events(log)
     assert [event.replica_seq for event in events] == list(range(1, len(events) + 1))
@@ -145,7 +143,7 @@ async def test_the_order_does_not_follow_a_clock_that_jumps(log: EventLog, clock
     assert hlcs == sorted(set(hlcs))
 
 
-async def test_what_was_seen_from_elsewhere_comes_before_what_we_say_next(log: EventLog, clock: FixedClock) -> None:
+async def test_the_next_event_comes_after_observed_remote_events(log: EventLog, clock: FixedClock) -> None:
     (before,) = await log.append([draft("a")])
     wall = parse_hlc(before.event.hlc)[0]
     seen, mad = f"{wall + 3_600_000:012x}-0007", "ffffffffffff-ffff"
@@ -156,7 +154,7 @@ async def test_what_was_seen_from_elsewhere_comes_before_what_we_say_next(log: E
     assert after.event.replica_seq == 2
 
 
-async def test_followers_are_woken_by_a_commit_and_not_by_a_failure(log: EventLog) -> None:
+async def test_a_commit_wakes_followers_and_a_failure_does_not(log: EventLog) -> None:
     seen = log.changed.count
     await log.append([draft("a", event_id="x")])
     assert log.changed.count == seen + 1
@@ -165,7 +163,7 @@ async def test_followers_are_woken_by_a_commit_and_not_by_a_failure(log: EventLo
     assert log.changed.count == seen + 1
 
 
-async def test_a_cancelled_recorder_leaves_a_log_that_goes_on(log: EventLog) -> None:
+async def test_the_log_continues_after_a_cancelled_append(log: EventLog) -> None:
     tasks = [asyncio.create_task(log.append([draft(f"{n}")])) for n in range(50)]
     await asyncio.sleep(0)
     for task in tasks[::2]:
@@ -178,7 +176,7 @@ async def test_a_cancelled_recorder_leaves_a_log_that_goes_on(log: EventLog) -> 
     assert [event.replica_seq for event in events] == list(range(1, last.event.replica_seq + 1))
 
 
-async def test_a_full_disk_acknowledges_nothing_and_what_follows_is_numbered_without_a_gap(log: EventLog) -> None:
+async def test_a_full_disk_acknowledges_nothing_and_leaves_no_gap(log: EventLog) -> None:
     await log.append([draft("before")])
 
     def set_pages(extra: int) -> Any:
@@ -225,7 +223,7 @@ async def test_planted_secrets_reach_neither_database_nor_wal(log: EventLog, tmp
         assert secret.encode() not in stored, name
 
 
-async def test_extra_fields_stand_beside_the_known_ones_on_the_wire(log: EventLog) -> None:
+async def test_extra_fields_are_on_the_wire_beside_the_known_ones(log: EventLog) -> None:
     extra = {"future_field": {"a": [1, 2.5, None, True, "文"]}, "n": 2**62, "type_hint": ""}
     (recorded,) = await log.append([draft("a", extra=REDACTOR.clean_payload(extra))])
     stored = (await all_events(log))[0]

@@ -25,7 +25,7 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "payload"), GOOD)
-def test_what_the_seed_names_is_taken_with_whatever_else_is_said(kind: str, payload: dict[str, Any]) -> None:
+def test_known_and_unknown_fields_of_a_payload_are_accepted(kind: str, payload: dict[str, Any]) -> None:
     said = {**payload, "of_tomorrow": {"a": [1, None]}, "role_of": "x"}
     assert INTAKE.build({"type": kind, "payload": said}).payload.value == said
 
@@ -66,26 +66,26 @@ def test_a_wrong_known_field_is_refused_by_its_name(kind: str, payload: dict[str
     assert field in caught.value.message
 
 
-def test_the_values_that_would_be_taken_are_named() -> None:
+def test_the_hint_names_the_accepted_values() -> None:
     with pytest.raises(InvalidInput) as caught:
         INTAKE.build({"type": "user_feedback", "payload": {"feedback_type": "praise"}})
     assert all(word in caught.value.hint for word in ("correction", "approval", "rejection"))
     assert "praise" not in caught.value.message + caught.value.hint
 
 
-def test_types_that_nobody_knows_yet_are_taken_as_they_are() -> None:
+def test_unknown_types_are_accepted_unchanged() -> None:
     payload = {"role": 7, "tags": "x"}
     assert INTAKE.build({"type": "of_tomorrow", "payload": payload}).payload.value == payload
 
 
-def test_in_a_batch_the_place_is_named_too() -> None:
+def test_in_a_batch_the_index_is_named_too() -> None:
     with pytest.raises(InvalidInput) as caught:
         INTAKE.build_batch([{"type": "message"}, {"type": "message", "payload": {"role": "robot"}}])
     assert caught.value.field == "events[1].payload.role"
 
 
 @pytest.mark.parametrize("kind", [*sorted(DEVICE_LOCAL_TYPES), "memory_fact", "message", "of_tomorrow"])
-def test_with_redaction_off_only_what_never_leaves_is_kept_as_it_was_said(kind: str) -> None:
+def test_with_redaction_off_only_device_local_payloads_are_unredacted(kind: str) -> None:
     raw = "打给 13812345678"
     intake = DraftBuilder(REDACTOR, store_messages=True, local_redactor=Redactor(enabled=False))
     draft = intake.build({"type": kind, "payload": {"content": raw}, "project_path": f"/{raw}", "more": raw})

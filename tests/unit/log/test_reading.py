@@ -60,7 +60,7 @@ def numbers(events: tuple[Event, ...]) -> list[int]:
         ({"limit": 5000}, list(range(12))),
     ],
 )
-async def test_a_filter_finds_what_it_says_oldest_first(
+async def test_a_filter_returns_matching_events_oldest_first(
     log: EventLog, wanted: dict[str, object], found: list[int]
 ) -> None:
     assert numbers((await log.read(parse_event_query(wanted))).events) == found
@@ -112,18 +112,18 @@ async def test_a_tail_is_the_newest_events_oldest_of_them_first(
         ("all", "filter"),
     ],
 )
-def test_a_filter_that_cannot_be_meant_is_refused_under_the_name_of_its_field(wanted: object, field: str) -> None:
+def test_a_wrong_filter_is_refused_under_the_name_of_its_field(wanted: object, field: str) -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_event_query(wanted)
     assert (caught.value.field or "").startswith(field)
 
 
-def test_nobody_gets_more_than_the_limit_at_once() -> None:
+def test_a_page_never_exceeds_the_limit() -> None:
     assert parse_event_query({}).limit == MAX_PAGE_EVENTS
     assert parse_event_query({"limit": 10**30}).limit == MAX_PAGE_EVENTS
 
 
-async def test_a_watermark_is_where_its_follower_stands(log: EventLog) -> None:
+async def test_a_watermark_is_the_offset_of_its_consumer(log: EventLog) -> None:
     clock = FixedClock()
     assert await log.database.read(lambda connection: store.watermark(connection, "document")) == 0
     await log.database.write(lambda connection: store.set_watermark(connection, "document", 3, clock))

@@ -36,7 +36,7 @@ def kept(connection: Transaction) -> list[str]:
     return [row[0] for row in connection.exec_driver_sql("select event_id from titles order by rowid")]
 
 
-async def test_a_view_takes_every_event_once_over_several_batches(tmp_path: Path) -> None:
+async def test_a_projection_applies_every_event_once_over_several_batches(tmp_path: Path) -> None:
     async with open_device(tmp_path, new_server()) as device:
         ids = await device.record_notes(*(f"第 {number} 件" for number in range(2 * BATCH_EVENTS + 1)))
         told: list[tuple[int, int]] = []
@@ -47,7 +47,7 @@ async def test_a_view_takes_every_event_once_over_several_batches(tmp_path: Path
         assert told == [(BATCH_EVENTS, len(ids)), (2 * BATCH_EVENTS, len(ids))]
 
 
-async def test_what_is_interrupted_leaves_neither_rows_nor_a_watermark(tmp_path: Path) -> None:
+async def test_an_interrupted_batch_leaves_neither_rows_nor_an_offset(tmp_path: Path) -> None:
     async with open_device(tmp_path, new_server()) as device:
         ids = await device.record_notes("一", "二", "三")
         with pytest.raises(RuntimeError, match="killed here"):
@@ -57,7 +57,7 @@ async def test_what_is_interrupted_leaves_neither_rows_nor_a_watermark(tmp_path:
         assert await device.database.read(kept) == ids
 
 
-async def test_other_rules_build_the_view_anew(tmp_path: Path) -> None:
+async def test_another_rules_version_rebuilds_the_projection(tmp_path: Path) -> None:
     async with open_device(tmp_path, new_server()) as device:
         ids = await device.record_notes("一", "二")
         await ProjectionRunner(device.log, Titles(), device.clock).catch_up()
@@ -65,7 +65,7 @@ async def test_other_rules_build_the_view_anew(tmp_path: Path) -> None:
         assert await device.database.read(kept) == ids
 
 
-async def test_a_rebuilt_view_is_the_same(tmp_path: Path) -> None:
+async def test_a_rebuilt_projection_is_the_same(tmp_path: Path) -> None:
     async with open_device(tmp_path, new_server()) as device:
         ids = await device.record_notes("一", "二")
         follower = ProjectionRunner(device.log, Titles(), device.clock)
@@ -74,7 +74,7 @@ async def test_a_rebuilt_view_is_the_same(tmp_path: Path) -> None:
         assert await device.database.read(kept) == ids
 
 
-async def test_a_kept_up_view_hears_of_the_next_event(tmp_path: Path) -> None:
+async def test_a_running_projection_applies_the_next_event(tmp_path: Path) -> None:
     async with open_device(tmp_path, new_server()) as device:
         follower = ProjectionRunner(device.log, Titles(), device.clock)
         with background_task(follower.run()):

@@ -59,7 +59,7 @@ async def ends(device: Device) -> list[tuple[str, Any]]:
 
 
 class TestMeta:
-    async def test_what_is_said_of_a_session_adds_up_and_is_said_once(self, tmp_path: Path) -> None:
+    async def test_metadata_of_a_session_is_merged_and_recorded_once(self, tmp_path: Path) -> None:
         async with open_device(tmp_path, new_server(), single_threaded=True) as device:
             sessions = sessions_of(device)
             await record(device, said("session_started", payload={"title": "重构"}))
@@ -89,7 +89,7 @@ class TestMeta:
             ({"session_id": "s", "title": 1}, "payload.title"),
         ],
     )
-    async def test_what_is_wrong_is_named(self, tmp_path: Path, wrong: Any, field: str) -> None:
+    async def test_a_wrong_field_is_named(self, tmp_path: Path, wrong: Any, field: str) -> None:
         async with open_device(tmp_path, new_server(), single_threaded=True) as device:
             with pytest.raises(InvalidInput) as caught:
                 await sessions_of(device).upsert(wrong)
@@ -120,7 +120,7 @@ class TestMeta:
 
 
 class TestEnding:
-    def test_one_in_which_nothing_is_said_any_more_ends_and_ends_again_when_it_went_on(self, tmp_path: Path) -> None:
+    def test_an_idle_session_ends_and_ends_again_after_it_continued(self, tmp_path: Path) -> None:
         async def main() -> None:
             async with open_device(tmp_path, new_server(), clock=LoopClock(), single_threaded=True) as device:
                 sessions = sessions_of(device)
@@ -138,7 +138,7 @@ class TestEnding:
 
         run_in_virtual_time(main())
 
-    async def test_a_late_event_leaves_its_end_and_one_that_goes_on_takes_it_away(self, tmp_path: Path) -> None:
+    async def test_a_late_event_keeps_the_end_and_a_newer_one_reopens_the_session(self, tmp_path: Path) -> None:
         async with open_device(tmp_path, new_server(), single_threaded=True) as device:
             sessions = sessions_of(device)
             end = "2026-01-05T10:00:00.000Z"
@@ -150,7 +150,7 @@ class TestEnding:
             (found,) = await sessions.list_sessions({})
             assert found.is_open
 
-    async def test_one_of_past_days_that_comes_in_batches_has_no_end_in_its_middle(self, tmp_path: Path) -> None:
+    async def test_a_past_session_that_is_appended_in_batches_does_not_end_between_them(self, tmp_path: Path) -> None:
         async with open_device(tmp_path, new_server(), single_threaded=True) as device:
             sessions = sessions_of(device)
             await record(device, said("session_started", ts="2026-01-05T09:00:00.000Z"))
@@ -161,7 +161,7 @@ class TestEnding:
             (found,) = await sessions.list_sessions({})
             assert found.ended_at == "2026-01-05T11:00:00.000Z"
 
-    def test_one_that_ran_through_a_sidecar_that_is_gone_ends_at_the_next_start(self, tmp_path: Path) -> None:
+    def test_a_session_of_a_killed_sidecar_ends_at_the_next_start(self, tmp_path: Path) -> None:
         async def main() -> None:
             async with open_device(tmp_path, new_server(), clock=LoopClock(), single_threaded=True) as device:
                 killed = sessions_of(device)
@@ -177,7 +177,7 @@ class TestEnding:
         run_in_virtual_time(main())
 
     @pytest.mark.parametrize("ts", ["0001-01-01T00:00:00+08:00", "9999-12-31T23:59:59-08:00"])
-    async def test_one_out_of_the_calendar_ends_and_is_listed_too(self, tmp_path: Path, ts: str) -> None:
+    async def test_a_session_out_of_the_calendar_ends_and_is_listed(self, tmp_path: Path, ts: str) -> None:
         async with open_device(tmp_path, new_server(), single_threaded=True) as device:
             sessions = sessions_of(device)
             await device.log.append([replace(device.intake.build(said("session_started")), ts=ts)])
@@ -185,14 +185,14 @@ class TestEnding:
             (listed,) = event_files.sessions_to_json(await sessions.list_sessions({}))["sessions"]
             assert listed["ended_at"] == listed["last_at"] == (await device.events())[-1].ts
 
-    async def test_another_device_s_session_is_its_own(self, tmp_path: Path) -> None:
+    async def test_a_session_of_another_device_is_not_ended_here(self, tmp_path: Path) -> None:
         async with open_device(tmp_path, new_server(), single_threaded=True) as device:
             await record(device, said("session_started"))
             device.log.device_id = "device-b"
             device.clock.advance(365 * 24 * 3600)
             assert await sessions_of(device).end_idle() == []
 
-    async def test_what_is_noted_is_not_trusted(self, tmp_path: Path) -> None:
+    async def test_the_file_of_open_sessions_is_not_trusted(self, tmp_path: Path) -> None:
         async with open_device(tmp_path, new_server(), single_threaded=True) as device:
             await record(device, said("session_started"))
             for junk in (b"", b"{", b"{}", b'["unknown", 5]', b"\xff"):
@@ -208,7 +208,7 @@ def write(path: Path, value: object) -> Path:
 
 
 class TestAnEarlierInstallation:
-    async def test_what_it_left_unfinished_becomes_a_beginning_and_an_end_once(self, tmp_path: Path) -> None:
+    async def test_an_unfinished_session_becomes_a_start_and_an_end_once(self, tmp_path: Path) -> None:
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
             left = tmp_path / "memory-data"
             pending = {
@@ -239,7 +239,7 @@ class TestAnEarlierInstallation:
             assert len(await device.events()) == 6
             assert (left / "pending_session.json").exists(), "it is not ours to take away"
 
-    async def test_what_cannot_be_read_keeps_nothing_else_back(self, tmp_path: Path) -> None:
+    async def test_an_unreadable_file_does_not_stop_the_others(self, tmp_path: Path) -> None:
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
             left = tmp_path / "memory-data"
             write(left / "temp" / "b.json", {"session_id": "s1"})
@@ -257,7 +257,7 @@ class TestAnEarlierInstallation:
             begun = (await device.events())[0].ts
             assert parse_timestamp(begun) == parse_timestamp(f"2026-02-02T10:00:00{zone or 'Z'}")
 
-    async def test_a_second_account_does_not_find_what_the_first_took(self, tmp_path: Path) -> None:
+    async def test_a_second_account_does_not_import_what_the_first_imported(self, tmp_path: Path) -> None:
         write(tmp_path / "memory-data" / "pending_session.json", {"session_id": "s1"})
         taken = []
         for name in ("a", "b"):
@@ -266,7 +266,7 @@ class TestAnEarlierInstallation:
                 taken.append(await importer.import_legacy([tmp_path / "memory-data"]))
         assert taken == [2, 0]
 
-    async def test_a_conversation_in_full_is_not_kept_in_the_end(self, tmp_path: Path) -> None:
+    async def test_the_end_does_not_hold_a_whole_conversation(self, tmp_path: Path) -> None:
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
             long = {"session_id": "s1", "messages": ["很长的话" * 10_000], "title": "题目"}
             write(tmp_path / "memory-data" / "pending_session.json", long)
@@ -287,7 +287,7 @@ TELLING: dict[str, Any] = {
 
 
 class TestImport:
-    async def test_the_files_of_another_installation_come_in_once(self, tmp_path: Path) -> None:
+    async def test_files_of_another_installation_are_imported_once(self, tmp_path: Path) -> None:
         made: list[dict[str, Any]] = []
         before = FixedClock(START - timedelta(days=40))
         async with open_device(
@@ -312,7 +312,7 @@ class TestImport:
             (file,) = await importer.import_paths([tmp_path / "tree"])
             assert (file.recorded, file.known) == (0, 900)
 
-    async def test_a_line_whose_ids_look_like_secrets_comes_in_once_under_their_digests(self, tmp_path: Path) -> None:
+    async def test_a_line_with_sensitive_ids_is_imported_once_under_their_digests(self, tmp_path: Path) -> None:
         path = tmp_path / "events.jsonl"
         path.write_text(json.dumps(TELLING) + "\n", "utf-8")
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
@@ -324,7 +324,7 @@ class TestImport:
             (file,) = await importer.import_paths([path])
             assert (file.recorded, file.known) == (0, 1)
 
-    async def test_an_event_that_stands_in_the_log_under_such_an_id_is_known(self, tmp_path: Path) -> None:
+    async def test_an_event_with_a_sensitive_id_in_the_log_is_known(self, tmp_path: Path) -> None:
         path = tmp_path / "events.jsonl"
         path.write_text(json.dumps(TELLING) + "\n", "utf-8")
         async with open_device(tmp_path / "device", new_server(), single_threaded=True) as device:
@@ -345,7 +345,7 @@ class TestImport:
             assert counts == [(1, 0, 0), (0, 1, 0)]
 
     @pytest.mark.parametrize("cut", [1, 30])
-    async def test_a_line_that_cannot_be_taken_is_told_and_stops_no_other(self, tmp_path: Path, cut: int) -> None:
+    async def test_a_refused_line_is_reported_and_stops_no_other(self, tmp_path: Path, cut: int) -> None:
         lines: list[Callable[[], str]] = [
             lambda: json.dumps({"type": "x", "payload": {"text": "打给 13812345678"}}),
             lambda: "[]",
