@@ -84,9 +84,9 @@ class ErasedLines:
         `base_now`: the base as it is stored now; it has the text of corrected lines. `base_number`: None if the base is
         unknown and may be any version.
         """
-        known = {entry.entry_id: entry.text for entry in base_now.entries} if base_now else {}
+        text_by_id = {entry.entry_id: entry.text for entry in base_now.entries} if base_now else {}
         lines = [block.text for block in document.entries]
-        surplus = Counter(lines) - Counter(known.values())
+        surplus = Counter(lines) - Counter(text_by_id.values())
         erased = self._find_erased(connection, surplus, base_number)
         if not erased:
             return StrippedDocument(document)
@@ -96,7 +96,7 @@ class ErasedLines:
             rows = erased[lines[number]]
             stripped += rows
             _remove_or_correct(
-                draft, number, next((known[entry_id] for _, entry_id in rows if entry_id in known), None)
+                draft, number, next((text_by_id[entry_id] for _, entry_id in rows if entry_id in text_by_id), None)
             )
         return StrippedDocument(draft.to_snapshot().document, tuple(dict.fromkeys(stripped)))
 
@@ -117,13 +117,13 @@ class ErasedLines:
             for digest in self._lookup_hashes(key, text):
                 texts_by_hash[digest].append(text)
         query, version = (_WITH_HASH, {}) if base_number is None else (_OF_VERSION, {"base": base_number})
-        found: dict[str, list[tuple[str, str]]] = {}
+        erased: dict[str, list[tuple[str, str]]] = {}
         digests = list(texts_by_hash)
         for start in range(0, len(digests), 1000):
             for row in connection.execute(query, {"hashes": digests[start : start + 1000], **version}):
                 for text in texts_by_hash[row.hash]:
-                    found.setdefault(text, []).append((row.hash, row.entry_id))
-        return found
+                    erased.setdefault(text, []).append((row.hash, row.entry_id))
+        return erased
 
     def _stored_hashes(self, key: bytes, text: str) -> Iterator[str]:
         core, redacted = normalised_line(text), normalised_line(self._clean(text))
@@ -139,11 +139,11 @@ class ErasedLines:
 
     def _key(self, connection: Transaction) -> bytes:
         """The profile's key, created at the first erasure."""
-        known = connection.execute(_KEY).scalar()
-        if known is None:
-            known = self._clock.random_bytes(KEY_BYTES).hex()
-            connection.execute(insert(erasure_key).values(one=1, key=known))
-        return str(known).encode()
+        key = connection.execute(_KEY).scalar()
+        if key is None:
+            key = self._clock.random_bytes(KEY_BYTES).hex()
+            connection.execute(insert(erasure_key).values(one=1, key=key))
+        return str(key).encode()
 
 
 def _hash(key: bytes, form: str, text: str) -> str:
@@ -161,12 +161,12 @@ def _surplus_positions(lines: Sequence[str], counts: dict[str, int]) -> set[int]
     Of equal lines, such as two answers, those that follow another such position; otherwise the last ones.
     """
     total = Counter(lines)
-    found = {at for at, text in enumerate(lines) if counts.get(text) == total[text]}
+    positions = {at for at, text in enumerate(lines) if counts.get(text) == total[text]}
     for text in (text for text, count in counts.items() if count < total[text]):
         places = [at for at, line in enumerate(lines) if line == text]
-        places.sort(key=lambda at: (at - 1 in found, at), reverse=True)
-        found.update(places[: counts[text]])
-    return found
+        places.sort(key=lambda at: (at - 1 in positions, at), reverse=True)
+        positions.update(places[: counts[text]])
+    return positions
 
 
 def _remove_or_correct(draft: BlockEditor, number: int, corrected: str | None) -> None:

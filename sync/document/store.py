@@ -87,8 +87,8 @@ def newest(connection: Transaction, surface: str) -> Version | None:
 
 def shown_entry_ids(connection: Transaction) -> frozenset[str]:
     """The entries that the newest version on any surface has."""
-    found = (newest(connection, surface) for surface in (FILE, APP_CACHE, CLOUD))
-    return frozenset(entry_id for version in found if version is not None for entry_id in version.snapshot.ids)
+    versions = (newest(connection, surface) for surface in (FILE, APP_CACHE, CLOUD))
+    return frozenset(entry_id for version in versions if version is not None for entry_id in version.snapshot.ids)
 
 
 def newest_number(connection: Transaction, surface: str) -> int:
@@ -107,20 +107,20 @@ def base_candidates(connection: Transaction, surface: str, sha256: str, label: s
     If the label, or the hash of a file without one, names a version: the newest with that name and the newest of all.
     Otherwise the last `RING_SIZE`.
     """
-    asked = {"on": surface, "name": sha256 if label is None else label}
-    found = connection.execute(_NEWEST_HASHED if label is None else _NEWEST_LABELLED, asked).mappings().first()
-    if found is not None:
+    parameters = {"on": surface, "name": sha256 if label is None else label}
+    named = connection.execute(_NEWEST_HASHED if label is None else _NEWEST_LABELLED, parameters).mappings().first()
+    if named is not None:
         current = newest(connection, surface)
-        assert current is not None  # there is at least the one just found
-        return [current] if found["version"] == current.number else [_version(connection, found), current]
+        assert current is not None  # there is at least the named one
+        return [current] if named["version"] == current.number else [_version(connection, named), current]
     ring = connection.execute(_RING, {"on": surface}).mappings().all()
     return [_version(connection, row) for row in reversed(ring)]
 
 
 def with_byte_prefix(connection: Transaction, surface: str, prefix: bytes, *, through: int) -> Version | None:
     """The newest version, from this number down, whose bytes begin with these."""
-    kept = select(written).where(written.c.surface == surface, written.c.version <= through)
-    for row in connection.execute(kept.order_by(written.c.version.desc())).mappings():
+    rows = select(written).where(written.c.surface == surface, written.c.version <= through)
+    for row in connection.execute(rows.order_by(written.c.version.desc())).mappings():
         if _snapshot(connection, row).document.data.startswith(prefix):
             return _version(connection, row)
     return None
@@ -140,8 +140,8 @@ def find(connection: Transaction, surface: str, sha256: str) -> Version | None:
 def hashes_with_prefix(connection: Transaction, surface: str, prefix: str) -> list[str]:
     """The hashes that begin with these digits; at most two, since a second one is ambiguous."""
     beginning_so = written.c.sha256.startswith(prefix, autoescape=True)
-    found = select(written.c.sha256).distinct().where(written.c.surface == surface, beginning_so).limit(2)
-    return list(connection.execute(found).scalars())
+    hashes = select(written.c.sha256).distinct().where(written.c.surface == surface, beginning_so).limit(2)
+    return list(connection.execute(hashes).scalars())
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,13 +160,13 @@ class HistoryRow:
 
 def containing(connection: Transaction, entry_ids: Collection[str]) -> list[Version]:
     """The versions that have these entries, of every surface: for each entry the newest."""
-    found: list[Version] = []
-    left = set(entry_ids)
-    for row in connection.execute(select(written).order_by(written.c.version.desc())).mappings() if left else ():
-        if not left.isdisjoint(ids := _snapshot(connection, row).ids):
-            found.append(_version(connection, row))
-            left.difference_update(ids)
-    return found
+    versions: list[Version] = []
+    missing = set(entry_ids)
+    for row in connection.execute(select(written).order_by(written.c.version.desc())).mappings() if missing else ():
+        if not missing.isdisjoint(ids := _snapshot(connection, row).ids):
+            versions.append(_version(connection, row))
+            missing.difference_update(ids)
+    return versions
 
 
 def erase_from_versions(
@@ -234,10 +234,10 @@ def unredacted(connection: Transaction, exchanges: Sequence[Event]) -> list[Even
     """The exchanges with their original text, if it was kept and not erased."""
     ids = [event.event_id for event in exchanges]
     rows = connection.execute(_UNREDACTED, {"ids": ids})
-    kept = {row.event_id: {"question": row.question, "answer": row.answer} for row in rows}
+    originals = {row.event_id: {"question": row.question, "answer": row.answer} for row in rows}
     return [
-        replace(event, payload={**event.payload, **kept[event.event_id]})
-        if event.payload and event.event_id in kept
+        replace(event, payload={**event.payload, **originals[event.event_id]})
+        if event.payload and event.event_id in originals
         else event
         for event in exchanges
     ]
@@ -298,27 +298,27 @@ def _difference(connection: Transaction, before: RowMapping, snapshot: Snapshot)
     if not same_encoding(earlier.document, snapshot.document):
         return None
     if before["base"] is None:
-        known = VersionDelta.of_base(before["bytes"], earlier)
+        delta = VersionDelta.of_base(before["bytes"], earlier)
     else:
-        known = VersionDelta.decode(before["bytes"], before["entry_ids"])
-    return known.next_delta(earlier, snapshot)
+        delta = VersionDelta.decode(before["bytes"], before["entry_ids"])
+    return delta.next_delta(earlier, snapshot)
 
 
 def _snapshot(connection: Transaction, row: RowMapping) -> Snapshot:
     """The snapshot of a row, cached by its content: one reconcile reads the newest version several times."""
     key = row["bytes"], row["entry_ids"]
-    if (known := RECENT_SNAPSHOTS.find(key)) is not None:
-        return known
+    if (cached := RECENT_SNAPSHOTS.find(key)) is not None:
+        return cached
     if row["base"] is None:
-        found = decode_whole(*key)
+        snapshot = decode_whole(*key)
     else:
         difference = VersionDelta.decode(*key)
         base = connection.execute(_NUMBERED, {"number": row["base"]}).mappings().first()
         if base is None or base_digest(base["bytes"]) != difference.base_digest:
             raise ValueError(f"the base of version {row['version']} is not there any more")
-        found = difference.apply_to(_snapshot(connection, base))
-    RECENT_SNAPSHOTS.put(key, found)
-    return found
+        snapshot = difference.apply_to(_snapshot(connection, base))
+    RECENT_SNAPSHOTS.put(key, snapshot)
+    return snapshot
 
 
 class SnapshotCache:

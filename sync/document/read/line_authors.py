@@ -85,21 +85,21 @@ class LineAuthors:
 
     def author_labels(self, snapshot: Snapshot, name_of: Callable[[str], str | None]) -> dict[str, str]:
         """Entry id -> author, for each line under 用户偏好 that the user did not write here."""
-        found: dict[str, str] = {}
+        labels: dict[str, str] = {}
         lines = zip(snapshot.ids, snapshot.document.entries, strict=True) if self._newest else ()
         for entry_id, block in lines:
-            source = self._newest.get(entry_id) if block.section[:1] == (PREFERENCES,) else None
-            if source is not None and not self._is_own(source) and source.core_words not in self._typed_words - {""}:
-                found[entry_id] = self._label_of(source, name_of)
-        return found
+            author = self._newest.get(entry_id) if block.section[:1] == (PREFERENCES,) else None
+            if author is not None and not self._is_own(author) and author.core_words not in self._typed_words - {""}:
+                labels[entry_id] = self._label_of(author, name_of)
+        return labels
 
-    def _is_own(self, source: LineAuthor) -> bool:
-        return source.is_typed and source.device_id in self._own_device_ids
+    def _is_own(self, author: LineAuthor) -> bool:
+        return author.is_typed and author.device_id in self._own_device_ids
 
-    def _label_of(self, source: LineAuthor, name_of: Callable[[str], str | None]) -> str:
-        if source.device_id in self._own_device_ids:
+    def _label_of(self, author: LineAuthor, name_of: Callable[[str], str | None]) -> str:
+        if author.device_id in self._own_device_ids:
             return TOOL_LABEL
-        name = name_of(source.device_id) or source.device_id[:ID_LENGTH]
+        name = name_of(author.device_id) or author.device_id[:ID_LENGTH]
         return summarize(name, NAME_LENGTH).replace("【", "[").replace("】", "]")
 
 

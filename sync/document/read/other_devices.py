@@ -62,12 +62,12 @@ class DeviceInfo:
 
 def device_infos(events: Sequence[Event]) -> dict[str, DeviceInfo]:
     """Each device, from events of `DEVICE_EVENT_TYPES`, newest first."""
-    found: dict[str, DeviceInfo] = {}
+    infos: dict[str, DeviceInfo] = {}
     for event in reversed(events):
         device_id = event.device_id if event.type == DEVICE_REGISTERED else _text(event, "device_id")
         if device_id is not None:
-            found[device_id] = _with_event(found.get(device_id, DeviceInfo()), event)
-    return found
+            infos[device_id] = _with_event(infos.get(device_id, DeviceInfo()), event)
+    return infos
 
 
 def hidden_devices(infos: Mapping[str, DeviceInfo]) -> frozenset[str]:

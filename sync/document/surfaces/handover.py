@@ -81,13 +81,15 @@ async def park_unrecorded(
     """
     last, current = await leaving.versions.newest(), await arriving.versions.catch_up()
     if last is not None:
-        known = _text_of(parse(empty_document(""))) | (_text_of(current.snapshot.document) if current else frozenset())
-        if not _text_of(last.snapshot.document) <= known:
-            kept = await asyncio.to_thread(park_copy, arriving_paths.parked_folder, last.snapshot.document.data)
-            log.info("a document was parked, since its events do not say all of it: %s", kept.name)
+        recorded_text = _text_of(parse(empty_document(""))) | (
+            _text_of(current.snapshot.document) if current else frozenset()
+        )
+        if not _text_of(last.snapshot.document) <= recorded_text:
+            parked = await asyncio.to_thread(park_copy, arriving_paths.parked_folder, last.snapshot.document.data)
+            log.info("a document was parked, since its events do not say all of it: %s", parked.name)
     for path in sorted(leaving_paths.parked_folder.glob("*.md")):
-        if (found := await asyncio.to_thread(read_once, path)) is not None:
-            await asyncio.to_thread(park_copy, arriving_paths.parked_folder, found.data)
+        if (content := await asyncio.to_thread(read_once, path)) is not None:
+            await asyncio.to_thread(park_copy, arriving_paths.parked_folder, content.data)
 
 
 def _text_of(document: MemoryDocument) -> frozenset[tuple[Section, str]]:

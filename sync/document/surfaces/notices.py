@@ -40,12 +40,12 @@ VERSION_NOTICES: Final = frozenset({Notice.NOT_UTF8, Notice.LARGE_ENTRY})  # com
 
 def version_notices(version: Version, redactor: Redactor) -> frozenset[Notice]:
     """The notices of a version, as long as it is the newest."""
-    found = set[Notice]()
+    notices = set[Notice]()
     if version.snapshot.document.encoding != "utf-8":
-        found.add(Notice.NOT_UTF8)  # it keeps its encoding
+        notices.add(Notice.NOT_UTF8)  # it keeps its encoding
     if oversized_entries(version, redactor):
-        found.add(Notice.LARGE_ENTRY)
-    return frozenset(found)
+        notices.add(Notice.LARGE_ENTRY)
+    return frozenset(notices)
 
 
 def oversized_entries(version: Version, redactor: Redactor) -> list[str]:

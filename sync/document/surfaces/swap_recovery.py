@@ -78,5 +78,5 @@ class SwapRecovery:
                 log.info("what was saved at the moment of a write was taken in")
                 return
             folder = theirs or parked_folder
-        kept = await asyncio.to_thread(park_copy, folder, content.data)
-        log.warning("what was saved at the moment of a write was parked: %s", kept.name)
+        parked = await asyncio.to_thread(park_copy, folder, content.data)
+        log.warning("what was saved at the moment of a write was parked: %s", parked.name)

@@ -83,10 +83,10 @@ class Watcher:
 
     def _folders(self) -> frozenset[tuple[Path, int]]:
         """The folders to watch, with their inodes: a folder may have been replaced."""
-        found = set()
+        folders = set()
         for folder in {self._path.parent.resolve(), resolve_target(self._path).parent}:
             try:
-                found.add((folder, folder.stat().st_ino))
+                folders.add((folder, folder.stat().st_ino))
             except OSError:
                 continue  # it does not exist now; the next `renew` finds it
-        return frozenset(found)
+        return frozenset(folders)

@@ -137,9 +137,9 @@ class CloudHistory:
     async def _unredacted(self, text: str) -> MemoryDocument:
         """The cloud's text with our values in place of our placeholders: first those sent last, then the current."""
         for surface in (store.CLOUD, store.FILE):
-            known = await self._log.database.read(partial(store.newest, surface=surface))
-            if known is not None:  # outside the transaction: redaction is slow, and others wait for the writer
-                raw = known.snapshot.document.text
+            newest = await self._log.database.read(partial(store.newest, surface=surface))
+            if newest is not None:  # outside the transaction: redaction is slow, and others wait for the writer
+                raw = newest.snapshot.document.text
                 text = unredact(text, raw, self._writer.redactor.clean(raw))
         return parse(text.encode())
 
