@@ -85,7 +85,7 @@ def test_the_vectors_of_real_models_are_exported_and_what_is_forgotten_leaves_th
     assert not path.exists()
 
 
-def test_a_session_that_ends_through_the_sidecar_stands_in_its_project_s_page(home: Home) -> None:
+def test_a_session_that_ends_in_the_sidecar_is_on_its_project_s_page(home: Home) -> None:
     project = home.folder / "项目"
     project.mkdir()
     with Sidecar(home) as sidecar:

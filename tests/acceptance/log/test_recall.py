@@ -1,4 +1,4 @@
-"""Recall through the real program: found at once, from either door; silent where nothing belongs to a message."""
+"""Search through the real program: found at once, by sidecar and command; no context if nothing is relevant."""
 
 import json
 import os

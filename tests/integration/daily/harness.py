@@ -1,4 +1,4 @@
-"""The room of the daily records on a real database and real folders."""
+"""A harness for daily records with a real database and real folders."""
 
 import errno
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -40,7 +40,7 @@ SAMPLE_TURNS = (
 
 
 class DailyHarness:
-    """A device with its room, a home and a project."""
+    """A device with daily records, a home and a project."""
 
     def __init__(
         self,

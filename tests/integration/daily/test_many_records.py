@@ -69,7 +69,7 @@ async def test_one_who_gave_up_while_he_read_leaves_nothing_untold(tmp_path: Pat
         assert patience > 3
 
 
-async def test_a_deed_costs_no_other_record_its_telling(tmp_path: Path) -> None:
+async def test_a_change_does_not_reduce_other_records_again(tmp_path: Path) -> None:
     async with open_daily_harness(tmp_path) as harness:
         await remember(harness, 3)
         before = await harness.service.records_cache.current_records()

@@ -1,4 +1,4 @@
-"""Daily records on disk: where they lie, what a hand changes, what is undone, what every option does."""
+"""Daily records on disk: their folders, manual edits, undo, and the effect of every option."""
 
 import json
 import os
@@ -35,7 +35,7 @@ class InBerlin(FixedClock):
 
 
 class TestPages:
-    async def test_a_record_stands_in_the_home_s_page_and_index_private(self, tmp_path: Path) -> None:
+    async def test_a_record_is_in_the_home_s_page_and_index_with_private_modes(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:
             await harness.record("记忆功能", "端口是 8080", project=False)
             text = harness.page().read_text("utf-8")
@@ -163,7 +163,7 @@ class TestHand:
         page.write_text(text.replace(old, new), "utf-8")
         await harness.service.reconcile()
 
-    async def test_an_edit_an_addition_and_a_deletion_are_deeds_that_can_be_undone(self, tmp_path: Path) -> None:
+    async def test_an_edit_an_addition_and_a_deletion_are_changes_that_can_be_undone(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:
             await harness.record("一", "旧的事实")
             await self.edited(harness, "旧的事实", "新的事实")
@@ -239,7 +239,7 @@ class TestHand:
             await harness.record("二")
             assert harness.page().read_bytes() == b"\xff\xfe\x00"
 
-    async def test_a_summary_of_somebody_else_is_left_as_it_is(self, tmp_path: Path) -> None:
+    async def test_a_summary_of_another_program_is_left_as_it_is(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:
             harness.root.mkdir(parents=True)
             (harness.root / "summary.md").write_text("我自己写的", "utf-8")
@@ -297,7 +297,7 @@ class TestHand:
 
 
 class TestDeeds:
-    async def test_every_deed_can_be_undone_and_the_undo_too(self, tmp_path: Path) -> None:
+    async def test_every_change_can_be_undone_and_the_undo_too(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:
             done = await harness.record("一", "甲")
             assert done.record is not None
@@ -340,7 +340,7 @@ class TestDeeds:
             await harness.service.record_service.remove(first.record.record_id)
             assert (await harness.record("二")).record.number == 2  # type: ignore[union-attr]
 
-    async def test_what_a_correction_changes_stands_on_the_page_as_it_says_now(self, tmp_path: Path) -> None:
+    async def test_the_page_shows_a_corrected_text(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:
             await harness.record("暗号", "暗号是蓝猫7391")
             await harness.record("别的")
@@ -458,7 +458,7 @@ class TestSessions:
             assert kept is not None
             assert kept.moment == ("2026-03-28", "23:30:00")
 
-    async def test_words_that_ask_not_to_keep_it_are_heard(self, tmp_path: Path) -> None:
+    async def test_a_conversation_is_not_recorded_if_the_user_asks_so(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:
             done = await harness.service.record_service.record_conversation(
                 RecordRequest("s1", (*SAMPLE_TURNS, SummaryTurn("user", "这次不保存")))

@@ -1,4 +1,4 @@
-"""Daily records of several devices: what each says of a day stands on everybody's page."""
+"""Daily records of several devices appear on every device's page."""
 
 from pathlib import Path
 

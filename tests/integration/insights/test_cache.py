@@ -1,4 +1,4 @@
-"""The insights' cache: level with the log, the same bytes when made anew, never written back."""
+"""The insights cache: up to date with the log, byte-identical after a rebuild, never written to the log."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -35,7 +35,7 @@ async def texts(found: InsightsService) -> list[str]:
     return [item.text for item in await found.instincts(project_id=None, limit=100)]
 
 
-async def test_the_cache_grows_with_the_log_and_is_the_same_bytes_when_made_anew(device: Device) -> None:
+async def test_the_cache_grows_with_the_log_and_a_rebuilt_one_has_the_same_bytes(device: Device) -> None:
     for number in range(5):
         await correct(device, f"规则 {number}")
         await insights(device).current_state()  # each another process
@@ -64,7 +64,7 @@ async def test_what_is_forgotten_leaves_the_cache(device: Device) -> None:
     assert found.cache_path.read_bytes() == kept
 
 
-async def test_a_cache_goes_that_is_older_than_a_wish_to_forget_whoever_asks_for_insights_next(device: Device) -> None:
+async def test_a_cache_older_than_an_erasure_is_deleted_before_insights_are_used(device: Device) -> None:
     cache = InsightsCache(device.log, device.folder / CACHE_FILE)
     await cache.remove_if_stale()
     secret = await correct(device, "忘掉这句")
@@ -95,7 +95,7 @@ async def test_what_is_forgotten_while_the_log_is_read_is_in_no_view(device: Dev
 
 
 @pytest.mark.parametrize("junk", [b"", b"junk", b'{"format":1,"source_watermark":2,"source_event_id":"evt_other"}'])
-async def test_a_cache_that_is_not_the_log_s_is_made_anew(device: Device, junk: bytes) -> None:
+async def test_a_cache_of_another_log_is_rebuilt(device: Device, junk: bytes) -> None:
     await correct(device, "一")
     await correct(device, "二")
     (device.folder / "insights.json").write_bytes(junk)

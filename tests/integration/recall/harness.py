@@ -1,4 +1,4 @@
-"""What the tests of recall stand on: one device's log, and its index asked through `RecallService`."""
+"""A harness for search tests: one device's log, and its index behind `RecallService`."""
 
 import asyncio
 from array import array

@@ -1,4 +1,4 @@
-"""Everything that is kept is found, what left is not, and every answer says where it comes from."""
+"""Search finds every recorded text and no removed one, and names the source of each hit."""
 
 import asyncio
 from dataclasses import replace
@@ -367,7 +367,7 @@ async def test_what_another_device_said_is_found_with_its_name(tmp_path: Path) -
         assert (hit.item.device_id, hit.item.event_id) == ("device-b", foreign.event_id)
 
 
-async def test_an_index_that_grew_is_the_one_that_is_built_anew(tmp_path: Path) -> None:
+async def test_an_index_that_grew_equals_a_rebuilt_one(tmp_path: Path) -> None:
     async with open_recall_harness(tmp_path) as harness:
         ids = await harness.record_texts(*FACTS)
         await harness.record_event("entry_added", entry_id="ent_a", section=[], text="- 早上喝咖啡", after=None)
@@ -380,7 +380,7 @@ async def test_an_index_that_grew_is_the_one_that_is_built_anew(tmp_path: Path) 
         assert await harness.device.database.read(_picture) == grown
 
 
-async def test_a_salvaged_database_has_its_index_built_anew(tmp_path: Path) -> None:
+async def test_the_index_of_a_salvaged_database_is_rebuilt(tmp_path: Path) -> None:
     async with open_recall_harness(tmp_path) as harness:
         await harness.record_texts(*FACTS)
         assert await harness.texts_found("火锅")
@@ -408,7 +408,7 @@ async def test_the_same_question_is_answered_from_what_was_found_until_something
 
 
 def test_what_is_recorded_while_a_question_is_answered_is_found_by_the_next_one(tmp_path: Path) -> None:
-    """At whatever moment that is: between the index having all and somebody noting so, or while an answer is kept."""
+    """At any moment: between completing the index and noting it, or while a result is cached."""
 
     async def main() -> None:
         async with open_recall_harness(tmp_path, inline=True) as harness:
@@ -431,12 +431,12 @@ async def test_a_process_that_may_not_index_asks_what_is_there(tmp_path: Path) -
     async with open_recall_harness(tmp_path) as harness:
         guest = RecallService(harness.device.log, harness.device.clock, RecallSettings(), may_index=False)
         await harness.record_texts(*FACTS)
-        assert (await guest.search(SearchRequest("火锅"))).hits == ()  # nobody has made the index yet
+        assert (await guest.search(SearchRequest("火锅"))).hits == ()  # the index does not exist yet
         await harness.search("x")
         assert len((await guest.search(SearchRequest("火锅"))).hits) == 1
 
 
-def test_where_nobody_indexes_one_question_waits_for_it_and_the_next_ones_do_not(tmp_path: Path) -> None:
+def test_if_no_process_indexes_only_the_first_query_waits(tmp_path: Path) -> None:
     async def main() -> None:
         async with open_recall_harness(tmp_path, inline=True) as harness:
             guest = RecallService(harness.device.log, harness.device.clock, RecallSettings(), may_index=False)
@@ -460,7 +460,7 @@ async def test_a_word_that_thousands_hold_is_found_where_the_filter_says(tmp_pat
         assert (await harness.search("第一天的部署")).hits[0].item.event_id == old
 
 
-async def test_common_words_are_counted_anew_when_the_index_has_grown_and_rare_ones_always(tmp_path: Path) -> None:
+async def test_common_terms_are_counted_again_when_the_index_has_grown_and_rare_ones_always(tmp_path: Path) -> None:
     counts = DocumentFrequencyCache()
     async with open_recall_harness(tmp_path) as harness:
 

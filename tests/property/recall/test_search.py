@@ -1,4 +1,4 @@
-"""Whatever is kept: any word of it finds it, and an index that grew is one that is built anew."""
+"""Any word of a recorded text finds it, and an index that grew equals a rebuilt one."""
 
 import asyncio
 import tempfile
@@ -51,7 +51,7 @@ def test_any_word_in_the_store_is_found_and_what_leaves_is_not(notes: list[list[
 
 @settings(max_examples=25)
 @given(st.lists(WORDS, min_size=1, max_size=6), st.lists(WORDS, max_size=4), st.data())
-def test_vectors_that_grew_are_those_made_anew_and_what_is_forgotten_has_none(
+def test_vectors_that_grew_equal_rebuilt_ones_and_erased_items_have_none(
     notes: list[list[str]], later: list[list[str]], data: st.DataObject
 ) -> None:
     async def living(folder: Path) -> None:

@@ -192,7 +192,7 @@ class TestHand:
         assert marked.marks == (("important", True), ("outdated", True))
 
     def test_the_nearest_version_is_the_base(self) -> None:
-        """A killed writer leaves an older page than it had noted: that is nobody's edit."""
+        """A killed writer leaves an older page than its checkpoint: that is no manual edit."""
         newer = PageBase(SEED.replace("重构", "重构二"), self.base.record_ids)
         assert diff_page([newer, self.base], SEED, DAY, KNOWN).changes == ()
 
@@ -215,20 +215,20 @@ class TestHand:
         (removed,) = diff_page([self.base], SEED, DAY, KNOWN, begun).changes
         assert (removed.record_id, removed.session) == ("rec_3", None)
 
-    def test_an_edit_that_deeds_have_said_is_compared_as_it_was_begun_also_where_its_record_is_gone(self) -> None:
+    def test_an_imported_edit_is_compared_as_it_was_begun_even_if_its_record_is_gone(self) -> None:
         edited = SEED.replace("用户希望", "他希望")
         begun = PageBase(edited, {1: "rec_1", 2: "rec_2"}, {1: "evt_1"})
         assert diff_page([self.base], edited, DAY, ("rec_2",), begun).changes == ()
         (edit,) = diff_page([self.base], edited.replace("他希望", "我希望"), DAY, KNOWN, begun).changes
         assert (edit.record_id, edit.parts) == ("rec_1", ("facts",))
 
-    def test_an_edit_that_no_deed_has_said_is_one_whatever_was_begun(self) -> None:
+    def test_an_edit_that_was_not_imported_is_an_edit_even_if_an_import_had_begun(self) -> None:
         edited = SEED.replace("用户希望", "他希望")
         (edit,) = diff_page([self.base], edited, DAY, KNOWN, PageBase(edited, {2: "rec_2"})).changes
         assert (edit.record_id, edit.parts) == ("rec_1", ("facts",))
 
     @pytest.mark.parametrize("wrong", [SEED.replace("14:20", "14:21"), SEED.replace(DAY, "2026-01-30")])
-    def test_what_cannot_be_edited_is_told(self, wrong: str) -> None:
+    def test_an_edit_of_time_or_project_is_refused(self, wrong: str) -> None:
         with pytest.raises(InvalidInput):
             diff_page([self.base], wrong, DAY, KNOWN)
 
@@ -441,7 +441,7 @@ class TestConfig:
             config.with_option({}, option, value)
 
     @pytest.mark.parametrize("text", ["{", "[]", '{"storage": {"location": 1}}', "[" * 100_000])
-    def test_a_file_that_cannot_be_read_is_told(self, text: str) -> None:
+    def test_an_invalid_file_is_refused_with_a_reason(self, text: str) -> None:
         with pytest.raises(InvalidInput):
             config.parse_config(text)
 
@@ -583,7 +583,7 @@ class TestNumbers:
         assert [*page_numbers(every, str).values()] == [1, 2, 3, 4, 5, 6, 7, 8]
 
     def test_what_did_not_know_of_the_other_keeps_its_number_too(self) -> None:
-        """A third device went on from the second record, before it heard of the one that came between."""
+        """A third device continued after the second record, before it received the one between."""
         every = [record(1), record(2), record(1, record_id="rec_late"), record(3)]
         assert [*page_numbers(every, str).values()] == [1, 2, 4, 3]
 
@@ -593,7 +593,7 @@ class TestNumbers:
         assert page_numbers(every, lambda _: "the home")["rec_p"] == 2
 
 
-def test_the_index_and_the_summary_name_what_stands_in_the_pages() -> None:
+def test_the_index_and_the_summary_list_the_sessions_of_the_pages() -> None:
     one = record(1, "火锅", content=normalised_content("火锅", ["周五去吃火锅"], (), ["吃饭"]), marks=("important",))
     page = DayPage(DAY, (PageSession(1, one.time, one.content, ("important",), "/家/项目"),))
     files = [DayFile(1, page, {1: one})]

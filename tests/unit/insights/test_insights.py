@@ -20,7 +20,7 @@ NOW = to_unix_ms(START)
 
 
 class EventSequence:
-    """Events one after the other, in one session unless told."""
+    """Builds consecutive events, by default in one session."""
 
     def __init__(self) -> None:
         self.state = InsightsState()
@@ -55,7 +55,7 @@ def sequence() -> EventSequence:
 
 class TestReading:
     @pytest.mark.parametrize("kind", ["tool_call", "message", "exchange_recorded", *TYPES_WITH_TAGS, USER_FEEDBACK])
-    def test_whatever_stands_in_any_field_stops_nothing(self, sequence: EventSequence, kind: str) -> None:
+    def test_any_value_in_any_field_is_accepted(self, sequence: EventSequence, kind: str) -> None:
         told = ("tool", "stage", "details", "exit_code", "success", "error", "status", "file_path", "command")
         said = ("role", "content", "question", "answer", "title", "summary", "tags", "fact_type", "feedback_type")
         anything: list[Any] = [None, True, 0, -1, 10**400, 1.5, "", "字", [], [{}], {}, {"a": [1]}]
@@ -98,7 +98,7 @@ class TestReading:
             ({}, None),
         ],
     )
-    def test_an_outcome_is_told_or_unknown(self, payload: dict[str, Any], went_well: bool | None) -> None:
+    def test_an_outcome_is_success_failure_or_unknown(self, payload: dict[str, Any], went_well: bool | None) -> None:
         assert outcome_of(event(1, type="tool_call", payload=payload)) is went_well
 
     def test_an_action_is_what_was_done_without_what_it_was_done_to(self) -> None:
@@ -310,7 +310,7 @@ class TestReport:
         assert not [word for word in ("http://", "https://", "src=", "href=", "url(") if word in page]
         assert page.count("<rect") >= 54
 
-    def test_in_the_markdown_nobody_s_words_make_a_heading_or_a_link(self) -> None:
+    def test_no_text_of_an_event_makes_a_heading_or_a_link_in_the_markdown(self) -> None:
         text = render.render_markdown(build_report(self.told().state, START, days=7))
         assert text.startswith("# 记忆分析报告\n")
         assert "喜欢 \\| 绿茶 \\# 加糖" in text

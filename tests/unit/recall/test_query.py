@@ -1,4 +1,4 @@
-"""What of a text is looked for: words of both languages, days in words, phrases, what says nothing by itself."""
+"""Parse queries: terms of both languages, dates, phrases, and messages without content of their own."""
 
 import sys
 import time
@@ -124,7 +124,7 @@ def test_what_names_no_day_is_no_span(text: str) -> None:
     assert find_date_span(text, TODAY) is None
 
 
-def test_a_day_filters_a_short_question_and_is_preferred_in_a_story() -> None:
+def test_a_day_filters_a_short_query_and_is_a_preference_in_a_long_one() -> None:
     asked = parse_query("昨天的火锅", (), CLOCK)
     assert not asked.is_preference
     assert asked.since_ms == 1_770_048_000_000
@@ -173,7 +173,7 @@ def test_a_message_that_only_points_is_answered_from_the_turns_before(text: str)
     asked = parse_query(text, ("昨晚吃了火锅",), CLOCK)
     assert "火锅" in asked.terms
     assert not {"继续", "continu"} & set(asked.terms)
-    assert parse_query(text, (), CLOCK).terms  # without turns it is asked as it stands
+    assert parse_query(text, (), CLOCK).terms  # without turns the message itself is searched
 
 
 @pytest.mark.parametrize("text", ["重试", "继续教育怎么报名", "改密码", "how do I bake bread"])

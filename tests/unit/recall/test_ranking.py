@@ -1,4 +1,4 @@
-"""The order of what was found: rare words before common ones, near duplicates once, and little of it."""
+"""Rank hits: rare terms before common ones, near duplicates once, a context within its limit."""
 
 from collections.abc import Mapping, Sequence
 
@@ -85,7 +85,7 @@ def test_saying_a_word_again_makes_it_count_more() -> None:
     assert term_weights(content_terms("火锅 火锅"))["火锅"] == 2 * term_weights(content_terms("火锅"))["火锅"]
 
 
-def test_without_meaning_the_order_of_the_words_stands() -> None:
+def test_without_semantic_scores_keywords_decide_the_order() -> None:
     words = [KeywordMatch(1, 0.4, 0.5), KeywordMatch(2, 0.1, 0.1)]
     assert [(item.item_id, item.score, item.semantic) for item in fuse(words, None, PRESETS["default"])] == [
         (1, 1.0, None),
@@ -107,7 +107,7 @@ def test_words_count_more_where_one_item_holds_most_of_the_question() -> None:
     assert first(0.8) == 1
 
 
-def test_what_stands_out_less_than_an_ordinary_item_counts_as_one() -> None:
+def test_a_score_below_the_mean_counts_as_the_mean() -> None:
     (item,) = fuse([KeywordMatch(1, 0.4, 0.5)], {1: -2.0}, PRESETS["seed000"])
     assert item.semantic == 0.0
 

@@ -45,7 +45,7 @@ class DailyWithVectors:
         await self.harness.service.reconcile()
 
     def said(self, root: Path | None = None) -> Said | None:
-        """Session and first line of each entry; None where there is no file."""
+        """Session and first line of each entry; None without a file."""
         path = (root or self.harness.root) / "index" / "embeddings.json"
         if not path.exists():
             return None
@@ -74,7 +74,7 @@ async def open_daily_with_vectors(
         await meaning.close()
 
 
-async def test_each_session_that_has_a_vector_stands_in_it_private_where_its_page_lies(tmp_path: Path) -> None:
+async def test_each_session_with_a_vector_is_in_the_private_file_beside_its_page(tmp_path: Path) -> None:
     async with open_daily_with_vectors(tmp_path) as house:
         await house.harness.record("记忆功能", "端口是 8080")
         await house.harness.record("火锅")
@@ -193,7 +193,7 @@ async def test_max_file_size_mb(tmp_path: Path) -> None:
         assert house.said() == [(3, "三")]
 
 
-async def test_a_file_of_another_program_is_never_touched_and_is_told(tmp_path: Path) -> None:
+async def test_a_file_of_another_program_is_never_changed_and_gives_a_notice(tmp_path: Path) -> None:
     async with open_daily_with_vectors(tmp_path) as house:
         await house.harness.record("记忆功能")
         house.harness.embeddings.write_text('{"entries": []}', "utf-8")

@@ -231,7 +231,7 @@ class TestKilled:
     async def test_right_after_its_event_what_is_forgotten_before_the_next_look_stays_nowhere(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hand: str
     ) -> None:
-        """The page of the hand, and what is noted of it, would have it for ever: no deed can say that any more."""
+        """Otherwise the page and its checkpoint would keep the text for ever: no change can express it."""
         async with open_daily_harness(tmp_path) as harness:
             await harness.record("一")
             if hand == "added":
@@ -326,7 +326,7 @@ class TestKilled:
             assert left
             assert not [path for path in left if "不留的话" in path.read_text("utf-8")]
 
-    async def test_at_a_page_that_says_also_what_no_deed_can_its_addition_is_taken_in_once(
+    async def test_an_addition_is_imported_once_from_a_page_with_an_edit_of_a_removed_record(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         async with open_daily_harness(tmp_path) as harness:
@@ -367,7 +367,7 @@ class TestKilled:
             assert topics_on(again.page()) == await again.topics() == ["手写的", "二"]
             assert again.pages.notices == {}
 
-    async def test_an_addition_that_has_no_place_stays_on_its_page_and_is_told(self, tmp_path: Path) -> None:
+    async def test_an_addition_without_a_folder_stays_on_its_page_and_gives_a_notice(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:
             await harness.record("一")
             await harness.set_option("storage.location", "project-only")

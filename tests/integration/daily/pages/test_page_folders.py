@@ -1,4 +1,4 @@
-"""Places that are none, or cannot be looked at or written: each costs its own records a page, and nobody else."""
+"""Folders that are missing, unreadable or read-only affect only their own records."""
 
 import json
 import os
@@ -33,7 +33,7 @@ async def record(harness: DailyHarness, topic: str, path: str) -> None:
 class TestASharedPage:
     """Records of the home and of projects that are no folder here."""
 
-    async def test_a_number_is_that_of_the_page_whoever_asks_and_stays(self, tmp_path: Path) -> None:
+    async def test_every_caller_sees_the_number_of_the_page_and_it_stays(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:
             await harness.record("聊火锅")
             await record(harness, "修登录", "/gone/app")
@@ -153,7 +153,7 @@ class TestAPlaceThatFails:
             await harness.service.reconcile()
             assert caplog.text.count("could not be settled") == 2
 
-    async def test_what_cannot_be_read_is_named_and_every_other_hand_is_heard(self, tmp_path: Path) -> None:
+    async def test_an_unreadable_page_is_named_and_other_manual_edits_are_imported(self, tmp_path: Path) -> None:
         async with open_daily_harness(tmp_path) as harness:
             await harness.record("项目里的", project=True)
             await harness.record("家里的")

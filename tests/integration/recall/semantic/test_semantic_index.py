@@ -103,7 +103,7 @@ async def test_an_answer_that_took_its_time_is_not_kept_for_what_was_said_meanwh
 async def test_an_answer_from_before_another_process_had_published_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It took so long that by its end nobody could still be publishing what came while it read."""
+    """The search takes so long that events recorded meanwhile are committed at its end."""
     embedder = LetterCountEmbedder()
     async with open_recall_harness(tmp_path, embedder=embedder, inline=True) as harness:
         await harness.record_texts(*FACTS)
@@ -135,7 +135,7 @@ async def test_a_model_that_breaks_leaves_words_and_is_tried_again(tmp_path: Pat
         assert (await harness.search("爬山")).semantic == "used"
 
 
-async def test_the_vectors_of_another_model_are_made_anew(tmp_path: Path) -> None:
+async def test_another_model_makes_all_vectors_again(tmp_path: Path) -> None:
     embedder = LetterCountEmbedder()
     async with open_recall_harness(tmp_path, embedder=embedder) as harness:
         await harness.record_texts(*FACTS)
@@ -220,14 +220,14 @@ async def test_filters_hold_for_meaning_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("program", ["raise SystemExit(3)", "print('no json')", "import time; print('[]')"])
-async def test_models_that_do_not_load_are_told_as_that(program: str) -> None:
+async def test_models_that_do_not_load_are_reported_as_failed(program: str) -> None:
     embedder = LocalEmbedder((sys.executable, "-c", program))
     with pytest.raises(EmbeddingFailed):
         await embedder.embed(["火锅"], query=True)
     await embedder.close()
 
 
-async def test_a_child_that_dies_is_begun_anew_and_a_cancelled_question_mixes_up_no_answers() -> None:
+async def test_a_dead_child_is_restarted_and_a_cancelled_query_does_not_mix_up_replies() -> None:
     program = """
 import sys
 print('{"name": "n", "dimension": 1}', flush=True)
@@ -344,7 +344,7 @@ async def test_an_api_is_asked_with_the_key_and_gets_redacted_text_only(tmp_path
         ({"data": [{"index": 0, "embedding": [float("inf"), float("-inf")]}]}, 200),
     ],
 )
-async def test_an_api_that_gives_no_vectors_is_told_as_that(answer: Any, status: int) -> None:
+async def test_an_api_without_vectors_is_reported_as_failed(answer: Any, status: int) -> None:
     with api(answer, status) as (url, _):
         embedder = ApiEmbedder(url, "small", lambda: None, timeout=20.0)
         with pytest.raises(EmbeddingFailed):
@@ -367,7 +367,7 @@ async def test_an_api_that_cannot_be_reached_or_never_answers_leaves_words(tmp_p
         held.set()
 
 
-async def test_where_an_api_answers_with_vectors_of_another_length_all_are_made_anew(tmp_path: Path) -> None:
+async def test_if_an_api_s_vectors_change_their_length_all_are_made_again(tmp_path: Path) -> None:
     length = [3]
     with api(length=length) as (url, heard):
         embedder = ApiEmbedder(url, "small", lambda: None, timeout=20.0)

@@ -1,4 +1,4 @@
-"""The export of the vectors as a file: what it says of each session, and how much of it there is room for. Pure."""
+"""The content of `index/embeddings.json`, and its limit. Pure."""
 
 import json
 from pathlib import Path

@@ -29,7 +29,7 @@ def test_packing_loses_a_hundredth_of_a_cosine_at_most() -> None:
     assert not dequantize(quantize(bytes(64))).any()
 
 
-def test_the_nearest_item_stands_out_most_and_an_opposite_one_is_not_proposed() -> None:
+def test_the_nearest_item_scores_best_and_an_opposite_one_is_not_proposed() -> None:
     vectors = units(40)
     vectors[5] = -vectors[3]
     best = filled(vectors).query(vectors[3].tobytes()).best(10, None)
