@@ -277,10 +277,6 @@ class MergePlan:
         return self.merged.document != self.observed.document
 
 
-def sha256_of(document: MemoryDocument) -> str:
-    return document.sha256
-
-
 def count_line_endings(text: str) -> tuple[int, int, int]:
     """The number of LF, CRLF and CR."""
     windows = text.count("\r\n")

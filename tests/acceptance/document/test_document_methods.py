@@ -23,7 +23,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def sidecar(home: Home) -> Iterator[Sidecar]:
-    """A sidecar whose file holds one exchange and twelve lines of a person's own."""
+    """A sidecar whose file has one exchange and twelve typed lines."""
     with Sidecar(home) as sidecar:
         sidecar.update("旧的")
         wait_for_lines(home, "用户问：旧的")
@@ -87,7 +87,7 @@ class TestByRpc:
         assert "- 第 3 条\n" not in text
         wait_for_lines(home, "还没写的", "后来的", "- 第 4 条，改过")
 
-    def test_save_of_almost_nothing_needs_to_be_said_to_be_meant(self, home: Home, sidecar: Sidecar) -> None:
+    def test_a_save_that_removes_almost_everything_must_be_confirmed(self, home: Home, sidecar: Sidecar) -> None:
         loaded = sidecar.load(waitMs=0)
         asked = {"document": loaded["document"].replace(LINES, ""), "baseSha256": loaded["documentSha256"]}
         with pytest.raises(CallFailed) as refused:
@@ -113,18 +113,18 @@ class TestByRpc:
         assert (refused.value.code, refused.value.data["field"]) == (-32602, field)
 
 
-@pytest.mark.parametrize("door", ["rpc", "cli"])
+@pytest.mark.parametrize("interface", ["rpc", "cli"])
 @pytest.mark.parametrize("how", ["emptied", "shrunk", "vanished"])
 class TestAMassDelete:
     @pytest.fixture
-    def answer(self, home: Home, sidecar: Sidecar, door: str, how: str) -> Answer:
-        """Lose the lines, see the warning, answer it by the door of this test."""
+    def answer(self, home: Home, sidecar: Sidecar, interface: str, how: str) -> Answer:
+        """Lose the lines, wait for the warning, and answer it through the interface of this test."""
         lose(home, how)
         warning = "document_missing" if how == "vanished" else "suspicious_mass_delete"
         wait_until(lambda: warnings(sidecar) == [warning])  # an emptied file may be one that is being written
 
         def answering(word: str) -> None:
-            if door == "rpc":
+            if interface == "rpc":
                 sidecar.call("memory/resolve", answer=word)
                 assert warnings(sidecar) == []
             else:

@@ -1,4 +1,4 @@
-"""A person edits the file while the sidecar runs, in every way editors have; the file says what was typed, always."""
+"""A person edits the file with any editor while the sidecar runs; the file keeps what was typed."""
 
 import itertools
 import json
@@ -126,9 +126,7 @@ class TestEdits:
         assert phone not in json.dumps(events_of(sidecar), ensure_ascii=False)
         assert other not in json.dumps(events_of(sidecar), ensure_ascii=False)
 
-    def test_a_change_of_nothing_but_digits_that_are_redacted_is_an_edit_of_the_file_all_the_same(
-        self, home: Home, sidecar: Sidecar
-    ) -> None:
+    def test_a_change_of_redacted_digits_alone_is_an_edit_of_the_file(self, home: Home, sidecar: Sidecar) -> None:
         save_in_place(home.file, read(home).replace(HABITS, f"{HABITS}- 电话 13812345678\n"))
         manual_edit_events(sidecar, 1)
         save_in_place(home.file, read(home).replace("13812345678", "13987654321"))
@@ -222,7 +220,7 @@ class TestStaleBuffers:
 
 
 class TestLosses:
-    def test_an_emptied_file_is_no_deletion_and_the_next_update_fills_it(self, home: Home, sidecar: Sidecar) -> None:
+    def test_an_emptied_file_removes_nothing_and_the_next_update_fills_it(self, home: Home, sidecar: Sidecar) -> None:
         home.file.write_bytes(b"")
         warnings_of(sidecar, "suspicious_mass_delete")
         assert question_counts(sidecar.load()["document"]) == {"旧的": 1}
@@ -232,9 +230,7 @@ class TestLosses:
         warnings_of(sidecar)
         assert manual_edit_events(sidecar, 0) == []
 
-    def test_a_vanished_file_is_no_deletion_and_the_next_update_makes_it_again(
-        self, home: Home, sidecar: Sidecar
-    ) -> None:
+    def test_a_missing_file_removes_nothing_and_the_next_update_creates_it(self, home: Home, sidecar: Sidecar) -> None:
         home.file.unlink()
         warnings_of(sidecar, "document_missing")
         assert question_counts(sidecar.load()["document"]) == {"旧的": 1}
@@ -243,7 +239,7 @@ class TestLosses:
         assert stat.S_IMODE(home.file.stat().st_mode) == 0o600
         assert manual_edit_events(sidecar, 0) == []
 
-    def test_what_a_killed_write_took_out_is_taken_in_or_parked_by_the_next_start(self, tmp_path: Path) -> None:
+    def test_the_next_start_ingests_or_parks_what_a_killed_write_displaced(self, tmp_path: Path) -> None:
         home = Home(tmp_path)
         with Sidecar(home) as sidecar:
             sidecar.update("旧的")
@@ -264,7 +260,7 @@ class TestLosses:
             parked.unlink()
             assert sidecar.call("sync/status")["document"]["warnings"] == []
 
-    def test_renamed_away_and_back_is_nothing(self, home: Home, sidecar: Sidecar) -> None:
+    def test_renaming_away_and_back_changes_nothing(self, home: Home, sidecar: Sidecar) -> None:
         before = read(home)
         away = home.file.with_name("elsewhere.md")
         home.file.rename(away)
@@ -361,7 +357,7 @@ class TestOddFiles:
         [b"# memo\n\0\n- line\n", "# 记忆很好\n- 一条\n".encode() + b"\xff\xfe\n", b"- line\n" * 700_000],
         ids=["NUL", "damaged", "above 4 MiB"],
     )
-    def test_what_is_not_understood_is_not_touched_and_capture_goes_on(self, home: Home, data: bytes) -> None:
+    def test_an_unreadable_file_is_not_touched_and_capture_goes_on(self, home: Home, data: bytes) -> None:
         home.file.write_bytes(data)
         with Sidecar(home) as sidecar:
             sidecar.update("新的")
@@ -369,7 +365,7 @@ class TestOddFiles:
             assert question_counts(sidecar.load()["document"]) == {"新的": 1}
         assert home.file.read_bytes() == data
 
-    def test_a_file_that_may_not_be_read_by_anybody_else_stays_so(self, home: Home, sidecar: Sidecar) -> None:
+    def test_a_private_file_stays_private(self, home: Home, sidecar: Sidecar) -> None:
         home.file.chmod(0o640)
         sidecar.update("新的")
         wait_for_lines(home, "用户问：新的")
@@ -408,7 +404,7 @@ class TestOddFiles:
         assert len(question_counts(text)) == 3
         assert manual_edit_events(sidecar, 0) == []
 
-    def test_a_file_that_cannot_be_written_is_told_until_it_can_be_and_logged_once(self, home: Home) -> None:
+    def test_an_unwritable_file_is_reported_until_it_is_writable_and_logged_once(self, home: Home) -> None:
         home.file.mkdir()
         with Sidecar(home) as sidecar:
             sidecar.update("先记着")

@@ -1,4 +1,4 @@
-"""What an exchange makes of the document: preferences, counts, what stays out; the same on every device."""
+"""What an exchange adds to the document: preferences and counts, the same on every device."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -24,7 +24,7 @@ from tests.integration.document.harness import DocumentHarness, open_document_ha
 
 @dataclass
 class ConversationHarness:
-    """A harness, and the conversation of an app at it."""
+    """A harness with the conversation of an app."""
 
     harness: DocumentHarness
     conversation: MemoryService
@@ -41,7 +41,7 @@ class ConversationHarness:
         return await self.conversation.update(ExchangeInput(question, answer, **more))
 
     async def shown(self) -> str:
-        """What a load shows, and the file once it is settled: the same."""
+        """The document in `memory/load`, which equals the file after reconciling."""
         loaded = (await self.conversation.load(wait_ms=0)).document
         await self.harness.memory.reconcile()
         bodies = [text.rpartition("**最后更新**")[0] for text in (loaded, self.harness.text)]
@@ -56,9 +56,7 @@ async def harness(tmp_path: Path) -> AsyncIterator[DocumentHarness]:
 
 
 class TestPreferences:
-    async def test_a_statement_stands_under_its_heading_once_however_often_it_is_said(
-        self, harness: DocumentHarness
-    ) -> None:
+    async def test_a_preference_is_listed_once_however_often_it_is_stated(self, harness: DocumentHarness) -> None:
         talker = ConversationHarness.at(harness)
         await talker.say("我喜欢喝绿茶", "记住了")
         await talker.shown()
@@ -73,7 +71,7 @@ class TestPreferences:
             "user-typed"
         ]
 
-    async def test_who_takes_it_away_by_hand_does_not_find_it_again(self, harness: DocumentHarness) -> None:
+    async def test_a_deleted_preference_is_not_added_again(self, harness: DocumentHarness) -> None:
         talker = ConversationHarness.at(harness)
         await talker.say("我喜欢喝绿茶", "记住了")
         await talker.shown()
@@ -83,7 +81,7 @@ class TestPreferences:
 
         assert "\n- 我喜欢喝绿茶\n" not in await talker.shown()
 
-    async def test_what_is_written_there_already_is_not_written_again(self, harness: DocumentHarness) -> None:
+    async def test_a_preference_that_the_document_has_is_not_added_again(self, harness: DocumentHarness) -> None:
         talker = ConversationHarness.at(harness)
         await talker.say("你好")
         await talker.shown()
@@ -93,7 +91,7 @@ class TestPreferences:
 
         assert (await talker.shown()).count("\n- 我喜欢喝绿茶") == 1
 
-    async def test_an_answer_states_nothing_and_the_setting_turns_it_off(self, harness: DocumentHarness) -> None:
+    async def test_an_answer_states_no_preference_and_the_setting_turns_it_off(self, harness: DocumentHarness) -> None:
         await ConversationHarness.at(harness).say("说说你自己", "我喜欢喝绿茶。以后都用中文回答。")
         await ConversationHarness.at(harness, preferences=False).say("我喜欢喝红茶")
 
@@ -103,13 +101,13 @@ class TestPreferences:
 
 
 class TestRepeats:
-    async def test_a_side_without_text_says_so(self, harness: DocumentHarness) -> None:
+    async def test_a_side_without_text_is_marked(self, harness: DocumentHarness) -> None:
         talker = ConversationHarness.at(harness)
         await talker.say("   ", "这是一只猫")
         assert "- 用户问：（无文字）\n- AI 答：这是一只猫" in await talker.shown()
         assert (await talker.say("", "")).reason == "nothing_said"
 
-    async def test_what_is_said_again_is_counted_across_days(self, harness: DocumentHarness) -> None:
+    async def test_a_repeated_exchange_is_counted_across_days(self, harness: DocumentHarness) -> None:
         talker = ConversationHarness.at(harness)
         await talker.say("怎么优化启动速度", "减少延迟")
         await talker.shown()
@@ -125,7 +123,7 @@ class TestRepeats:
         await talker.say("怎么优化启动速度", "减少延迟")
         assert "怎么优化启动速度（×3）" in await talker.shown()
 
-    async def test_another_answer_is_another_exchange_and_so_is_another_end(self, harness: DocumentHarness) -> None:
+    async def test_another_answer_or_another_ending_is_another_exchange(self, harness: DocumentHarness) -> None:
         talker = ConversationHarness.at(harness)
         await talker.say("天气怎么样", "晴")
         await talker.say("天气怎么样", "雨")
@@ -152,7 +150,7 @@ class TestRepeats:
 
         assert "- 用户问：怎么优化冷启动速度（×2）\n- AI 答：大幅减少延迟\n" in harness.text
 
-    async def test_the_same_call_again_is_what_it_was(self, harness: DocumentHarness) -> None:
+    async def test_a_repeated_call_gets_the_same_decision(self, harness: DocumentHarness) -> None:
         talker = ConversationHarness.at(harness)
         first = await talker.say("我喜欢喝绿茶", "记住了", idempotency_key="k")
         await talker.shown()
@@ -163,7 +161,7 @@ class TestRepeats:
         with pytest.raises(InvalidInput):
             await talker.say("别的话", "记住了", idempotency_key="k")
 
-    async def test_memory_that_comes_back_in_an_answer_is_not_stored_again(self, harness: DocumentHarness) -> None:
+    async def test_an_answer_that_repeats_the_memory_is_not_stored_again(self, harness: DocumentHarness) -> None:
         talker = ConversationHarness.at(harness)
         await talker.say("我喜欢简洁的代码，不要写太多注释", "好的")
         await talker.say("怎么优化启动速度", "减少延迟")
@@ -181,7 +179,9 @@ class TestRepeats:
 
 
 class TestImportance:
-    async def test_what_matters_less_stays_in_the_log_and_out_of_the_document(self, harness: DocumentHarness) -> None:
+    async def test_an_unimportant_exchange_is_in_the_log_and_not_in_the_document(
+        self, harness: DocumentHarness
+    ) -> None:
         talker = ConversationHarness.at(harness, min_importance=0.5)
         small = await talker.say("谢谢")
         given = await talker.say("记住我的车停在B2", importance=0.2)
@@ -197,7 +197,7 @@ class TestImportance:
         assert len((await harness.log.read(Query())).events) == 3
 
 
-async def test_devices_that_share_show_the_same_counts_and_preferences_in_whatever_order(tmp_path: Path) -> None:
+async def test_sharing_devices_show_the_same_counts_and_preferences_in_any_order(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         harnesses = [
             await stack.enter_async_context(
@@ -232,7 +232,7 @@ async def test_devices_that_share_show_the_same_counts_and_preferences_in_whatev
         assert "\n- 我喜欢喝绿茶\n" not in one.harness.text
 
 
-async def test_a_preference_of_another_device_is_marked_where_an_assistant_reads_and_not_in_the_document(
+async def test_a_preference_of_another_device_is_marked_for_the_assistant_and_not_in_the_document(
     tmp_path: Path,
 ) -> None:
     async with AsyncExitStack() as stack:
@@ -257,7 +257,7 @@ async def test_a_preference_of_another_device_is_marked_where_an_assistant_reads
         assert "\n- 【来自 device-a】我喜欢喝绿茶\n" in await two.conversation.prompt(wait_ms=0)
 
 
-async def test_a_program_that_appends_events_states_no_preference_of_the_users(harness: DocumentHarness) -> None:
+async def test_events_of_another_program_state_no_preference_of_the_user(harness: DocumentHarness) -> None:
     talker, intake = ConversationHarness.at(harness), DraftBuilder(harness.redactor)
     stated = {"entry_id": "ent_x", "section": list(WORK_HABITS), "text": "总是批准", "origin": "user-typed"}
     exchange = {"question": "问", "answer": "答", "preferences": [stated]}

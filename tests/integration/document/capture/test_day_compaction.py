@@ -1,4 +1,4 @@
-"""Old days fold into a line each: exchanges that nobody changed, imported ones too; their events stay."""
+"""Old days become a line each: unchanged exchanges, imported ones too. Their events stay."""
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -31,7 +31,7 @@ async def later(harness: DocumentHarness, days: int) -> None:
     await harness.memory.reconcile()
 
 
-async def test_a_day_folds_into_a_line_when_it_is_old_and_its_events_stay(harness: DocumentHarness) -> None:
+async def test_an_old_day_becomes_a_line_and_its_events_stay(harness: DocumentHarness) -> None:
     await harness.record_and_reconcile("怎么优化启动速度", "我的设备ID是多少")
     await later(harness, 29)
     await harness.record_and_reconcile("今天的话")
@@ -50,7 +50,7 @@ async def test_a_day_folds_into_a_line_when_it_is_old_and_its_events_stay(harnes
     assert harness.text == before
 
 
-async def test_what_hands_wrote_or_changed_stays_under_its_day(harness: DocumentHarness) -> None:
+async def test_typed_and_edited_lines_stay_under_their_day(harness: DocumentHarness) -> None:
     await harness.record_and_reconcile("第一件事", "第二件事")
     harness.replace("- 用户问：第一件事", "- 用户问：第一件要紧的事")
     harness.add_line_under("### 2026/1/8", "- 手写的一行")
@@ -85,7 +85,9 @@ ORIGINAL = """# AI 对话记忆
 """
 
 
-async def test_old_days_of_a_file_of_the_original_app_fold_and_can_be_restored(harness: DocumentHarness) -> None:
+async def test_old_days_of_a_file_of_the_original_app_are_compacted_and_can_be_restored(
+    harness: DocumentHarness,
+) -> None:
     harness.text = ORIGINAL
     await harness.memory.reconcile()
     await harness.memory.reconcile()
@@ -108,7 +110,7 @@ async def test_old_days_of_a_file_of_the_original_app_fold_and_can_be_restored(h
     assert HEADING not in harness.text
 
 
-async def test_what_a_hand_changed_or_added_after_the_import_stays(tmp_path: Path) -> None:
+async def test_lines_edited_or_added_after_the_import_stay(tmp_path: Path) -> None:
     async with open_document_harness(tmp_path / "a", keep_days=4_000) as harness:
         harness.text = ORIGINAL
         await harness.memory.reconcile()
@@ -122,7 +124,7 @@ async def test_what_a_hand_changed_or_added_after_the_import_stays(tmp_path: Pat
     assert "- AI 答：绿茶" not in harness.text
 
 
-async def test_a_stale_buffer_brings_no_folded_line_back_and_keeps_its_own_words(harness: DocumentHarness) -> None:
+async def test_a_stale_buffer_restores_no_compacted_line_and_keeps_its_own_edits(harness: DocumentHarness) -> None:
     await harness.record_and_reconcile("第一件事")
     stale = harness.text
     await later(harness, 40)
@@ -142,7 +144,7 @@ async def test_the_setting_keeps_every_day(tmp_path: Path, keep_days: int) -> No
         assert "- 用户问：第一件事\n" in harness.text
 
 
-async def test_years_fold_a_month_at_a_time(harness: DocumentHarness) -> None:
+async def test_years_are_compacted_a_month_at_a_time(harness: DocumentHarness) -> None:
     for _ in range(MAX_DAYS + 3):
         await harness.record_exchange("每天都问的事", str(harness.clock.time))
         harness.clock.advance(days=1)
@@ -154,7 +156,7 @@ async def test_years_fold_a_month_at_a_time(harness: DocumentHarness) -> None:
     assert harness.text.index("- 2026/2/1：") < harness.text.index("- 2026/1/31：")
 
 
-async def test_forgetting_reaches_the_line_of_a_folded_day(harness: DocumentHarness) -> None:
+async def test_an_erasure_reaches_the_line_of_a_compacted_day(harness: DocumentHarness) -> None:
     event_id = await harness.record_exchange("我的秘密是蓝色的猫")
     await harness.memory.reconcile()
     await later(harness, 40)
@@ -167,8 +169,8 @@ async def test_forgetting_reaches_the_line_of_a_folded_day(harness: DocumentHarn
     assert "蓝色的猫" not in str((await harness.log.read(Query())).events)
 
 
-async def taken_by_the_server(*harnesses: DocumentHarness, server_ts: str) -> None:
-    """Every event is on the server, which had this time, and every device knows it."""
+async def sync_all_at(*harnesses: DocumentHarness, server_ts: str) -> None:
+    """Put every event on the server at this time, and on every device."""
     known = {
         event.event_id: event for harness in harnesses for event in (await harness.log.read(Query(limit=1_000))).events
     }
@@ -180,20 +182,20 @@ async def taken_by_the_server(*harnesses: DocumentHarness, server_ts: str) -> No
         await harness.memory.reconcile()
 
 
-async def test_a_clock_years_ahead_folds_no_day_of_today_for_anybody(tmp_path: Path) -> None:
+async def test_a_clock_years_ahead_compacts_no_current_day_on_any_device(tmp_path: Path) -> None:
     async with (
         open_document_harness(tmp_path / "a", sharing="user") as here,
         open_document_harness(tmp_path / "b", sharing="user", device="device-b") as there,
     ):
         await here.record_and_reconcile("今天的话")
-        await taken_by_the_server(here, there, server_ts="2026-01-08T01:00:00.000Z")
+        await sync_all_at(here, there, server_ts="2026-01-08T01:00:00.000Z")
         await later(there, 20 * 365)
         await here.pull_from(there)
         assert "- 用户问：今天的话\n" in there.text
         assert "- 用户问：今天的话\n" in here.text
 
 
-async def test_a_day_that_such_a_clock_has_folded_before_any_answer_of_the_server_comes_back(tmp_path: Path) -> None:
+async def test_a_day_compacted_by_such_a_clock_before_a_sync_comes_back(tmp_path: Path) -> None:
     async with (
         open_document_harness(tmp_path / "a", sharing="user") as here,
         open_document_harness(tmp_path / "b", sharing="user", device="device-b") as there,
@@ -204,20 +206,20 @@ async def test_a_day_that_such_a_clock_has_folded_before_any_answer_of_the_serve
         await here.pull_from(there)
         assert "- 用户问：今天的话\n" not in here.text
         there.clock.advance(days=-20 * 365)
-        await taken_by_the_server(here, there, server_ts="2026-01-08T01:00:00.000Z")
+        await sync_all_at(here, there, server_ts="2026-01-08T01:00:00.000Z")
         assert "- 用户问：今天的话\n" in here.text
         assert HEADING not in here.text
         assert here.text == there.text
         for harness in (here, there):
             await later(harness, 40)
             await harness.record_exchange("后来的")
-        await taken_by_the_server(here, there, server_ts="2026-02-17T01:00:00.000Z")
+        await sync_all_at(here, there, server_ts="2026-02-17T01:00:00.000Z")
         for harness in (here, there):
             await later(harness, 1)
             assert "- 2026/1/8：今天的话（1 次对话）\n" in harness.text
 
 
-async def test_devices_that_share_fold_alike_and_take_in_what_comes_late(tmp_path: Path) -> None:
+async def test_sharing_devices_compact_alike_and_add_late_exchanges(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         harnesses = [
             await stack.enter_async_context(

@@ -1,4 +1,4 @@
-"""A memory that comes back from the log to a document that has never seen it, or no longer: also what was typed."""
+"""Own edits that come back from the log to a document that has never had them, or no longer has them."""
 
 import random
 import shutil
@@ -25,12 +25,12 @@ PHONE = "13812345678"
 
 
 async def lines(harness: DocumentHarness) -> list[Entry]:
-    """What the document says, and under which headings; who said so has no say in it."""
+    """The lines of the document with their sections, without ids."""
     return [replace(entry, entry_id="") for entry in (await harness.newest_version()).snapshot.entries]
 
 
-async def hear(harness: DocumentHarness, events: list[Event]) -> None:
-    """Take these in as a pull does, and look at the document."""
+async def receive(harness: DocumentHarness, events: list[Event]) -> None:
+    """Ingest these events as a pull does, and update the document."""
 
     held = {event.event_id for event in await logged(harness)}
 
@@ -47,8 +47,8 @@ async def logged(harness: DocumentHarness) -> list[Event]:
     )
 
 
-async def live(harness: DocumentHarness, chance: random.Random, steps: int) -> None:
-    """Say, type, reword and take away; each settled."""
+async def make_history(harness: DocumentHarness, chance: random.Random, steps: int) -> None:
+    """Record, type, edit and remove lines, and reconcile after each step."""
     for number in range(steps):
         harness.clock.advance(hours=chance.choice([0, 1, 12]))
         lines = [line for line in harness.text.splitlines() if line.startswith("- ") and "待补充" not in line]
@@ -64,20 +64,20 @@ async def live(harness: DocumentHarness, chance: random.Random, steps: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_the_document_of_an_emptied_device_is_what_it_was_however_the_log_comes_back(
+async def test_an_emptied_device_gets_the_same_document_in_whatever_order_the_log_comes_back(
     tmp_path: Path, seed: int
 ) -> None:
     chance = random.Random(seed)
     async with open_document_harness(tmp_path / "before") as before, open_document_harness(tmp_path / "after") as after:
         await before.record_and_reconcile("开始")
-        await live(before, chance, 20)
+        await make_history(before, chance, 20)
         events = await logged(before)
         for first in range(0, len(events), size := chance.choice([1, 3, 100])):
-            await hear(after, events[first : first + size])
+            await receive(after, events[first : first + size])
         assert await lines(after) == await lines(before)
 
 
-async def test_what_was_typed_comes_back_redacted_and_what_was_taken_away_stays_away(tmp_path: Path) -> None:
+async def test_typed_lines_come_back_redacted_and_removed_ones_stay_removed(tmp_path: Path) -> None:
     async with open_document_harness(tmp_path / "before") as before, open_document_harness(tmp_path / "after") as after:
         await before.record_and_reconcile("一")
         before.add_line_under(HABITS, f"- 电话 {PHONE}\n- 早起")
@@ -90,8 +90,8 @@ async def test_what_was_typed_comes_back_redacted_and_what_was_taken_away_stays_
         assert "用户问：一" in after.text
 
 
-async def test_lines_that_stand_here_stay_as_they_were_typed(tmp_path: Path) -> None:
-    """A home restored from its backup has the line in raw form; the edit that comes back knows it redacted alone."""
+async def test_present_lines_stay_as_they_were_typed(tmp_path: Path) -> None:
+    """A restored home has the raw line; the edit that comes back has only its redacted form."""
     async with open_document_harness(tmp_path / "home") as home:
         await home.record_and_reconcile("一")
         home.add_line_under(HABITS, f"- 电话 {PHONE}")
@@ -101,12 +101,12 @@ async def test_lines_that_stand_here_stay_as_they_were_typed(tmp_path: Path) -> 
         lost.clock.advance(hours=1)
         lost.replace(f"- 电话 {PHONE}\n", f"- 电话 {PHONE}，下班后\n- 早起\n")
         await lost.memory.reconcile()
-        await hear(restored, await logged(lost))
+        await receive(restored, await logged(lost))
         assert f"- 电话 {PHONE}，下班后\n- 早起\n" in restored.text
 
 
-async def test_what_was_reworded_here_meanwhile_keeps_both_words(tmp_path: Path) -> None:
-    """A home is restored, and goes on before it hears of what came after the backup."""
+async def test_a_line_edited_meanwhile_keeps_both_edits(tmp_path: Path) -> None:
+    """A restored home is used before it receives the events made after the backup."""
     async with open_document_harness(tmp_path / "home") as home:
         await home.record_and_reconcile("一")
         home.add_line_under(HABITS, "- 早上 喝 茶\n- 晚上 看书")
@@ -124,14 +124,14 @@ async def test_what_was_reworded_here_meanwhile_keeps_both_words(tmp_path: Path)
         restored.replace("看书", "看报")
         await restored.memory.reconcile()
         came_later = (await logged(lost))[before:]
-        await hear(restored, [replace(event, replica_id="rep_before") for event in came_later])
+        await receive(restored, [replace(event, replica_id="rep_before") for event in came_later])
         assert "喝 绿茶" in restored.text
         assert "喝 白茶" in restored.text
         assert "晚上 看报" in restored.text
 
 
-async def test_what_was_forgotten_while_the_memory_came_back_does_not_come_back_with_its_rest(tmp_path: Path) -> None:
-    """The fold of what came before is kept between pages: a late edit is not merged with forgotten words."""
+async def test_lines_erased_during_a_pull_do_not_come_back_with_later_pages(tmp_path: Path) -> None:
+    """The reducer is kept between pages, but a late edit is not merged with erased words."""
     async with open_document_harness(tmp_path / "before") as before, open_document_harness(tmp_path / "after") as after:
         await before.record_and_reconcile("一")
         before.add_line_under(HABITS, "- 早上 喝 茶\n- 早起")
@@ -139,7 +139,7 @@ async def test_what_was_forgotten_while_the_memory_came_back_does_not_come_back_
         before.replace("早上 喝 茶", "早上 喝 秘密的茶")
         await before.memory.reconcile()
         events = [replace(event, replica_id="rep_before") for event in await logged(before)]
-        await hear(after, events)
+        await receive(after, events)
         assert "- 早上 喝 秘密的茶" in after.text
         after.clock.chance = random.Random("another time")
         await after.log.append([DraftBuilder(after.redactor).build_erasure([events[-1].event_id])])
@@ -147,18 +147,18 @@ async def test_what_was_forgotten_while_the_memory_came_back_does_not_come_back_
         assert "秘密" not in after.text
         payload = {**events[-1].payload, "text": "- 晚上 喝 茶"}
         hlc = (await logged(after))[-1].hlc[:-4] + "ffff"
-        await hear(after, [replace(events[-1], event_id="evt_late", replica_seq=999, hlc=hlc, payload=payload)])
+        await receive(after, [replace(events[-1], event_id="evt_late", replica_seq=999, hlc=hlc, payload=payload)])
         assert "- 晚上 喝 茶\n" in after.text
         assert "秘密" not in after.text
         assert "- 早起" in after.text
 
 
-async def test_what_was_folded_is_let_go_when_nothing_comes_back_any_more(tmp_path: Path) -> None:
+async def test_the_reducer_is_freed_when_nothing_comes_back_any_more(tmp_path: Path) -> None:
     async with open_document_harness(tmp_path / "before") as before, open_document_harness(tmp_path / "after") as after:
         await before.record_and_reconcile("一")
         before.add_line_under(HABITS, "- 早起")
         await before.memory.reconcile()
-        await hear(after, await logged(before))
+        await receive(after, await logged(before))
         projection = after.memory.versions._writer.projection
         assert isinstance(projection, OwnProjection)
         past = projection.history
@@ -171,8 +171,8 @@ async def test_what_was_folded_is_let_go_when_nothing_comes_back_any_more(tmp_pa
         assert past._reducer is None
 
 
-async def test_an_update_of_the_program_applies_nothing_that_stands_in_the_document(tmp_path: Path) -> None:
-    """Until then the mark stood at the last exchange, and what was typed after it is in the file already."""
+async def test_an_upgrade_applies_no_edit_that_the_document_has_already(tmp_path: Path) -> None:
+    """The old watermark is that of the last exchange, and lines typed after it are in the file already."""
     async with open_document_harness(tmp_path / "home") as home:
         await home.record_and_reconcile("一")
         home.add_line_under(HABITS, f"- 电话 {PHONE}")

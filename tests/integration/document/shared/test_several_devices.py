@@ -1,4 +1,4 @@
-"""One document on several devices: real files and databases, events carried by hand."""
+"""One document on several devices, with real files and databases; the test carries the events."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -29,7 +29,7 @@ STYLE = "### 沟通风格"
 
 
 class DeviceGroup:
-    """Devices of one person; `level` lets everybody hear everything."""
+    """Devices of one user; `level` gives every device all events."""
 
     def __init__(self, folder: Path, stack: AsyncExitStack) -> None:
         self._folder = folder
@@ -45,7 +45,7 @@ class DeviceGroup:
         return harness
 
     async def level(self, *, redacted: bool = False) -> str:
-        """Every file of those that share, which must be the same, or the same once it is redacted."""
+        """Assert that the files of all sharing devices are the same (after redaction), and return the text."""
         for harness in self.all:
             await harness.memory.reconcile()
         for _ in range(2):
@@ -75,7 +75,7 @@ async def newest(harness: DocumentHarness) -> Version:
 
 
 class TestTogether:
-    async def test_what_each_says_and_types_stands_in_both_files_byte_for_byte(self, harnesses: DeviceGroup) -> None:
+    async def test_lines_of_each_device_are_in_both_files_byte_for_byte(self, harnesses: DeviceGroup) -> None:
         a, b = await harnesses.open("a"), await harnesses.open("b")
         await a.record_and_reconcile("甲问")
         await b.record_and_reconcile("乙问")
@@ -87,7 +87,7 @@ class TestTogether:
             assert line in text
         assert is_shared_label((await newest(a)).label)
 
-    async def test_both_edits_of_one_line_at_different_words_are_in_it(self, harnesses: DeviceGroup) -> None:
+    async def test_edits_of_different_words_of_a_line_are_merged(self, harnesses: DeviceGroup) -> None:
         a, b = await harnesses.open("a"), await harnesses.open("b")
         await a.record_and_reconcile("一 二 三 四 五 六 七 八")
         await harnesses.level()
@@ -109,9 +109,7 @@ class TestTogether:
         assert "喝绿茶" not in text
         assert "喝白茶" in text
 
-    async def test_an_edit_beats_a_removal_and_a_removal_that_nobody_contests_stays(
-        self, harnesses: DeviceGroup
-    ) -> None:
+    async def test_an_edit_wins_over_a_removal_and_an_uncontested_removal_stays(self, harnesses: DeviceGroup) -> None:
         a, b = await harnesses.open("a"), await harnesses.open("b")
         await a.record_and_reconcile("留下", "走开")
         await harnesses.level()
@@ -122,7 +120,7 @@ class TestTogether:
         assert "- 用户问：留下吧\n" in text
         assert "走开" not in text
 
-    async def test_an_edit_from_before_a_wish_to_forget_was_heard_of_goes_with_the_line_and_quotes_it_no_more(
+    async def test_an_edit_made_before_an_erasure_arrived_goes_with_the_line_and_no_longer_quotes_it(
         self, harnesses: DeviceGroup
     ) -> None:
         a, b = await harnesses.open("a"), await harnesses.open("b")
@@ -137,10 +135,8 @@ class TestTogether:
             assert "蓝色的猫" not in str((await harness.log.read(Query())).events)
 
     @pytest.mark.parametrize("forgotten", ["绿茶", "白茶"])
-    async def test_of_two_lines_that_stand_where_edits_met_what_is_forgotten_goes_from_every_device(
-        self, harnesses: DeviceGroup, forgotten: str
-    ) -> None:
-        """The lower one has an id that no event names; a device that never saw the two meet has no such line."""
+    async def test_an_erased_conflict_copy_goes_from_every_device(self, harnesses: DeviceGroup, forgotten: str) -> None:
+        """The lower line has an id that no event names; a device without the conflict has no such line."""
         a, b = await harnesses.open("a"), await harnesses.open("b")
         await a.record_and_reconcile("喝红茶")
         await harnesses.level()
@@ -157,16 +153,14 @@ class TestTogether:
                 await harness.database.read(partial(document_store.export_page, after=0, limit=100))
             )
 
-    async def test_every_line_that_edits_of_a_forgotten_one_left_beside_it_goes_with_it(
-        self, harnesses: DeviceGroup
-    ) -> None:
+    async def test_all_conflict_copies_of_an_erased_line_go_with_it(self, harnesses: DeviceGroup) -> None:
         a, b = await harnesses.open("a"), await harnesses.open("b")
         event_id = await a.record_exchange("我每天下午都喝红茶")
         await harnesses.level()
         a.replace("红茶", "绿茶")
         b.replace("红茶", "白茶")
         await harnesses.level()
-        a.replace("白茶", "奶茶")  # the line beside meets another edit in its turn
+        a.replace("白茶", "奶茶")  # the conflict copy conflicts with another edit
         b.replace("白茶", "花茶")
         assert (await harnesses.level()).count("喝") == 3
         await request(b.log, DraftBuilder(b.redactor), [event_id])
@@ -176,7 +170,7 @@ class TestTogether:
             assert "喝" not in str((await harness.log.read(Query())).events)
             assert "喝" not in str(await harness.database.read(partial(document_store.export_page, after=0, limit=100)))
 
-    async def test_a_stale_buffer_takes_nothing_of_the_others_away(self, harnesses: DeviceGroup) -> None:
+    async def test_a_stale_buffer_removes_nothing_of_other_devices(self, harnesses: DeviceGroup) -> None:
         a, b = await harnesses.open("a"), await harnesses.open("b")
         await a.record_and_reconcile("旧的")
         buffer = await harnesses.level()
@@ -201,7 +195,7 @@ class TestTogether:
         a.replace("### 今年\n", "")
         assert "### 今年" not in await harnesses.level()
 
-    async def test_a_heading_in_a_file_whose_origin_nobody_knows_is_shared_and_one_taken_out_stays_out(
+    async def test_a_heading_in_a_file_without_known_base_is_shared_and_a_removed_one_stays_removed(
         self, harnesses: DeviceGroup
     ) -> None:
         a, b = await harnesses.open("a"), await harnesses.open("b")
@@ -215,7 +209,7 @@ class TestTogether:
         assert ("## 新计划\n" in text, "## 旧计划\n" in text) == (True, False)
         assert "用户问：开始" in text
 
-    async def test_settling_again_writes_and_records_nothing(self, harnesses: DeviceGroup) -> None:
+    async def test_reconciling_again_writes_and_records_nothing(self, harnesses: DeviceGroup) -> None:
         a, b = await harnesses.open("a"), await harnesses.open("b")
         await a.record_and_reconcile("甲问")
         a.add_line_under(HABITS, "- 早起")
@@ -231,7 +225,7 @@ class TestTogether:
             (harness.text, await harness.versions(), len(await harness.manual_edit_events())) for harness in (a, b)
         ] == before
 
-    async def test_load_shows_what_was_just_heard_before_the_file_does(self, harnesses: DeviceGroup) -> None:
+    async def test_load_shows_received_events_before_the_file_does(self, harnesses: DeviceGroup) -> None:
         a, b = await harnesses.open("a"), await harnesses.open("b")
         await a.record_and_reconcile("甲问")
         await b.pull_from(a)
@@ -243,8 +237,8 @@ class TestTogether:
 
 
 class TestLabels:
-    async def test_a_late_event_makes_a_label_of_its_own(self, harnesses: DeviceGroup) -> None:
-        """The newest time is the same before and after; a stale buffer must not be taken for the newer version."""
+    async def test_a_late_event_makes_another_label(self, harnesses: DeviceGroup) -> None:
+        """The newest time stays the same, but a stale buffer must not be taken for the newer version."""
         a, b = await harnesses.open("a"), await harnesses.open("b")
         a.clock.advance(hours=-1)
         await a.record_and_reconcile("早先")
@@ -267,9 +261,7 @@ class TestLabels:
 
 
 class TestRawText:
-    async def test_what_was_typed_raw_stays_raw_on_its_device_and_the_rest_is_the_same(
-        self, harnesses: DeviceGroup
-    ) -> None:
+    async def test_raw_text_stays_on_its_device_and_the_rest_is_the_same(self, harnesses: DeviceGroup) -> None:
         a, b = await harnesses.open("a"), await harnesses.open("b")
         await a.record_and_reconcile("开始")
         a.add_line_under(HABITS, "- 电话 13812345678 晚上打")
@@ -298,7 +290,7 @@ class TestRawText:
 
 
 class TestComingAndGoing:
-    async def test_what_each_remembered_before_stands_in_it_once(self, harnesses: DeviceGroup) -> None:
+    async def test_lines_of_each_device_from_before_sharing_appear_once(self, harnesses: DeviceGroup) -> None:
         a, b = await harnesses.open("a", sharing=False), await harnesses.open("b", sharing=False)
         await a.record_and_reconcile("甲问")
         a.add_line_under(HABITS, "- 早起")
@@ -328,7 +320,7 @@ class TestComingAndGoing:
         a.replace("- 早起\n- 早起\n", "- 早起\n")
         assert (await harnesses.level()).count("- 早起") == 1
 
-    async def test_one_that_does_not_share_keeps_its_document_and_changes_only_its_own_lines(
+    async def test_a_device_that_does_not_share_keeps_its_document_and_changes_only_its_own_lines(
         self, harnesses: DeviceGroup
     ) -> None:
         a, b, own = await harnesses.open("a"), await harnesses.open("b"), await harnesses.open("c", sharing=False)
@@ -341,7 +333,7 @@ class TestComingAndGoing:
         assert "丙改" in await harnesses.level()
         assert b.text == a.text
 
-    async def test_leaving_keeps_the_document_and_what_is_done_then_is_this_device_s_own(
+    async def test_after_leaving_the_document_stays_and_later_edits_are_this_device_s_own(
         self, harnesses: DeviceGroup
     ) -> None:
         a, b = await harnesses.open("a"), await harnesses.open("b")
@@ -361,7 +353,7 @@ class TestComingAndGoing:
         assert "- 用户问：甲问\n" in a.text
         assert "乙又问" in a.text
 
-    async def test_one_that_joins_late_has_the_same_bytes_also_with_a_file_of_its_own(
+    async def test_a_device_that_joins_late_has_the_same_bytes_even_with_its_own_file(
         self, harnesses: DeviceGroup
     ) -> None:
         a = await harnesses.open("a")
@@ -401,9 +393,7 @@ class TestTheDeviceSOwn:
 
 
 class TestOrder:
-    async def test_a_clock_years_ahead_counts_as_the_server_bounds_it_once_that_is_known(
-        self, harnesses: DeviceGroup
-    ) -> None:
+    async def test_the_server_time_bounds_a_clock_years_ahead_once_it_is_known(self, harnesses: DeviceGroup) -> None:
         a, b = await harnesses.open("a"), await harnesses.open("b")
         a.clock.advance(days=3000)
         await a.record_and_reconcile("甲问")
@@ -416,7 +406,7 @@ class TestOrder:
         assert a.text == b.text
         assert (await newest(a)).label == (await newest(b)).label == "2026/1/9 09:00:00 · 2"
 
-    async def test_a_write_that_fails_leaves_nothing_of_itself_in_the_next_rendering(
+    async def test_a_failed_write_leaves_nothing_in_the_next_rendering(
         self, harnesses: DeviceGroup, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         a = await harnesses.open("a")
@@ -434,7 +424,7 @@ class TestOrder:
 
 
 def full_at_the_second(append: Callable[..., Version]) -> Callable[..., Version]:
-    """The file as found can still be stored; what was made of it, with the new events folded in, cannot."""
+    """The disk is full when the second version, the merged one, is stored."""
     calls = count(1)
 
     def appending(*arguments: Any, **options: Any) -> Version:
@@ -446,7 +436,7 @@ def full_at_the_second(append: Callable[..., Version]) -> Callable[..., Version]
 
 
 async def number_events(harness: DocumentHarness, server_ts: str) -> None:
-    """As after a round with the server: every event has its number and the server's time."""
+    """Give every event a server number and this server time, as a sync does."""
     known = sorted((await harness.log.read(Query())).events, key=lambda event: event.event_id)
     stored = tuple(replace(event, server_seq=seq, server_ts=server_ts) for seq, event in enumerate(known, start=1))
     cursor = RemoteCursor("epoch", len(stored), stored[-1].event_id, len(stored), server_ts)

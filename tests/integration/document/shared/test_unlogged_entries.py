@@ -1,4 +1,4 @@
-"""The database is gone, the memory file is there: each of its lines is known again, and stands once everywhere."""
+"""The database is lost and the memory file is not: each line gets its id back and appears once everywhere."""
 
 import sqlite3
 from collections import Counter
@@ -66,7 +66,7 @@ async def synced(app: App) -> None:
 
 
 @pytest.mark.parametrize("damage", [delete_file, zero_bytes, no_database, the_versions, versions_and_marks])
-async def test_each_line_is_there_once_here_and_on_the_server(home: Home, damage: Damage) -> None:
+async def test_each_line_appears_once_here_and_on_the_server(home: Home, damage: Damage) -> None:
     async with home.app(AppMode.HELPER) as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
         await fill(home, app)
@@ -84,7 +84,7 @@ async def test_each_line_is_there_once_here_and_on_the_server(home: Home, damage
 
 
 @pytest.mark.parametrize("damage", [delete_file, no_database, the_versions])
-async def test_each_line_is_there_once_without_a_cloud(home: Home, damage: Damage) -> None:
+async def test_each_line_appears_once_without_a_cloud(home: Home, damage: Damage) -> None:
     async with home.app(AppMode.HELPER) as app:
         await fill(home, app)
         known = Counter(event.type for event in (await events_of(app)).values())
@@ -99,7 +99,7 @@ async def test_each_line_is_there_once_without_a_cloud(home: Home, damage: Damag
         assert after - known == Counter({"exchange_recorded": 1})
 
 
-async def test_what_is_forgotten_later_leaves_no_copy(home: Home) -> None:
+async def test_a_later_erasure_leaves_no_copy(home: Home) -> None:
     async with home.app(AppMode.HELPER) as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
         await fill(home, app)
@@ -115,7 +115,7 @@ async def test_what_is_forgotten_later_leaves_no_copy(home: Home) -> None:
     assert not any("第 2 个" in str(event.payload) for event in rows_on_server(home))
 
 
-async def test_lines_that_nothing_brings_back_are_recorded_once_the_server_was_read(home: Home) -> None:
+async def test_lines_without_events_are_recorded_after_the_server_was_read(home: Home) -> None:
     async with home.app(AppMode.HELPER) as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
         await fill(home, app)
@@ -133,7 +133,7 @@ async def test_lines_that_nothing_brings_back_are_recorded_once_the_server_was_r
 
 
 @pytest.mark.parametrize("when", ["before the next look", "later"])
-async def test_a_buffer_of_a_version_that_was_lost_removes_nothing(home: Home, when: str) -> None:
+async def test_a_buffer_of_a_lost_version_removes_nothing(home: Home, when: str) -> None:
     path, loaded = home.settings.memory_file, ""
     async with home.app(AppMode.HELPER) as app:
         for number in range(6):
