@@ -1,4 +1,4 @@
-"""Who comes in, also several at once, has one profile on this machine; who leaves loses nothing he did not give up."""
+"""A user has one profile on this machine, also after several logins at once; a logout loses nothing unconfirmed."""
 
 import asyncio
 import re
@@ -43,7 +43,7 @@ def active_profile(settings: Settings) -> Profile:
     return Profile.of(settings.data_dir, open_installation(settings.data_dir, lambda: None))
 
 
-async def test_two_logins_of_a_newcomer_at_once_make_him_one_profile(tmp_path: Path) -> None:
+async def test_two_logins_of_a_new_user_at_once_create_one_profile(tmp_path: Path) -> None:
     settings, cloud, newcomer = settings_at(tmp_path), server_with_two_users(), parse_contact(email=NEWCOMER)
     async with open_app(settings, AppMode.HELPER, cloud=cloud) as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
@@ -101,7 +101,7 @@ async def test_of_a_guest_s_two_at_once_the_second_leaves_for_a_profile_of_his_o
 
 @contextmanager
 def exclusive_lock(database: Path) -> Iterator[None]:
-    """Somebody else has it for himself."""
+    """Another process holds it."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("pragma locking_mode = exclusive")
         connection.execute("begin exclusive")
@@ -118,7 +118,7 @@ async def two_profiles(settings: Settings, cloud: SpyCloud) -> Profile:
 
 
 @pytest.mark.parametrize("is_guest", [False, True], ids=["while another is logged in", "while nobody is"])
-async def test_nobody_gets_a_second_profile_because_his_own_cannot_be_asked_just_now(
+async def test_no_second_profile_is_created_while_the_user_s_own_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_guest: bool
 ) -> None:
     monkeypatch.setattr("sync.accounts.profiles.OWNER_READ_TIMEOUT", 0.05)
@@ -142,7 +142,7 @@ async def test_nobody_gets_a_second_profile_because_his_own_cannot_be_asked_just
         assert "没上传的一句" in (await app.document.view()).text
 
 
-async def test_a_damaged_profile_of_somebody_keeps_nobody_out(tmp_path: Path) -> None:
+async def test_another_user_s_damaged_profile_blocks_no_login(tmp_path: Path) -> None:
     settings, cloud = settings_at(tmp_path), SpyCloud(server_with_two_users())
     damaged = await two_profiles(settings, cloud)
     damaged.database.write_bytes(b"this is no database, and longer than a header" * 10)
@@ -201,7 +201,7 @@ async def test_a_removal_is_refused_while_the_file_holds_what_no_event_does(
         assert (await app.login_flow.log_out(remove=True, even_unsent=True)).state == "guest"
 
 
-async def test_nor_is_what_was_parked_for_him_removed_unasked(tmp_path: Path) -> None:
+async def test_parked_documents_are_not_removed_without_confirmation(tmp_path: Path) -> None:
     async with open_app(settings_at(tmp_path), AppMode.HELPER, cloud=server_with_two_users()) as app:
         await logged_in(app)
         park_copy(app.profile.parked_folder, "- 替他收好的一行\n".encode())

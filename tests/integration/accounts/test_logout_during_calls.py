@@ -1,4 +1,4 @@
-"""Work that goes on while somebody leaves: what is said during a logout, what fails after its caller has gone."""
+"""Work during a logout: events recorded meanwhile, failures after their caller was cancelled."""
 
 import asyncio
 import gc
@@ -34,7 +34,7 @@ class LogoutInProgress(NamedTuple):
 
 @asynccontextmanager
 async def logout_with_removal(tmp_path: Path) -> AsyncIterator[LogoutInProgress]:
-    """Somebody's logout that takes his memory along, as the server is being told of it."""
+    """A logout that removes the memory, while the server handles it."""
     settings = at(tmp_path)
     cloud = SpyCloud(FakeCloud(new_server()))
     async with open_app(settings, AppMode.HELPER, cloud=cloud) as app:
@@ -80,7 +80,7 @@ async def test_so_does_what_an_editor_saves_meanwhile(tmp_path: Path) -> None:
     assert "- 还没写完\n" in settings.memory_file.read_text("utf-8")
 
 
-async def test_a_failure_after_its_caller_was_cancelled_twice_is_nobody_s_traceback() -> None:
+async def test_a_failure_after_its_caller_was_cancelled_twice_prints_no_traceback() -> None:
     told: list[dict[str, Any]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context))
     fails = asyncio.Event()

@@ -1,4 +1,4 @@
-"""A guest who turns out to be somebody with a profile here: what is his goes along, and his profile goes."""
+"""A guest logs in as a user with a profile here: the guest's data moves, and the guest's profile is removed."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -46,7 +46,7 @@ class GuestMachine:
             pass
 
     async def log_in(self) -> None:
-        """The account's owner comes in where a guest was."""
+        """The account's owner logs in after a guest."""
         async with self.open() as app:
             await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
 
@@ -56,7 +56,7 @@ class GuestMachine:
         self.settings.memory_file.write_text(text.replace(f"{above}\n", f"{above}\n{line}\n", 1), "utf-8")
 
     async def leave(self) -> None:
-        """Somebody else comes in and goes for good: a guest has the machine."""
+        """Another user logs in and removes their memory: a guest has the machine."""
         async with self.open() as app:
             await app.login_flow.log_in(parse_contact(email="other@example.com"), PASSWORD)
         async with self.open() as app:
@@ -98,7 +98,7 @@ async def machine(tmp_path: Path) -> GuestMachine:
     return machine
 
 
-async def test_his_words_keep_the_day_they_were_on(machine: GuestMachine) -> None:
+async def test_a_guest_s_events_keep_their_day(machine: GuestMachine) -> None:
     machine.clock.advance(days=5)
     await machine.log_in()
     async with machine.open() as app:
@@ -143,7 +143,7 @@ async def test_one_whose_events_say_all_of_it_is_not(machine: GuestMachine, shar
     assert machine.parked == []
 
 
-async def test_a_document_that_was_parked_for_the_guest_is_his_still(machine: GuestMachine) -> None:
+async def test_a_document_parked_for_the_guest_stays_the_user_s(machine: GuestMachine) -> None:
     async with machine.open() as app:
         park_copy(app.profile.parked_folder, "- 早先替客人收好的\n".encode())
     await machine.log_in()
@@ -163,7 +163,7 @@ async def test_what_is_forgotten_later_leaves_the_document_that_was_parked(machi
     assert "13812345678" in parked
 
 
-async def test_what_was_archived_of_him_is_his_still_and_leaves_with_a_wish_to_forget(machine: GuestMachine) -> None:
+async def test_a_guest_s_archives_move_along_and_erasures_apply_to_them(machine: GuestMachine) -> None:
     told = await machine.archive("去年的斑马")
     await machine.log_in()
     async with machine.open() as app:
@@ -181,7 +181,7 @@ async def test_what_was_archived_of_him_is_his_still_and_leaves_with_a_wish_to_f
         assert list(read_archived_events(path, {})) == []
 
 
-async def test_what_was_archived_of_him_is_taken_in_from_there_with_its_words(machine: GuestMachine) -> None:
+async def test_a_guest_s_archives_can_be_imported_with_their_payloads(machine: GuestMachine) -> None:
     told = await machine.archive("去年的斑马")
     await machine.log_in()
     async with machine.open() as app:
@@ -194,7 +194,7 @@ async def test_what_was_archived_of_him_is_taken_in_from_there_with_its_words(ma
     assert (taken.recorded, sent[told]) == (1, {"content": "去年的斑马"})
 
 
-async def test_what_was_forgotten_before_he_came_leaves_what_was_archived_of_him(machine: GuestMachine) -> None:
+async def test_earlier_erasures_apply_to_a_guest_s_archives(machine: GuestMachine) -> None:
     told = await machine.archive("去年的斑马")
     before = machine.archives[0].read_bytes()
     await machine.log_in()
@@ -217,7 +217,7 @@ async def test_killed_before_his_archives_have_moved_the_next_start_moves_them(m
     (path,) = machine.archives
     async with machine.open() as app:
         (heir,) = app.profile.other_profiles()
-    heir.archives_folder.write_text("in the way")  # his events are carried over, then nothing goes on
+    heir.archives_folder.write_text("in the way")  # dies after the events were copied
     await machine.log_in()
     with pytest.raises(StorageError):
         await machine.start()

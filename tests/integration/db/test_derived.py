@@ -1,4 +1,4 @@
-"""One row of derived data that nobody can read: whatever column it is in and whatever it says, the memory goes on."""
+"""One invalid row of derived data, in any column and with any value: the memory keeps working."""
 
 import sqlite3
 from contextlib import closing, suppress

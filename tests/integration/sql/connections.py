@@ -92,7 +92,7 @@ def eventually(fact: Callable[[], bool], what: str) -> None:
 
 @dataclass
 class Account:
-    """A user and one connection that makes his requests."""
+    """A user and one connection that makes their requests."""
 
     connection: Connection
     user_id: str

@@ -53,7 +53,7 @@ def as_admin(cloud: Cloud, function: str, **arguments: Any) -> Any:
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("role", ["anon", "authenticated"])
-def test_nobody_but_the_service_role_reads_a_view(cloud: Cloud, user: Account, view: str, role: str) -> None:
+def test_only_the_service_role_reads_a_view(cloud: Cloud, user: Account, view: str, role: str) -> None:
     with pytest.raises(psycopg.errors.InsufficientPrivilege), as_role(cloud.connect(), role, user.claims) as cursor:
         cursor.execute(f"select * from public.{view}".encode())
 
@@ -207,7 +207,7 @@ def test_a_purge_can_take_the_account_along(cloud: Cloud, user: Account) -> None
     assert cloud.value("select count(*) from public.ai_memory_devices where user_id = %s", user.user_id) == 0
 
 
-def test_a_purge_touches_nobody_else(cloud: Cloud, user: Account) -> None:
+def test_a_purge_touches_no_other_user(cloud: Cloud, user: Account) -> None:
     other = cloud.account()
     other.register()
     other.sync([event(1)], snapshot=document("# b\n", 1))

@@ -1,4 +1,4 @@
-"""Folding old events: nothing is lost by it, and nobody who reads or writes notices."""
+"""Folding old events loses nothing, and readers and writers do not notice it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -122,7 +122,7 @@ def test_a_cursor_that_does_not_fit_below_the_floor_is_reset_and_refetches_every
     assert len(everything(user)) == 22
 
 
-def test_a_device_that_stands_at_the_floor_is_not_reset(cloud: Cloud, user: Account) -> None:
+def test_a_device_at_the_floor_is_not_reset(cloud: Cloud, user: Account) -> None:
     fill(user, 20)
     reader = Reader(user)
     reader.pull()

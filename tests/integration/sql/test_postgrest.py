@@ -1,4 +1,4 @@
-"""Through the door that clients use: /rest/v1, with the status codes and error bodies of PostgREST."""
+"""Through the API that clients use: /rest/v1, with the status codes and error bodies of PostgREST."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ CALL = {"p_device_id": "d1", "p_replica_id": "r1"}
 
 @pytest.fixture
 def anon(local_cloud: LocalCloud) -> Iterator[httpx.Client]:
-    """Whoever has the publishable key, which is everybody."""
+    """A caller with the publishable key, which everyone has."""
     headers = {"apikey": local_cloud.publishable_key}
     with httpx.Client(base_url=local_cloud.url, headers=headers, trust_env=False, timeout=30) as client:
         yield client

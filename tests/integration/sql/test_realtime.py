@@ -49,7 +49,7 @@ def test_a_push_pokes_with_the_number_of_the_head_and_nothing_else(cloud: Cloud,
     assert pokes(cloud, alice) == [{"head": 2}, {"head": 3}]
 
 
-def test_a_call_that_raises_no_head_pokes_nobody(cloud: Cloud, alice: Account) -> None:
+def test_a_call_that_does_not_raise_the_head_sends_no_broadcast(cloud: Cloud, alice: Account) -> None:
     known = event(1)
     alice.sync([known])
     alice.sync([known])
@@ -59,7 +59,7 @@ def test_a_call_that_raises_no_head_pokes_nobody(cloud: Cloud, alice: Account) -
     assert pokes(cloud, alice) == [{"head": 1}]
 
 
-def test_a_push_that_is_undone_pokes_nobody(cloud: Cloud, alice: Account) -> None:
+def test_a_push_that_is_rolled_back_sends_no_broadcast(cloud: Cloud, alice: Account) -> None:
     with pytest.raises(psycopg.DataError):
         alice.sync([event(1), event(2, hlc="no time")])
     assert pokes(cloud, alice) == []

@@ -271,21 +271,21 @@ def test_no_policy_of_the_original_lives_on(cloud: Cloud) -> None:
 
 @pytest.mark.parametrize("table", ["ai_memory_legacy", "ai_memory_admin_legacy"])
 @pytest.mark.parametrize("role", ["anon", "authenticated"])
-def test_nobody_but_an_admin_reads_what_waits(cloud: Cloud, table: str, role: str) -> None:
+def test_only_an_admin_reads_waiting_rows(cloud: Cloud, table: str, role: str) -> None:
     claims = {"sub": str(uuid4()), "role": role}
     with pytest.raises(psycopg.errors.InsufficientPrivilege), as_role(cloud.admin, role, claims) as cursor:
         cursor.execute(f"select * from public.{table}".encode())
 
 
 @pytest.mark.parametrize("role", ["anon", "authenticated", "service_role"])
-def test_nobody_writes_what_waits(cloud: Cloud, role: str) -> None:
+def test_no_role_writes_waiting_rows(cloud: Cloud, role: str) -> None:
     for statement in ("delete from public.ai_memory_legacy", "update public.ai_memory_legacy set content = ''"):
         with pytest.raises(psycopg.errors.InsufficientPrivilege), as_role(cloud.admin, role, None) as cursor:
             cursor.execute(statement.encode())
 
 
 @pytest.mark.parametrize("role", ["anon", "authenticated"])
-def test_nobody_but_an_admin_claims(cloud: Cloud, role: str) -> None:
+def test_only_an_admin_claims(cloud: Cloud, role: str) -> None:
     user = cloud.account().user_id
     with pytest.raises(psycopg.errors.InsufficientPrivilege), as_role(cloud.admin, role, None) as cursor:
         call(cursor, "ai_memory_admin_claim_legacy", p_legacy_id=1, p_user=user)
@@ -361,7 +361,7 @@ def test_what_cannot_be_a_document_is_claimed_and_stays_as_it_is(cloud: Cloud, r
     assert kept == account.user_id
 
 
-def test_a_claim_for_nobody_is_refused(cloud: Cloud) -> None:
+def test_a_claim_for_an_unknown_account_is_refused(cloud: Cloud) -> None:
     with pytest.raises(psycopg.errors.InvalidParameterValue) as caught:
         claim(cloud, waiting(cloud), str(uuid4()))
     assert refusal(caught.value)[1] == {"kind": "bad_request", "field": "p_user"}
@@ -407,7 +407,7 @@ def test_an_account_that_goes_takes_its_old_rows_along(cloud: Cloud) -> None:
 # --- the original app, afterwards ---------------------------------------------------------------------------
 
 
-def test_what_the_original_app_is_told_when_it_writes_as_it_did(upgraded: tuple[Project, OriginalRows]) -> None:
+def test_the_errors_that_the_original_app_gets_when_it_writes_as_before(upgraded: tuple[Project, OriginalRows]) -> None:
     project, _ = upgraded
     cloud, email = project.cloud, f"{uuid4().hex}@example.com"
     project.sign_up(email)

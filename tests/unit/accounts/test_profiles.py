@@ -149,7 +149,7 @@ def test_where_the_installation_file_is_gone_its_only_memory_is_taken_up_again(t
     assert open_installation(tmp_path, lambda: "4C4C4544-0042") == before
 
 
-def test_where_it_is_gone_beside_several_memories_somebody_has_to_say_whose_turn_it_is(tmp_path: Path) -> None:
+def test_if_it_is_gone_beside_several_profiles_the_user_has_to_name_the_active_one(tmp_path: Path) -> None:
     first = create_profile_folder(tmp_path, open_installation(tmp_path, lambda: None))
     create_profile_folder(tmp_path, Installation("b" * 16, "device-a"))
     (tmp_path / "installation.json").unlink()
@@ -167,7 +167,7 @@ def test_whose_document_the_file_holds_is_remembered_over_any_number_of_switches
     found = open_installation(tmp_path, lambda: None)
     assert (found.profile, found.document_of, found.removing) == (guest, ann.profile, ann.profile)
     change_installation(tmp_path, lambda now: with_active_profile(now, ann.profile))
-    assert open_installation(tmp_path, lambda: None) == ann  # whoever comes back is not removed
+    assert open_installation(tmp_path, lambda: None) == ann  # a profile that becomes active again is not removed
 
 
 def test_the_owner_of_a_profile_is_read_without_opening_it(tmp_path: Path) -> None:
@@ -183,7 +183,7 @@ def test_the_owner_of_a_profile_is_read_without_opening_it(tmp_path: Path) -> No
     assert profile.read_owner(DatabaseEncryption()) == "user-a"
 
 
-def test_a_profile_that_cannot_be_asked_just_now_is_not_called_nobody_s(
+def test_a_profile_that_cannot_be_read_now_is_not_taken_for_a_guest_s(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sync.accounts.profiles.OWNER_READ_TIMEOUT", 0.05)

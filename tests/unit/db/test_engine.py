@@ -210,7 +210,7 @@ async def test_a_reader_sees_the_last_commit_while_a_writer_is_at_work(database:
     await held.release()
 
 
-async def test_a_lock_held_too_long_by_another_process_is_told_and_passes(
+async def test_a_lock_held_too_long_by_another_process_raises_and_passes(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sync.db.engine.BUSY_TIMEOUT_MS", 0)
@@ -245,7 +245,7 @@ async def test_a_full_disk_refuses_writes_and_recovers_by_itself(database: Datab
     assert await database.read(pragma("integrity_check")) == "ok"
 
 
-async def test_on_a_full_disk_nobody_who_shared_the_commit_is_told_that_he_succeeded(database: Database) -> None:
+async def test_on_a_full_disk_all_callers_of_a_shared_commit_fail(database: Database) -> None:
     pages = await database.write(pragma("page_count"))
     await database.write(pragma(f"max_page_count = {pages}"))
     held = BlockedWriter(database)
@@ -263,7 +263,7 @@ async def test_on_a_full_disk_nobody_who_shared_the_commit_is_told_that_he_succe
 
 
 @pytest.mark.parametrize("content", [b"this is no database, but it is long enough to look like one" * 20, b"x" * 4096])
-async def test_what_is_no_database_is_told_and_left_as_it_is(tmp_path: Path, content: bytes) -> None:
+async def test_a_file_that_is_no_database_raises_and_stays_unchanged(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "memory.db"
     path.write_bytes(content)
     with pytest.raises(StorageCorrupt):
@@ -272,7 +272,7 @@ async def test_what_is_no_database_is_told_and_left_as_it_is(tmp_path: Path, con
     assert not open_descriptors(path)
 
 
-async def test_torn_pages_are_told_as_corruption(tmp_path: Path) -> None:
+async def test_torn_pages_raise_corruption(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     database = await Database.open(path)
     for number in range(200):
@@ -319,7 +319,7 @@ async def test_an_empty_file_becomes_a_database(tmp_path: Path) -> None:
     await database.close()
 
 
-async def test_after_the_end_a_write_is_an_error_and_nobody_waits_for_ever(tmp_path: Path) -> None:
+async def test_a_write_after_close_fails_at_once(tmp_path: Path) -> None:
     database = await Database.open(tmp_path / "memory.db")
     await database.close()
     for _ in range(2):
@@ -346,7 +346,7 @@ def test_without_permission_the_kind_says_so() -> None:
     assert said.split() == [StorageReadOnly.__name__] * 2
 
 
-def test_a_data_directory_without_permission_is_told_as_such() -> None:
+def test_a_data_directory_without_permission_raises_read_only() -> None:
     said = run_unprivileged(
         """
         from sync.accounts.profiles import open_installation, acquire_sidecar_lock

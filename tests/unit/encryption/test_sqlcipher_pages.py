@@ -53,7 +53,7 @@ def test_what_sqlcipher_wrote_is_a_plain_database_once_it_is_decrypted(tmp_path:
     assert numbers(decrypt_database(path.read_bytes(), b"", KEY)) == list(range(ROWS))
 
 
-def test_commits_that_stand_in_the_write_ahead_log_alone_are_there_and_a_torn_one_is_not(tmp_path: Path) -> None:
+def test_commits_only_in_the_write_ahead_log_are_read_and_a_torn_one_is_not(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
     with written(path) as connection:
         connection.execute("pragma wal_autocheckpoint = 0")
@@ -123,6 +123,6 @@ def test_what_is_no_key_is_none(kept: bytes | None) -> None:
     assert DatabaseKey.from_stored(kept) is None
 
 
-def test_a_key_is_kept_as_a_line_and_shown_to_nobody() -> None:
+def test_a_key_is_stored_as_a_line_and_never_printed() -> None:
     assert DatabaseKey.from_stored(KEY.to_stored() + b"\n") == KEY
     assert KEY.secret.hex() not in f"{KEY} {KEY!r} {DatabaseAccess(None, KEY)!r}"

@@ -1,4 +1,4 @@
-"""The file system's edge: whole or not at all, private from birth, never over what somebody else has just written."""
+"""File-system access: atomic writes, private files, and no save of another program is overwritten."""
 
 import errno
 import os
@@ -164,7 +164,7 @@ def test_what_an_editor_saves_at_the_very_moment_of_the_rename_stays(tmp_path: P
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_what_was_not_put_back_stands_aside_and_is_never_cleared_away(tmp_path: Path, killed: bool) -> None:
+def test_a_file_that_was_not_put_back_is_kept_and_never_removed(tmp_path: Path, killed: bool) -> None:
     """An editor saves just before the exchange, and before its undoing the disk fails, or the process is killed."""
     path = tmp_path / "memory.md"
     path.write_bytes(b"before")
@@ -246,9 +246,7 @@ def refusing(number: int) -> Callable[[Path, Path], None]:
         {"rename": unable, "link": refusing(errno.ENOTSUP)},
     ],
 )
-def test_a_new_file_is_put_where_none_stands_and_never_over_another_on_any_file_system(
-    tmp_path: Path, with_: dict[str, Any]
-) -> None:
+def test_a_new_file_never_replaces_another_on_any_file_system(tmp_path: Path, with_: dict[str, Any]) -> None:
     for name in ("one", "two"):
         (tmp_path / name).write_text(name)
     rename_no_replace(tmp_path / "one", tmp_path / "there", **with_)
@@ -261,7 +259,7 @@ def test_a_new_file_is_put_where_none_stands_and_never_over_another_on_any_file_
     assert (tmp_path / "there").read_text() == "one"
 
 
-def test_a_new_file_that_may_not_be_put_there_is_told(tmp_path: Path) -> None:
+def test_a_new_file_that_may_not_be_created_raises(tmp_path: Path) -> None:
     (tmp_path / "one").write_text("one")
     with pytest.raises(PermissionError):
         rename_no_replace(tmp_path / "one", tmp_path / "there", rename=unable, link=refusing(errno.EACCES))

@@ -1,4 +1,4 @@
-"""A damaged database: kept, and what can be read of it lives on. Real files, damaged byte by byte."""
+"""A damaged database is kept and its readable rows are salvaged. Real files, damaged byte by byte."""
 
 import os
 import random
@@ -60,6 +60,10 @@ class Home:
         async with open_app(self.settings, role, cloud=FakeCloud(self.server)) as app:
             yield app
 
+    async def open_and_close(self, role: AppMode = AppMode.SIDECAR) -> None:
+        async with self.app(role):
+            pass
+
     async def fill(self, count: int = MANY) -> dict[str, Event]:
         """Record events; everything in the log by id."""
         async with self.app(AppMode.GUEST) as app:
@@ -82,18 +86,16 @@ async def events_of(app: App) -> dict[str, Event]:
 
 
 def comparable_content(event: Event, *, placed: bool = True) -> tuple[Any, ...]:
-    """What an event says, and `placed`, where: one that comes back from the JSONL files has another place."""
+    """An event's content and, if `placed`, its position, which is another after a return from the JSONL files."""
     return event.event_id, event.type, dict(event.payload), event.ts, placed and (event.position, event.hlc)
 
 
 async def surviving_event_ids(app: App, before: dict[str, Event], *, placed: bool = True) -> set[str]:
-    """The ids that survived, after making sure that they are what they were, none is new, and the log is sound."""
+    """The surviving ids, after checking that the events are unchanged, none is new, and the log is intact."""
     after = await events_of(app)
     assert set(after) <= set(before), "none is invented"
-    assert all(
-        comparable_content(after[name], placed=placed) == comparable_content(before[name], placed=placed)
-        for name in after
-    )
+    for name in after:
+        assert comparable_content(after[name], placed=placed) == comparable_content(before[name], placed=placed)
     assert await app.log.find_problems() == []
     return set(after)
 
@@ -274,7 +276,7 @@ async def test_what_can_be_read_lives_on_and_the_damaged_file_is_kept(home: Home
 
 
 async def test_what_recall_finds_is_found_again(home: Home) -> None:
-    """How far its index has come is saved, the index is not: it is made anew."""
+    """The index's offset is salvaged, the index is not: it is rebuilt."""
     home.settings = msgspec.structs.replace(home.settings, recall=RecallSettings(embeddings="off"))
     async with home.app(AppMode.HELPER) as app:
         await app.log.append([draft("国庆节去黄山爬山")])
@@ -335,8 +337,7 @@ async def test_where_a_memory_was_an_empty_file_is_no_new_one(home: Home, damage
     path = home.database
     damage(path)
     with pytest.raises(StorageCorrupt, match="held a memory"):
-        async with home.app(AppMode.GUEST):
-            pass
+        await home.open_and_close(AppMode.GUEST)
     async with home.app() as app:
         assert await events_of(app) == {}
         assert any("lost: accounts, events" in warning for warning in app.start_warnings)
@@ -378,7 +379,7 @@ async def test_the_log_of_an_emptied_database_is_kept_and_its_words_live_on(
 
 
 @pytest.mark.parametrize("damage", [zero_bytes, middle_of_events])
-async def test_what_the_files_of_the_events_say_is_kept_before_they_are_made_anew(home: Home, damage: Damage) -> None:
+async def test_the_event_files_are_copied_before_they_are_rebuilt(home: Home, damage: Damage) -> None:
     await home.fill()
     async with home.app() as app:
         await app.event_files.write_pending()
@@ -393,7 +394,7 @@ async def test_what_the_files_of_the_events_say_is_kept_before_they_are_made_ane
 
 
 async def test_a_log_that_is_not_its_own_costs_a_sound_database_nothing(home: Home, tmp_path: Path) -> None:
-    """Somebody puts a database back and leaves the log of another time beside it."""
+    """A user restores a database and leaves a later log beside it."""
     await home.fill(30)
     async with home.app(AppMode.GUEST) as app:
         await app.log.append([draft("and one more")])
@@ -427,7 +428,7 @@ async def test_a_wal_that_was_cut_leaves_its_committed_prefix(home: Home, tmp_pa
         assert not has_salvage_warning(app)
 
 
-async def test_what_stands_in_the_wal_alone_is_saved_as_well(home: Home, tmp_path: Path) -> None:
+async def test_what_is_only_in_the_wal_is_salvaged_too(home: Home, tmp_path: Path) -> None:
     await home.fill(100)
     async with home.app(AppMode.GUEST) as app:
         await app.log.append([draft("only in the WAL")])
@@ -505,8 +506,7 @@ async def test_killed_right_after_the_new_one_was_put_in_place_the_next_start_go
     with monkeypatch.context() as process:
         process.setattr(salvage, "_move_companion_files", follow_and_die)
         with pytest.raises(Killed):
-            async with home.app():
-                pass
+            await home.open_and_close()
     async with home.app() as app:
         await surviving_event_ids(app, before)
         assert app.replica_id != former
@@ -529,21 +529,20 @@ async def test_a_schema_that_is_no_text_any_more_is_damage_like_another(home: Ho
     before = await home.fill(20)
     overwrite(home.database, home.database.read_bytes().index(b"CREATE TABLE deliveries") + 8, b"\xc4")
     with pytest.raises(StorageCorrupt):
-        async with home.app(AppMode.GUEST):
-            pass
+        await home.open_and_close(AppMode.GUEST)
     async with home.app() as app:
         assert await surviving_event_ids(app, before) == set(before)
         assert has_salvage_warning(app)
 
 
-async def test_a_reader_of_a_schema_that_is_no_text_is_told_of_damage(home: Home) -> None:
+async def test_reading_a_schema_that_is_no_text_raises_corruption(home: Home) -> None:
     await home.fill(1)
     overwrite(home.database, home.database.read_bytes().index(b"CREATE TABLE deliveries") + 8, b"\xc4")
     with pytest.raises(StorageCorrupt):
         await Database.open_read_only(home.database)
 
 
-async def test_what_stands_in_the_replicas_place_and_is_none_is_not_carried_over(home: Home) -> None:
+async def test_an_invalid_replica_row_is_not_carried_over(home: Home) -> None:
     """Its own numbers come from the events then; a clock that is no time would stop every later start."""
     before = await home.fill(20)
     with closing(sqlite3.connect(home.database)) as connection, connection:
@@ -560,7 +559,7 @@ async def test_what_stands_in_the_replicas_place_and_is_none_is_not_carried_over
 
 
 @pytest.mark.parametrize("damage", [the_accounts, zero_bytes])
-async def test_a_lost_owner_is_known_by_his_stored_session(home: Home, damage: Damage) -> None:
+async def test_the_stored_session_identifies_a_lost_owner(home: Home, damage: Damage) -> None:
     async with home.app() as app:
         owner = (await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)).user_id
     damage(home.database)
@@ -570,7 +569,7 @@ async def test_a_lost_owner_is_known_by_his_stored_session(home: Home, damage: D
 
 
 @pytest.mark.parametrize("damage", [the_accounts, zero_bytes, one_byte])
-async def test_a_memory_of_nobody_known_is_not_taken_by_the_next_login(home: Home, damage: Damage) -> None:
+async def test_the_next_login_does_not_adopt_a_memory_with_unknown_owner(home: Home, damage: Damage) -> None:
     async with home.app() as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
         await app.login_flow.log_out()
@@ -586,7 +585,7 @@ async def test_a_memory_of_nobody_known_is_not_taken_by_the_next_login(home: Hom
         with pytest.raises(DifferentUser):
             await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
         assert (await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD, accept=True)).state == "logged_in"
-    async with home.app() as app:  # once it is somebody's again, nobody else can accept it: he gets his own
+    async with home.app() as app:  # once it has an owner again, another user gets a profile of their own
         owner = await app.account.owner_id()
         other = await app.login_flow.log_in(parse_contact(email="other@example.com"), PASSWORD, accept=True)
         assert other.user_id != owner
@@ -618,9 +617,6 @@ async def test_the_memory_file_keeps_its_bytes(home: Home, damage: Damage) -> No
     assert home.settings.memory_file.read_text() == text
 
 
-# --- what is left alone ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("also", [None, middle_of_events, first_page_gone])
 async def test_a_newer_schema_is_not_touched(home: Home, also: Damage | None) -> None:
     await home.fill()
@@ -631,8 +627,7 @@ async def test_a_newer_schema_is_not_touched(home: Home, also: Damage | None) ->
         overwrite(home.database, 100, b"\xa5" * (PAGE - 100))
     before = home.database.read_bytes()
     with pytest.raises(SchemaTooNew):
-        async with home.app():
-            pass
+        await home.open_and_close()
     assert home.database.read_bytes() == before
     assert home.kept == []
 
@@ -644,8 +639,7 @@ async def test_a_database_of_another_program_is_not_touched(home: Home) -> None:
     with closing(sqlite3.connect(path)) as other:
         other.execute("create table theirs (x)")
     with pytest.raises(StorageCorrupt, match="another program"):
-        async with home.app():
-            pass
+        await home.open_and_close()
     with closing(sqlite3.connect(path)) as other:
         assert other.execute("select name from sqlite_master").fetchall() == [("theirs",)]
     assert home.kept == []
@@ -663,8 +657,7 @@ async def test_a_lock_held_by_another_is_no_damage(
     with closing(sqlite3.connect(home.database, isolation_level=None)) as other:
         other.execute("begin immediate")
         with pytest.raises(StorageBusy):
-            async with home.app():
-                pass
+            await home.open_and_close()
         assert home.kept == []
 
 
@@ -674,19 +667,18 @@ async def test_a_process_without_the_role_repairs_nothing_and_says_who_does(home
     damage(home.database)
     before = home.database.read_bytes()
     with pytest.raises(StorageCorrupt) as caught:
-        async with home.app(AppMode.GUEST):
-            pass
+        await home.open_and_close(AppMode.GUEST)
     assert "sidecar" in caught.value.hint
     assert home.database.read_bytes() == before
     assert home.kept == []
 
 
-async def test_a_process_that_still_has_the_old_file_open_is_told_at_its_next_write(home: Home) -> None:
+async def test_a_process_with_the_old_file_open_fails_at_its_next_write(home: Home) -> None:
     before = await home.fill()
     middle_of_events(home.database)
     async with home.app(AppMode.GUEST) as hook, home.app() as app:
         with pytest.raises(StorageError, match="moved aside"):
-            await hook.log.append([draft("into a file that nobody reads")])
+            await hook.log.append([draft("into a file that no process reads")])
         await surviving_event_ids(app, before)
 
 

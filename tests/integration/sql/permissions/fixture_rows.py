@@ -1,7 +1,7 @@
-"""Who stands before the database, and what lies in it meanwhile: rows of three people in every table.
+"""The actors of the permission tests, and rows of three people in every table.
 
-So "he saw nothing" is said of a table that holds something to see. Everything here is made by the superuser or by the
-people themselves in the ordinary way; whoever measures does so inside a transaction that is rolled back.
+So "sees nothing" is checked on a table that has rows. The superuser or the people themselves create everything in the
+ordinary way; checks run inside a transaction that is rolled back.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class Person:
 
     @property
     def word(self) -> str:
-        """Stands in every payload and document of this person, and nowhere else."""
+        """A word in every payload and document of this person, and nowhere else."""
         return f"word-of-{self.name}-{self.user_id[:8]}"
 
     @property
@@ -50,7 +50,7 @@ class Person:
 
 @dataclass(frozen=True)
 class Actor:
-    """Somebody who knocks. `person` is whose token it is; `device` the one he says he speaks for."""
+    """A caller. `person` owns the token; `device` is the one that the caller claims to be."""
 
     name: str
     role: str
@@ -67,8 +67,8 @@ class Actor:
 class FixtureRows:
     alice: Person
     bob: Person
-    guest: Person  # an anonymous user who has rows: from a time when he was let in, say
-    stray: int  # legacy_id of a row that nobody has claimed
+    guest: Person  # an anonymous user with rows, from a time when they were allowed
+    stray: int  # legacy_id of an unclaimed row
 
     @property
     def people(self) -> tuple[Person, ...]:
@@ -113,7 +113,7 @@ def insert_fixture_rows(admin: Connection) -> FixtureRows:
     owner.sync(device=LOST, replica=f"rep-{LOST}", snapshot=document(f"# {alice.word}\n", 1))
     for device in (LOST, LOST_BARE):
         owner.call("ai_memory_revoke_device", p_device_id=device)
-    # No device falls silent while tests run, however long that takes: a call writes what it was asked to, no more.
+    # Keep every device recently seen, so that a call writes nothing but what it was asked to.
     admin.execute("update public.ai_memory_devices set last_seen_at = now() + interval '1 day'")
     admin.execute(
         "update public.ai_memory_devices set last_seen_at = now() - interval '60 days' where device_id = 'old'"

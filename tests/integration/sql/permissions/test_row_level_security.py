@@ -238,7 +238,7 @@ def test_a_name_that_is_too_long_is_refused_by_its_field(alice: Account) -> None
     assert refusal(caught.value) == ("22023", {"kind": "bad_request", "field": "p_name"})
 
 
-def test_a_deleted_account_takes_everything_along_and_is_told(cloud: Cloud, alice: Account) -> None:
+def test_deleting_an_account_deletes_everything_and_later_calls_say_so(cloud: Cloud, alice: Account) -> None:
     cloud.admin.execute("delete from auth.users where id = %s", [alice.user_id])
     assert everything_of(cloud, alice) == []
     with pytest.raises(psycopg.errors.InsufficientPrivilege) as caught:
@@ -246,5 +246,5 @@ def test_a_deleted_account_takes_everything_along_and_is_told(cloud: Cloud, alic
     assert refusal(caught.value) == ("42501", {"kind": "account_gone"})
 
 
-def test_the_schema_version_is_told_to_a_user(alice: Account) -> None:
+def test_a_user_may_read_the_schema_version(alice: Account) -> None:
     assert alice.call("ai_memory_schema_version") == schema_version.REQUIRED_VERSION
