@@ -1,4 +1,4 @@
-"""`events/appended`: new events told to the client that asked `events/tail` with `follow`.
+"""`events/appended`: new events for the client that called `events/tail` with `follow`.
 
 A client has one tail at a time; asking again replaces it, `events/unfollow` ends it, and so does another account that
 comes in (`auth/changed`), whose log is another: the client tails again. A notification may be dropped

@@ -29,7 +29,7 @@ def run_action(cli: CliContext, action: Callable[[App], Awaitable[T]], show: Cal
     """Run `action` with an open application, print what it returns and return it."""
     try:
         result = asyncio.run(_run_in_app(cli, action, AppMode(role)))
-    except BrokenPipeError:  # nobody reads what a following command prints
+    except BrokenPipeError:  # the reader of a following command is gone
         raise
     except (XiaobaiError, BaseExceptionGroup, OSError) as error:  # a later OSError is one of printing
         exit_with_error(error, as_json=cli.json)

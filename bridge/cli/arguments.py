@@ -27,7 +27,7 @@ def read_stdin_line() -> str:
 
 
 def folder_option(value: str | None) -> str | None:
-    """A project's folder as every program names it, wherever this one was started: `.` is no name, nor is nothing."""
+    """A project's folder as an absolute path; None for an empty value."""
     return os.path.abspath(value) if value else None  # noqa: PTH100 - folds `..`, and follows no link
 
 

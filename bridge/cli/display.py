@@ -147,7 +147,7 @@ def show_records(records: list[dict[str, Any]]) -> None:
 
 
 def show_options(result: dict[str, Any], option: str | None) -> None:
-    """Options as they stand in the file and can be set, or one of them; where the file is, or what is wrong in it."""
+    """All options in force, or one of them; then the path of the file, or what is wrong in it."""
     for group, section in result["options"].items():
         for name, held in section.items() if isinstance(section, dict) else ():
             if option in {None, f"{group}.{name}"}:

@@ -1,4 +1,4 @@
-"""`doctor`: what is broken, and what to do about it; also where the program itself cannot start."""
+"""`doctor`: what is broken, and what to do about it; also if the program itself cannot start."""
 
 import asyncio
 from typing import Any

@@ -163,7 +163,7 @@ def run(parsed: ParsedCommand) -> None:
     try:
         with flushed_stdout():
             _run(parsed)
-    except BrokenPipeError:  # nobody reads the result
+    except BrokenPipeError:  # the reader is gone
         discard_stdout()
         raise SystemExit(EXIT_FAILURE) from None
     except KeyboardInterrupt:

@@ -64,7 +64,7 @@ def exit_with_rpc_error(error: RpcError, status: int, *, as_json: bool) -> NoRet
 
 @contextmanager
 def flushed_stdout() -> Iterator[None]:
-    """Flush stdout after a block. StorageError if it does not take the result; BrokenPipeError if nobody reads it."""
+    """Flush stdout after a block. StorageError if it cannot be written, BrokenPipeError if the reader is gone."""
     try:
         try:
             yield

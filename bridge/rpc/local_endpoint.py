@@ -26,7 +26,7 @@ DRAIN_TIMEOUT: Final = 0.2  # seconds for accepted calls when the sidecar leaves
 
 @asynccontextmanager
 async def serve_endpoint(data_dir: Path, table: MethodTable[App], app: App) -> AsyncIterator[None]:
-    """Answer on the endpoint of this data directory for the time of a block; without one where it cannot be made."""
+    """Answer on the endpoint of this data directory during a block; without an endpoint if none can be created."""
     with _listening_socket(data_dir) as listener:
         if listener is None:
             yield

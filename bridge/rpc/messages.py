@@ -149,7 +149,7 @@ _PARAMS_TYPES: Final = frozenset({dict, list, type(None)})
 
 
 def _violated_rule(frame: bytes, value: object, *, canonical: bool) -> str | None:
-    """The rule a grammatical frame breaks, if any. One pass in C each; the skeleton only where something is odd."""
+    """The rule a grammatical frame breaks, if any. One pass in C each; the skeleton only if something is odd."""
     shallow = frame.count(b"[") + frame.count(b"{") <= DEPTH_LIMIT
     short = _LONG_DIGITS not in frame.translate(_DIGITS)
     if canonical and shallow and short:
@@ -184,7 +184,7 @@ def _exceeds_64_bits(digits: bytes) -> bool:
 
 
 def _recover_id(frame: bytes) -> bytes:
-    """The id of a frame that is refused as a whole, where it has a usable one."""
+    """The id of a frame that is refused as a whole, if it has a usable one."""
     try:
         found = bytes(_decode_id(frame).id)
         _decode(found)  # it may be what is wrong with the frame; echoed, it would make the answer unreadable

@@ -83,7 +83,7 @@ def _show_rescan(result: RescanJson) -> None:
 
 
 def _redact_stdin(redactor: Redactor, target: Path | None, *, as_json: bool) -> None:
-    """Standard input to standard output, or with --write into a file; the counts go where the text does not."""
+    """Standard input to standard output, or with --write into a file; the counts go to the other stream."""
     found = redactor.examine(_decode_text(sys.stdin.buffer.read(MAX_READ_BYTES + 1), "standard input"))
     if target is not None:
         _write_redacted(target, found, _probe_target(target))

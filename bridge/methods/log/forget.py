@@ -1,4 +1,4 @@
-"""`events/forgetMatching`: forget what holds certain words, came from somewhere, or was said in a time."""
+"""`events/forgetMatching`: forget by words, by source or by time."""
 
 from typing import Annotated
 

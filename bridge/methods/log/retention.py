@@ -22,9 +22,9 @@ class BoundsParams(Params, frozen=True):
 
 async def plan(context: Context[AppProvider], params: BoundsParams) -> RetentionJson:
     app = await context.app.wait_until_open()
-    room = app.retention()
+    service = app.retention()
     return retention.retention_to_json(
-        RetentionResult(await room.plan(room.build_rules(params.days, params.megabytes))), applied=False
+        RetentionResult(await service.plan(service.build_rules(params.days, params.megabytes))), applied=False
     )
 
 
@@ -34,8 +34,8 @@ async def apply(context: Context[AppProvider], params: BoundsParams) -> Retentio
     def report(done: int, total: int) -> None:
         context.report_progress(PROGRESS_TOKEN, {"kind": "report", "title": "retention", "done": done, "total": total})
 
-    room = app.retention()
-    done = await room.apply(room.build_rules(params.days, params.megabytes), report)
+    service = app.retention()
+    done = await service.apply(service.build_rules(params.days, params.megabytes), report)
     if done.forgotten:
         await app.erasure.apply(vacuum=True)
     return retention.retention_to_json(done, applied=True)

@@ -160,7 +160,7 @@ def summary_turns(turns: Turns) -> Any:
 
 async def record(context: Context[AppProvider], params: RecordingParams) -> DailyOutcomeJson:
     app = await context.app.wait_until_open()
-    room = app.daily()
+    service = app.daily()
     if params.summary is None and not params.turns and params.session_id is None:
         raise InvalidInput("there is nothing to keep", field="sessionId", hint="Give sessionId, turns or summary.")
     given = RecordRequest(
@@ -170,68 +170,70 @@ async def record(context: Context[AppProvider], params: RecordingParams) -> Dail
         project_path=params.project_path,
         is_explicit=params.force,
     )
-    done = await room.record_service.record_conversation(given)
-    await room.reconcile()
+    done = await service.record_service.record_conversation(given)
+    await service.reconcile()
     return contract.change_result_to_json(done)
 
 
 async def add(context: Context[AppProvider], params: Adding) -> DailyOutcomeJson:
     app = await context.app.wait_until_open()
-    room = app.daily()
+    service = app.daily()
     day = None if params.date is None else parse_day(params.date)
     time = None if params.time is None else parse_time(params.time)
     said = record_content(params.summary)
-    done = await room.record_service.add(
+    done = await service.record_service.add(
         day, time, said, params.project_path, ("important",) if params.important else ()
     )
-    await room.reconcile()
+    await service.reconcile()
     return contract.change_result_to_json(done)
 
 
 async def edit(context: Context[AppProvider], params: Editing) -> DailyOutcomeJson:
     app = await context.app.wait_until_open()
-    room = app.daily()
+    service = app.daily()
     parts = [part for part in EDITABLE_PARTS if getattr(params, part) is not None]
     if not parts:
         raise InvalidInput("nothing is to be changed", field="topic", hint="Give topic, facts, code or tags.")
     said = record_content(Summary(params.topic or "-", params.facts or (), params.code or (), params.tags or ()))
     return contract.change_result_to_json(
-        await room.apply_and_reconcile(lambda: room.record_service.edit(params.id, said, parts))
+        await service.apply_and_reconcile(lambda: service.record_service.edit(params.id, said, parts))
     )
 
 
 async def remove(context: Context[AppProvider], params: One) -> DailyOutcomeJson:
     app = await context.app.wait_until_open()
-    room = app.daily()
-    return contract.change_result_to_json(await room.apply_and_reconcile(lambda: room.record_service.remove(params.id)))
+    service = app.daily()
+    return contract.change_result_to_json(
+        await service.apply_and_reconcile(lambda: service.record_service.remove(params.id))
+    )
 
 
 async def mark(context: Context[AppProvider], params: Marking) -> DailyOutcomeJson:
     app = await context.app.wait_until_open()
-    room = app.daily()
+    service = app.daily()
     if params.mark == "sensitive":
-        await room.record_service.forget(params.id)
+        await service.record_service.forget(params.id)
         await app.erasure.apply()
         done = ChangeResult(None, "forgotten")
     else:
-        done = await room.record_service.mark(params.id, params.mark, on=params.on)
-    await room.reconcile()
+        done = await service.record_service.mark(params.id, params.mark, on=params.on)
+    await service.reconcile()
     return contract.change_result_to_json(done)
 
 
 async def undo(context: Context[AppProvider], params: Undoing) -> DailyOutcomeJson:
     app = await context.app.wait_until_open()
-    room = app.daily()
+    service = app.daily()
     return contract.change_result_to_json(
-        await room.apply_and_reconcile(lambda: room.record_service.undo(params.event_id))
+        await service.apply_and_reconcile(lambda: service.record_service.undo(params.event_id))
     )
 
 
 async def show(context: Context[AppProvider], params: Showing) -> DailyPageJson:
     app = await context.app.wait_until_open()
-    room = app.daily()
-    day = parse_day(params.date) if params.date else room.today
-    text, records = await room.day_page(day, resolve_project_id(params.project))
+    service = app.daily()
+    day = parse_day(params.date) if params.date else service.today
+    text, records = await service.day_page(day, resolve_project_id(params.project))
     return {"date": day, "text": text, "records": contract.records_to_json(records)}
 
 
@@ -252,42 +254,42 @@ async def review(context: Context[AppProvider], params: Reviewing) -> DailyRevie
 
 async def merge(context: Context[AppProvider], params: Merging) -> DailyMergedJson:
     app = await context.app.wait_until_open()
-    room = app.daily()
-    day = parse_day(params.date) if params.date else room.today
-    found = await room.merge_repeats(day, dry_run=params.dry_run)
-    await room.reconcile()
+    service = app.daily()
+    day = parse_day(params.date) if params.date else service.today
+    found = await service.merge_repeats(day, dry_run=params.dry_run)
+    await service.reconcile()
     return contract.merge_to_json(found, dry_run=params.dry_run)
 
 
 async def clean(context: Context[AppProvider], params: Cleaning) -> DailyCleanedJson:
     app = await context.app.wait_until_open()
-    room = app.daily()
-    found = await room.expire_old_records(dry_run=not params.confirm)
-    await room.reconcile()
+    service = app.daily()
+    found = await service.expire_old_records(dry_run=not params.confirm)
+    await service.reconcile()
     return {"dryRun": not params.confirm, "records": contract.records_to_json(found)}
 
 
 async def config(context: Context[AppProvider], params: Configuring) -> DailyConfigJson:
     app = await context.app.wait_until_open()
-    room = app.daily()
+    service = app.daily()
     if params.option is None:
-        return contract.config_to_json(await room.options(params.project_path))
-    told = await room.set_option(params.project_path, params.option, params.value, for_project=params.for_project)
-    await room.reconcile()
-    return contract.config_to_json(told)
+        return contract.config_to_json(await service.options(params.project_path))
+    options = await service.set_option(params.project_path, params.option, params.value, for_project=params.for_project)
+    await service.reconcile()
+    return contract.config_to_json(options)
 
 
 async def status(context: Context[AppProvider], params: NoParams) -> DailyStatusJson:  # noqa: ARG001 - every row has params
     app = await context.app.wait_until_open()
 
-    room = app.daily()
-    shown = (await room.current_records()).visible()
+    service = app.daily()
+    shown = (await service.current_records()).visible()
     return {
         "records": len(shown),
         "days": len({record.date for record in shown}),
-        "today": sum(record.date == room.today for record in shown),
-        "due": len(await room.expire_old_records(dry_run=True)),
-        "reviewDue": (await room.review_questions()).is_due,
-        "home": str(room.page_folders.home),
-        "notices": dict(room.worker.page_files.notices),
+        "today": sum(record.date == service.today for record in shown),
+        "due": len(await service.expire_old_records(dry_run=True)),
+        "reviewDue": (await service.review_questions()).is_due,
+        "home": str(service.page_folders.home),
+        "notices": dict(service.worker.page_files.notices),
     }

@@ -43,12 +43,12 @@ class ReportParams(Params, frozen=True):
 
 async def next_steps(context: Context[AppProvider], params: NextParams) -> NextJson:
     app = await context.app.wait_until_open()
-    room = app.insights()
+    service = app.insights()
     session_id = app.draft_builder.safe_session_id(params.session_id)
-    found = await room.next_steps(
+    found = await service.next_steps(
         project_id=params.project_id, session_id=session_id, stage=params.stage, limit=params.limit
     )
-    return insights.next_steps_to_json(found, room.source_watermark)
+    return insights.next_steps_to_json(found, service.source_watermark)
 
 
 async def profile(context: Context[AppProvider], params: ProfileParams) -> ProfileJson:

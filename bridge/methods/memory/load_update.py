@@ -47,8 +47,8 @@ class Update(Params, frozen=True):
 
 
 def capabilities() -> list[str]:
-    """What may be asked for: the first parts of the names of all methods."""
-    return sorted({room for name in METHOD_TABLE for room, slash, _ in (name.partition("/"),) if slash})
+    """The first parts of the names of all methods."""
+    return sorted({prefix for name in METHOD_TABLE for prefix, slash, _ in (name.partition("/"),) if slash})
 
 
 async def initialize(context: Context[AppProvider], params: Initialize) -> InitializeJson:
