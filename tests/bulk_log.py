@@ -72,7 +72,7 @@ def fill_log(database: Path, device_id: str, count: int, *, head: int | None = N
         replica_id, following, hlc = connection.execute("select replica_id, next_seq, hlc from replica").fetchone()
         moment = int((hlc or "019000000000").partition("-")[0], 16) + 1
         before = connection.execute("select coalesce(max(position), 0) from events").fetchone()[0]
-        given = {
+        fields = {
             "count": count,
             "device": device_id,
             "replica": replica_id,
@@ -83,7 +83,7 @@ def fill_log(database: Path, device_id: str, count: int, *, head: int | None = N
             "before": before,
         }
         for statement in (_EVENTS, _DELIVERIES, _REPLICA, _WATERMARKS, *([] if head is None else [_CURSOR])):
-            connection.execute(statement, given)
+            connection.execute(statement, fields)
     return FilledLog(device_id, replica_id, following, moment)
 
 

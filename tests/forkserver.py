@@ -110,10 +110,10 @@ class ForkedProcess:
 
     def _hear(self, timeout: float | None) -> int:
         self._keeper.settimeout(timeout)
-        said = self._keeper.recv(NUMBER.size)
-        if len(said) < NUMBER.size:
+        report = self._keeper.recv(NUMBER.size)
+        if len(report) < NUMBER.size:
             raise RuntimeError(CUT_OFF)
-        return int(NUMBER.unpack(said)[0])
+        return int(NUMBER.unpack(report)[0])
 
 
 class ForkServerClient:
@@ -180,7 +180,7 @@ def serve_forks(asked: socket.socket) -> dict[str, Any] | None:
 
 
 def main() -> None:
-    asked = socket.socket(fileno=int(sys.argv[1]))
+    requests = socket.socket(fileno=int(sys.argv[1]))
     for name in PROGRAM:
         importlib.import_module(name)
     Redactor().clean("")  # compiles its rules
@@ -188,7 +188,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()  # what is shared stays shared: no collection of a fork writes into it
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # keepers leave nothing behind
-    request = serve_forks(asked)
+    request = serve_forks(requests)
     if request is None:
         return
     os.environ.clear()

@@ -73,11 +73,11 @@ class RunReport:
     def write(self, row: PartResult) -> None:
         """Insert the row and compute the totals again."""
         rows = self._rows() | {row.part: row}
-        told = [rows[part] for part in self._parts if part in rows]
-        lines = [f"| {' | '.join(cells)} |" for cells in (COLUMNS, *map(astuple, told))]
+        listed_rows = [rows[part] for part in self._parts if part in rows]
+        lines = [f"| {' | '.join(cells)} |" for cells in (COLUMNS, *map(astuple, listed_rows))]
         table = "\n".join([lines[0], RULE, *lines[1:]])
         beside = self._path.with_suffix(".tmp")
-        beside.write_text(f"# {self._title}\n\n{self._totals(told)}\n\n{table}\n{self._manual_text()}", "utf-8")
+        beside.write_text(f"# {self._title}\n\n{self._totals(listed_rows)}\n\n{table}\n{self._manual_text()}", "utf-8")
         beside.replace(self._path)
 
     def _totals(self, rows: Sequence[PartResult]) -> str:

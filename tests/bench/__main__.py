@@ -39,8 +39,8 @@ def main() -> int:
     parser.add_argument("--publish", action="store_true")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--growth", type=int, default=log_growth.SIZES[-1])
-    asked = parser.parse_args()
-    if asked.publish:
+    options = parser.parse_args()
+    if options.publish:
         BenchmarkReport.read().publish()
         return 0
     record = BenchmarkReport.begin()
@@ -48,7 +48,7 @@ def main() -> int:
         folder = Path(name)
         record = replace(record, rows=list(_print_rows(rows(folder))))
         points = []
-        for point in log_growth.measure_points(folder / "growth", asked.growth):
+        for point in log_growth.measure_points(folder / "growth", options.growth):
             print(
                 f"{point.events:>9,} events",
                 *(f"{k} {figure(v)}" for k, v in asdict(point).items() if k != "events"),
@@ -56,8 +56,8 @@ def main() -> int:
             )
             points.append(point)
         record = replace(record, growth=points, notes=basic_memory.compare_with_peers(folder / "notes"))
-    print(json.dumps(asdict(record), ensure_ascii=False) if asked.json else "\n" + page(record))
-    if asked.record:
+    print(json.dumps(asdict(record), ensure_ascii=False) if options.json else "\n" + page(record))
+    if options.record:
         record.write()
     return 0
 

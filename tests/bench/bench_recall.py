@@ -25,8 +25,8 @@ CUTS: Final = (5, 10)
 
 
 def main(arguments: Sequence[str]) -> int:
-    given = arguments[0] if arguments else os.environ.get("RECALL_DATA", "")
-    folders = sorted(path.parent for path in Path(given).glob("*/queries-dev.jsonl")) if given else []
+    folder_name = arguments[0] if arguments else os.environ.get("RECALL_DATA", "")
+    folders = sorted(path.parent for path in Path(folder_name).glob("*/queries-dev.jsonl")) if folder_name else []
     if not folders:
         print("no data: make bench-recall DATA=FOLDER, where FOLDER/*/ hold memories.jsonl and queries-dev.jsonl")
     else:

@@ -100,10 +100,10 @@ class ProgramClient:
         for _ in range(CALLS):
             self.read()
             self.send(self._request)
-        taken = time.perf_counter() - began
+        seconds = time.perf_counter() - began
         for _ in range(IN_FLIGHT):
             self.read()
-        return CALLS / taken
+        return CALLS / seconds
 
     def close(self) -> None:
         _pipe(self.process.stdin).close()

@@ -26,10 +26,10 @@ def peers(result: Any) -> Mapping[str, Program]:
     """The peers by name; empty if they are not installed."""
     if not PYTHON.exists():
         return {}
-    said = json.dumps(result, ensure_ascii=False)
-    pygls = Program([str(PYTHON), str(HERE / "peer_pygls.py"), said], request("memory/load", waitMs=0), headers=True)
+    body = json.dumps(result, ensure_ascii=False)
+    pygls = Program([str(PYTHON), str(HERE / "peer_pygls.py"), body], request("memory/load", waitMs=0), headers=True)
     mcp = Program(
-        [str(PYTHON), str(HERE / "peer_mcp.py"), said],
+        [str(PYTHON), str(HERE / "peer_mcp.py"), body],
         request("tools/call", name="load", arguments={}),
         MCP_OPENING,
     )

@@ -67,14 +67,16 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    told = arguments()
-    done = RECORD.finished_parts() if told.resume else set()
-    chosen = [part for part in PARTS if part not in done and (not told.only or any(word in part for word in told.only))]
+    options = arguments()
+    done = RECORD.finished_parts() if options.resume else set()
+    chosen = [
+        part for part in PARTS if part not in done and (not options.only or any(word in part for word in options.only))
+    ]
     if not chosen:
         print("nothing to do" if done else f"there is no such part; there are: {'; '.join(PARTS)}")
         return 0 if done else 2
-    with _cloud(chosen) as cloud, ProcessPoolExecutor(told.jobs) as pool:
-        failed = [part for part in chosen if not _run_part(part, _trials(part, pool, cloud, told), told)]
+    with _cloud(chosen) as cloud, ProcessPoolExecutor(options.jobs) as pool:
+        failed = [part for part in chosen if not _run_part(part, _trials(part, pool, cloud, options), options)]
     if failed:
         print(f"failed: {'; '.join(failed)}", flush=True)
     return min(len(failed), 1)

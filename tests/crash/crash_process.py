@@ -45,10 +45,12 @@ def add_future_migration() -> None:
 
 
 def main() -> None:
-    told = arguments()
-    if told.ahead:
+    options = arguments()
+    if options.ahead:
         add_future_migration()
-    instrument_steps(StepCounter(requested_step(told.at), told.note, fail_every_flush if told.fail else kill_myself))
+    instrument_steps(
+        StepCounter(requested_step(options.at), options.note, fail_every_flush if options.fail else kill_myself)
+    )
     sys.argv[1:] = ["serve"]
     from bridge.cli.main import main as serve  # noqa: PLC0415 - after the steps are wrapped
 

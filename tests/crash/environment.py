@@ -188,8 +188,8 @@ class CrashEnvironment:
     def check_document(self, sidecar: Sidecar) -> None:
         """Every word is there once, in the result and soon in the file, with no leftover beside it."""
         document = sidecar.load(waitMs=0)["document"]
-        asked = question_counts(document)
-        assert asked == dict.fromkeys(self.sent_updates, 1), f"the document has {asked}"
+        counts = question_counts(document)
+        assert counts == dict.fromkeys(self.sent_updates, 1), f"the document has {counts}"
         for line in self.typed_lines:
             assert document.splitlines().count(f"- {line}") == 1, line
         sidecar.call_until("memory/load", lambda loaded: loaded["document"] == self.text, waitMs=0)

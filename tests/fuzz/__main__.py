@@ -31,12 +31,12 @@ RECORD: Final = RunReport(
 
 
 def main() -> int:
-    given = _arguments()
-    chosen = [campaign for campaign in CAMPAIGNS if not given.only or campaign.name in given.only.split(",")]
+    options = _arguments()
+    chosen = [campaign for campaign in CAMPAIGNS if not options.only or campaign.name in options.only.split(",")]
     if not chosen:
         print(f"there is no campaign of this name; there are {', '.join(item.name for item in CAMPAIGNS)}")
         return 2
-    seed = secrets.randbelow(2**32) if given.seed is None else given.seed
+    seed = secrets.randbelow(2**32) if options.seed is None else options.seed
     console = Console()
     console.print(f"seed {seed}")
     columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -44,9 +44,9 @@ def main() -> int:
     with Progress(*columns, console=console) as progress, tempfile.TemporaryDirectory(prefix="xiaobai-fuzz-") as folder:
         for campaign in chosen:
             begun = time.monotonic()
-            count, complaint = _run(campaign, seed, _numbers(campaign, given), Path(folder), progress)
+            count, complaint = _run(campaign, seed, _numbers(campaign, options), Path(folder), progress)
             withstood &= not complaint
-            if given.at is None and given.count is None:
+            if options.at is None and options.count is None:
                 _note(campaign, count, complaint, seed, time.monotonic() - begun)
     return 0 if withstood else 1
 

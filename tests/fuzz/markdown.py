@@ -107,8 +107,8 @@ def _characters(lines: list[bytes], chance: random.Random) -> None:
     at = chance.randrange(len(lines))
     line = lines[at].decode("utf-8", errors="replace")
     where = chance.randrange(len(line) + 1)
-    said = "".join(chance.choice(BIDI + ODD) for _ in range(chance.randrange(1, 5)))
-    lines[at] = (line[:where] + said + line[where:]).encode()
+    odd_text = "".join(chance.choice(BIDI + ODD) for _ in range(chance.randrange(1, 5)))
+    lines[at] = (line[:where] + odd_text + line[where:]).encode()
 
 
 def _huge(lines: list[bytes], chance: random.Random) -> None:

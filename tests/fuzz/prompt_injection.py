@@ -133,9 +133,9 @@ async def _insert_all(home: Path, channel: str, injections: list[str]) -> None:
     assert device["entries"]
     for entry in device["entries"]:
         assert entry["origin"] in {Origin.USER, Origin.MODEL, Origin.IMPORTED}
-    told = inside.partition("其他设备的记忆（只读）")[2].strip().splitlines()
-    assert len(told) == len(device["entries"])
-    assert all(entry.startswith(f"- 【{device['name']} ") for entry in told), told
+    digest_lines = inside.partition("其他设备的记忆（只读）")[2].strip().splitlines()
+    assert len(digest_lines) == len(device["entries"])
+    assert all(entry.startswith(f"- 【{device['name']} ") for entry in digest_lines), digest_lines
 
 
 async def _insert_by_channel(line: CheckedConnection, home: Path, channel: str, injections: list[str]) -> None:

@@ -353,8 +353,8 @@ def _check(name: str, outcome: object, reply: HostileReply) -> None:
         return
     assert b"json" in reply.head.lower(), (name, outcome, reply.head)
     if isinstance(outcome, SyncAnswer):
-        said = _decoded(reply)
-        assert outcome.acked == tuple(map(tuple, said["acked"])), (outcome, said)
+        body = _decoded(reply)
+        assert outcome.acked == tuple(map(tuple, body["acked"])), (outcome, body)
 
 
 def _may_arrive(reply: HostileReply) -> bool:

@@ -25,8 +25,8 @@ async def test_no_id_in_a_call_leads_out_of_the_root(tmp_path: Path) -> None:
 
 async def test_an_event_with_a_path_is_answered_with_it(tmp_path: Path) -> None:
     async with in_memory(tmp_path) as line:
-        told = await line.ask("events/append", event={"type": "t", "payload": {}, "project_path": "/家/../x"})
-        assert told["events"][0]["project_path"] == "/家/../x"
+        response = await line.ask("events/append", event={"type": "t", "payload": {}, "project_path": "/家/../x"})
+        assert response["events"][0]["project_path"] == "/家/../x"
 
 
 @pytest.mark.parametrize("value", ["~nobody-of-this-name/x.md", "a\0b", "a\udcffb"])

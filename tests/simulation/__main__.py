@@ -129,7 +129,7 @@ def _bar(*, quiet: bool) -> Iterator[Progress]:
 def _report(results: list[SeedResult], seconds: float, *, as_json: bool) -> int:
     failed = sorted(result.seed for result in results if result.defects)
     kinds = Counter(kind for result in results for kind in result.kinds)
-    said = {
+    summary = {
         "histories": len(results),
         "seconds": round(seconds, 1),
         "failed_seeds": failed,
@@ -141,7 +141,7 @@ def _report(results: list[SeedResult], seconds: float, *, as_json: bool) -> int:
         "original_histories_with_losses": sum(1 for result in results if result.original[1]),
         "faults": {kind: kinds[kind] for kind in (*KINDS, *BESIDES)},
     }
-    print(json.dumps(said, ensure_ascii=False) if as_json else _table(said))
+    print(json.dumps(summary, ensure_ascii=False) if as_json else _table(summary))
     for result in sorted(results, key=lambda result: result.seed):
         if result.defects and result.seed in failed[:SHOWN]:
             plan = _smallest(make_plan(result.seed))

@@ -237,9 +237,9 @@ def _pushed_again(memory: Any, request: SyncRequest, server_ts: str) -> tuple[tu
 
 def _pushed_over(memory: Any, request: SyncRequest, server_ts: str) -> tuple[tuple[str, int], ...]:
     """Ids are looked up, numbers of a replica are not: a copied home is never told."""
-    known = {one.event_id for one in memory.events}
+    known_ids = {one.event_id for one in memory.events}
     for one in request.events:
-        if one.event_id not in known:
+        if one.event_id not in known_ids:
             memory.events.append(replace(one, server_seq=memory.head + 1, server_ts=server_ts, position=0))
     numbers = {one.event_id: one.server_seq or 0 for one in memory.events}
     return tuple((one.event_id, numbers[one.event_id]) for one in request.events)

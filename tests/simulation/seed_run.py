@@ -63,8 +63,8 @@ def run_seed(seed: int) -> SeedResult:
     logging.disable(logging.CRITICAL)  # the program's own log of faults is not needed here
     plan = make_plan(seed)
     outcome = run(plan)
-    asked = {kind: _original(plan, {kind}) for kind in plan.kinds - BESIDES.keys()}
-    alone = asked | {NO_FAULT: _original(plan, ())}
+    originals = {kind: _original(plan, {kind}) for kind in plan.kinds - BESIDES.keys()}
+    alone = originals | {NO_FAULT: _original(plan, ())}
     kinds = tuple(sorted(plan.kinds))
     whole = _original(plan, plan.kinds)
     floor = _machine_floor() if seed % BESIDE == 0 else None

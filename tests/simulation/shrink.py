@@ -76,9 +76,9 @@ def replay_plan(plan: SimulationPlan, *, steps: str | None, kinds: str | None, f
     if steps is not None:
         plan = plan.only(_numbers(steps))
     if fuses is not None:
-        kept = _numbers(fuses)
+        kept_fuses = _numbers(fuses)
         plan = replace(
-            plan, steps=tuple(step if step.number in kept else replace(step, fuse=None) for step in plan.steps)
+            plan, steps=tuple(step if step.number in kept_fuses else replace(step, fuse=None) for step in plan.steps)
         )
     return plan
 

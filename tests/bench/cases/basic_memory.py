@@ -39,11 +39,11 @@ def compare_with_peers(folder: Path) -> list[PeerMeasurement]:
     """Measure this program and basic-memory; nothing if it is not installed."""
     if not COMMAND.exists():
         return []
-    said = [(f"第 {number} 个问题", f"第 {number} 个回答" + "回答" * 30) for number in range(NOTES)]
-    ours = [request("memory/update", userMessage=question, aiResponse=answer) for question, answer in said]
+    exchanges = [(f"第 {number} 个问题", f"第 {number} 个回答" + "回答" * 30) for number in range(NOTES)]
+    ours = [request("memory/update", userMessage=question, aiResponse=answer) for question, answer in exchanges]
     theirs = [
         _tool("write_note", title=question, content=f"{question}\n\n{answer}", directory="notes", project="main")
-        for question, answer in said
+        for question, answer in exchanges
     ]
     return [
         _measure("xiaobai-memory", serve(Home(folder / "ours")), ours),

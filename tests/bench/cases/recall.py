@@ -65,12 +65,12 @@ async def _rows(folder: Path, count: int) -> list[Measurement]:
         before = await harness.device.database.read(_bytes)
         rate = await _index_rate(harness, count)
         size = (await harness.device.database.read(_bytes) - before) / 1e6
-        said = sum(len(text.encode()) for text in texts) / 1e6
+        megabytes = sum(len(text.encode()) for text in texts) / 1e6
         found = [
             Measurement(
                 f"indexing {many}", rate, "a second", _bare_index(folder / "bare.db", texts), ">= 5000", rate >= 5_000
             ),
-            Measurement(f"index of {many}", size, "MB", said, "<= 3 x the text", size <= 3 * said),
+            Measurement(f"index of {many}", size, "MB", megabytes, "<= 3 x the text", size <= 3 * megabytes),
         ]
         await _insert_random_vectors(harness.semantic)
         for side, floor, most in (

@@ -149,8 +149,8 @@ def bare_client(cloud: Cloud, user: User) -> Iterator[httpx.Client]:
     """A client that speaks as this user and does nothing else."""
     headers = {"apikey": cloud.publishable_key}
     with httpx.Client(base_url=cloud.url, headers=headers, trust_env=False, timeout=30) as http:
-        said = {"email": user.email, "password": user.password}
-        login = http.post("/auth/v1/token?grant_type=password", json=said).raise_for_status().json()
+        credentials = {"email": user.email, "password": user.password}
+        login = http.post("/auth/v1/token?grant_type=password", json=credentials).raise_for_status().json()
         http.headers["Authorization"] = f"Bearer {login['access_token']}"
         yield http
 
@@ -178,8 +178,8 @@ def _selects(http: httpx.Client, after: int, last: int) -> float:
     """Seconds for the same events in pages of the same size, read as JSON and thrown away."""
     began = time.perf_counter()
     while after < last:
-        asked = f"/rest/v1/bench_events?select=seq,event&order=seq&seq=gt.{after}&limit={PULL_EVENTS}"
-        after = json.loads(http.get(asked).raise_for_status().content)[-1]["seq"]
+        path = f"/rest/v1/bench_events?select=seq,event&order=seq&seq=gt.{after}&limit={PULL_EVENTS}"
+        after = json.loads(http.get(path).raise_for_status().content)[-1]["seq"]
     return time.perf_counter() - began
 
 
@@ -198,7 +198,7 @@ def _inserts(home: Home, path: Path, count: int) -> float:
         target.execute("begin immediate")
         target.executemany(f"insert into events values ({places})", held[start : start + PULL_EVENTS])
         target.execute("commit")
-    taken = time.perf_counter() - began
+    seconds = time.perf_counter() - began
     source.close()
     target.close()
-    return taken
+    return seconds

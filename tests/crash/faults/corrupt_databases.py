@@ -234,9 +234,11 @@ async def _surviving_ids(database: Database, before: IntactDatabase, *, plausibl
     ids = [event.event_id for event in events]
     assert len(ids) == len(set(ids)), "an event is there twice"
     if not plausible:
-        known = before.events
-        assert set(ids) <= set(known), "an event was invented"
-        assert all(_content_of(event) == _content_of(known[event.event_id]) for event in events), "an event was changed"
+        original_events = before.events
+        assert set(ids) <= set(original_events), "an event was invented"
+        assert all(_content_of(event) == _content_of(original_events[event.event_id]) for event in events), (
+            "an event was changed"
+        )
     return set(ids)
 
 

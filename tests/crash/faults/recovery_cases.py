@@ -124,8 +124,8 @@ async def _sync_both_ways(app: App) -> None:
 
 def _check_unchanged(home: Home, before: Mapping[str, Event], after: Mapping[str, Event]) -> None:
     text = home.settings.memory_file.read_text("utf-8")
-    asked = [f"用户问：问题 {number} 号\n" for number in range(EXCHANGES + 2)]
-    assert [text.count(line) for line in asked] == [1] * len(asked), "a line is not there once"
+    questions = [f"用户问：问题 {number} 号\n" for number in range(EXCHANGES + 2)]
+    assert [text.count(line) for line in questions] == [1] * len(questions), "a line is not there once"
     assert set(before) <= set(after), f"{len(set(before) - set(after))} events are gone"
     for place, events in (("here", after.values()), ("on the server", rows_on_server(home))):
         new = Counter(event.type for event in events if event.event_id not in before)

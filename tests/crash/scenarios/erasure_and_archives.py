@@ -179,9 +179,9 @@ def check_corrected(world: CrashEnvironment, sidecar: Sidecar) -> None:
     if not world.erased_words:
         rescan(world, sidecar)
     world.check_erased()
-    said = {event["event_id"]: event["payload"] for event in exchanges(sidecar)}
-    assert set(said) == {*world.acknowledged_ids.values(), world.notes["told"]}
-    assert "很急" in str(said[world.notes["told"]])
+    payloads = {event["event_id"]: event["payload"] for event in exchanges(sidecar)}
+    assert set(payloads) == {*world.acknowledged_ids.values(), world.notes["told"]}
+    assert "很急" in str(payloads[world.notes["told"]])
     assert "不急" in str(facts_of(sidecar)), "it is back in the log, corrected"
     document = sidecar.load(waitMs=0)["document"]
     assert (document.count("很急"), document.count(KEPT)) == (1, 1)
@@ -279,9 +279,9 @@ def import_and_export(world: CrashEnvironment, sidecar: CrashingSidecar) -> None
 
 def check_imported(world: CrashEnvironment, sidecar: Sidecar) -> None:
     """All or nothing is imported; a second import changes nothing. An export is whole, or can be repeated."""
-    taken = sidecar.call("archive/import", path=str(world.notes["archive"]))
-    assert (taken["found"], taken["refused"]) == (len(BROUGHT), 0)
-    assert taken["recorded"] in ({0} if world.notes.get("brought in") else {0, len(BROUGHT)})
+    result = sidecar.call("archive/import", path=str(world.notes["archive"]))
+    assert (result["found"], result["refused"]) == (len(BROUGHT), 0)
+    assert result["recorded"] in ({0} if world.notes.get("brought in") else {0, len(BROUGHT)})
     again = sidecar.update(KEPT, "好", idempotencyKey=KEPT)["eventId"]
     assert again == world.acknowledged_ids.get(KEPT, again)
     assert len(exchanges(sidecar)) == len({*BROUGHT, KEPT})

@@ -159,8 +159,10 @@ def check_salvaged(world: CrashEnvironment, sidecar: Sidecar) -> None:
     assert world.notes["readable"] <= survived, "what could be read is there"
     assert set(world.acknowledged_ids.values()) <= survived, "what was acknowledged afterwards is there"
     world.check_sound(sidecar)
-    kept = world.home.database.parent.glob("memory.db.damaged-*Z")
-    assert world.notes["damaged"] in [path.read_bytes() for path in kept], "the damaged file is kept as it was"
+    damaged_copies = world.home.database.parent.glob("memory.db.damaged-*Z")
+    assert world.notes["damaged"] in [path.read_bytes() for path in damaged_copies], (
+        "the damaged file is kept as it was"
+    )
     pending = local_rows(world.home, "select count(*) from deliveries where state = 'pending'")
     assert pending == [(len(survived),)], "everything waits to be sent"
     for word in world.sent_updates:

@@ -52,8 +52,8 @@ class CheckedConnection:
     async def answer_to(self, method: str, **params: object) -> dict[str, Any]:
         """One call; its answer, whatever it is."""
         name = f"call {next(self._numbers)}"
-        told = {"jsonrpc": "2.0", "id": name, "method": method, "params": params}
-        await self._end.send(encode_frame(msgspec.json.encode(told), self._framing))
+        request = {"jsonrpc": "2.0", "id": name, "method": method, "params": params}
+        await self._end.send(encode_frame(msgspec.json.encode(request), self._framing))
         answer: dict[str, Any] = msgspec.json.decode(await self._answer())
         assert answer["id"] == name, f"nobody asked for {answer}"
         return answer

@@ -101,19 +101,19 @@ def _check_erased_on_server(world: "Simulator") -> Iterator[str]:
 
 def _check_archived(world: "Simulator", profile: ProfileState) -> Iterator[str]:
     """Expired events are in an archive and no longer in the log; nothing else is missing."""
-    taken, kept = profile.named(PAYLOAD_EXPIRED), profile.archived
+    expired, archived = profile.named(PAYLOAD_EXPIRED), profile.archived
     requested = profile.named(PAYLOAD_FORGOTTEN) | world.expected.forgotten.keys()  # the server may refuse the request
     stored = {event.event_id: event for _, memory in memories(world) for event in memory.events}
-    for event_id in sorted(taken & profile.events.keys()):
+    for event_id in sorted(expired & profile.events.keys()):
         if profile.events[event_id]["payload"] != "{}":
             yield f"{profile.name}: {event_id} was archived and is still in the log"
-        if event_id not in kept:
+        if event_id not in archived:
             if event_id not in requested:
                 yield f"{profile.name}: {event_id} was let go and is in no archive"
-        elif event_id in stored and stored[event_id].payload not in ({}, json.loads(kept[event_id])["payload"]):
+        elif event_id in stored and stored[event_id].payload not in ({}, json.loads(archived[event_id])["payload"]):
             yield f"{profile.name}: {event_id} differs in the archive and on the server"
     for event_id, row in profile.events.items():
-        if row["payload"] == "{}" and event_id not in taken | requested and world.expected.has_words(event_id):
+        if row["payload"] == "{}" and event_id not in expired | requested and world.expected.has_words(event_id):
             yield f"{profile.name}: {event_id} was emptied although nobody requested it"
 
 
@@ -153,7 +153,7 @@ def _check_remembered(world: "Simulator", held: list[ProfileState], pages: Pages
         owner = device.last_owner
         if owner is None or (device.emptied and revoked(world, owner, device)):
             continue
-        told = set(words_of("\n".join(pages[device.name].values())))
+        shown_words = set(words_of("\n".join(pages[device.name].values())))
         left = [text for day, text in pages[device.name].items() if device.has_other_accounts_page(day)]
         written = set(words_of("\n".join([*(path.read_text("utf-8") for path in device.page_files()), *left])))
         for fact in world.expected.required_facts():
@@ -161,7 +161,7 @@ def _check_remembered(world: "Simulator", held: list[ProfileState], pages: Pages
                 continue
             if fact.record in unheard and fact.device != device.name:
                 continue  # the server refuses the record itself but has the changes of it
-            for where, words in (("told", told), ("on its page", written)):
+            for where, words in (("told", shown_words), ("on its page", written)):
                 if lost := sorted(set(fact.words) - words):
                     yield f"{device.name}: {lost[0]} of the daily record {fact.record} was kept and is not {where}"
 

@@ -101,10 +101,10 @@ def _read(device: SimulatedDevice, path: Path, owner: str | None) -> ProfileStat
     states = Counter(state for (state,) in device.query(path, "select state from deliveries"))
     problems = [found for (found,) in device.query(path, "pragma integrity_check") if found != "ok"]
     problems += [what for what, question in QUESTIONS.items() if device.query(path, question)]
-    stands = device.query(path, "select seq from cursors")
+    cursors = device.query(path, "select seq from cursors")
     documents = device.newest_document(path)
     archived = {event_id: line for lines in device.archived().values() for event_id, line in lines.items()}
-    seq = stands[0][0] if stands else 0
+    seq = cursors[0][0] if cursors else 0
     return ProfileState(device, path, owner, events, states, seq, documents, archived, problems)
 
 
@@ -115,20 +115,20 @@ def _expect_erased_lines(world: "Simulator", held: list[ProfileState]) -> None:
     the line is blanked by a derived request.
     """
     edits = [(name, row) for profile in held for name, row in profile.events.items() if row["type"] == "entry_edited"]
-    told = [json.loads(row["payload"]) for _, row in edits]
-    world.expected.taken |= _words(str(edit) for edit in told if edit.get("entry_id") in world.expected.lines)
+    payloads = [json.loads(row["payload"]) for _, row in edits]
+    world.expected.taken |= _words(str(edit) for edit in payloads if edit.get("entry_id") in world.expected.lines)
     left = {row["device_id"] for name, row in edits if row["payload"] == "{}" and name not in world.expected.forgotten}
-    kept = _words(row["payload"] for profile in held for row in profile.events.values())
+    stored_words = _words(row["payload"] for profile in held for row in profile.events.values())
     for fact in world.expected.required_facts():
-        if fact.event_id is None and f"device-{fact.device}" in left and kept.isdisjoint(fact.words):
+        if fact.event_id is None and f"device-{fact.device}" in left and stored_words.isdisjoint(fact.words):
             fact.must = False
 
 
 def revoked(world: "Simulator", user: str, device: SimulatedDevice) -> bool:
     """Whether the account has revoked the device, by its id or by the key of a copied home."""
-    known = world.server.user_logs[user].devices
+    registered = world.server.user_logs[user].devices
     ids = [f"device-{name}" for name in (device.name, device.copy_of) if name]
-    return any(known[device_id].revoked_at is not None for device_id in ids if device_id in known)
+    return any(registered[device_id].revoked_at is not None for device_id in ids if device_id in registered)
 
 
 def _check_numbering(world: "Simulator", user: str) -> Iterator[str]:
@@ -176,8 +176,8 @@ def _check_converged(world: "Simulator", user: str, profile: ProfileState) -> It
             yield f"{profile.name}: {event_id} has number {row['server_seq']}, not {stored[event_id].server_seq}"
         compared = COMPARED if world.copied else (*COMPARED, *NUMBERED)
         different = [name for name in compared if row[name] != wire[name]]
-        taken = event_id in world.unheard or (row["payload"] == "{}" and event_id in gone_here)
-        if different or (json.loads(row["payload"]) != wire["payload"] and not taken):
+        erased = event_id in world.unheard or (row["payload"] == "{}" and event_id in gone_here)
+        if different or (json.loads(row["payload"]) != wire["payload"] and not erased):
             yield f"{profile.name}: {event_id} differs from the server's in {different or 'its payload'}"
 
 

@@ -101,8 +101,8 @@ class DeviceFiles:
     def progress(self) -> list[tuple[Any, ...]]:
         """The state of each profile and of the file."""
         path = self.memory_file
-        stands = [self.query(database, STAND)[0] for database, _ in self.profiles()]
-        return [*stands, (digest_of(path.read_bytes()) if path.exists() else "",)]
+        states = [self.query(database, STAND)[0] for database, _ in self.profiles()]
+        return [*states, (digest_of(path.read_bytes()) if path.exists() else "",)]
 
     def has_unsent(self) -> bool:
         """Whether anything is still pending."""

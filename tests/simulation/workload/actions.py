@@ -139,16 +139,16 @@ async def _load_and_check(world: "Simulator", device: SimulatedDevice, app: App,
 
     if not await world.run_on_device(device, f"load {wait}", loading) or found is None:
         return None
-    told, owner = set(words_of(found.content)), client_actions.owner_of(device, app)
-    if lost := sorted(certain - world.expected.taken - told):
+    loaded_words, owner = set(words_of(found.content)), client_actions.owner_of(device, app)
+    if lost := sorted(certain - world.expected.taken - loaded_words):
         world.add_defect(f"{device.name}: a load does not tell {lost[0]}")
     others = {word for other in found.devices for line in other.lines for word in words_of(line.text)}
-    if lost := sorted(others - told):
+    if lost := sorted(others - loaded_words):
         world.add_defect(f"{device.name}: a load does not tell {lost[0]} of another device")
-    if forgotten := sorted(told & client_actions.erased_words(world, before)):
+    if forgotten := sorted(loaded_words & client_actions.erased_words(world, before)):
         world.add_defect(f"{device.name}: a load tells {forgotten[0]}, which was forgotten")
     owners = world.expected.owners()
-    strange = sorted(word for word in told if owners.get(word) not in {None, owner})
+    strange = sorted(word for word in loaded_words if owners.get(word) not in {None, owner})
     if strange and owner is not None:
         world.add_defect(f"{device.name}: a load of {owner} holds {strange[0]} of {owners[strange[0]]}")
     return found
@@ -382,8 +382,8 @@ async def expire(world: "Simulator", device: SimulatedDevice, _: PlanStep, __: r
     world.server.accounts.expire_tokens()
     app = device.app
     if app is not None:
-        asked = (world.run_on_device(device, "devices", app.devices.list) for _ in range(CALLERS))
-        await asyncio.gather(*asked)
+        listings = (world.run_on_device(device, "devices", app.devices.list) for _ in range(CALLERS))
+        await asyncio.gather(*listings)
 
 
 async def end_sessions(world: "Simulator", _: SimulatedDevice, __: PlanStep, ___: random.Random) -> None:

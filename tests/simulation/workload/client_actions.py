@@ -286,8 +286,8 @@ async def request_erasure(
         if word is None:
             held.extend((await events.forget(_method_context(app), events.Forget(event_ids=[event_id])))["forgotten"])
         else:
-            asked = forgetting.ForgetMatching(query=word, dry_run=False)
-            held.extend((await forgetting.forget_matching(_method_context(app), asked))["forgotten"])
+            query = forgetting.ForgetMatching(query=word, dry_run=False)
+            held.extend((await forgetting.forget_matching(_method_context(app), query))["forgotten"])
 
     owner = owner_of(device, app)
     done = await world.run_on_device(device, f"forget {word or event_id}", forgetting_it)
@@ -311,14 +311,14 @@ def _archived_events(device: SimulatedDevice, app: App) -> dict[str, StoredEvent
 
 def _expect_erasures(world: "Simulator", rows: Mapping[str, StoredEvent], named: "set[str] | list[str]") -> None:
     """Note the words of these events, and which of them exist elsewhere or are about to be recorded again."""
-    said = {name: rows[name].words for name in named if name in rows}
-    world.expected.expect_erased(said)
-    world.expected.lines |= {str(rows[name].names.get("entry_id")) for name in said}
-    world.expected.lines |= {f"{name}.{end}" for name in said for end in "qa"}
+    erased = {name: rows[name].words for name in named if name in rows}
+    world.expected.expect_erased(erased)
+    world.expected.lines |= {str(rows[name].names.get("entry_id")) for name in erased}
+    world.expected.lines |= {f"{name}.{end}" for name in erased for end in "qa"}
     for device in world.devices:
         for database, _ in device.profiles():
             for name, row in device.events_of(database).items():
-                if name not in said:
+                if name not in erased:
                     world.expected.restate(" ".join(row.words))
                 if row.names.get("entry_id") in world.expected.lines:
                     world.expected.taken |= row.words
@@ -326,7 +326,7 @@ def _expect_erasures(world: "Simulator", rows: Mapping[str, StoredEvent], named:
         world.expected.restate(device.person.buffer if device.person.saving else "")
     for memory in world.server.user_logs.values():
         for event in memory.events:
-            world.expected.restate("" if event.event_id in said else " ".join(words_of(str(event))))
+            world.expected.restate("" if event.event_id in erased else " ".join(words_of(str(event))))
 
 
 async def archive(world: "Simulator", device: SimulatedDevice, _: PlanStep, chance: random.Random) -> None:

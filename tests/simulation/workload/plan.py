@@ -138,8 +138,8 @@ class SimulationPlan:
 
     def only(self, numbers: Iterable[int]) -> "SimulationPlan":
         """The same plan with only these steps."""
-        kept = frozenset(numbers)
-        return replace(self, steps=tuple(step for step in self.steps if step.number in kept))
+        kept_numbers = frozenset(numbers)
+        return replace(self, steps=tuple(step for step in self.steps if step.number in kept_numbers))
 
 
 def make_plan(seed: int) -> SimulationPlan:
