@@ -48,8 +48,8 @@ def render_html(report: Report) -> str:
     body = []
     for name, lines in zip(SECTION_TITLES, _sections(report), strict=True):
         items = "".join(f"<li>{escape(line)}</li>" for line in lines)
-        told = drawn.get(name) if lines else None
-        body.append(f"<h2>{name}</h2>" + (told or (f"<ul>{items}</ul>" if lines else f"<p>{EMPTY_SECTION}</p>")))
+        chart = drawn.get(name) if lines else None
+        body.append(f"<h2>{name}</h2>" + (chart or (f"<ul>{items}</ul>" if lines else f"<p>{EMPTY_SECTION}</p>")))
     when = f"{report.made_at:%Y-%m-%d %H:%M} · 共 {report.total} 个事件"
     policy = "default-src 'none'; style-src 'unsafe-inline'"
     return (
@@ -76,7 +76,7 @@ def _sections(report: Report) -> list[list[str]]:
         [f"{term}（{count}）" for term, count in report.topics],
         [f"{tag}（{count}）" for tag, count in report.tags],
         [f"{project}（{count}）" for project, count in report.projects],
-        [f"{asked.text}（{asked.count} 次）" for asked in report.questions],
+        [f"{question.text}（{question.count} 次）" for question in report.questions],
         [*habits, *(f"偏好：{item.text}" for item in profile.preferences)],
         [f"{KIND_LABELS[item.kind]}：{item.text}（可信度 {item.confidence:.2f}）" for item in report.instincts],
     ]

@@ -57,10 +57,10 @@ class FolderOwner:
         return write_text(root / name, text)
 
     def update_marker(self, root: Path, **fields: Any) -> None:
-        known = self.read(root)
-        if "installation" not in known:  # an index that exists already is not ours
-            known["keywords"] = []
-        text = json.dumps({**known, **self._identity, **fields}, ensure_ascii=False)
+        marker = self.read(root)
+        if "installation" not in marker:  # an index that exists already is not ours
+            marker["keywords"] = []
+        text = json.dumps({**marker, **self._identity, **fields}, ensure_ascii=False)
         write_text(root / MARKER_FILE, text + "\n")
 
 

@@ -205,7 +205,7 @@ class TestHand:
         assert told.record_id == "rec_1"
 
     def test_an_addition_that_has_its_record_already_is_compared_as_it_was_begun(self) -> None:
-        """Whoever took it in was killed before it was noted."""
+        """The import was killed before it was confirmed."""
         more = SEED + "\n---\n\n## Session 3 - 15:00:00\n\n### 主题\n手写\n"
         begun = PageBase(more, {3: "rec_3"})
         told = diff_page([self.base], more, DAY, KNOWN, begun)

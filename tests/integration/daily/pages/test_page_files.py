@@ -41,7 +41,7 @@ def change(page: Path, old: str, new: str) -> None:
 def once_before_pages_are_written(
     harness: DailyHarness, process: pytest.MonkeyPatch, act: Callable[[], object]
 ) -> None:
-    """Somebody else acts when what a hand wrote was taken in, and before the pages are written; the first time."""
+    """Runs an action once, after manual edits were imported and before the pages are written."""
     write, acts = harness.pages.write_pages, [act]
 
     def acting(book: Any) -> int:
