@@ -93,20 +93,20 @@ class ArchiveWriter:
         self._parts: list[ArchivePart] = []
 
     def add(self, name: str, data: bytes) -> None:
-        self._put(name, data)
+        self._write_member(name, data)
         self._parts.append(ArchivePart(name, len(data), hashlib.sha256(data).hexdigest()))
 
     def finish(self) -> ArchiveManifest:
         """Write the manifest and flush; the file stays open."""
         manifest = ArchiveManifest(tuple(self._parts), hash_parts(tuple(self._parts)))
-        self._put(MANIFEST_PART, msgspec.json.encode(manifest))
+        self._write_member(MANIFEST_PART, msgspec.json.encode(manifest))
         self._tar.close()
         self._gzip.close()
         if self._sealing is not None:
             self._sealing.close()
         return manifest
 
-    def _put(self, name: str, data: bytes) -> None:
+    def _write_member(self, name: str, data: bytes) -> None:
         info = tarfile.TarInfo(name)
         info.size, info.mode = len(data), 0o600
         self._tar.addfile(info, io.BytesIO(data))

@@ -1,4 +1,4 @@
-"""`export` and `import` as a person meets them: another machine, another AI."""
+"""`export` and `import` for users: another machine, another AI."""
 
 import json
 import tarfile

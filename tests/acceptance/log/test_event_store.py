@@ -1,4 +1,4 @@
-"""The event store as other programs meet it: files to follow, sessions that end, twenty of them at once."""
+"""The event store for other programs: files to follow, sessions that end, many programs at once."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def tree(home: Home) -> Path:
 
 
 def events_in_files(home: Home) -> list[dict[str, Any]]:
-    """Every event that stands in the files, in log order; AssertionError where a line is not whole."""
+    """Return every event in the files, in log order; AssertionError if a line is not complete."""
     found = []
     for path in sorted(tree(home).glob("events/*/*.jsonl")):
         text = path.read_bytes()
@@ -55,12 +55,12 @@ def events_in_log(sidecar: Sidecar) -> list[dict[str, Any]]:
 
 
 def wait_for_files(sidecar: Sidecar) -> None:
-    """Wait until the files have come as far as the log."""
+    """Wait until the files have caught up with the log."""
     sidecar.call_until("events/files", lambda told: told["position"] == told["head"], timeout=PATIENCE)
 
 
 def assert_files_match_log(home: Home, sidecar: Sidecar) -> list[dict[str, Any]]:
-    """Once the files have come as far as the log, each line says what its event says."""
+    """Check that each line equals its event once the files have caught up with the log."""
     wait_for_files(sidecar)
     lines, events = events_in_files(home), events_in_log(sidecar)
     assert [line["event_id"] for line in lines] == [event["event_id"] for event in events]
@@ -74,7 +74,7 @@ def _lines(path: Path) -> int:
 
 
 def append_at_once(home: Home) -> set[str]:
-    """Several programs that append through the command line; the ids that they were told are kept."""
+    """Append from several programs through the command line; store the acknowledged ids."""
 
     def batch(writer: int, start: int) -> str:
         numbers = range(start, min(start + AT_ONCE, EACH))
@@ -112,7 +112,7 @@ def test_without_a_sidecar_appending_commands_update_the_files(home: Home) -> No
     home.json("events", "append", json.dumps({"type": "tool_call", "event_id": "evt_first", "payload": {}}))
     assert [line["event_id"] for line in events_in_files(home)] == ["evt_first"]
     kept = append_at_once(home)
-    lines = events_in_files(home)  # before any other command: nobody who found the role taken is left out
+    lines = events_in_files(home)  # before any other command, which would write the missing lines
     assert {line["event_id"] for line in lines} == {"evt_first", *kept}
     assert len(lines) == len(kept) + 1
     assert home.json("events", "rebuild-files")["written"] == 0
@@ -124,7 +124,7 @@ async def test_events_just_before_a_command_releases_its_lock_are_in_the_files(h
         daily = app.daily
 
         def meanwhile() -> DailyService:
-            """The files are level by now; the other command finds the role taken."""
+            """The files have caught up; the other command finds the lock held."""
             app.daily = daily
             home.run("events", "append", json.dumps({"type": "tool_call", "event_id": "evt_late", "payload": {}}))
             assert events_in_files(home) == []

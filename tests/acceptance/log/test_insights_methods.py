@@ -1,4 +1,4 @@
-"""The insights over JSON-RPC and the command line: the same answers, read-only, from a cache of their own."""
+"""Insights over JSON-RPC and the command line: the same answers, read-only, from a cache."""
 
 import json
 from contextlib import nullcontext

@@ -1,4 +1,4 @@
-"""The log for other programs: quarantine, followers' places, a check, a tail that goes on; what is told unasked."""
+"""The log for other programs: quarantine, offsets, verification, a live tail, and notifications."""
 
 import json
 import queue
@@ -29,7 +29,7 @@ def listener(home: Home) -> Iterator[NotificationListener]:
 
 
 def change(home: Home, *statements: str) -> None:
-    """What a broken disk or another program does to the database."""
+    """Change the database as a broken disk or another program would."""
     with closing(sqlite3.connect(home.database)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
@@ -37,7 +37,7 @@ def change(home: Home, *statements: str) -> None:
 
 @pytest.fixture
 def events_with_two_refused(home: Home) -> list[str]:
-    """Three events, the first two of which the server has refused for good; their ids."""
+    """Record three events, of which the server refused the first two permanently; return their ids."""
     ids: list[str] = [home.json("events", "append", json.dumps(note(text)))["eventIds"][0] for text in "一二三"]
     for position in (1, 2):
         change(
@@ -228,7 +228,7 @@ class TestTail:
         assert listener.call("events/unfollow") is None
         listener.call("initialize")
         listener.call("events/append", event={"type": "memory_fact", "payload": {"content": "太晚"}})
-        listener.next("memory/changed")  # told later than the tail would have been
+        listener.next("memory/changed")  # later than a notification of the tail
         assert "events/appended" not in listener.received()
 
     def test_a_tail_without_follow_gets_no_notification(self, listener: NotificationListener) -> None:

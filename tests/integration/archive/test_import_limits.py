@@ -1,4 +1,4 @@
-"""Imports of files that unpack or decode to more than a machine has: refused in bounded memory, and cancellable."""
+"""Imports that unpack or decode to more than the memory: refused in bounded memory, and cancellable."""
 
 import asyncio
 import gzip
@@ -32,7 +32,7 @@ Make = Callable[[Path], None]
 
 
 def packed(path: Path, *members: tuple[tarfile.TarInfo, bytes, int]) -> None:
-    """A tar of members, each with its content repeated: pieces of gzip one after the other are one file of gzip."""
+    """Build a tar whose members repeat their content; concatenated gzip streams are one gzip file."""
     with path.open("wb") as file:
         for info, content, times in members:
             info.size = len(content) * times

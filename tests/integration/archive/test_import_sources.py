@@ -1,4 +1,4 @@
-"""What people have today comes in: another memory file, the app's own database, a folder of daily pages. Once."""
+"""Imports of a memory file, the app's database and a folder of daily pages; a repeated import adds nothing."""
 
 import time
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Everything as one file, and back: whole, checked, sealed, twice the same, and nothing of it believed unread."""
+"""Export and import: complete, verified, encrypted, repeatable, and redacted again."""
 
 import errno
 import gzip
@@ -184,7 +184,7 @@ async def test_events_under_a_former_device_id_are_imported_as_own_ones(
 
 
 def without_ids(path: Path, to: Path) -> Path:
-    """The archive as a program wrote it that knew one id of a device."""
+    """Return the archive as an older version wrote it, with one device id."""
     reading = ArchiveReader.open_verified(path, None)
     with to.open("wb") as file:
         writing = ArchiveWriter(file, None, os.urandom)
@@ -452,7 +452,7 @@ def packed(path: Path, *, how: int = zipfile.ZIP_DEFLATED) -> bytes:
 
 
 def changed(data: bytes, *places: tuple[int, int, int]) -> bytes:
-    """Bytes of a zip with one changed in the header of its member and in the directory: at, at there, to."""
+    """Return a zip with one byte changed in the header of its member and in the directory."""
     found = bytearray(data)
     directory = data.index(b"PK\x01\x02")
     for at, listed, to in places:

@@ -1,4 +1,4 @@
-"""The JSONL tree: what the log says, whole lines only, the same bytes whether it followed or was built anew."""
+"""The JSONL files: the content of the log, whole lines only, the same bytes after following and after a rebuild."""
 
 import json
 import os
@@ -48,7 +48,7 @@ async def device(tmp_path: Path) -> AsyncIterator[Device]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return tmp_path / "tree"
+    return tmp_path / "runner"
 
 
 def message_event(
@@ -70,7 +70,7 @@ async def record(device: Device, *given: dict[str, Any]) -> list[str]:
 
 
 def sample_events(count: int) -> list[dict[str, Any]]:
-    """Events of two projects in two months, with tags, starts and ends."""
+    """Return events of two projects in two months, with tags, starts and ends."""
     kinds: tuple[tuple[str, dict[str, Any]], ...] = (
         ("session_started", {}),
         ("memory_fact", {"content": "用 \u2028 FastAPI", "tags": ["api", "字"]}),
@@ -90,7 +90,7 @@ def everything(root: Path) -> dict[str, bytes]:
 
 
 async def from_the_log(device: Device) -> dict[str, bytes]:
-    """What the files of events must hold."""
+    """Return what the files of events must hold."""
     found: defaultdict[str, bytes] = defaultdict(bytes)
     for event in (await device.log.read(Query(limit=100_000))).events:
         key = file_key_of(event)
@@ -107,7 +107,7 @@ def lines_of(root: Path) -> dict[str, bytes]:
 
 
 async def reset_watermark(device: Device, position: int) -> None:
-    """As a process killed between its files and its watermark leaves it."""
+    """Set the offset back, as a process killed between its files and its offset leaves it."""
     await device.database.write(lambda connection: log_store.set_watermark(connection, "jsonl", position, device.clock))
 
 
@@ -115,11 +115,11 @@ class TestFollowing:
     async def test_files_have_the_places_of_the_seed_and_the_content_of_the_log(
         self, device: Device, root: Path
     ) -> None:
-        tree = runner_of(device, root)
+        runner = runner_of(device, root)
         first = message_event("session_started", 0, project="proj_abcd1234")
         (event_id,) = await record(device, first)
         await record(device, message_event("memory_fact", 1, project="proj_abcd1234", month="03", tags=["api"]))
-        assert await tree.catch_up() == 2
+        assert await runner.catch_up() == 2
         (text,) = (root / "events/2026-02/project_proj_abcd1234_events.jsonl").read_text("utf-8").splitlines()
         kept = json.loads(text)
         assert {name: kept[name] for name in first} == first
@@ -137,15 +137,15 @@ class TestFollowing:
     async def test_following_and_rebuilding_give_the_same_bytes(
         self, device: Device, root: Path, tmp_path: Path
     ) -> None:
-        tree = runner_of(device, root)
+        runner = runner_of(device, root)
         for given in sample_events(12):
             await record(device, given)
-            await runner_of(device, root).catch_up()  # each another process
+            await runner_of(device, root).catch_up()  # each in a new process
         await record(device, *sample_events(40), message_event("session_finalized", 1, reason="done"))
-        await tree.catch_up()
+        await runner.catch_up()
         followed = everything(root)
         assert lines_of(root) == await from_the_log(device)
-        again = await tree.rebuild()
+        again = await runner.rebuild()
         assert (again.written, again.removed, again.files) == (0, 0, 5)
         assert everything(root) == followed
         await runner_of(device, tmp_path / "other").rebuild()
@@ -163,14 +163,14 @@ class TestFollowing:
         assert await elsewhere.catch_up(batches=1) == 0
 
     async def test_another_program_can_continue_reading_the_same_file(self, device: Device, root: Path) -> None:
-        tree = runner_of(device, root)
+        runner = runner_of(device, root)
         await record(device, message_event("x"))
-        await tree.catch_up()
+        await runner.catch_up()
         with (root / "events/2026-02/project_proj_a_events.jsonl").open("rb") as reader:
             assert reader.read().count(b"\n") == 1
             await record(device, message_event("x", 1), message_event("x", 2))
-            await tree.catch_up()
-            await tree.rebuild()
+            await runner.catch_up()
+            await runner.rebuild()
             assert [json.loads(text)["position"] for text in reader.readlines()] == [2, 3]
 
     async def test_the_index_has_a_line_of_every_block(self, device: Device, root: Path) -> None:
@@ -206,10 +206,10 @@ class TestAfterAKill:
         for cut in sorted(near | set(range(first, end, 11))):
             os.truncate(grown, cut)
             await reset_watermark(device, 6)
-            tree = runner_of(device, root)
-            await tree.repair()
+            runner = runner_of(device, root)
+            await runner.repair()
             assert grown.read_bytes().endswith(b"\n"), "a reader never meets half a line after a start"
-            await tree.catch_up()
+            await runner.catch_up()
             assert everything(root) == whole
 
     @pytest.mark.parametrize("lost", [1, 10, 10_000])
@@ -220,13 +220,13 @@ class TestAfterAKill:
         for path in root.glob("events/*/*"):
             if path.suffix in {".jsonl", ".idx"}:
                 os.truncate(path, max(0, path.stat().st_size - lost))
-        tree = runner_of(device, root)
-        assert await tree.repair() == 4
+        runner = runner_of(device, root)
+        assert await runner.repair() == 4
         assert everything(root) == whole
-        assert await tree.repair() == 0
+        assert await runner.repair() == 0
 
     async def test_partial_files_of_a_killed_writer_are_removed(self, device: Device, root: Path) -> None:
-        """It may hold what was forgotten since. What other programs have put there stays."""
+        """They may hold erased text. Files of other programs stay."""
         await record(device, *sample_events(8))
         await runner_of(device, root).catch_up()
         (meta, *_), (events, *_) = root.glob("sessions/*/*.json"), root.glob("events/*/*.jsonl")
@@ -275,38 +275,38 @@ class TestAfterAKill:
 
 class TestForgetting:
     async def test_an_erased_event_leaves_every_file_and_the_rest_stays(self, device: Device, root: Path) -> None:
-        tree = runner_of(device, root)
+        runner = runner_of(device, root)
         secret, kept = await record(
             device,
             message_event("memory_fact", 0, content="忘掉这句", tags=["忘掉标签"], more="忘掉"),
             message_event("memory_fact", 1, content="留下", tags=["留下标签"]),
         )
         (meta,) = await record(device, message_event("session_meta", 0, title="忘掉题目"))
-        await tree.catch_up()
+        await runner.catch_up()
         assert "忘掉题目".encode() in everything(root)["sessions/2026-02/sess_0.meta.json"]
         await device.log.append([device.intake.build_erasure([secret, meta])])
-        await tree.catch_up()  # the payload still stands in the log: its room carries the wish out later
+        await runner.catch_up()  # the log still has the payload: the erasure is applied later
         left = everything(root)
         assert not [name for name, data in left.items() if "忘掉".encode() in data]
         assert "留下标签".encode() in left["index/tags.json"]
         assert kept.encode() in left["events/2026-02/project_proj_a_events.jsonl"]
         await device.database.write(lambda connection: log_store.erase_payloads(connection, [secret, meta]))
-        await tree.rebuild()
+        await runner.rebuild()
         assert everything(root) == left
 
     async def test_a_correction_shows_before_and_after_the_log_applies_it(self, device: Device, root: Path) -> None:
-        tree = runner_of(device, root)
+        runner = runner_of(device, root)
         (secret,) = await record(device, message_event("memory_fact", 0, content="忘掉这句", tags=["旧"], more=1))
-        await tree.catch_up()
+        await runner.catch_up()
         corrected = {"content": "[自定义]", "tags": ["新"]}
         await record(device, message_event("payload_redacted", event_id=secret, payload=corrected))
         await device.log.append([device.intake.build_erasure([secret])])
-        await tree.catch_up()
+        await runner.catch_up()
         left = everything(root)
         assert not [name for name, data in left.items() if "忘掉".encode() in data]
         assert list(json.loads(left["index/tags.json"])) == ["新"]
         await device.database.write(lambda connection: log_store.replace_payload(connection, secret, corrected))
-        await tree.rebuild()
+        await runner.rebuild()
         assert everything(root) == left
         assert lines_of(root) == await from_the_log(device)
 
@@ -356,15 +356,15 @@ class TestPaths:
         self, device: Device, root: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(event_file, "LOCK_TIMEOUT", 0.0)
-        tree = runner_of(device, root)
+        runner = runner_of(device, root)
         (root / "events/2026-02").mkdir(parents=True)
         await record(device, message_event("x"))
         with (
             FileLock(root / "events/2026-02/project_proj_a_events.lock"),
             pytest.raises(StorageBusy, match="project_proj_a_events"),
         ):
-            await tree.catch_up()
-        await tree.catch_up()
+            await runner.catch_up()
+        await runner.catch_up()
         assert lines_of(root) == await from_the_log(device)
 
 
@@ -380,11 +380,11 @@ class TestPaths:
 )
 async def test_a_month_is_that_of_the_event_s_own_time_in_utc(device: Device, root: Path, ts: str, month: str) -> None:
     await record(device, {**message_event("x"), "ts": ts})
-    tree = runner_of(device, root)
-    await tree.catch_up()
+    runner = runner_of(device, root)
+    await runner.catch_up()
     name = f"events/{month}/{FileKey(month, 'proj_a').stem}.jsonl"
     assert list(lines_of(root)) == [name]
-    assert (await tree.rebuild()).written == 0
+    assert (await runner.rebuild()).written == 0
     assert list(lines_of(root)) == [name]
 
 
@@ -393,10 +393,10 @@ async def test_a_month_is_that_of_the_event_s_own_time_in_utc(device: Device, ro
 )
 async def test_a_time_out_of_the_calendar_is_filed_at_its_end(device: Device, root: Path, ts: str, month: str) -> None:
     await device.log.append([replace(device.intake.build(message_event("x")), ts=ts)])
-    tree = runner_of(device, root)
-    await tree.catch_up()
+    runner = runner_of(device, root)
+    await runner.catch_up()
     name = f"events/{month}/{FileKey(month, 'proj_a').stem}.jsonl"
     followed = lines_of(root)
     assert (list(followed), followed[name].count(b"\n")) == ([name], 1)
-    assert (await tree.rebuild()).written == 0
+    assert (await runner.rebuild()).written == 0
     assert lines_of(root) == followed

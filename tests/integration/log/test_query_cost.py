@@ -23,15 +23,15 @@ from sync.settings.settings import Settings
 from tests.bulk_log import fill_log
 from tests.support import START, event, new_server, open_device
 
-SHORT: Final = 6_000  # more of every sort than a digest looks at, or a short log would only be short of lines
+SHORT: Final = 6_000  # more of every type than a digest reads
 LONG: Final = 60_000
-MOST_TIMES: Final = 1.5  # a deeper tree, other lengths of what is read; ten would be a walk
+MOST_TIMES: Final = 1.5  # a deeper tree and other lengths; a scan would be ten times
 STEP: Final = 50  # steps of SQLite's machine between two counts
 
 
 @asynccontextmanager
 async def long_memory(folder: Path, count: int) -> AsyncIterator[App]:
-    """A program on a log of so many events, without a cloud: half of them wait."""
+    """Open a device with a log of this size, without a cloud; half of the events are pending."""
     settings = Settings(data_dir=folder / "data", memory_file=folder / "memory.md", device_id="device-a")
     async with open_app(settings, AppMode.HELPER) as app:
         await app.memory_service.update(ExchangeInput("你好", "好的"))
@@ -44,7 +44,7 @@ async def long_memory(folder: Path, count: int) -> AsyncIterator[App]:
 
 
 async def steps(database: Database, work: Callable[[], Awaitable[Any]]) -> int:
-    """How much both connections of a database did for this work, in `STEP`s."""
+    """Return how many `STEP`s both connections of a database needed for this work."""
     counted = 0
 
     def count() -> int:
@@ -119,7 +119,7 @@ async def test_a_round_with_the_cloud_reads_as_much_of_a_long_log_as_of_a_short_
 
 
 async def steps_of_rounds(folder: Path, count: int) -> list[int]:
-    """A poll that finds nothing, a push of one event, a pull of twenty."""
+    """Poll without news, push one event, pull twenty."""
     server = new_server()
     async with open_device(folder, server) as device:
         await device.log_in()

@@ -1,4 +1,4 @@
-"""Damage within a row that breaks no page: `events verify`, `doctor` and a sidecar's own look see the same."""
+"""Damage within a row that breaks no page: `events verify`, `doctor` and the sidecar's scan detect it."""
 
 from pathlib import Path
 

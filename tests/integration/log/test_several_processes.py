@@ -1,4 +1,4 @@
-"""Several processes record into one database: every event once, numbered without a gap, in one order."""
+"""Several processes append to one database: every event once, numbered without gaps, in one order."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ async def opened(path: Path) -> EventLog:
 
 
 def record_many(path: str) -> list[tuple[str, int]]:
-    """A process that records concurrently; what it was told."""
+    """Append in another process; return the acknowledged ids."""
 
     async def run() -> list[tuple[str, int]]:
         log = await opened(Path(path))

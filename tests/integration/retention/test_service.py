@@ -1,4 +1,4 @@
-"""What is old is archived and then forgotten here: never unread, never what somebody still shows, follows or awaits."""
+"""Old events are archived and then expire, unless the document, a consumer or the cloud still needs them."""
 
 import errno
 import gzip
@@ -87,7 +87,7 @@ async def import_archive(harness: DocumentHarness, path: Path, *, dry_run: bool 
 
 
 async def pending_events(harness: DocumentHarness) -> list[Event]:
-    """What goes out next."""
+    """Return the events that are sent next."""
     return (await harness.database.read(lambda connection: cloud_store.pending_batch(connection, 100))).events
 
 
@@ -96,7 +96,7 @@ async def events(harness: DocumentHarness) -> dict[str, Event]:
 
 
 def archived(done: RetentionResult) -> str:
-    """All lines of the archive, read as an import reads it."""
+    """Return all lines of the archive, read as an import reads them."""
     assert done.archive is not None
     parts = ArchiveReader.open_verified(Path(done.archive), None).read_parts()
     return b"".join(data for name, data in parts if name.startswith("events/")).decode()
@@ -562,7 +562,7 @@ def one_byte_is_another(archive: Path, path: Path) -> None:
 
 
 def one_line_is_no_json(archive: Path, path: Path) -> None:
-    """All hashes agree, so somebody wrote it so."""
+    """Write an archive whose hashes agree but whose content is wrong."""
     with path.open("wb") as file:
         writing = ArchiveWriter(file, None, os.urandom)
         for name, data in ArchiveReader.open_verified(archive, None).read_parts():

@@ -1,4 +1,4 @@
-"""Whatever JSON somebody hands in: it is refused by name, or it comes back as it went in."""
+"""Any JSON is refused by the name of its field, or is stored and read back unchanged."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ FIELDS = ["type", "payload", "schema_version", "event_id", "project_id", "projec
 
 
 def recorded(drafts: list[Any]) -> list[Event]:
-    """What a log of its own gives back after reopening its file."""
+    """Append to a new log, reopen its file, and return the events."""
 
     async def run() -> list[Event]:
         with tempfile.TemporaryDirectory() as folder:

@@ -1,4 +1,4 @@
-"""The sealed stream itself: what is cut off at the end of a chunk is noticed, whatever lies within."""
+"""The encrypted stream: a cut at the end of a chunk is detected."""
 
 import io
 import os

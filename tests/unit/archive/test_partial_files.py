@@ -1,4 +1,4 @@
-"""A file while it is being written: held by its writer, and cleared away only when nobody holds it any more."""
+"""Partial files: locked by their writer, and removed only when no process holds them."""
 
 import subprocess
 import sys

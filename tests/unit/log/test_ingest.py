@@ -1,4 +1,4 @@
-"""Events of other programs at the door: strict, redacted, bounded, and refused as a whole where one is wrong."""
+"""Events of other programs are checked, redacted and limited, and refused as a whole if one is wrong."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ BERLIN: Final = ZoneInfo("Europe/Berlin")
 
 
 def as_postgresql_writes_it(draft: EventDraft) -> int:
-    """Bytes of the whole event on the server, with every field of ours at its longest."""
+    """Return the size of the event on the server, with the fields of the replica at their longest."""
     full = replace(
         event(2**31, replica="r" * 40, device="d" * 128),
         type=draft.type,

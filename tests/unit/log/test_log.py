@@ -1,4 +1,4 @@
-"""The write door: event and delivery together, numbered densely, never twice, ordered whatever the clock does."""
+"""Appending: event and delivery together, numbered without gaps, never twice, ordered whatever the clock does."""
 
 import asyncio
 import json

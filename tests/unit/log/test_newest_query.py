@@ -1,4 +1,4 @@
-"""The newest events of other devices are found by index; a plain sort of everything says what has to be found."""
+"""The query for the newest events of other devices finds what a plain sort finds."""
 
 import random
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Reading the log: by position, type, project, session and time; pages that go on where the last one ended."""
+"""Read the log by position, type, project, session and time; a page continues where the last one ended."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

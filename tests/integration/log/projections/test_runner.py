@@ -1,4 +1,4 @@
-"""A view and its watermark move together; killed, changed or thrown away, it comes to the same state again."""
+"""A projection and its offset move together; killed, changed or cleared, it reaches the same state again."""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tests.support import background_task, new_server, open_device
 
 
 class Titles:
-    """A view that keeps the ids of events, in a table of its own."""
+    """A projection that stores the ids of events in a table of its own."""
 
     def __init__(self, rules: int = 1, *, fails_at: str = "") -> None:
         self.entry = ProjectionEntry("recall.titles")

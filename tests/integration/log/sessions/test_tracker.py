@@ -1,4 +1,4 @@
-"""Sessions: what is said of them, how they end by themselves, and what an earlier installation left of them."""
+"""Sessions: their metadata, how they end by themselves, and those left by an earlier installation."""
 
 import asyncio
 import json
@@ -234,7 +234,7 @@ class TestAnEarlierInstallation:
             assert events[2].ts == "2026-01-01T10:00:00.000Z"
             again = EventFileImporter(device.log, device.intake, data_dir=tmp_path)
             assert await again.import_legacy([left]) == 0
-            (tmp_path / "taken-in.json").unlink()  # killed before it was noted
+            (tmp_path / "taken-in.json").unlink()  # killed before the hash was stored
             assert await again.import_legacy([left]) == 0
             assert len(await device.events()) == 6
             assert (left / "pending_session.json").exists(), "it is not ours to take away"
@@ -277,7 +277,7 @@ class TestAnEarlierInstallation:
             assert (end.payload["title"], end.payload["left_out"]) == ("题目", ["messages"])
 
 
-# an event whose ids are somebody's number
+# an event whose ids are phone numbers
 TELLING: dict[str, Any] = {
     "type": "x",
     "event_id": "chat:13800138000",
