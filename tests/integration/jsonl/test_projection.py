@@ -48,7 +48,7 @@ async def device(tmp_path: Path) -> AsyncIterator[Device]:
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    return tmp_path / "runner"
+    return tmp_path / "files"
 
 
 def message_event(
