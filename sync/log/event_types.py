@@ -139,7 +139,7 @@ _SESSION_TYPES: Final = (
         MESSAGE,
         "One message of a conversation, whole or as a part.",
         ("role?", "content?"),
-        ("document.capture.exchange_events", "archive.chat_events", _OTHER_PROGRAMS),
+        ("document.capture.exchange_events", _OTHER_PROGRAMS),
         ("recall", "daily", "insights", "erasure"),
     ),
     EventType(
@@ -191,7 +191,7 @@ _DOCUMENT_TYPES: Final = (
         ENTRY_REMOVED,
         "A line of the document was removed.",
         ("entry_id", "section", "base_hash?", "shared?"),
-        (*_EDITORS, "document.versions.writer"),
+        (*_EDITORS, "document.versions.erasure_step"),
         ("document", "recall", "erasure"),
     ),
     EventType(
@@ -215,7 +215,7 @@ _DOCUMENT_TYPES: Final = (
         DAY_FOLDED,
         "The lines of an old day became one line.",
         ("day", "entry_id", "section", "text", "entries", "base?"),
-        ("document.versions.writer",),
+        ("document.versions.compaction",),
         ("document", "recall", "erasure"),
     ),
     EventType(
