@@ -1,4 +1,4 @@
-"""Time, order and identity as arguments: nothing else in the program asks the machine what time it is.
+"""Time, order and identity as arguments: no other module reads the machine's clock.
 
 Glossary
     wall time   what a clock on the wall shows; may jump, may be years off.
@@ -36,7 +36,7 @@ class Clock(Protocol):
         ...
 
     def local(self, moment: datetime) -> datetime:
-        """A moment in the zone of the person, with the offset of its own day; without a zone it is one of his wall.
+        """A moment in the user's zone, with the offset of its own day; without a zone it is the user's wall time.
 
         Raises OverflowError at either end of the calendar.
         """

@@ -2,7 +2,7 @@
 
 from sqlalchemy import Column, Integer, LargeBinary, MetaData, Table, Text
 
-UNKNOWN_OWNER = ""  # `accounts.user_id` where the row that named the owner was damaged
+UNKNOWN_OWNER = ""  # `accounts.user_id` if the row that named the owner was damaged
 
 MAX_KEY = 2**53  # no greater number is a key of ours: readers of JSON take it for another one
 REPLICA_ID_PREFIX = "rep_"  # how the id of a replica begins
@@ -122,7 +122,7 @@ written = Table(
     Column("entry_ids", Text, nullable=False),
     Column("cause", Text, nullable=False),
     Column("created_at", Text, nullable=False),
-    Column("base", Integer),  # the version that this one is a difference from; null where it is stored whole
+    Column("base", Integer),  # the version that this one is a difference from; null if it is stored whole
     Column("entries", Integer),
 )
 

@@ -61,7 +61,7 @@ def is_busy(error: BaseException) -> bool:
 
 
 def is_disk_failure(error: BaseException) -> bool:
-    """Whether the disk itself refused to read, write or flush: then nobody knows what it holds."""
+    """Whether the disk itself refused to read, write or flush; its content is then unknown."""
     while error.__cause__ is not None and not isinstance(error, DBAPIError):
         error = error.__cause__
     cause = error.orig if isinstance(error, DBAPIError) else error
@@ -77,7 +77,7 @@ def may_be_bad_row(error: Exception) -> bool:
 
 
 def to_storage_error(error: BaseException) -> StorageError | None:
-    """The error of ours for one of SQLite's, or None where a constraint or a defect of ours is the cause."""
+    """The error of ours for one of SQLite's, or None if a constraint or a defect of ours is the cause."""
     cause = error.orig if isinstance(error, DBAPIError) else error
     if not isinstance(cause, driver_errors("Error")):
         return None

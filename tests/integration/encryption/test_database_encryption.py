@@ -100,7 +100,7 @@ def plain(tmp_path: Path) -> Home:
 
 
 def everything(home: Home) -> dict[str, list[tuple[Any, ...]]]:
-    """All rows of all tables, and all that the schema says but where it lies."""
+    """All rows of all tables, and the schema without its root pages."""
     with home.vault.read_only_connection(home.database, 1.0) as connection:
         connection.row_factory = None
         schema = sorted(connection.execute("select type, name, tbl_name, sql from sqlite_master").fetchall(), key=str)
@@ -374,7 +374,7 @@ async def test_another_account_gets_an_encrypted_profile_and_each_knows_the_othe
         neighbours = OtherProfiles(second.database, list, vault)
         assert neighbours._lines(first.database)
         vault.delete_key(first.database)
-        with pytest.raises(KeyLost):  # without its key it is not nobody's
+        with pytest.raises(KeyLost):  # without its key it is not taken for a guest's
             await asyncio.to_thread(first.read_owner, vault)
 
 

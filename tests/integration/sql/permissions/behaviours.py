@@ -450,7 +450,7 @@ def a_claim_writes_over_nothing(stage: Stage) -> None:
 
 
 def a_topic_is_heard_by_its_user_alone_and_nobody_sends(stage: Stage) -> None:
-    """Also where somebody else's policy lets everybody do everything with everything that is broadcast."""
+    """Also if another policy of the project allows everything on all broadcasts."""
     stage.do("create policy somebodys on realtime.messages for all using (true) with check (true)")
     alice, bob, guest = stage.scene.people
     stage.do("delete from realtime.messages")
@@ -500,7 +500,7 @@ def every_table_has_row_level_security_and_every_function_a_fixed_search_path(st
 
 
 def nobody_gets_into_the_private_schema(stage: Stage) -> None:
-    """Neither into it nor, if somebody gave the key away, at anything that lies in it."""
+    """Neither into the schema nor, if usage was granted, at anything in it."""
     roles = "unnest(array['public', 'anon', 'authenticated', 'service_role']) as role"
     schema = "has_schema_privilege(role, 'ai_memory_private', 'usage')"
     assert stage.value(f"select array_agg(role) from {roles} where {schema}") is None

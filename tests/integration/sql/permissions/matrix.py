@@ -1,17 +1,16 @@
 """The matrix: who may do what with which table, view and function, as a table of expected outcomes.
 
-An outcome is what happened, not what was answered: `reads` names whose words stood in the answer, `writes` whose rows
-are different afterwards (in any table), `denied` is SQLSTATE 42501 from a grant or a policy, `refused <kind>` the same
-raised by one of our functions. What is not listed here is expected to be denied, and an object that is not listed at
-all is a failure: whoever adds one says here who may use it.
+An outcome is what happened, not what was answered: `reads` names the people whose text was in the answer, `writes` those
+whose rows changed (in any table), `denied` is SQLSTATE 42501 from a grant or a policy, `refused <kind>` the same raised
+by one of our functions. What is not listed is expected to be denied; an object that is not listed at all is a failure.
 
-Three questions are asked of each table:
+Each table is checked in three ways:
   * the roles as they are (`expected`);
   * the policies alone (`expected_of_policies`): the same people after every grant there is was given to them, because
     a hosted project gives them to whatever is created, and one forgotten revoke must not be enough;
   * the grants alone (`GRANTS`): what the catalogue says, column by column, TRUNCATE and the like included.
 
-`expired token`: PostgREST lets none through, so over HTTP everything is `unauthorized`. Directly it stands for the
+`expired token`: PostgREST lets none through, so over HTTP everything is `unauthorized`. Directly it is the
 second line of defence, a session of the role authenticated without claims.
 """
 
@@ -28,7 +27,7 @@ from tests.integration.sql.permissions.fixture_rows import LOST, Actor, FixtureR
 
 DENIED: Final = "denied"
 WRITES: Final = ("insert", "plant", "upsert", "update", "give", "delete")
-"""plant: insert a row that names somebody else as its owner. give: hand one's own rows to somebody else."""
+"""plant: insert a row that names another user as its owner. give: hand own rows to another user."""
 ROLES: Final = ("public", "anon", "authenticated", "service_role")
 
 
@@ -130,7 +129,7 @@ def _sync(scene: FixtureRows, actor: Actor) -> Json:
     return _replica(scene, actor) | {"p_events": [pushed], "p_snapshot": document("# newer\n", 9)}
 
 
-# Aimed at alice, whoever calls. In this order: what gives bob an event of her id comes after what looks for one, and
+# Aimed at alice by every caller. In this order: what gives bob an event of her id comes after what looks for one, and
 # what ends a device or an account comes last.
 CALLS: Final[Mapping[str, Callable[[FixtureRows, Actor], Json]]] = {
     "ai_memory_schema_version": _nothing,
@@ -365,7 +364,7 @@ def failures(
 
 
 def owners_of(names: set[str], scene: FixtureRows, actor: Actor, *, rows: bool = False) -> str:
-    """`rows`: something came, whoever it was of."""
+    """`rows`: some rows were returned."""
     if not names:
         return "numbers" if rows else "nothing"
     if actor.person is not None and names == {actor.person.name}:
@@ -434,7 +433,7 @@ class DirectAccess:
         return owners_of(self._scene.names_in(str(said)), self._scene, check.actor, rows=bool(said))
 
     def _readable(self, cursor: Cursor, check: Check) -> list[str]:
-        """Columns that he may read. Who has a few of them asks for these."""
+        """The columns that the actor may read."""
         cursor.execute(
             "select attname from pg_attribute where attrelid = format('public.%%I', %s::text)::regclass and attnum > 0 "
             "and not attisdropped and has_column_privilege(%s, attrelid, attnum, 'select')",
@@ -456,7 +455,7 @@ def outcome_of(error: psycopg.Error) -> str:
 
 
 def statement(check: Check, scene: FixtureRows, shape: TableSample) -> tuple[sql.Composed, list[Any]]:
-    """Without a WHERE, where he can do without: what stands in one must be readable, and need not be."""
+    """Without a WHERE if possible: columns in it would have to be readable."""
     actor = check.actor
     only = sql.SQL(" where device_id = {}").format(sql.Literal(LOST))
     where = only if actor.device == LOST and shape.has_device else sql.SQL("")
