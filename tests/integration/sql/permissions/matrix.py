@@ -1,8 +1,9 @@
 """The matrix: who may do what with which table, view and function, as a table of expected outcomes.
 
-An outcome is what happened, not what was answered: `reads` names the people whose text was in the answer, `writes` those
-whose rows changed (in any table), `denied` is SQLSTATE 42501 from a grant or a policy, `refused <kind>` the same raised
-by one of our functions. What is not listed is expected to be denied; an object that is not listed at all is a failure.
+An outcome is what happened, not what was answered: `reads` names the people whose text was in the answer, `writes`
+those whose rows changed (in any table), `denied` is SQLSTATE 42501 from a grant or a policy, `refused <kind>` the
+same raised by one of our functions. What is not listed is expected to be denied; an object that is not
+listed at all is a failure.
 
 Each table is checked in three ways:
   * the roles as they are (`expected`);
