@@ -1,7 +1,7 @@
 """Merge a manual edit of the file with the changes made since the editor loaded it, line by line.
 
 Three states: the base (what the editor loaded), the current version, and the file on disk. How the base is chosen and
-which side wins: `docs/decisions/019-three-way-merge.md`. If the base is the current version, the result is the file,
+which side wins: `docs/decisions/005-three-way-merge.md`. If the base is the current version, the result is the file,
 byte for byte.
 """
 
