@@ -22,7 +22,7 @@ test: setup  ## every test: Python in parallel and random order, then Node
 fuzz: setup  ## hostile input, minutes long: ONLY=frames,markdown… SEED=n AT=n COUNT=n
 	@$(PY) -m tests.fuzz $(if $(ONLY),--only $(ONLY)) $(if $(SEED),--seed $(SEED)) $(if $(AT),--at $(AT)) $(if $(COUNT),--count $(COUNT))
 
-lint: setup  ## style, types, import rules, size limits
+lint: setup  ## style, types, imports, size limits, class names
 	@.venv/bin/ruff check .
 	@.venv/bin/ruff format --check -q .
 	@$(PY) -m mypy

@@ -21,7 +21,7 @@ from sync.document.versions.erasure_step import apply_next_erasure
 from sync.document.versions.ingest_edit import SurfaceEdit, ingest_edit
 from sync.document.versions.recovery import DocumentRecovery, mark_on_disk, version_was_lost
 from sync.document.versions.served_snapshots import ServedSnapshots
-from sync.document.versions.surface_edits import FileEdit, PageEdit
+from sync.document.versions.surface_edits import AppPageEdit, FileEdit
 from sync.document.versions.writer import DocumentView, EditResult, VersionWriter
 from sync.errors import InvalidInput
 from sync.log import store as log_store
@@ -176,7 +176,7 @@ class FileHistory:
 
         Raises InvalidInput if the document looks lost.
         """
-        edit = PageEdit(self._writer, document, base_sha256=base_sha256, served=self.served, confirmed=confirmed)
+        edit = AppPageEdit(self._writer, document, base_sha256=base_sha256, served=self.served, confirmed=confirmed)
         edited = await self._ingest(edit)
         if edited is None:
             raise InvalidInput(

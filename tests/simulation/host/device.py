@@ -85,8 +85,7 @@ class SimulatedDevice(DeviceFiles):
         self.around = around
         super().__init__(around.folder / name)
         self.folder.mkdir()
-        self.clock = DeviceClock(f"clock {seed}")
-        self.chance = random.Random(f"machine {seed}")
+        self.clock, self.chance = DeviceClock(f"clock {seed}"), random.Random(f"machine {seed}")
         self.disk = SimulatedDisk()
         self.line = line
         self.file_errors = self.database_errors = self.slowest = 0.0
