@@ -71,7 +71,7 @@ class FileEdit(SurfaceEdit):
         return shown, newest.sha256
 
 
-class PageEdit(SurfaceEdit):
+class AppPageEdit(SurfaceEdit):
     """A document that the app's settings page saves, as an edit of what `load` showed it."""
 
     def __init__(
