@@ -1,3 +1,3 @@
-"""Remembers and replicates; knows nothing of who asks. `sync.app` opens it, everything else is a room of it."""
+"""The product without its interfaces. Start at `sync.app.open_app`."""
 
 __version__ = "0.1.0"

@@ -1,9 +1,7 @@
-"""The Markdown file a person owns, the app's SQLite cache, and how both become events and back.
+"""The Markdown memory file: a projection of the log that the user edits, and whose edits become events.
 
-Pure: `model`, `parse`, `render`, `edit`, `plan`, `summary`, `prompt`, `digest`, `labels`, `template`,
-`capture`.
-The document that all devices share: `shared` (its decisions, the fold), `deeds`, `entry_fold`, `copies`, `overlay`,
-`canonical`, `hand`, pure as well.
-Touching the world: `store` (SQL), `watcher`, `surface` (reading and writing the file), `app_cache`, `memory_file`,
-`sharing` (the shared document kept level with the log).
+`markdown` parses and edits text; `merge` decides what a manual edit means (`three_way`) and merges words; `capture`
+turns exchanges into events; `shared` reduces the events of all devices to one document (`entry_reducer` decides between
+them). `erasure` finds and removes text; `versions` stores each content; `surfaces` are the file, the app's table and the
+cloud row; `ownership` tells whose document a text is; `read` answers `memory/load` and the prompts.
 """

@@ -1,7 +1,7 @@
 """The pages, indexes and summaries on disk: written from the records, and read for manual edits.
 
 Manual edits are imported first; then a page is written, but only over the bytes that were read. A page that cannot be
-parsed is left as it is and named in `notices`. See docs/decisions/007-daily-pages.md.
+parsed is left as it is and named in `notices`. See docs/decisions/020-daily-pages.md.
 """
 
 import logging

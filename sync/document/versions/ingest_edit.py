@@ -1,7 +1,8 @@
 """Turn a manual edit into events and versions.
 
 `ingest_edit` is the one function for every surface (memory file, app's settings page, app cache, cloud document).
-Which side wins on a line is decided in `sync.document.merge.three_way`.
+Which side wins on a line is decided in `sync.document.merge.three_way`; with one document for all devices
+`sync.document.shared.entry_reducer` decides between the events of several devices by the same word merge.
 """
 
 from abc import ABC, abstractmethod
