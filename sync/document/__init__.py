@@ -2,6 +2,6 @@
 
 `markdown` parses and edits text; `merge` decides what a manual edit means (`three_way`) and merges words; `capture`
 turns exchanges into events; `shared` reduces the events of all devices to one document (`entry_reducer` decides between
-them). `erasure` finds and removes text; `versions` stores each content; `surfaces` are the file, the app's table and the
-cloud row; `ownership` tells whose document a text is; `read` answers `memory/load` and the prompts.
+them). `erasure` finds and removes text; `versions` stores each content; `surfaces` are file, app table and
+the cloud row; `ownership` tells whose document a text is; `read` answers `memory/load` and the prompts.
 """
