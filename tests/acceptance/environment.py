@@ -1,4 +1,4 @@
-"""What the acceptance tests stand on: homes, a network that a test can take away, and a look at the server's rows."""
+"""Fixtures of the acceptance tests: homes, a network that a test can cut, and access to the server's rows."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from tests.sidecar import Home, Sidecar, wait_until
 
 T = TypeVar("T")
 
-POLL_SECONDS = "0.3"  # seconds: a device that only listens hears of the others soon
+POLL_SECONDS = "0.3"  # seconds: a device that only reads soon receives the others' events
 OFFLINE_LIMIT_SECONDS = 5.0  # seconds; what must not wait for a network that is gone is far below it
 
 
@@ -37,7 +37,7 @@ class _RecordingProxy(FaultProxy):
 
 
 class _RecordingReader:
-    """A reader that writes down what it reads."""
+    """A reader that records what it reads."""
 
     def __init__(self, source: asyncio.StreamReader, received: bytearray) -> None:
         self._source = source
@@ -75,7 +75,7 @@ class Network:
 
     @property
     def requests(self) -> list[tuple[str, dict[str, str]]]:
-        """Request line and headers of every request that was heard, in order."""
+        """Request line and headers of every received request, in order."""
         found = []
         for line in bytes(self._proxy.received).split(b"\r\n\r\n"):
             lines = line.decode("utf-8", errors="replace").split("\r\n")
@@ -123,13 +123,13 @@ def unreachable_cloud_settings() -> dict[str, str]:
 
 
 def unique_text(word: str) -> str:
-    """A text nobody else has written, and no redaction rule takes for a secret."""
+    """Return a text that occurs nowhere else and matches no redaction rule."""
     letters = str.maketrans("0123456789abcdef", "甲乙丙丁戊己庚辛壬癸子丑寅卯辰巳")
     return f"{word}{uuid4().hex[:12].translate(letters)}"
 
 
 class ServerRows:
-    """What lies on the server of one user, seen by the superuser."""
+    """One user's rows on the server, read by the superuser."""
 
     def __init__(self, cloud: Cloud, user_id: str) -> None:
         self._url = cloud.database_url
@@ -160,7 +160,7 @@ class ServerRows:
 
 
 def question_counts(document: str) -> Counter[str]:
-    """How often each question stands in a document."""
+    """Count how often each question occurs in a document."""
     mark = "- 用户问："
     return Counter(line.removeprefix(mark) for line in document.splitlines() if line.startswith(mark))
 
@@ -172,8 +172,8 @@ def wait_for_lines(home: Home, *texts: str) -> None:
 
 def events_of(sidecar: Sidecar, *types: str) -> list[dict[str, Any]]:
     """The events of the local log, of some types or of all."""
-    found: list[dict[str, Any]] = sidecar.call("events/read", types=list(types))["events"]
-    return found
+    events: list[dict[str, Any]] = sidecar.call("events/read", types=list(types))["events"]
+    return events
 
 
 def exchanges(sidecar: Sidecar) -> list[dict[str, Any]]:
@@ -181,15 +181,15 @@ def exchanges(sidecar: Sidecar) -> list[dict[str, Any]]:
 
 
 def manual_edit_events(sidecar: Sidecar, count: int) -> list[dict[str, Any]]:
-    """The events that hands made, once there are as many; more than these is an error at the next look."""
+    """Wait for exactly `count` events of manual edits, and return them."""
     wait_until(lambda: len(_manual_edits(sidecar)) >= count)
-    found = _manual_edits(sidecar)
-    assert len(found) == count, [(event["type"], event["payload"]) for event in found]
-    return found
+    edits = _manual_edits(sidecar)
+    assert len(edits) == count, [(event["type"], event["payload"]) for event in edits]
+    return edits
 
 
 def wait_until_reconciled(sidecar: Sidecar) -> None:
-    """Return when the sidecar has certainly looked at the file as it is now: a load looks before it answers."""
+    """Wait until the sidecar has read the file as it is now: a load reads it before answering."""
     sidecar.call("sync/status")  # a first load may be answered before the program is open
     sidecar.load(waitMs=0)
 
@@ -202,7 +202,7 @@ def wait_until_synced(sidecar: Sidecar) -> Any:
 
 
 def local_rows(home: Home, statement: str) -> list[tuple[Any, ...]]:
-    """A look into the home's database."""
+    """Open the home's database to read."""
     with DatabaseEncryption().read_only_connection(home.database, OFFLINE_LIMIT_SECONDS) as connection:
         return [tuple(row) for row in connection.execute(statement)]
 
@@ -220,13 +220,13 @@ def files_below(folder: Path) -> list[Path]:
 def files_containing(
     folder: Path, text: str, *, unpack: Callable[[Path, bytes], bytes] = lambda _, data: data
 ) -> list[Path]:
-    """The files below a folder in which a text stands, also while a program writes there and some of them go."""
-    found = []
+    """Return the files below a folder that contain a text, even while a program writes or deletes there."""
+    paths = []
     for path in files_below(folder):
         with suppress(FileNotFoundError):
             if text.encode() in unpack(path, path.read_bytes()):
-                found.append(path)
-    return found
+                paths.append(path)
+    return paths
 
 
 def _manual_edits(sidecar: Sidecar) -> list[dict[str, Any]]:

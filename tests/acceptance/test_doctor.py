@@ -41,24 +41,24 @@ def home(tmp_path: Path) -> Home:
 def doctor_checks(home: Home) -> dict[str, dict[str, Any]]:
     """What doctor says, by check; exit code and `ok` agree."""
     done = home.run("--json", "doctor", check=False)
-    told = json.loads(done.stdout)
-    assert done.returncode == (0 if told["ok"] else 1), done.stderr
-    assert told["ok"] is all(check["ok"] is not False for check in told["checks"])
-    assert all(check["hint"] for check in told["checks"] if check["ok"] is False)
-    return {check["name"]: check for check in told["checks"]}
+    report = json.loads(done.stdout)
+    assert done.returncode == (0 if report["ok"] else 1), done.stderr
+    assert report["ok"] is all(check["ok"] is not False for check in report["checks"])
+    assert all(check["hint"] for check in report["checks"] if check["ok"] is False)
+    return {check["name"]: check for check in report["checks"]}
 
 
 def failed_checks(home: Home) -> set[str]:
     return {name for name, check in doctor_checks(home).items() if check["ok"] is False}
 
 
-def test_a_sound_one_says_so_by_every_door_and_nothing_is_changed(home: Home) -> None:
+def test_a_sound_memory_says_so_through_every_interface_and_nothing_is_changed(home: Home) -> None:
     def everything() -> dict[str, bytes]:
         return {str(path): path.read_bytes() for path in (home.file, home.database)}
 
     before = everything()
-    found = doctor_checks(home)
-    assert {name for name, check in found.items() if check["ok"] is True} >= {
+    checks = doctor_checks(home)
+    assert {name for name, check in checks.items() if check["ok"] is True} >= {
         "program",
         "settings",
         "data folder",
@@ -74,13 +74,13 @@ def test_a_sound_one_says_so_by_every_door_and_nothing_is_changed(home: Home) ->
     }
     assert everything() == before
     with Sidecar(home) as sidecar:
-        told = sidecar.call("doctor")
-        assert told["ok"] is True
-        assert [check["name"] for check in told["checks"]] == list(found)
+        report = sidecar.call("doctor")
+        assert report["ok"] is True
+        assert [check["name"] for check in report["checks"]] == list(checks)
     assert "FAIL" not in home.run("doctor").stdout
 
 
-def test_where_nothing_was_ever_started_it_makes_nothing(tmp_path: Path) -> None:
+def test_it_creates_nothing_if_nothing_was_ever_started(tmp_path: Path) -> None:
     home = Home(tmp_path / "new")
     assert doctor_checks(home)["database"]["ok"] is None
     assert not home.data.exists()
@@ -205,12 +205,12 @@ def test_nothing_that_a_memory_makes_is_open_to_others(home: Home) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="POSIX modes")
 @pytest.mark.parametrize("breaking", [readable_database, open_folder, readable_session, readable_log, open_events])
-def test_what_others_may_read_is_named_and_the_hint_mends_it(home: Home, breaking: Break) -> None:
+def test_what_others_may_read_is_named_and_the_hint_repairs_it(home: Home, breaking: Break) -> None:
     breaking(home)
     check = doctor_checks(home)["permissions"]
     assert check["ok"] is False
     if breaking is open_folder:
-        return  # opening the memory has mended that one
+        return  # opening the memory repaired that one
     os.system(check["hint"])
     assert failed_checks(home) == set()
 
@@ -297,7 +297,7 @@ def test_a_running_sidecar_is_named_with_its_process(home: Home) -> None:
     assert doctor_checks(home)["sidecar"]["found"] == "none is running"
 
 
-def test_events_set_aside_are_told(home: Home) -> None:
+def test_quarantined_events_are_reported(home: Home) -> None:
     with closing(sqlite3.connect(home.database)) as connection, connection:
         connection.execute("update deliveries set state = 'quarantined'")
     check = doctor_checks(home)["outbox"]
@@ -314,13 +314,13 @@ class TestWithACloud:
         home.json("status")
         return home, user
 
-    def test_it_is_level_and_the_clock_agrees(self, signed_in: tuple[Home, User]) -> None:
+    def test_it_is_in_sync_and_the_clock_agrees(self, signed_in: tuple[Home, User]) -> None:
         home, user = signed_in
-        found = doctor_checks(home)
-        assert {name for name, check in found.items() if check["ok"] is False} == set()
-        assert found["cloud"]["ok"] is found["clock"]["ok"] is found["address"]["ok"] is True
-        assert found["login"]["found"] == user.email
-        assert "file" in found["session store"]["found"]
+        checks = doctor_checks(home)
+        assert {name for name, check in checks.items() if check["ok"] is False} == set()
+        assert checks["cloud"]["ok"] is checks["clock"]["ok"] is checks["address"]["ok"] is True
+        assert checks["login"]["found"] == user.email
+        assert "file" in checks["session store"]["found"]
 
     def test_a_proxy_that_cannot_be_used_is_named_and_what_is_here_is_served(
         self, signed_in: tuple[Home, User], monkeypatch: pytest.MonkeyPatch
@@ -329,16 +329,16 @@ class TestWithACloud:
         for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY"):
             monkeypatch.delenv(name, raising=False)
         monkeypatch.setenv("ALL_PROXY", "socks4://127.0.0.1:1")
-        found = doctor_checks(home)
-        assert {name for name, check in found.items() if check["ok"] is False} == {"cloud"}
-        assert "ALL_PROXY" in found["cloud"]["hint"]
-        assert found["address"]["ok"] is None
+        checks = doctor_checks(home)
+        assert {name for name, check in checks.items() if check["ok"] is False} == {"cloud"}
+        assert "ALL_PROXY" in checks["cloud"]["hint"]
+        assert checks["address"]["ok"] is None
         with Sidecar(home) as sidecar:
             loaded = sidecar.call("memory/load", waitMs=5000)
             assert (loaded["source"], loaded["stale"]) == ("local", True)
             assert "云" in loaded["document"]
-            told = sidecar.call_until("sync/status", lambda told: told["cloud"]["state"] == "offline")
-            assert "ALL_PROXY" in told["cloud"]["lastError"]["hint"]
+            status = sidecar.call_until("sync/status", lambda status: status["cloud"]["state"] == "offline")
+            assert "ALL_PROXY" in status["cloud"]["lastError"]["hint"]
 
     def test_logged_out_is_no_fault_and_says_how_to_log_in(self, signed_in: tuple[Home, User]) -> None:
         home, _ = signed_in
@@ -367,9 +367,9 @@ class _ReplicatorStub:
         (-MAX_CLOCK_SKEW_SECONDS - 60, False, False),  # but it cannot be in the future
     ],
 )
-async def test_a_clock_that_differs_from_the_server_s_is_told(ahead: float, asked_now: bool, ok: bool) -> None:
+async def test_a_clock_that_differs_from_the_server_s_is_reported(ahead: float, asked_now: bool, ok: bool) -> None:
     clock = FixedClock()
-    told = cast("Replicator", _ReplicatorStub(timestamp(clock.now() - timedelta(seconds=ahead))))
-    check = await _check_clock(told, clock, synced_now=asked_now)
+    replicator = cast("Replicator", _ReplicatorStub(timestamp(clock.now() - timedelta(seconds=ahead))))
+    check = await _check_clock(replicator, clock, synced_now=asked_now)
     assert check.ok is ok
     assert ok or "6 minutes" in check.found

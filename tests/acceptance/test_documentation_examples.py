@@ -1,6 +1,6 @@
 """Run the examples of the README and of each chapter in docs/ in a temporary home.
 
-A `console` block is a transcript: lines after `$ ` are commands, the others what they print. `…` stands for any text,
+A `console` block is a transcript: lines after `$ ` are commands, the others what they print. `…` matches any text,
 on a line of its own for any lines. A `jsonrpc` block holds requests (`--> `) and responses (`<-- `) of one sidecar. A
 `js` block is the body of an async function that Node runs.
 """
@@ -94,11 +94,11 @@ def test_requests_have_the_responses_that_are_shown(chapter: str, tmp_path: Path
 @pytest.mark.parametrize("chapter", [chapter for chapter in CHAPTERS if blocks_of(chapter, "js")])
 def test_javascript_examples_run(chapter: str, tmp_path: Path) -> None:
     home = Home(tmp_path)
-    said = "const userMessage = '你好', aiResponse = '你好！';"
+    constants = "const userMessage = '你好', aiResponse = '你好！';"
     for block in blocks_of(chapter, "js"):
         body = block.replace("'./electron-snippets", f"'{REPOSITORY}/electron-snippets")
         script = tmp_path / "example.js"
-        script.write_text(f"(async () => {{ {said}\n{body}\nawait memory.close(); }})();", "utf-8")
+        script.write_text(f"(async () => {{ {constants}\n{body}\nawait memory.close(); }})();", "utf-8")
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         subprocess.run(["node", str(script)], env=home.environment | {"PATH": path}, check=True, timeout=60)
     assert home.file.exists()
@@ -114,5 +114,5 @@ def test_javascript_examples_run(chapter: str, tmp_path: Path) -> None:
         ("", "", True),
     ],
 )
-def test_an_ellipsis_stands_for_any_text(output: str, shown: str, *, same: bool) -> None:
+def test_an_ellipsis_matches_any_text(output: str, shown: str, *, same: bool) -> None:
     assert matches(output, shown) is same

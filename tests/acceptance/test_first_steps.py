@@ -73,8 +73,8 @@ def test_without_a_cloud_nothing_waits_and_deliveries_are_kept_for_a_first_login
     assert json.loads(home.run("load", "--json").stdout)["pending"] == 0
     assert "0 to be sent" in home.run("status").stdout
     checks = json.loads(home.run("doctor", "--json", check=False).stdout)["checks"]
-    found = {check["name"]: check["found"] for check in checks}
-    assert found["outbox"] == "no cloud: nothing to send, 0 set aside"
+    findings = {check["name"]: check["found"] for check in checks}
+    assert findings["outbox"] == "no cloud: nothing to send, 0 set aside"
     home.settings |= unreachable_cloud_settings()
     assert json.loads(home.run("status", "--json").stdout)["pending"] > 0
 
@@ -152,17 +152,17 @@ def test_a_version_is_restored_by_the_first_digits_of_its_hash(home: Home) -> No
     unknown = next(digits for digits in ("0" * 7, "f" * 7) if not wanted.startswith(digits))
     assert "no version has this hash" in refused(home, "restore", unknown).stderr
     for text in ("abc", "not-hex", wanted + "0"):
-        told = refused(home, "restore", text).stderr
-        assert "hexadecimal digits" in told
-        assert "regex" not in told
+        stderr = refused(home, "restore", text).stderr
+        assert "hexadecimal digits" in stderr
+        assert "regex" not in stderr
 
 
 def test_too_much_text_is_refused_alike_by_shell_and_wire(home: Home) -> None:
     on_the_wire = reject_framing_error(FramingError.TOO_LARGE).error
     text = '"' + "x" * FRAME_LIMIT + '"'
     for arguments in (["update", "-", "ok"], ["events", "append", "-"], ["search", "-"]):
-        told = json.loads(refused(home, "--json", *arguments, stdin=text).stderr)["error"]
-        assert (told["message"], told["data"]["hint"]) == (on_the_wire.message, on_the_wire.data.hint)
+        error = json.loads(refused(home, "--json", *arguments, stdin=text).stderr)["error"]
+        assert (error["message"], error["data"]["hint"]) == (on_the_wire.message, on_the_wire.data.hint)
     assert home.json("events", "read")["events"] == []
 
 
@@ -174,7 +174,7 @@ def test_an_event_of_an_unknown_type_is_recorded_and_named(home: Home) -> None:
     assert "nonsense" in home.run("events", "append", '{"type": "nonsense"}').stderr
 
 
-def test_a_second_sidecar_says_so_even_if_nobody_asks_it(home: Home) -> None:
+def test_a_second_sidecar_says_so_even_without_a_request(home: Home) -> None:
     with Sidecar(home) as sidecar:
         sidecar.call("sync/status")
         done = refused(home, "serve")

@@ -1,4 +1,4 @@
-"""The wire of the real sidecar: a client that nobody wrote for us, and input that nobody should write."""
+"""The wire of the real sidecar: an independent JSON-RPC client, and malformed input."""
 
 import json
 import random
@@ -41,8 +41,8 @@ class TestVscodeJsonrpc:
             timeout=60,
         )
         assert done.returncode == 0, done.stderr
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+        answer: dict[str, Any] = json.loads(done.stdout)
+        return answer
 
     def test_works_unchanged(self, home: Home, seen: dict[str, Any]) -> None:
         assert seen["hello"]["protocolVersion"] == 1
@@ -65,8 +65,8 @@ def test_two_thousand_broken_frames_are_answered_each_and_the_next_call_works(ho
     with child(home) as served:
         assert served.stdin is not None
         assert served.stdout is not None
-        told = b"\n".join([*frames, msgspec.json.encode(call), b""])
-        writer = threading.Thread(target=lambda: (served.stdin.write(told), served.stdin.flush()))  # type: ignore[union-attr]
+        frame_bytes = b"\n".join([*frames, msgspec.json.encode(call), b""])
+        writer = threading.Thread(target=lambda: (served.stdin.write(frame_bytes), served.stdin.flush()))  # type: ignore[union-attr]
         writer.start()
         answers = [json.loads(served.stdout.readline()) for _ in range(FRAMES + 1)]  # nothing but protocol
         writer.join()

@@ -1,7 +1,7 @@
-"""The command-line contract of seed 002 §5 as one conversation, byte for byte: what was asked, what came back.
+"""The command-line contract of seed 002 §5 as one transcript of commands and output, byte for byte.
 
-`python -m tests.contract.events_cli_transcript` writes `golden/events-cli.txt` anew. A change in it that is not a new
-field is a change of the contract: raise `CONTRACT_VERSION`, and say so in the changelog.
+`python -m tests.contract.events_cli_transcript` rewrites `golden/events-cli.txt`. A change in it that is not a new
+field changes the contract: raise `CONTRACT_VERSION`, and say so in the changelog.
 """
 
 import json
@@ -89,13 +89,13 @@ _MINTED: Final = (
 
 
 def transcript(folder: Path) -> str:
-    """Everything that was asked and answered, with what is minted anew each time masked."""
+    """Return all commands and their output, with generated values masked."""
     home = Home(folder)
     parts = []
     for arguments, stdin in STEPS:
         done = home.run(*arguments, stdin=stdin, check=False)
-        asked = " ".join(arguments) + (f" < {stdin}" if stdin else "")
-        told = f"$ xiaobai-memory {asked}\n{done.stdout}"
+        command = " ".join(arguments) + (f" < {stdin}" if stdin else "")
+        told = f"$ xiaobai-memory {command}\n{done.stdout}"
         parts.append(told + (f"stderr: {done.stderr}" if done.stderr else "") + f"exit: {done.returncode}\n")
     text = "\n".join(parts)
     for pattern, mask in _MINTED:

@@ -1,7 +1,7 @@
 """Every function of `sync.contract` with fixed values, and the JSON they must give.
 
-`python -m tests.contract.golden_json` writes `golden/contract.json` anew. A change in it that is not a new name is a
-change of the contract: raise `CONTRACT_VERSION`, and say so in the changelog.
+`python -m tests.contract.golden_json` rewrites `golden/contract.json`. A change in it that is not a new name
+changes the contract: raise `CONTRACT_VERSION`, and say so in the changelog.
 """
 
 import json

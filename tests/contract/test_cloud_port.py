@@ -470,17 +470,17 @@ async def test_a_cursor_that_fits_is_no_reset(client: Client) -> None:
 )
 async def test_a_cursor_that_belongs_to_another_log_is_reset(client: Client, wrong: dict[str, Any]) -> None:
     answer = await _five(client)
-    told = await client.sync(**{**_cursor(answer, 5), **wrong})
-    assert told.reset
-    assert told.events == ()
-    assert (told.epoch, told.head, told.floor) == (answer.epoch, 5, 0)
+    answer_now = await client.sync(**{**_cursor(answer, 5), **wrong})
+    assert answer_now.reset
+    assert answer_now.events == ()
+    assert (answer_now.epoch, answer_now.head, answer_now.floor) == (answer.epoch, 5, 0)
 
 
 async def test_a_head_behind_the_cursor_is_a_reset(client: Client) -> None:
     answer = await _five(client)
     client.world.restore(client.person, keep=2)
-    told = await client.sync(**_cursor(answer, 5))
-    assert (told.reset, told.head) == (True, 2)
+    next_answer = await client.sync(**_cursor(answer, 5))
+    assert (next_answer.reset, next_answer.head) == (True, 2)
 
 
 async def test_a_server_refilled_past_the_cursor_is_noticed_by_the_event_there(client: Client) -> None:
@@ -488,23 +488,23 @@ async def test_a_server_refilled_past_the_cursor_is_noticed_by_the_event_there(c
     client.world.restore(client.person, keep=2)
     other = await client.other("device-b", "rep_b").register()
     await other.sync(*(other.event(number) for number in range(1, 9)))
-    told = await client.sync(**_cursor(answer, 5))
-    assert (told.reset, told.head) == (True, 10)
+    next_answer = await client.sync(**_cursor(answer, 5))
+    assert (next_answer.reset, next_answer.head) == (True, 10)
 
 
 async def test_a_push_does_not_hide_that_the_server_was_restored(client: Client) -> None:
     answer = await _five(client)
     client.world.restore(client.person, keep=2)
-    told = await client.sync(*(client.event(number) for number in range(6, 12)), **_cursor(answer, 5))
-    assert told.reset, "the push refilled the numbers that were forgotten"
-    assert [number for _, number in told.acked] == [3, 4, 5, 6, 7, 8]
+    next_answer = await client.sync(*(client.event(number) for number in range(6, 12)), **_cursor(answer, 5))
+    assert next_answer.reset, "the push refilled the numbers that were forgotten"
+    assert [number for _, number in next_answer.acked] == [3, 4, 5, 6, 7, 8]
 
 
 async def test_another_epoch_is_a_reset_even_if_everything_else_fits(client: Client) -> None:
     answer = await _five(client)
     client.world.restore(client.person, keep=5, epoch="another-life")
-    told = await client.sync(**_cursor(answer, 5))
-    assert (told.reset, told.epoch) == (True, "another-life")
+    next_answer = await client.sync(**_cursor(answer, 5))
+    assert (next_answer.reset, next_answer.epoch) == (True, "another-life")
 
 
 # --- folding and forgetting -----------------------------------------------------------------------------------
@@ -524,8 +524,8 @@ async def test_a_cursor_that_does_not_fit_is_reset_below_the_floor_too(client: C
     before = await _five(client)
     client.world.fold_events(client.person)
     for wrong in ({"after": 3}, {"after_event": "evt_somebody_elses"}, {"after_event": None}):
-        told = await client.sync(**{**_cursor(before, 5), **wrong})
-        assert (told.reset, told.floor) == (True, 0)
+        answer_now = await client.sync(**{**_cursor(before, 5), **wrong})
+        assert (answer_now.reset, answer_now.floor) == (True, 0)
     assert seqs((await client.sync()).events) == [1, 2, 3, 4, 5]
 
 

@@ -25,8 +25,8 @@ def functions() -> dict[str, Any]:
 
 def published(function: Any) -> Any:
     """The type that a function says it answers."""
-    told = function.__annotations__.get("return")
-    return getattr(inspect.getmodule(function), told) if isinstance(told, str) else told
+    returned = function.__annotations__.get("return")
+    return getattr(inspect.getmodule(function), returned) if isinstance(returned, str) else returned
 
 
 def test_every_function_has_a_sample() -> None:
@@ -35,7 +35,7 @@ def test_every_function_has_a_sample() -> None:
 
 @pytest.mark.parametrize("name", sorted(samples()))
 def test_the_json_is_what_it_was(name: str) -> None:
-    """Where a change is meant: python -m tests.contract.golden_json."""
+    """To accept an intended change: python -m tests.contract.golden_json."""
     golden = json.loads(FILE.read_text("utf-8"))
     assert json.loads(json.dumps(samples()[name])) == golden[name]
 

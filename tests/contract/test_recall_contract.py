@@ -46,7 +46,7 @@ SAMPLES: Final[dict[str, tuple[Any, type]]] = {
 
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_the_json_is_what_it_was_and_what_its_type_says(name: str) -> None:
-    """Where a change is meant: python -m tests.contract.test_recall_contract."""
+    """To accept an intended change: python -m tests.contract.test_recall_contract."""
     value, published = SAMPLES[name]
     assert json.loads(FILE.read_text("utf-8"))[name] == value
     assert msgspec.convert(value, published, strict=True) == value

@@ -67,14 +67,14 @@ async def test_a_running_call_can_be_cancelled(peer: RpcClient) -> None:
 
 
 async def test_a_call_can_be_cancelled_before_it_has_begun(peer: RpcClient) -> None:
-    held = {"jsonrpc": "2.0", "id": "x", "method": "test/held", "params": {}}
+    request = {"jsonrpc": "2.0", "id": "x", "method": "test/held", "params": {}}
     cancel = {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "x"}}
-    await peer.send_bytes(msgspec.json.encode(held) + b"\n" + msgspec.json.encode(cancel) + b"\n")
+    await peer.send_bytes(msgspec.json.encode(request) + b"\n" + msgspec.json.encode(cancel) + b"\n")
     assert (await peer.answer("x"))["error"]["code"] == -32800
     assert await peer.call("test/echo", value=1) == 1
 
 
-async def test_a_call_that_waits_behind_a_full_house_can_be_cancelled(peer: RpcClient) -> None:
+async def test_a_call_that_waits_for_a_free_slot_can_be_cancelled(peer: RpcClient) -> None:
     numbers = [await peer.request("test/held", label=str(n)) for n in range(100)]
     for number in reversed(numbers):
         await peer.send({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": number}})
@@ -145,7 +145,7 @@ async def test_the_sidecar_can_speak_first(peer: RpcClient) -> None:
     assert await peer.wait_for_notification("$/progress") == {"token": "token", "value": {"done": 1}}
 
 
-async def test_somebody_elses_response_is_ignored(peer: RpcClient) -> None:
+async def test_a_response_to_an_unknown_request_is_ignored(peer: RpcClient) -> None:
     await peer.send({"jsonrpc": "2.0", "id": 1, "result": "?"})
     await peer.send({"jsonrpc": "2.0", "id": None, "error": {"code": -32700, "message": "?"}})
     assert await peer.call("test/echo", value=1) == 1

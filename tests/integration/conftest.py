@@ -1,4 +1,4 @@
-"""A device on the twin, for whoever tests what passes between log and cloud."""
+"""A device on the twin cloud, for tests of replication."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,7 +21,7 @@ def server(clock: FixedClock) -> FakeServer:
 
 @pytest.fixture
 async def guest(tmp_path: Path, server: FakeServer, clock: FixedClock) -> AsyncIterator[Device]:
-    """A device on which nobody has logged in yet."""
+    """A device without a login."""
     async with open_device(tmp_path / "guest", server, device_id="device-g", clock=clock) as opened:
         yield opened
 

@@ -27,7 +27,7 @@ def row(part: str, *complaints: str, good: int = 30) -> PartResult:
     return PartResult.of(part, outcomes, complaints, seed=7, seconds=12.3, when=NOON)
 
 
-def test_each_part_is_noted_as_it_ends_and_what_is_missing_is_said(file: Path) -> None:
+def test_each_part_is_recorded_as_it_ends_and_missing_parts_are_named(file: Path) -> None:
     told = RunReport(file, "Runs", PARTS)
     told.write(row("torn logs"))
     told.write(row("killed: one"))

@@ -1,4 +1,4 @@
-"""`make setup` makes what it needs, and says what a person has to install where it cannot. Its tools are stand-ins."""
+"""`make setup` creates what it needs, or names what a person has to install. Its tools are stand-ins."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ def executable(path: Path, text: str) -> None:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """A folder as after a clone, in which somebody has made a virtual environment without pip."""
+    """A folder as after a clone, with a virtual environment that lacks pip."""
     folder = tmp_path / "checkout"
     for project in NODE_PROJECTS:
         (folder / project).mkdir(parents=True)
@@ -56,7 +56,7 @@ def set_up(checkout: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_an_environment_without_pip_is_made_anew(checkout: Path) -> None:
+def test_an_environment_without_pip_is_recreated(checkout: Path) -> None:
     done = set_up(checkout)
     assert (done.returncode, "No module named pip" in done.stderr) == (0, False), done.stderr
     assert (checkout / ".venv" / ".ready").exists()

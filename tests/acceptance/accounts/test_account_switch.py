@@ -1,4 +1,4 @@
-"""Several people on one machine: each has his own memory, and the one memory file is his while he is logged in."""
+"""Several people on one machine: each has a separate memory, and the one memory file shows that of the current login."""
 
 import random
 import time
@@ -37,13 +37,13 @@ def sidecar(home: Home) -> Iterator[Sidecar]:
 
 
 def as_user(sidecar: Sidecar, user: User) -> str:
-    """Log in; the user whose memory is open then."""
+    """Log in and return the user whose memory is open then."""
     account = sidecar.log_in(user.email, user.password)["account"]
     return str(account["userId"])
 
 
 class TestTwoUsers:
-    def test_each_has_his_own_document_and_finds_it_again(self, sidecar: Sidecar, ann: User, ben: User) -> None:
+    def test_each_user_has_a_separate_document_and_finds_it_again(self, sidecar: Sidecar, ann: User, ben: User) -> None:
         home, anns, bens = sidecar.home, unique_text("安"), unique_text("本")
         assert as_user(sidecar, ann) == ann.user_id
         sidecar.update(anns)
@@ -196,7 +196,7 @@ class TestKilled:
 
 
 class TestGuests:
-    def test_words_of_a_guest_go_to_the_one_who_logs_in_although_he_has_a_profile_here(
+    def test_a_guest_s_words_go_to_the_user_who_logs_in_even_with_a_profile_here(
         self, sidecar: Sidecar, ann: User, ben: User
     ) -> None:
         as_user(sidecar, ben)
@@ -242,7 +242,7 @@ class TestLoggingOut:
         with Sidecar(home) as sidecar:
             as_user(sidecar, ann)
             wait_until_synced(sidecar)
-        home.settings["SUPABASE_URL"] = "http://127.0.0.1:9"  # nobody listens there
+        home.settings["SUPABASE_URL"] = "http://127.0.0.1:9"  # no server listens there
         with Sidecar(home) as sidecar:
             sidecar.update("还没送出去")
             with pytest.raises(CallFailed) as refused:

@@ -14,7 +14,7 @@ from tests.sidecar import Home, Sidecar, wait_until
 
 @pytest.fixture
 def admin_home(tmp_path: Path, local_cloud: Cloud) -> Home:
-    """Where the administrator sits: an environment with the secret key."""
+    """The administrator's environment, which holds the secret key."""
     return Home(tmp_path / "harness", **cloud_settings(local_cloud), ADMIN_KEY=local_cloud.secret_key)
 
 
@@ -103,9 +103,9 @@ def test_a_purged_users_devices_keep_what_they_have_and_bring_nothing_back(
 
 
 def test_a_purge_asks_for_the_users_id(user: User, admin_home: Home, server: ServerRows) -> None:
-    told = admin_home.run("admin", "purge-user", user.user_id, stdin="yes\n", check=False)
-    assert told.returncode == 2
-    assert "nothing was erased" in told.stderr
+    result = admin_home.run("admin", "purge-user", user.user_id, stdin="yes\n", check=False)
+    assert result.returncode == 2
+    assert "nothing was erased" in result.stderr
     assert admin_home.run("admin", "purge-user", user.user_id, stdin=f"{user.user_id}\n").returncode == 0
 
 
@@ -117,14 +117,14 @@ def test_the_key_comes_from_the_environment_and_is_the_right_one(
     public = Home(tmp_path / "public", **cloud_settings(local_cloud), ADMIN_KEY=local_cloud.publishable_key)
     assert failure(public.run("--json", "admin", "users", check=False)) == (1, "bad_setting")
     wrong = Home(tmp_path / "wrong", **cloud_settings(local_cloud), ADMIN_KEY="sb_secret_of_another_project")
-    told = wrong.run("--json", "admin", "users", check=False)
-    assert failure(told) == (1, "forbidden")
-    assert "sb_secret_of" not in told.stdout + told.stderr
+    result = wrong.run("--json", "admin", "users", check=False)
+    assert failure(result) == (1, "forbidden")
+    assert "sb_secret_of" not in result.stdout + result.stderr
     assert failure(admin_home.run("--json", "admin", "devices", "--user", "me", check=False)) == (2, "invalid_input")
 
 
 def test_no_sidecar_starts_with_the_key(admin_home: Home) -> None:
-    told = admin_home.run("serve", check=False)
-    assert told.returncode == 1
-    assert "XIAOBAI_ADMIN_KEY" in told.stderr
-    assert admin_home.settings["ADMIN_KEY"] not in told.stdout + told.stderr
+    result = admin_home.run("serve", check=False)
+    assert result.returncode == 1
+    assert "XIAOBAI_ADMIN_KEY" in result.stderr
+    assert admin_home.settings["ADMIN_KEY"] not in result.stdout + result.stderr

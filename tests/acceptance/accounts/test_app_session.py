@@ -1,4 +1,4 @@
-"""The Electron app hands over the session it opened itself, through the real door to the real server."""
+"""The Electron app hands over a session that it opened itself, with the real API and server."""
 
 import time
 from collections.abc import Callable

@@ -45,7 +45,7 @@ def open_logged_in(home: Home, user: User) -> Sidecar:
 
 
 def today() -> str:
-    day = datetime.now(ZoneInfo("Asia/Shanghai"))  # where the homes of these tests are
+    day = datetime.now(ZoneInfo("Asia/Shanghai"))  # the time zone of these homes
     return f"{day.year}/{day.month}/{day.day}"
 
 
@@ -55,7 +55,7 @@ def devices_by_id(sidecar: Sidecar) -> dict[str, Any]:
 
 
 class TestTheDialogue:
-    def test_b_knows_what_a_was_told_offline_too_and_a_late_third_knows_it_all(
+    def test_b_receives_what_a_recorded_offline_and_a_late_third_device_receives_all(
         self,
         macbook: Home,
         windows: Home,
@@ -73,7 +73,7 @@ class TestTheDialogue:
             before = macbook.file.read_bytes()
             line = f"【MacBook {today()}】用户问：设置里，帮我打开自动更新"
             with open_logged_in(windows, user) as b:
-                loaded = b.call_until("memory/load", lambda told: line in told["digest"], waitMs=1000)
+                loaded = b.call_until("memory/load", lambda memory: line in memory["digest"], waitMs=1000)
                 assert loaded["digest"].index("自动更新") < loaded["digest"].index("天气")
                 assert line in b.call("memory/systemPrompt")["prompt"]
                 b.update("我之前设置过什么？", "你在 MacBook 上设置过自动更新")
@@ -83,53 +83,55 @@ class TestTheDialogue:
             assert [row["device_id"] for row in server.documents] == ["device-a", "device-b"]
             network.disconnect()
             with Sidecar(windows) as again:
-                told = again.load(waitMs=300)
-                assert line in told["digest"]
-                assert "自动更新" not in told["document"].replace("你在 MacBook 上设置过自动更新", "")
+                memory = again.load(waitMs=300)
+                assert line in memory["digest"]
+                assert "自动更新" not in memory["document"].replace("你在 MacBook 上设置过自动更新", "")
             third = Home(tmp_path / "c", device="device-c", **cloud_settings(local_cloud))
             with open_logged_in(third, user) as c:
-                everything = c.call_until("memory/load", lambda told: "我之前设置过什么" in told["digest"], waitMs=1000)
+                everything = c.call_until(
+                    "memory/load", lambda memory: "我之前设置过什么" in memory["digest"], waitMs=1000
+                )
                 assert {device["name"] for device in everything["devices"]} == {"MacBook", "Windows"}
                 assert line in everything["digest"]
 
-    def test_a_preference_of_another_device_stands_first(self, macbook: Home, windows: Home, user: User) -> None:
+    def test_a_preference_of_another_device_comes_first(self, macbook: Home, windows: Home, user: User) -> None:
         with open_logged_in(macbook, user) as a, open_logged_in(windows, user) as b:
             a.update("随便聊聊", importance=1.0)
             wait_for_lines(macbook, "随便聊聊")
             word = unique_text("喜欢")
             text = macbook.file.read_text("utf-8")
             macbook.file.write_text(text.replace("### 工作习惯\n", f"### 工作习惯\n- {word}\n"), "utf-8")
-            told = b.call_until(
-                "memory/load", lambda told: word in told["digest"] and "随便" in told["digest"], waitMs=1000
+            memory = b.call_until(
+                "memory/load", lambda memory: word in memory["digest"] and "随便" in memory["digest"], waitMs=1000
             )
-            assert told["digest"].index(word) < told["digest"].index("随便聊聊")
+            assert memory["digest"].index(word) < memory["digest"].index("随便聊聊")
 
 
 class TestList:
-    def test_it_shows_every_device_with_a_key_of_its_own_and_says_so_where_nobody_answers(
+    def test_it_shows_every_device_with_its_own_key_and_says_if_no_server_answers(
         self, macbook: Home, windows: Home, user: User, network: Network
     ) -> None:
         with open_logged_in(macbook, user), open_logged_in(windows, user) as b:
-            told = b.call("devices/list")
-            assert told["source"] == "cloud"
-            devices = {device["deviceId"]: device for device in told["devices"]}
+            listing = b.call("devices/list")
+            assert listing["source"] == "cloud"
+            devices = {device["deviceId"]: device for device in listing["devices"]}
             assert {name: device["name"] for name, device in devices.items()} == {
                 "device-a": "MacBook",
                 "device-b": "Windows",
             }
-            assert [device["deviceId"] for device in told["devices"] if device["thisDevice"]] == ["device-b"]
+            assert [device["deviceId"] for device in listing["devices"] if device["thisDevice"]] == ["device-b"]
             keys = {device["publicKey"] for device in devices.values()}
             assert len(keys) == 2
             assert all(key.startswith("ed25519:") for key in keys)
             network.disconnect()
             offline = b.call("devices/list")
-            assert (offline["source"], offline["asOf"]) == ("local", told["asOf"])
-            assert offline["devices"] == told["devices"]
+            assert (offline["source"], offline["asOf"]) == ("local", listing["asOf"])
+            assert offline["devices"] == listing["devices"]
 
     def test_without_any_cloud_it_shows_this_device(self, tmp_path: Path) -> None:
-        told = Home(tmp_path / "plain", device="device-p").json("devices", "list")
-        assert (told["source"], told["asOf"]) == ("local", None)
-        assert [(device["deviceId"], device["thisDevice"]) for device in told["devices"]] == [("device-p", True)]
+        listing = Home(tmp_path / "plain", device="device-p").json("devices", "list")
+        assert (listing["source"], listing["asOf"]) == ("local", None)
+        assert [(device["deviceId"], device["thisDevice"]) for device in listing["devices"]] == [("device-p", True)]
 
     @pytest.mark.parametrize("left", [b'{"as_of": "2026', b'{"as_of": "\xff"}'], ids=["cut off", "not UTF-8"])
     def test_a_damaged_copy_of_the_list_is_no_copy(self, tmp_path: Path, left: bytes) -> None:
@@ -143,9 +145,9 @@ class TestList:
     ) -> None:
         open_logged_in(macbook, user).stop()
         (first,) = [row["public_key"] for row in server.devices]
-        kept = next((macbook.data / "profiles").glob("*/device-key"))
-        assert kept.stat().st_mode & 0o077 == 0
-        secret = kept.read_bytes().removeprefix(b"ed25519:")
+        key_file = next((macbook.data / "profiles").glob("*/device-key"))
+        assert key_file.stat().st_mode & 0o077 == 0
+        secret = key_file.read_bytes().removeprefix(b"ed25519:")
         holders = [path.name for path in macbook.folder.rglob("*") if path.is_file() and secret in path.read_bytes()]
         assert holders == ["device-key"]
         with Sidecar(macbook) as again:
@@ -169,14 +171,14 @@ class TestNames:
             )
             network.disconnect()
             assert devices_by_id(b)["device-a"]["name"] == "书房的电脑"
-        with Sidecar(macbook) as again:  # registers with its host name once more
+        with Sidecar(macbook) as again:  # registers with its host name again
             again.update("重启之后")
             wait_until_synced(again)
         with Sidecar(windows) as offline:
             assert "【书房的电脑" in offline.load(waitMs=0)["digest"]
         assert [row["name"] for row in server.devices] == ["书房的电脑", "Windows"]
 
-    def test_a_name_of_a_device_nobody_knows_or_without_a_network_is_refused_and_changes_nothing(
+    def test_renaming_an_unknown_device_or_without_a_network_is_refused_and_changes_nothing(
         self, windows: Home, user: User, network: Network
     ) -> None:
         with open_logged_in(windows, user) as b:
@@ -200,11 +202,11 @@ class TestHiding:
         word = unique_text("甲说")
         with open_logged_in(macbook, user) as a, open_logged_in(windows, user) as b:
             a.update(word)
-            b.call_until("memory/load", lambda told: word in told["digest"], waitMs=1000)
+            b.call_until("memory/load", lambda memory: word in memory["digest"], waitMs=1000)
             network.disconnect()
             assert b.call("devices/hide", deviceId="device-a")["source"] == "local"
-            told = b.load(waitMs=0)
-            assert (told["digest"], told["devices"]) == ("", [])
+            memory = b.load(waitMs=0)
+            assert (memory["digest"], memory["devices"]) == ("", [])
         with Sidecar(windows) as again:
             assert again.load(waitMs=0)["digest"] == ""
             assert devices_by_id(again)["device-a"]["hidden"]
@@ -220,7 +222,7 @@ class TestHiding:
             assert server.event_ids("device_hidden") == []
             shown = json.loads(windows.run("devices", "show", "device-a", "--json").stdout)
             assert not any(device["hidden"] for device in shown["devices"])
-            again.call_until("memory/load", lambda told: word in told["digest"], waitMs=0)
+            again.call_until("memory/load", lambda memory: word in memory["digest"], waitMs=0)
 
 
 class TestRevoking:
@@ -228,13 +230,13 @@ class TestRevoking:
         self, macbook: Home, windows: Home, user: User, server: ServerRows, network: Network
     ) -> None:
         with open_logged_in(macbook, user) as a, open_logged_in(windows, user) as b:
-            told = json.loads(macbook.run("devices", "revoke", "device-b", "--json").stdout)
-            assert {device["deviceId"]: device["revoked"] for device in told["devices"]} == {
+            answer = json.loads(macbook.run("devices", "revoke", "device-b", "--json").stdout)
+            assert {device["deviceId"]: device["revoked"] for device in answer["devices"]} == {
                 "device-a": False,
                 "device-b": True,
             }
             b.update("之后")
-            status = b.call_until("sync/status", lambda told: told["cloud"]["state"] == "refused")
+            status = b.call_until("sync/status", lambda answer: answer["cloud"]["state"] == "refused")
             assert status["cloud"]["lastError"]["kind"] == "device_revoked"
             assert "revoked" in status["cloud"]["lastError"]["message"]
             assert "XIAOBAI_DEVICE_ID" in status["cloud"]["lastError"]["hint"]
@@ -245,7 +247,7 @@ class TestRevoking:
                     assert "之后" in b.load(waitMs=1000)["document"]
                 return bool(network.requests)
 
-            # A load does not ask a server that has said no for ever; the loop may once, where its channel was cut too.
+            # A load does not ask a server that has refused for good; the loop may ask once if its channel was cut too.
             wait_until(lambda: not loading_asks())
             assert [row["device_id"] for row in server.events if row["type"] == "exchange_recorded"] == []
             a.update("另一台照常")
@@ -259,7 +261,7 @@ class TestRevoking:
         assert "this device was revoked" in told_on_a_terminal.stderr
         assert "this device, revoked" in " ".join(windows.run("devices", "list").stdout.split())
 
-    def test_its_key_comes_under_no_other_id_and_a_new_data_directory_with_another_id_starts_anew(
+    def test_its_key_works_under_no_other_id_and_a_new_data_directory_with_another_id_starts_empty(
         self, macbook: Home, windows: Home, tmp_path: Path, local_cloud: Cloud, user: User, server: ServerRows
     ) -> None:
         with open_logged_in(macbook, user):
@@ -271,9 +273,9 @@ class TestRevoking:
                 status = other_id.call_until("sync/status", lambda told: told["cloud"]["state"] == "refused")
                 assert status["cloud"]["lastError"]["kind"] == "device_revoked"
             fresh = Home(tmp_path / "fresh", device="device-b3", **cloud_settings(local_cloud))
-            with open_logged_in(fresh, user) as anew:
-                anew.update("从头来")
-                wait_until_synced(anew)
+            with open_logged_in(fresh, user) as fresh_sidecar:
+                fresh_sidecar.update("从头来")
+                wait_until_synced(fresh_sidecar)
         assert [row["device_id"] for row in server.devices] == ["device-a", "device-b", "device-b3"]
 
 
@@ -318,8 +320,8 @@ class TestCopies:
         home.run("update", "我的猫叫团子", "好")
         with Sidecar(home) as sidecar:
             sidecar.call("initialize", deviceId="electron-1")
-            told = sidecar.load()
-            assert (told["digest"], told["content"].count("团子")) == ("", 1)
+            memory = sidecar.load()
+            assert (memory["digest"], memory["content"].count("团子")) == ("", 1)
             assert "其他设备" not in sidecar.call("recall/context", query="团子")["context"]
             wait_for_lines(home, "团子")
         with Sidecar(home) as again:

@@ -55,14 +55,14 @@ def assert_no_anonymous_requests(network: Network, cloud: Cloud) -> None:
     """No request for data may go out under the app's key: the server would answer it with an empty list."""
     for line, headers in network.requests:
         if "/auth/v1/token" in line or "/realtime/v1/websocket" in line:
-            continue  # signing in, refreshing: without a user yet; a channel hears nothing before it names him
+            continue  # signing in or refreshing: no user yet; a channel receives nothing before it names its user
         token = headers.get("authorization", "")
         assert token.startswith("Bearer "), line
         assert cloud.publishable_key not in token, line
 
 
 class TestTwoDevices:
-    def test_what_a_remembers_is_in_b_s_digest_under_its_name_and_in_nobody_else_s_file(
+    def test_what_a_remembers_is_in_b_s_digest_under_its_name_and_in_no_other_file(
         self, home_a: Home, home_b: Home, user: User
     ) -> None:
         with open_logged_in(home_a, user) as a, open_logged_in(home_b, user) as b:
@@ -193,7 +193,7 @@ class TestAccount:
 
 
 class TestExpiredSessions:
-    def test_a_start_offline_with_an_expired_one_serves_and_never_asks_as_nobody(
+    def test_an_offline_start_with_an_expired_session_serves_and_sends_no_anonymous_request(
         self, home_a: Home, user: User, server: ServerRows, network: Network, local_cloud: Cloud
     ) -> None:
         with open_logged_in(home_a, user) as first:
@@ -290,7 +290,7 @@ class TestSources:
             then = sidecar.load()
             assert (then["source"], then["stale"]) == ("local", False)
 
-    def test_cloud_where_the_server_answers_and_stale_where_it_does_not(
+    def test_the_source_is_cloud_if_the_server_answers_and_stale_if_not(
         self, home_a: Home, user: User, network: Network
     ) -> None:
         with open_logged_in(home_a, user) as sidecar:
@@ -342,9 +342,9 @@ class TestTheServerChanges:
                     "update public.ai_memory_devices set revoked_at = now() where user_id = %s", [user.user_id]
                 )
             sidecar.update("之后")
-            told = sidecar.call_until("sync/status", lambda told: told["cloud"]["state"] == "refused")
-            assert told["cloud"]["lastError"]["kind"] == "device_revoked"
-            assert told["pending"] == 1
+            status = sidecar.call_until("sync/status", lambda status: status["cloud"]["state"] == "refused")
+            assert status["cloud"]["lastError"]["kind"] == "device_revoked"
+            assert status["pending"] == 1
             assert question_counts(sidecar.load(waitMs=300)["document"]) == {"之后": 1}
             assert server.event_ids() == []
 

@@ -1,4 +1,4 @@
-"""User B sees nothing of user A, through whatever door; a profile belongs to one user for good."""
+"""User B sees nothing of user A through any interface; a profile belongs to one user for good."""
 
 import json
 import sqlite3
@@ -26,7 +26,7 @@ TABLES = ["ai_memory", "ai_memory_events", "ai_memory_heads", "ai_memory_devices
 
 @pytest.fixture
 def secret() -> str:
-    """What only Ann may see."""
+    """Text that only Ann may see."""
     return unique_text("安的话")
 
 
@@ -43,7 +43,7 @@ def ann_sidecar(tmp_path: Path, local_cloud: Cloud, ann: User, secret: str) -> I
 
 
 class Api:
-    """PostgREST as somebody without our program uses it."""
+    """PostgREST as a client without our program uses it."""
 
     def __init__(self, cloud: Cloud, user: User | None) -> None:
         self._client = httpx.Client(base_url=cloud.url, headers={"apikey": cloud.publishable_key}, trust_env=False)
@@ -108,7 +108,7 @@ class TestAnotherUser:
 
     @pytest.mark.parametrize("table", TABLES)
     @pytest.mark.usefixtures("ann_sidecar")
-    def test_selects_no_row_of_hers_with_his_own_token(
+    def test_a_user_selects_no_row_of_another_with_their_own_token(
         self, ann: User, ben: User, local_cloud: Cloud, table: str
     ) -> None:
         with Api(local_cloud, ben) as api:
@@ -120,7 +120,7 @@ class TestAnotherUser:
 
     @pytest.mark.parametrize("table", TABLES)
     @pytest.mark.usefixtures("ann_sidecar")
-    def test_with_nothing_but_the_app_s_key_nobody_selects_anything(self, local_cloud: Cloud, table: str) -> None:
+    def test_with_only_the_app_s_key_a_select_returns_nothing(self, local_cloud: Cloud, table: str) -> None:
         with Api(local_cloud, None) as api:
             answer = api.get(f"/rest/v1/{table}?select=*")
             assert answer.status_code in {401, 403}
@@ -167,7 +167,7 @@ class TestOneProfileOneUser:
         assert "还是安" in ServerRows(local_cloud, ann.user_id).all_rows_as_text()
         assert "还是安" not in ServerRows(local_cloud, ben.user_id).all_rows_as_text()
 
-    def test_what_is_said_after_she_has_logged_out_waits_for_her(
+    def test_what_is_recorded_after_a_logout_waits_for_the_same_user(
         self, ann_sidecar: Sidecar, ann: User, ben: User, local_cloud: Cloud
     ) -> None:
         ann_sidecar.call("auth/logout")

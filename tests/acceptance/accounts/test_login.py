@@ -1,4 +1,4 @@
-"""Logging in by phone and code, as the app's users do: through the real doors to the real login server."""
+"""Log in by phone and code, as the app's users do, with the real CLI, RPC and login server."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def home(tmp_path: Path, local_cloud: Cloud) -> Home:
 
 
 class TestOverStdio:
-    def test_a_guest_logs_in_with_a_phone_and_his_updates_reach_the_server_with_their_ids(
+    def test_a_guest_logs_in_with_a_phone_and_the_updates_reach_the_server_with_their_ids(
         self, home: Home, local_cloud: Cloud
     ) -> None:
         number = new_number()
@@ -136,17 +136,17 @@ class TestOverStdio:
             assert log_in(sidecar, local_cloud, number) == account
 
     def test_another_phone_comes_into_a_memory_of_its_own(self, home: Home, local_cloud: Cloud) -> None:
-        said, accounts = {}, {}
+        questions, accounts = {}, {}
         with Sidecar(home) as sidecar:
             for number in (new_number(), new_number()):
                 account = log_in(sidecar, local_cloud, number)
                 assert account == sidecar.call("auth/status")["account"]
                 assert account["label"] == masked(number)
                 accounts[number] = account["userId"]
-                said[number] = sidecar.update("各人的话")["eventId"]
+                questions[number] = sidecar.update("各人的话")["eventId"]
                 wait_until_synced(sidecar)
         for number, user_id in accounts.items():
-            assert ServerRows(local_cloud, user_id).event_ids() == [said[number]]
+            assert ServerRows(local_cloud, user_id).event_ids() == [questions[number]]
 
     def test_without_a_network_it_says_so_and_capture_goes_on(self, tmp_path: Path, local_cloud: Cloud) -> None:
         with Network(local_cloud) as network:
@@ -167,11 +167,11 @@ class TestOverStdio:
             refused(sidecar, "auth/verify", phone=number, code=code)
             sidecar.update("之后")
             wait_until_synced(sidecar)
-        kept = "".join(path.read_bytes().decode("utf-8", "replace") for path in files_below(home.folder))
-        for place in (kept, ServerRows(local_cloud, account["userId"]).all_rows_as_text()):
+        contents = "".join(path.read_bytes().decode("utf-8", "replace") for path in files_below(home.folder))
+        for place in (contents, ServerRows(local_cloud, account["userId"]).all_rows_as_text()):
             assert number[3:] not in place
             assert f'"{code}"' not in place
-        assert masked(number) in kept, "the search looks where it should"
+        assert masked(number) in contents, "the search looks where it should"
 
 
 class TestCommandLine:
@@ -201,7 +201,7 @@ class TestCommandLine:
         assert done.returncode == 2
         assert json.loads(done.stderr)["error"]["data"]["kind"] == "invalid_input"
 
-    def test_at_a_terminal_it_asks_for_the_code_and_again_where_it_was_mistyped(
+    def test_at_a_terminal_it_asks_for_the_code_and_again_if_it_was_mistyped(
         self, home: Home, local_cloud: Cloud
     ) -> None:
         number = new_number()

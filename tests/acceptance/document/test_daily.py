@@ -21,8 +21,8 @@ def pages(home: Home) -> list[Path]:
 
 def test_every_command_of_the_seed_from_the_shell_in_both_languages(home: Home) -> None:
     def say(text: str) -> dict[str, object]:
-        found: dict[str, object] = home.json("remember", text)
-        return found
+        answer: dict[str, object] = home.json("remember", text)
+        return answer
 
     chinese = "记住这个：火锅店在湖边", "搜索记忆: 火锅店", "查看今日记忆", "删除记忆: 火锅店"
     english = "save this: hot pot", "search memory: hot pot", "today's memory", "delete memory: hot pot"
@@ -69,9 +69,9 @@ def test_the_vectors_of_real_models_are_exported_and_what_is_forgotten_leaves_th
     path = home.data / ".cursor" / "skills" / "memories" / "index" / "embeddings.json"
 
     def topics() -> list[str]:
-        told = json.loads(path.read_text("utf-8")) if path.exists() else {"entries": []}
-        assert all(len(entry["embedding"]) > 100 for entry in told["entries"])
-        return [entry["text"] for entry in told["entries"]]
+        page = json.loads(path.read_text("utf-8")) if path.exists() else {"entries": []}
+        assert all(len(entry["embedding"]) > 100 for entry in page["entries"])
+        return [entry["text"] for entry in page["entries"]]
 
     with Sidecar(home) as sidecar:
         sidecar.call("daily/add", summary={"topic": "去黄山爬山"})
@@ -113,8 +113,8 @@ def test_commands_alone_keep_a_session_when_it_ends(home: Home) -> None:
     home.settings["PRIVACY__STORE_MESSAGES"] = "true"
     place = {"session_id": "s1", "project_path": str(home.data)}
     for text in SAID:
-        said = {"type": "message", **place, "payload": {"role": "user", "content": text}}
-        home.json("events", "append", json.dumps(said))
+        message = {"type": "message", **place, "payload": {"role": "user", "content": text}}
+        home.json("events", "append", json.dumps(message))
     assert pages(home) == []
     home.json("events", "append", json.dumps({"type": "session_finalized", **place}))
     assert "8080" in pages(home)[0].read_text("utf-8")

@@ -89,12 +89,12 @@ class TestByRpc:
 
     def test_a_save_that_removes_almost_everything_must_be_confirmed(self, home: Home, sidecar: Sidecar) -> None:
         loaded = sidecar.load(waitMs=0)
-        asked = {"document": loaded["document"].replace(LINES, ""), "baseSha256": loaded["documentSha256"]}
+        save = {"document": loaded["document"].replace(LINES, ""), "baseSha256": loaded["documentSha256"]}
         with pytest.raises(CallFailed) as refused:
-            sidecar.call("memory/save", **asked)
+            sidecar.call("memory/save", **save)
         assert (refused.value.code, refused.value.data["field"]) == (-32602, "document")
         assert LINES in home.file.read_text("utf-8")
-        assert len(sidecar.call("memory/save", **asked, allowLoss=True)["operations"]) == 12
+        assert len(sidecar.call("memory/save", **save, allowLoss=True)["operations"]) == 12
 
     @pytest.mark.parametrize(
         ("method", "params", "field"),
@@ -175,5 +175,5 @@ class TestByCommandLine:
 
 
 def removals(home: Home) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = home.json("events", "read", '{"types": ["entry_removed"]}')["events"]
-    return found
+    events: list[dict[str, Any]] = home.json("events", "read", '{"types": ["entry_removed"]}')["events"]
+    return events

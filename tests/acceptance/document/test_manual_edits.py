@@ -415,8 +415,8 @@ class TestOddFiles:
             home.file.rmdir()
             wait_for_lines(home, "用户问：先记着")
             sidecar.call_until("sync/status", lambda status: status["document"]["warnings"] == [])
-        told = (home.folder / "stderr.log").read_text("utf-8")
-        assert told.count("files and log could not be brought together") == 1
+        stderr = (home.folder / "stderr.log").read_text("utf-8")
+        assert stderr.count("files and log could not be brought together") == 1
 
 
 class TestAppCache:

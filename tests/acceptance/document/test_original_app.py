@@ -106,10 +106,10 @@ def test_its_lines_come_into_the_file_and_its_removals_leave_it(
         new = [event["payload"].get("text") for event in manual_edits(sidecar)[before:]]
         assert comes in new
         wait_until(lambda: any(row["payload"].get("text") == comes for row in server.events))
-        told = (server.documents, len(manual_edits(sidecar)))
+        state = (server.documents, len(manual_edits(sidecar)))
         for _ in range(3):  # a second and a third round have nothing to say
             sidecar.call("sync/now")
-        assert (server.documents, len(manual_edits(sidecar))) == told
+        assert (server.documents, len(manual_edits(sidecar))) == state
 
 
 def test_what_it_wrote_while_we_were_offline_and_what_we_did_meanwhile_are_both_kept(

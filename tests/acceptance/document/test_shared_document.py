@@ -69,10 +69,10 @@ def test_edits_of_both_files_made_offline_are_in_both_and_the_files_are_the_same
 ) -> None:
     home_a, home_b = homes("a"), homes("b")
     with open_logged_in(home_a, user) as a, open_logged_in(home_b, user) as b:
-        asked = unique_text("甲问")
-        a.update(f"{asked} 一 二 三 四 五 六")
+        question = unique_text("甲问")
+        a.update(f"{question} 一 二 三 四 五 六")
         b.update(unique_text("乙问"))
-        same_bytes(home_a, home_b, holding=(asked, "乙问"))
+        same_bytes(home_a, home_b, holding=(question, "乙问"))
         network.disconnect()
         offline(a)
         offline(b)
@@ -80,13 +80,13 @@ def test_edits_of_both_files_made_offline_are_in_both_and_the_files_are_the_same
         replace(home_a, HABITS, f"{HABITS}- 早起\n")
         replace(home_b, "五 六", "五 陆")
         replace(home_b, STYLE, f"{STYLE}- 简短\n")
-        said = unique_text("离线")
-        b.update(said)
+        question = unique_text("离线")
+        b.update(question)
         for sidecar in (a, b):
             wait_until_reconciled(sidecar)
         network.reconnect()
-        text = same_bytes(home_a, home_b, holding=(f"{HABITS}- 早起\n", f"{STYLE}- 简短\n", said))
-        assert f"- 用户问：{asked} 壹 二 三 四 五 陆\n" in text
+        text = same_bytes(home_a, home_b, holding=(f"{HABITS}- 早起\n", f"{STYLE}- 简短\n", question))
+        assert f"- 用户问：{question} 壹 二 三 四 五 陆\n" in text
 
 
 def test_one_that_joins_late_has_the_same_bytes_and_one_that_does_not_share_keeps_its_own(
@@ -104,9 +104,9 @@ def test_one_that_joins_late_has_the_same_bytes_and_one_that_does_not_share_keep
             loaded = b.load(waitMs=1000)
             assert question_counts(loaded["document"]) == {word_a: 1, word_own: 1}
             assert (loaded["digest"], loaded["devices"]) == ("", [])
-        told = own.call_until("memory/load", lambda told: "早起" in told["digest"], waitMs=1000)
-        assert question_counts(told["document"]) == {word_own: 1}
-        assert "name of device-a" in told["digest"]
+        memory = own.call_until("memory/load", lambda memory: "早起" in memory["digest"], waitMs=1000)
+        assert question_counts(memory["document"]) == {word_own: 1}
+        assert "name of device-a" in memory["digest"]
         wait_until_reconciled(own)
         assert word_a not in read(home_own)
 
@@ -130,9 +130,9 @@ def test_the_first_load_after_a_start_says_everything_once(homes: Callable[..., 
     with open_logged_in(home_a, user) as a, open_logged_in(home_b, user) as b:
         a.update(word)
         wait_until_synced(a)
-        b.call_until("memory/load", lambda told: word in told["document"], waitMs=1000)
+        b.call_until("memory/load", lambda memory: word in memory["document"], waitMs=1000)
         wait_for_lines(home_b, word)
         wait_until_reconciled(b)
     with Sidecar(home_b) as again:
-        told = again.load()
-        assert (told["digest"], told["devices"], told["content"].count(word)) == ("", [], 1)
+        memory = again.load()
+        assert (memory["digest"], memory["devices"], memory["content"].count(word)) == ("", [], 1)

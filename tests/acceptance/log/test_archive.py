@@ -45,17 +45,17 @@ def test_a_memory_moves_to_another_machine_in_one_encrypted_file(home: Home, tmp
     home.run("update", "周末去哪里", "去爬山")
     path, secret = tmp_path / "all.xbm", tmp_path / "passphrase"
     secret.write_text("一个足够长的口令\n", "utf-8")
-    told = home.json("export", str(path), "--passphrase-file", str(secret))
-    assert (told["events"], told["sealed"]) == (2, True)
+    export = home.json("export", str(path), "--passphrase-file", str(secret))
+    assert (export["events"], export["sealed"]) == (2, True)
     assert home.run("export", str(path), check=False).returncode == 2
 
     there = Home(tmp_path / "b", device="device-b")
     wrong = there.run("import", str(path), "--passphrase-file", "-", stdin="not this one\n", check=False)
     assert wrong.returncode == 2
     assert "passphrase" in wrong.stderr
-    taken = there.json("import", str(path), "--passphrase-file", str(secret))
+    imported = there.json("import", str(path), "--passphrase-file", str(secret))
 
-    assert (taken["recorded"], taken["refused"]) == (2, 0)
+    assert (imported["recorded"], imported["refused"]) == (2, 0)
     wait_for_lines(there, "帮我打开自动更新")
     wait_for_lines(there, "去爬山")
     assert (
@@ -106,9 +106,9 @@ def test_the_settings_in_an_archive_hold_no_secret(home: Home, tmp_path: Path) -
         assert file is not None
         text = file.read().decode()
     assert secret not in text
-    told = json.loads(text)
-    assert told["redaction"]["patterns"] == 2
-    assert told["recall"]["embeddings_url"] == "https://**********@example.com/v1"
+    answer = json.loads(text)
+    assert answer["redaction"]["patterns"] == 2
+    assert answer["recall"]["embeddings_url"] == "https://**********@example.com/v1"
 
 
 def test_a_memory_file_and_daily_pages_are_imported_beside_a_running_sidecar(home: Home, tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_conversations_of_another_ai_are_found_and_leave_the_document_alone(home
     path.write_text(json.dumps(CLAUDE), "utf-8")
     with Sidecar(home) as sidecar:
         assert sidecar.call("archive/import", path=str(path), dryRun=True)["recorded"] == 4
-        taken = sidecar.call("archive/import", path=str(path))
-        assert (taken["source"], taken["conversations"], taken["recorded"]) == ("claude", 1, 4)
+        imported = sidecar.call("archive/import", path=str(path))
+        assert (imported["source"], imported["conversations"], imported["recorded"]) == ("claude", 1, 4)
         (hit, *_) = sidecar.call("recall/search", query="爬山")["hits"]
         assert "爬山" in hit["text"]
         assert (hit["date"][:10], hit["origin"]) == ("2024-05-01", "imported")

@@ -39,19 +39,19 @@ def tree(home: Home) -> Path:
 
 def events_in_files(home: Home) -> list[dict[str, Any]]:
     """Return every event in the files, in log order; AssertionError if a line is not complete."""
-    found = []
+    lines = []
     for path in sorted(tree(home).glob("events/*/*.jsonl")):
         text = path.read_bytes()
         assert text.endswith(b"\n"), path
-        found += [json.loads(line) for line in text.split(b"\n")[:-1]]
-    return sorted(found, key=lambda event: int(event["position"]))
+        lines += [json.loads(line) for line in text.split(b"\n")[:-1]]
+    return sorted(lines, key=lambda event: int(event["position"]))
 
 
 def events_in_log(sidecar: Sidecar) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    while page := sidecar.call("events/read", after=found[-1]["position"] if found else 0)["events"]:
-        found += page
-    return found
+    events: list[dict[str, Any]] = []
+    while page := sidecar.call("events/read", after=events[-1]["position"] if events else 0)["events"]:
+        events += page
+    return events
 
 
 def wait_for_files(sidecar: Sidecar) -> None:
@@ -102,8 +102,8 @@ def append_at_once(home: Home) -> set[str]:
 def test_programs_that_append_at_once_lose_nothing_and_leave_no_half_line(home: Home) -> None:
     with Sidecar(home) as sidecar:
         sidecar.call("sync/status")
-        kept = append_at_once(home)
-        assert {line["event_id"] for line in assert_files_match_log(home, sidecar)} == kept
+        appended = append_at_once(home)
+        assert {line["event_id"] for line in assert_files_match_log(home, sidecar)} == appended
         rebuilt = sidecar.call("events/rebuildFiles")
         assert (rebuilt["written"], rebuilt["removed"]) == (0, 0)
 
@@ -111,10 +111,10 @@ def test_programs_that_append_at_once_lose_nothing_and_leave_no_half_line(home: 
 def test_without_a_sidecar_appending_commands_update_the_files(home: Home) -> None:
     home.json("events", "append", json.dumps({"type": "tool_call", "event_id": "evt_first", "payload": {}}))
     assert [line["event_id"] for line in events_in_files(home)] == ["evt_first"]
-    kept = append_at_once(home)
+    appended = append_at_once(home)
     lines = events_in_files(home)  # before any other command, which would write the missing lines
-    assert {line["event_id"] for line in lines} == {"evt_first", *kept}
-    assert len(lines) == len(kept) + 1
+    assert {line["event_id"] for line in lines} == {"evt_first", *appended}
+    assert len(lines) == len(appended) + 1
     assert home.json("events", "rebuild-files")["written"] == 0
 
 
@@ -215,8 +215,8 @@ def test_if_no_files_can_be_written_none_are_reported_until_they_can(tmp_path: P
     assert home.json("events", "files")["position"] == 0
     with Sidecar(home) as sidecar:
         wait_until(lambda: "the job 'event files' failed" in (home.folder / "stderr.log").read_text("utf-8"))
-        told = sidecar.call("events/files")
-        assert told["position"] == 0 < told["head"]
+        files = sidecar.call("events/files")
+        assert files["position"] == 0 < files["head"]
         in_the_way.unlink()
         wait_for_files(sidecar)
         assert files_containing(in_the_way, "第一句")

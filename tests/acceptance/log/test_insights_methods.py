@@ -22,8 +22,10 @@ def tool(stage: str) -> dict[str, object]:
 
 def test_rpc_and_command_line_answer_the_same_and_write_nothing(home: Home) -> None:
     with Sidecar(home) as sidecar:
-        told = [tool("design"), tool("implement"), tool("test"), tool("implement")]
-        sidecar.call("events/appendBatch", events=[*told, *({**FEEDBACK, "session_id": name} for name in ("s1", "s2"))])
+        calls = [tool("design"), tool("implement"), tool("test"), tool("implement")]
+        sidecar.call(
+            "events/appendBatch", events=[*calls, *({**FEEDBACK, "session_id": name} for name in ("s1", "s2"))]
+        )
         sidecar.update("<b>火锅</b>店几点开门")
         sidecar.update("火锅 店几点开门？", idempotencyKey="again")
         head = sidecar.call("events/files")["head"]

@@ -127,9 +127,9 @@ class TestWatermarks:
     def test_an_offset_can_be_given_as_an_event_id(self, home: Home) -> None:
         batch = [{"type": "x", "event_id": f"evt_{number}"} for number in range(3)]
         home.json("events", "append-batch", json.dumps(batch))
-        kept = {"name": "mine", "position": 2, "eventId": "evt_1"}
-        assert home.json("watermarks", "set", "mine", "evt_1") == kept
-        assert home.json("watermarks", "get", "mine") == kept
+        offset = {"name": "mine", "position": 2, "eventId": "evt_1"}
+        assert home.json("watermarks", "set", "mine", "evt_1") == offset
+        assert home.json("watermarks", "get", "mine") == offset
         refused = home.run("watermarks", "set", "mine", "evt_unknown", check=False)
         assert (refused.returncode, "no event has this id" in refused.stderr) == (2, True)
 
@@ -164,9 +164,9 @@ class TestVerify:
         self, home: Home, events_with_two_refused: list[str], damage: str, what: str
     ) -> None:
         change(home, damage)
-        found = home.run("--json", "events", "verify", check=False)
-        assert found.returncode == 1
-        verdict = json.loads(found.stdout)
+        result = home.run("--json", "events", "verify", check=False)
+        assert result.returncode == 1
+        verdict = json.loads(result.stdout)
         assert verdict["ok"] is False
         (problem,) = verdict["problems"]
         assert problem["what"].startswith(what)
@@ -207,17 +207,17 @@ class TestTail:
         first = listener.call("events/tail", follow=True, types=["note_taken"])
         assert len(first["events"]) == 1
         offset = first["nextOffset"]
-        told: list[str] = []
+        lines: list[str] = []
         listener.call("events/appendBatch", events=[note(f"第 {number} 条") for number in range(120)])
         listener.call("events/append", event={"type": "memory_fact", "payload": {}})
         home.json("events", "append", json.dumps(note("别的进程的")))
-        while len(told) < 121:
+        while len(lines) < 121:
             appended = listener.next("events/appended")
             assert appended["after"] == offset
             assert len(appended["events"]) <= 50
             offset = appended["nextOffset"]
-            told += [event["payload"]["text"] for event in appended["events"]]
-        assert told == [*(f"第 {number} 条" for number in range(120)), "别的进程的"]
+            lines += [event["payload"]["text"] for event in appended["events"]]
+        assert lines == [*(f"第 {number} 条" for number in range(120)), "别的进程的"]
 
     def test_a_second_tail_replaces_the_first_and_unfollow_ends_it(self, listener: NotificationListener) -> None:
         listener.call("events/tail", follow=True)
@@ -277,9 +277,9 @@ class TestWhatDescribesItself:
 
     def test_a_client_gets_every_group_of_methods(self, home: Home) -> None:
         with Sidecar(home) as sidecar:
-            told = sidecar.call("initialize")["capabilities"]
-        assert set(told) == {name.partition("/")[0] for name in METHOD_TABLE if "/" in name}
-        assert {"recall", "daily", "insights", "archive", "retention"} <= set(told)
+            capabilities = sidecar.call("initialize")["capabilities"]
+        assert set(capabilities) == {name.partition("/")[0] for name in METHOD_TABLE if "/" in name}
+        assert {"recall", "daily", "insights", "archive", "retention"} <= set(capabilities)
 
     def test_openrpc_lists_every_method_with_its_parameters(self, home: Home) -> None:
         described = json.loads(home.run("serve", "--openrpc").stdout)

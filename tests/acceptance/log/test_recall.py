@@ -24,9 +24,9 @@ def test_what_was_just_appended_is_found_by_the_sidecar_and_by_a_command(home: H
     with Sidecar(home) as app:
         app.call("events/appendBatch", events=facts(*FACTS))
         for query, fact in (("重试", FACTS[0]), ("火锅", FACTS[1]), ("爬山", FACTS[2]), ("friday deploy", FACTS[3])):
-            found = app.call("recall/search", query=query, limit=5)["hits"]
-            assert found[0]["eventId"] == f"fact-{fact}"
-            assert found[0]["pointer"]["eventId"] == found[0]["eventId"]
+            hits = app.call("recall/search", query=query, limit=5)["hits"]
+            assert hits[0]["eventId"] == f"fact-{fact}"
+            assert hits[0]["pointer"]["eventId"] == hits[0]["eventId"]
         home.json("events", "append", json.dumps(facts("买了榴莲")[0]))  # another process, while a sidecar runs
         assert app.call("recall/search", query="榴莲")["hits"][0]["text"] == "买了榴莲"
         assert home.json("search", "榴莲")["hits"][0]["text"] == "买了榴莲"
@@ -42,8 +42,8 @@ def test_days_and_oddly_named_folders_are_found(home: Home) -> None:
     (hit,) = home.json("search", "榴莲", "--kind", "exchange", "--project", str(project), "--limit", "1")["hits"]
     for bound in ("--since", "--until"):
         assert home.json("search", "榴莲", bound, hit["date"])["hits"]
-    found = home.json("forget", "--query", "榴莲", "--since", hit["date"], "--until", hit["date"])["found"]
-    assert found == home.json("forget", "--query", "榴莲")["found"] > 0
+    matches = home.json("forget", "--query", "榴莲", "--since", hit["date"], "--until", hit["date"])["found"]
+    assert matches == home.json("forget", "--query", "榴莲")["found"] > 0
 
 
 def test_a_command_indexes_if_no_sidecar_runs(home: Home) -> None:
@@ -56,8 +56,8 @@ def test_a_context_fits_the_message_or_is_empty(home: Home) -> None:
     with Sidecar(home) as app:
         app.call("memory/update", userMessage="我们的部署脚本放在 scripts/deploy.sh", aiResponse="记下了")
         app.call("events/appendBatch", events=facts(*FACTS))
-        told = app.call("recall/context", query="部署脚本在哪里？")["context"]
-        assert "scripts/deploy.sh" in told
+        context = app.call("recall/context", query="部署脚本在哪里？")["context"]
+        assert "scripts/deploy.sh" in context
         assert app.call("recall/context", query="今天天气怎么样")["context"] == ""
         turns = ["我们来看部署脚本"]
         assert "scripts/deploy.sh" in app.call("recall/context", query="继续", turns=turns)["context"]

@@ -30,12 +30,12 @@ def test_two_that_start_at_once_are_one_writer(tmp_path: Path) -> None:
 def start_in_pairs(home: Home, rounds: int) -> None:
     for number in range(rounds):
         with Sidecar(home) as one, Sidecar(home) as other:
-            asked = {
+            calls = {
                 sidecar: sidecar.send("memory/update", userMessage="一", aiResponse="好") for sidecar in (one, other)
             }
-            told = {sidecar: outcome(sidecar, call) for sidecar, call in asked.items()}
-            assert sorted(told.values()) == ["already_running", "recorded"], number
-            for sidecar, word in told.items():
+            outcomes = {sidecar: outcome(sidecar, call) for sidecar, call in calls.items()}
+            assert sorted(outcomes.values()) == ["already_running", "recorded"], number
+            for sidecar, word in outcomes.items():
                 if word == "recorded":
                     assert sidecar.call("sync/status")["sidecar"] is True
                     assert sidecar.stop() == 0
@@ -99,7 +99,7 @@ def everyday_umask() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("everyday_umask")
-def test_nobody_else_could_ever_open_anything_in_the_data_directory(
+def test_no_other_user_could_ever_open_anything_in_the_data_directory(
     tmp_path: Path, local_cloud: Cloud, new_user: Callable[[], User]
 ) -> None:
     home = Home(tmp_path / "a", LOG_LEVEL="DEBUG", **cloud_settings(local_cloud))

@@ -148,7 +148,7 @@ class TestWithoutNetwork:
         self, cloud_home: Home, local_cloud: Cloud, network: Network, new_user: Callable[[], User]
     ) -> None:
         user = new_user()
-        cloud_home.settings["SYNC__REALTIME"] = "false"  # a channel that is joined vouches for a while
+        cloud_home.settings["SYNC__REALTIME"] = "false"  # a joined channel proves freshness for a while
         with Sidecar(cloud_home) as sidecar:
             sidecar.log_in(user.email, user.password)
             sidecar.update("之前")

@@ -1,4 +1,4 @@
-"""A device that joins an account with a history, through the real door to the real server: somebody can watch it."""
+"""A device joins an account with a history and reports its progress, with the real API and server."""
 
 import os
 import pty
@@ -28,16 +28,16 @@ def home(tmp_path: Path, local_cloud: Cloud, new_user: Callable[[], User]) -> Ho
     return home
 
 
-def test_the_app_is_told_each_page_and_the_end(home: Home) -> None:
+def test_the_app_receives_a_notification_of_each_page_and_of_the_end(home: Home) -> None:
     with NotificationListener(home) as ear:
         ear.call("initialize")
-        told = [ear.next("$/progress")]
-        while told[-1]["value"]["kind"] != "end":
-            told.append(ear.next("$/progress"))
-    assert len({message["token"] for message in told}) == 1
-    assert [message["value"]["kind"] for message in told] == ["begin", "report", "report", "end"]
-    assert [message["value"]["done"] for message in told] == [1_000, 2_000, HISTORY, HISTORY]
-    assert {(message["value"]["title"], message["value"]["total"]) for message in told} == {("sync", HISTORY)}
+        reports = [ear.next("$/progress")]
+        while reports[-1]["value"]["kind"] != "end":
+            reports.append(ear.next("$/progress"))
+    assert len({message["token"] for message in reports}) == 1
+    assert [message["value"]["kind"] for message in reports] == ["begin", "report", "report", "end"]
+    assert [message["value"]["done"] for message in reports] == [1_000, 2_000, HISTORY, HISTORY]
+    assert {(message["value"]["title"], message["value"]["total"]) for message in reports} == {("sync", HISTORY)}
 
 
 def test_on_a_terminal_sync_shows_a_bar(home: Home) -> None:
@@ -64,7 +64,7 @@ def test_a_pipe_gets_no_bar(home: Home) -> None:
 
 
 def _all_of(screen: int) -> str:
-    """What a terminal was shown until the program left it."""
+    """Return what the program printed to its terminal."""
     seen = b""
     with suppress(OSError):  # Linux tells of the end by an input/output error
         while piece := os.read(screen, 1 << 16):

@@ -18,13 +18,13 @@ ROOM = 35.0  # MB above a sidecar with nothing to send; all of the events at onc
 
 def record_without_network(sidecar: Sidecar) -> list[str]:
     """The ids of what a program recorded, in order."""
-    told: list[str] = []
+    questions: list[str] = []
     for start in range(0, WAITING, AT_ONCE):
         events = [
             {"type": "note", "payload": {"text": f"{number}：{TEXT}"}} for number in range(start, start + AT_ONCE)
         ]
-        told += sidecar.call("events/appendBatch", events=events)["eventIds"]
-    return told
+        questions += sidecar.call("events/appendBatch", events=events)["eventIds"]
+    return questions
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads from /proc what a process holds")
@@ -41,7 +41,7 @@ def test_ten_thousand_waiting_events_hold_up_no_start_and_arrive_once_whatever_k
             sidecar.load()
             before = rss_mb(sidecar.process.pid)
             network.half_open()
-            told = record_without_network(sidecar)
+            questions = record_without_network(sidecar)
             sidecar.kill()
 
         with TimedSidecar(home) as sidecar:
@@ -56,5 +56,5 @@ def test_ten_thousand_waiting_events_hold_up_no_start_and_arrive_once_whatever_k
             last = sidecar.update("网络回来了")["eventId"]
             wait_until_synced(sidecar)
             assert rss_mb(sidecar.process.pid) < before + ROOM
-        assert server.event_ids("note") == told
+        assert server.event_ids("note") == questions
         assert server.event_ids()[-1] == last

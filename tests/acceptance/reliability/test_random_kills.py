@@ -19,7 +19,7 @@ from tests.acceptance.environment import exchanges, integrity, question_counts
 from tests.sidecar import Home, Sidecar
 
 ROUNDS: Final = int(os.environ.get("KILL_ROUNDS", "8"))
-UPDATES: Final = 2000  # more than any round lives to see
+UPDATES: Final = 2000  # more than any round reaches
 WAKING: Final = (0.15, 0.8)  # seconds after a start: from the first import to the first answers
 LIFE: Final = 0.9  # seconds after the first answer: some renderings of the file fall into it
 IN_FLIGHT: Final = 12
@@ -33,7 +33,7 @@ def test_killed_anywhere_in_a_stream_everything_acknowledged_is_there_once(tmp_p
         with Sidecar(home) as earlier:
             earlier.update("早先的话")
     acknowledged = kill_during_updates(home, chance)
-    if chance.random() < 0.3:  # and some die once more, while they are still waking
+    if chance.random() < 0.3:  # some die a second time, during startup
         waking = Sidecar(home)
         time.sleep(chance.uniform(*WAKING))  # the moment of the kill, not a wait for an effect
         waking.kill()
@@ -42,14 +42,14 @@ def test_killed_anywhere_in_a_stream_everything_acknowledged_is_there_once(tmp_p
         assert max(Counter(survived).values(), default=0) <= 1
         assert set(acknowledged.values()) <= set(survived)
         assert again.call("events/verify") == {"ok": True, "events": len(survived), "problems": []}
-        asked = question_counts(again.load()["document"])
-        assert all(asked[key] == 1 for key in acknowledged)
-        assert max(asked.values(), default=0) <= 1
+        counts = question_counts(again.load()["document"])
+        assert all(counts[key] == 1 for key in acknowledged)
+        assert max(counts.values(), default=0) <= 1
         sent_again = {key: again.update(key, "好", idempotencyKey=key)["eventId"] for key in acknowledged}
         assert sent_again == acknowledged
         assert len(exchanges(again)) == len(survived)
-    if survived:  # where nothing was said there is no file
-        assert question_counts(home.file.read_text("utf-8")) == asked
+    if survived:  # without an update there is no file
+        assert question_counts(home.file.read_text("utf-8")) == counts
     assert home.json("events", "verify")["ok"] is True
     assert integrity(home) == "ok"
 

@@ -1,4 +1,4 @@
-"""A change made on one device is soon in another's load, although it polls once an hour: it was poked."""
+"""A change on one device is soon in another's load although it polls once an hour: realtime pokes it."""
 
 import time
 from pathlib import Path
@@ -26,7 +26,7 @@ def home_b(tmp_path: Path, local_cloud: Cloud, network: Network) -> Home:
 
 
 def open_listening_device(home: Home, user: User) -> Sidecar:
-    """A device that hears of the others and asks for nothing any more."""
+    """A device that has joined its channel and has stopped polling."""
     sidecar = Sidecar(home)
     sidecar.log_in(user.email, user.password)
     sidecar.update("你好")  # with nothing to show, a load's source is the template
@@ -41,12 +41,12 @@ def wait_until_joined(sidecar: Sidecar) -> Any:
 
 
 def wait_for_fresh_load(sidecar: Sidecar) -> Any:
-    """Wait for a load that asks nobody and knows all the same that it is level with the cloud."""
+    """Wait for a load that sends no request and still knows that it is in sync."""
     return sidecar.call_until("memory/load", lambda told: told["source"] == "cloud", waitMs=0)
 
 
 def wait_for_word(sidecar: Sidecar, word: str) -> Any:
-    """Wait until a load that asks nobody shows the word."""
+    """Wait until a load that sends no request shows the word."""
     return sidecar.call_until("memory/load", lambda told: word in told["digest"], waitMs=0)
 
 
@@ -83,7 +83,7 @@ def test_without_realtime_nothing_pokes_and_a_load_asks(home_a: Home, home_b: Ho
     with open_listening_device(home_a, user) as a, Sidecar(home_b) as b:
 
         def unheard() -> str:
-            """A word of A's that is on the server and not on B; nothing where B asked just then for its own reasons."""
+            """Put a word of A's on the server but not on B; return None if B polled just then."""
             word = unique_text("消息")
             a.update(word)
             wait_until_synced(a)
@@ -97,7 +97,9 @@ def test_without_realtime_nothing_pokes_and_a_load_asks(home_a: Home, home_b: Ho
         b.call_until("memory/load", lambda told: word in told["digest"], waitMs=5000)
 
 
-def test_a_hurried_load_asks_nobody_and_a_patient_one_asks(home_b: Home, user: User, network: Network) -> None:
+def test_a_load_without_time_sends_no_request_and_one_with_time_does(
+    home_b: Home, user: User, network: Network
+) -> None:
     with open_listening_device(home_b, user) as b:
         wait_until_synced(b)
 
@@ -108,7 +110,7 @@ def test_a_hurried_load_asks_nobody_and_a_patient_one_asks(home_b: Home, user: U
                 assert b.load(waitMs=wait_ms)["source"] == "cloud"
             return sum("ai_memory_sync" in line for line, _ in network.requests)
 
-        wait_until(lambda: asked_by(20, wait_ms=150) == 0)  # again where the sidecar had a reason of its own just then
+        wait_until(lambda: asked_by(20, wait_ms=150) == 0)  # repeat if the sidecar polled just then
         wait_until(lambda: asked_by(1, wait_ms=5000) == 1)
 
 
@@ -128,7 +130,7 @@ def test_a_cut_is_noticed_at_once_and_what_it_hid_is_there_after_it(
         wait_for_fresh_load(b)
 
 
-def test_the_app_is_told_that_memory_and_status_have_changed(
+def test_the_app_is_notified_that_memory_and_status_have_changed(
     home_a: Home, home_b: Home, user: User, network: Network
 ) -> None:
     with open_listening_device(home_a, user) as a, open_listening_device(home_b, user) as b:

@@ -76,7 +76,7 @@ async def test_who_comes_back_before_another_s_application_is_opened_stays(tmp_p
 
 
 async def test_what_is_said_after_the_last_look_before_a_removal_is_not_acknowledged(tmp_path: Path) -> None:
-    """It would go with the memory (simulated as seed 15417). Where the removal is refused everything goes on."""
+    """It would go with the memory (simulation seed 15417). If the removal is refused, everything continues."""
     async with open_app(settings_at(tmp_path), AppMode.HELPER, cloud=server_with_two_users()) as app:
         await app.login_flow.log_in(parse_contact(email=EMAIL), PASSWORD)
         await app.memory_service.update(ExchangeInput("没上传的一句", "好"))

@@ -212,7 +212,7 @@ async def test_earlier_erasures_apply_to_a_guest_s_archives(machine: GuestMachin
         assert await app.retention().apply_retractions() == 1
 
 
-async def test_killed_before_his_archives_have_moved_the_next_start_moves_them(machine: GuestMachine) -> None:
+async def test_killed_before_the_archives_have_moved_the_next_start_moves_them(machine: GuestMachine) -> None:
     await machine.archive("去年的斑马")
     (path,) = machine.archives
     async with machine.open() as app:

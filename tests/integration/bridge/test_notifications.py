@@ -1,4 +1,4 @@
-"""What a client is told unasked: each change of the memory once."""
+"""Notifications to clients: one for each change of the memory."""
 
 import asyncio
 from pathlib import Path

@@ -9,7 +9,7 @@ from tests.integration.daily.harness import DailyHarness, open_daily_harness
 from tests.support import FixedClock, new_server, open_device
 
 
-async def test_records_of_two_devices_with_one_number_both_stand_on_the_page(tmp_path: Path) -> None:
+async def test_records_of_two_devices_with_one_number_are_both_on_the_page(tmp_path: Path) -> None:
     async with open_daily_harness(tmp_path) as harness:
         await harness.record("一")
         payload = {

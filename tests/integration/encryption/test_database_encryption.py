@@ -489,7 +489,7 @@ async def test_what_can_be_read_of_a_damaged_one_lives_on_encrypted_and_it_is_ke
         assert not has_salvage_warning(app), "the second start finds nothing to do"
 
 
-async def test_what_stands_in_the_write_ahead_log_of_a_damaged_one_is_saved_as_well(home: Home, tmp_path: Path) -> None:
+async def test_the_write_ahead_log_of_a_damaged_database_is_salvaged_too(home: Home, tmp_path: Path) -> None:
     await home.fill(100)
     async with home.app(AppMode.GUEST) as app:
         await app.log.append([draft("only in the WAL")])

@@ -1,4 +1,4 @@
-"""A crowd in the database: many users and their events, generated where they lie."""
+"""Many users and their events, generated inside the database."""
 
 from dataclasses import dataclass
 

@@ -59,7 +59,7 @@ def test_only_the_service_role_reads_a_view(cloud: Cloud, user: Account, view: s
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_a_grant_too_many_shows_nobody_elses_rows(cloud: Cloud, user: Account, view: str) -> None:
+def test_a_grant_too_many_shows_no_other_users_rows(cloud: Cloud, user: Account, view: str) -> None:
     if cloud.admin.info.server_version < 150000:
         pytest.skip("views run as their owner before PostgreSQL 15")
     other = cloud.account()
@@ -90,7 +90,7 @@ def test_users_and_devices_say_who_syncs_and_how_far(cloud: Cloud, user: Account
     assert (told["devices"], told["revoked"], told["events"], told["folded"]) == (2, 0, 5, 0)
     assert told["document_bytes"] == len(SECRET.encode())
     first, second = sorted(seen(cloud, "ai_memory_admin_devices", user), key=lambda row: str(row["device_id"]))
-    own = 4  # events that it pushed while it stood at the head: it holds them
+    own = 4  # events that it pushed while it was at the head: it holds them
     assert (first["name"], first["behind"], first["document_bytes"]) == ("书房", 5 - own, len(SECRET.encode()))
     assert (second["name"], second["behind"], second["document_bytes"]) == (None, 5, None)
 
@@ -125,7 +125,7 @@ def test_growth_adds_up(cloud: Cloud, user: Account) -> None:
     assert after["events_in_all"] >= after["events"]
 
 
-def test_stale_names_the_silent_and_the_slow_and_nobody_else(cloud: Cloud, user: Account) -> None:
+def test_stale_names_only_the_silent_and_the_slow(cloud: Cloud, user: Account) -> None:
     assert seen(cloud, "ai_memory_admin_stale", user) == []
     silent = "update public.ai_memory_devices set last_seen_at = now() - interval '9 days' where user_id = %s"
     cloud.admin.execute((silent + " and device_id = 'd2'").encode(), [user.user_id])

@@ -197,7 +197,7 @@ def test_an_event_that_says_forgotten_blanks_what_it_names_when_it_arrives(cloud
     wish = event(8, type="payload_forgotten", payload={"event_ids": named})
     answer = user.sync([wish], after=6, after_event=events[5]["event_id"], epoch=user.sync(limit=0)["epoch"])
     assert [(e["seq"], e["payload"]) for e in answer["events"]] == [(7, {}), (8, wish["payload"])]
-    user.sync([wish])  # once more: nothing more happens
+    user.sync([wish])  # again: nothing changes
     assert [e["seq"] for e in everything(user) if "forgotten_at" in e] == [2, 7]
     strange: list[Any] = ["x", {}, None]
     for number, value in enumerate(strange, 9):

@@ -60,7 +60,7 @@ def explained(person: Account, statement: str) -> list[Json]:
     return nodes(row[0][0]["Plan"])
 
 
-async def test_a_call_reads_its_users_rows_through_an_index_and_nobody_elses(crowd: ManyUsers) -> None:
+async def test_a_call_reads_only_its_users_rows_through_an_index(crowd: ManyUsers) -> None:
     person = crowd.account()
     reader = Reader(person)
     reader.pull()

@@ -132,7 +132,7 @@ def matrix(cloud: Cloud, alice: Account) -> dict[str, tuple[str, Json | None]]:
 
 
 @pytest.mark.parametrize("lax", [False, True], ids=["our policies", "a project that lets everybody do everything"])
-def test_only_the_user_receives_on_his_topic_and_nobody_sends(cloud: Cloud, alice: Account, lax: bool) -> None:
+def test_only_the_user_receives_on_their_topic_and_no_user_sends(cloud: Cloud, alice: Account, lax: bool) -> None:
     with cloud.admin.transaction(force_rollback=True):
         if lax:
             cloud.admin.execute("create policy lax on realtime.messages for all using (true) with check (true)")
@@ -194,7 +194,7 @@ def test_the_migration_runs_where_there_is_no_realtime_and_it_can_be_allowed_lat
             assert policies(cloud) == OURS
 
 
-def test_a_role_that_may_make_no_policies_is_told_and_devices_poll(cloud: Cloud, alice: Account) -> None:
+def test_a_role_that_may_make_no_policies_is_warned_and_devices_poll(cloud: Cloud, alice: Account) -> None:
     with cloud.admin.transaction(force_rollback=True):
         cloud.admin.execute("revoke supabase_realtime_admin from postgres")
         answer = run_as_postgres(cloud, "select ai_memory_private.allow_realtime()")

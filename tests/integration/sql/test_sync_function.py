@@ -1,6 +1,6 @@
 """ai_memory_sync on a real PostgreSQL: numbers, races, forks, resets, documents, limits.
 
-Where two transactions meet, they are two connections that really block each other.
+Concurrent transactions use two connections that really block each other.
 """
 
 import json
@@ -116,7 +116,7 @@ def test_a_reader_misses_nothing_when_the_earlier_transaction_commits_later(clou
             second = event(1, replica="r2", device_id="d2")
             waiting = pool.submit(later.sync, [second], device="d2", replica="r2")
             eventually(lambda: cloud.is_blocked(later), "the second writer waits for the head row")
-            assert reading.pull()["events"] == []  # and the reader waits for nobody
+            assert reading.pull()["events"] == []  # and the reader does not wait
         assert numbers(waiting.result(WAIT_SECONDS)) == [2]
     reading.pull()
     assert [e["seq"] for e in reading.events] == [1, 2]
@@ -186,7 +186,7 @@ def test_one_number_of_a_replica_under_two_ids_is_a_fork_and_nothing_is_applied(
     assert user.sync([])["head"] == 2
 
 
-def test_a_forked_replica_takes_the_device_over_and_its_former_self_is_told(user: Account) -> None:
+def test_a_forked_replica_takes_the_device_over_and_the_former_replica_gets_a_conflict(user: Account) -> None:
     user.sync([event(1)])
     assert user.register(replica="r2")["error"] == "device_conflict"
     assert user.sync([event(1, replica="r2")], replica="r2")["error"] == "device_conflict"
@@ -260,7 +260,7 @@ def test_a_push_on_reset_is_applied_and_cannot_hide_that_the_server_forgot(cloud
     user_id = filled.account.user_id
     cloud.admin.execute("delete from public.ai_memory_events where user_id = %s and seq > 8", [user_id])
     cloud.admin.execute("update public.ai_memory_heads set seq = 8 where user_id = %s", [user_id])
-    # the forgotten event comes back to its old number, but what stood before it is another one now
+    # the forgotten event comes back to its old number, but the event before it is another one now
     returned = {key: value for key, value in filled.events[9].items() if key not in {"seq", "server_ts"}}
     answer = poll(filled, events=[event(21), returned])
     assert (answer["reset"], answer["events"], answer["head"]) == (True, [], 10)

@@ -154,7 +154,7 @@ def insert_original_rows(project: Project) -> OriginalRows:
     known["lin"] = project.account(phone="8613812345678", phone_confirmed_at=CONFIRMED)
     known["wang"] = project.account(phone="8613900000001", phone_confirmed_at=CONFIRMED)
     known["mail"] = project.account(email="chen@example.com", email_confirmed_at=CONFIRMED)
-    known["typo"] = project.account(phone="8613700000007")  # somebody typed this number in and never confirmed it
+    known["typo"] = project.account(phone="8613700000007")  # a number that was typed in and never confirmed
     known["gone"] = project.account(phone="8613600000006", phone_confirmed_at=CONFIRMED, deleted_at=CONFIRMED)
     known["american"] = project.account(phone="14155550100", phone_confirmed_at=CONFIRMED)
     known["id"] = project.account()

@@ -66,7 +66,7 @@ async def test_half_written_archives_go_also_those_of_an_account_that_is_away(se
     await start_clears(settings, half, whole)
 
 
-async def test_what_was_forgotten_goes_from_the_write_ahead_log_once_nobody_reads_it(
+async def test_erased_text_leaves_the_write_ahead_log_once_no_reader_holds_it(
     settings: Settings, tmp_path: Path
 ) -> None:
     """Also from the one that a killed process left behind (seed 4960)."""

@@ -1,4 +1,4 @@
-"""Phone numbers as people write them, and how much of them is shown."""
+"""Phone numbers as people write them, and their masked form."""
 
 import pytest
 

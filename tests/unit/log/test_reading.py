@@ -74,7 +74,7 @@ async def test_pages_follow_each_other_without_gap_or_overlap(log: EventLog, lim
         found += numbers(page.events)
         after = page.next_offset
     assert found == list(range(12))
-    assert page.next_offset == after, "an empty page goes on where it was asked"
+    assert page.next_offset == after, "an empty page continues at its own offset"
     await log.append([draft("12")])
     assert numbers((await log.read(Query(after=after))).events) == [12]
 

@@ -1,4 +1,4 @@
-"""A wake-up between two waits is not lost, and nobody waits longer than he said."""
+"""A wake-up between two waits is not lost, and no wait exceeds its timeout."""
 
 import asyncio
 

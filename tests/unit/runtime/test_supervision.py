@@ -1,4 +1,4 @@
-"""A job that goes on failing is begun anew each time, and told once."""
+"""A job that keeps failing is restarted each time and logged once."""
 
 import asyncio
 import logging
@@ -17,7 +17,7 @@ TIMES = 10
 def log_levels_of(
     caplog: pytest.LogCaptureFixture,
 ) -> Callable[[Callable[[int], Coroutine[None, None, None]]], list[str]]:
-    """The levels of what is told of a job that is begun so many times; it is given the number of its turn."""
+    """Return the log levels of a job that starts so often; it receives the number of its start."""
 
     def living(job: Callable[[int], Coroutine[None, None, None]]) -> list[str]:
         turns = iter(range(TIMES))
@@ -45,7 +45,7 @@ def log_levels_of(
     return living
 
 
-def test_what_the_disk_refuses_is_told_once_and_no_defect(
+def test_a_disk_error_is_logged_once_and_is_no_defect(
     log_levels_of: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def full(_: int) -> None:
@@ -56,7 +56,7 @@ def test_what_the_disk_refuses_is_told_once_and_no_defect(
     assert "项目" not in caplog.text
 
 
-def test_a_defect_is_told_by_its_place_and_not_by_its_words(
+def test_a_defect_is_logged_with_its_location_and_not_its_message(
     log_levels_of: Callable[..., list[str]], caplog: pytest.LogCaptureFixture
 ) -> None:
     async def wrong(_: int) -> None:

@@ -279,7 +279,7 @@ def test_a_file_that_is_nested_without_end_is_named(home: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="a file system with named pipes")
-def test_a_pipe_in_its_place_is_named_and_nobody_waits_for_it(home: Path) -> None:
+def test_a_pipe_in_its_place_is_named_without_waiting_for_it(home: Path) -> None:
     os.mkfifo(home / "data" / "config.toml")
     assert "no ordinary file" in refusal().message
 

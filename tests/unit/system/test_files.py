@@ -145,7 +145,7 @@ def test_a_change_between_reading_and_renaming_is_noticed(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("saves", [[b"theirs"], [b"theirs", b"theirs again"], [b"theirs", None]])
 def test_what_an_editor_saves_at_the_very_moment_of_the_rename_stays(tmp_path: Path, saves: list[bytes | None]) -> None:
-    """`saves`: what stands there just before each rename of ours; None: the editor has taken it away."""
+    """`saves`: the content just before each of our renames; None: the editor has removed the file."""
     path = tmp_path / "memory.md"
     path.write_bytes(b"before")
     coming = iter(saves)

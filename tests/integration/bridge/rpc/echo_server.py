@@ -56,7 +56,7 @@ async def respond_slowly(context: Context[EchoApp], params: WaitParams) -> str:
 
 
 async def wait_for_release(context: Context[EchoApp], params: WaitParams) -> str:
-    """Waits until somebody calls `release`."""
+    """Wait until a client calls `release`."""
     context.notify("test/held", {"label": params.label})
     await context.app.gate.wait()
     return params.label

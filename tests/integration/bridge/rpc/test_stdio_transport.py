@@ -65,7 +65,7 @@ def broken_frame(chance: random.Random) -> tuple[bytes, set[int]]:
     return chance.choice(damages)()
 
 
-async def test_two_thousand_broken_frames_get_the_right_codes_and_harm_nobody() -> None:
+async def test_two_thousand_broken_frames_get_the_right_codes_and_do_no_harm() -> None:
     chance = random.Random(20260108)
     async with process_client() as (peer, _):
         for number in range(2000):
@@ -164,7 +164,7 @@ def test_a_client_that_does_not_read_cannot_stop_our_loop() -> None:
         assert sidecar.stderr is not None
         sidecar.stdin.write(request(1, "test/large", size=3_000_000))
         sidecar.stdin.close()
-        assert sidecar.stderr.read().endswith(b"closed\n")  # it left by the door, the guard did not throw it out
+        assert sidecar.stderr.read().endswith(b"closed\n")  # it ended by itself, the guard did not kill it
         assert sidecar.wait(PATIENCE) == 0
 
 
@@ -190,7 +190,7 @@ def test_an_application_that_cannot_open_tells_every_caller_and_ends_with_one() 
     assert [answer["error"]["data"]["kind"] for answer in answers] == ["storage_full"]
 
 
-def test_an_opening_that_nobody_waits_for_is_abandoned() -> None:
+def test_an_opening_without_a_waiting_call_is_abandoned() -> None:
     code, answers = told([sys.executable, *ECHO, "--open-seconds", "60"], request(1, "test/echo"))
     assert code == 0
     assert answers[0]["error"]["data"]["kind"] == "shutting_down"
@@ -304,7 +304,7 @@ time.sleep(60)
 @pytest.mark.parametrize("busy", [False, True])
 @pytest.mark.parametrize("leaked", [False, True])
 async def test_the_death_of_the_parent_is_noticed(busy: bool, leaked: bool, tmp_path: Path) -> None:
-    """`leaked`: somebody else keeps our input open, so that its end never comes."""
+    """`leaked`: another process keeps our input open, so that its end never comes."""
     fifo = tmp_path / "input"
     os.mkfifo(fifo)
     keeper = os.open(fifo, os.O_RDWR)

@@ -1,4 +1,4 @@
-"""A session of the app: used, never stored, never refreshed; the app is asked for a new one."""
+"""A session of the app: used, never stored, never refreshed; the app supplies a new one."""
 
 from datetime import timedelta
 from pathlib import Path

@@ -132,7 +132,7 @@ async def test_two_devices_come_to_hold_the_same_events(device: Device, second: 
     }
 
 
-async def test_what_is_said_after_reading_comes_after_what_was_read(
+async def test_what_is_recorded_after_reading_comes_after_what_was_read(
     device: Device, second: Device, clock: FixedClock
 ) -> None:
     clock.advance(3600)

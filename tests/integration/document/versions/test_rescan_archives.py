@@ -183,7 +183,7 @@ async def test_killed_before_the_archives_changed_they_do_at_the_next_start_or_a
     assert not await rescan.needs_rescan(harness.log, STRICTER)
 
 
-async def test_killed_at_the_swap_the_old_archive_stands_whole(
+async def test_killed_at_the_swap_the_old_archive_is_whole(
     harness: DocumentHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = await fact(harness, f"暗号是{CANARY}")

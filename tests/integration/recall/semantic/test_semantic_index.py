@@ -280,7 +280,7 @@ for line in sys.stdin:
 def api(
     answer: Any = None, status: int = 200, *, length: list[int] | None = None, held: threading.Event | None = None
 ) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """An OpenAI-compatible server on this machine; what it was asked, with the key it was given.
+    """A local OpenAI-compatible server that records its requests and their key.
 
     `length`: of its vectors, as they are by now. `held`: it answers when that is set.
     """

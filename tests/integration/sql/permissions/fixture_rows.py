@@ -78,7 +78,7 @@ class FixtureRows:
         return self.bob if actor.person == self.alice else self.alice
 
     def names_in(self, text: str) -> set[str]:
-        """The people of whom something stands in it."""
+        """The people who own rows in it."""
         return {p.name for p in self.people if any(mark in text for mark in p.marks)}
 
 
@@ -113,7 +113,7 @@ def insert_fixture_rows(admin: Connection) -> FixtureRows:
     owner.sync(device=LOST, replica=f"rep-{LOST}", snapshot=document(f"# {alice.word}\n", 1))
     for device in (LOST, LOST_BARE):
         owner.call("ai_memory_revoke_device", p_device_id=device)
-    # Keep every device recently seen, so that a call writes nothing but what it was asked to.
+    # Keep every device recently seen, so that a call writes only its own change.
     admin.execute("update public.ai_memory_devices set last_seen_at = now() + interval '1 day'")
     admin.execute(
         "update public.ai_memory_devices set last_seen_at = now() - interval '60 days' where device_id = 'old'"

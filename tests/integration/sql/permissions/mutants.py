@@ -1,6 +1,6 @@
 """The migrations broken on purpose, one way at a time: what a slip of the pen would do, and why it would matter.
 
-A mutant is SQL that is run after the migrations, or an edit of one function as it stands in the database now, so that a
+A mutant is SQL that is run after the migrations, or an edit of one function as it is in the database now, so that a
 later migration which makes the function again does not leave a stale copy here: an edit whose place is gone fails.
 `racy` mutants can only be seen with two transactions at once.
 """
@@ -15,7 +15,7 @@ from tests.integration.sql.connections import Connection, Cursor
 
 @dataclass(frozen=True)
 class Edit:
-    """`old`, which must stand there, becomes `new`; every one of them."""
+    """Replace every `old`, of which there must be one, with `new`."""
 
     function: str  # with its schema
     old: str

@@ -1,4 +1,4 @@
-"""The door of the API, as PostgREST answers it: the same checks as directly, committed, with tokens made here."""
+"""Access through PostgREST: the same checks as with a direct connection, committed, with tokens made here."""
 
 import base64
 import hashlib

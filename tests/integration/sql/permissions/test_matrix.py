@@ -1,4 +1,4 @@
-"""Everybody, every verb, every table, view and function: directly as the role, and through the door of the API."""
+"""Every actor, verb, table, view and function: directly as the role, and through PostgREST."""
 
 from collections.abc import Iterator
 
@@ -41,7 +41,7 @@ def project(running: RunningCloud) -> Iterator[Cloud]:
 
 @pytest.fixture
 def scene(project: Cloud) -> FixtureRows:
-    """People of the test's own: what the door of the API lets an admin do stays done, to all the rows there are."""
+    """People of this test only: what an admin does through PostgREST is committed, for all rows."""
     return insert_fixture_rows(project.admin)
 
 
@@ -59,9 +59,9 @@ def test_every_object_is_expected_and_everything_expected_exists(catalogue: Cata
 
 
 def test_the_roles_as_they_are(project: Cloud, scene: FixtureRows) -> None:
-    door = DirectAccess(project.admin, scene)
-    checks = list(door.catalogue.checks(actors(scene)))
-    assert list(matrix.failures(door, checks)) == []
+    access = DirectAccess(project.admin, scene)
+    checks = list(access.catalogue.checks(actors(scene)))
+    assert list(matrix.failures(access, checks)) == []
     assert len(checks) >= LEAST
 
 
@@ -69,16 +69,16 @@ def test_a_project_that_grants_nothing_by_itself_is_the_same() -> None:
     """Hosted projects since 2026: there a forgotten grant shows, as a forgotten revoke does elsewhere."""
     with running_cloud("--grants", "explicit") as running, open_cloud(running.database_url) as cloud:
         scene = insert_fixture_rows(cloud.admin)
-        door = DirectAccess(cloud.admin, scene)
-        assert list(matrix.failures(door, door.catalogue.checks(actors(scene)))) == []
+        access = DirectAccess(cloud.admin, scene)
+        assert list(matrix.failures(access, access.catalogue.checks(actors(scene)))) == []
         with rolled_back(cloud.admin) as cursor:
-            assert list(matrix.wrong_grants(cursor, door.catalogue)) == []
+            assert list(matrix.wrong_grants(cursor, access.catalogue)) == []
 
 
 def test_the_policies_alone_where_every_grant_was_given(project: Cloud, scene: FixtureRows) -> None:
-    door = DirectAccess(project.admin, scene, all_granted=True)
-    checks = list(door.catalogue.checks_of_policies(actors(scene)))
-    assert list(matrix.failures(door, checks, matrix.expected_of_policies)) == []
+    access = DirectAccess(project.admin, scene, all_granted=True)
+    checks = list(access.catalogue.checks_of_policies(actors(scene)))
+    assert list(matrix.failures(access, checks, matrix.expected_of_policies)) == []
     assert len(checks) >= LEAST
 
 
@@ -88,15 +88,15 @@ def test_the_grants_alone(project: Cloud, catalogue: Catalogue) -> None:
 
 
 @pytest.mark.parametrize("name", ACTORS)
-def test_through_the_door_of_the_api(running: RunningCloud, project: Cloud, catalogue: Catalogue, name: str) -> None:
-    scene = insert_fixture_rows(project.admin)  # what is written here stays, so each actor has people of his own
+def test_through_postgrest(running: RunningCloud, project: Cloud, catalogue: Catalogue, name: str) -> None:
+    scene = insert_fixture_rows(project.admin)  # writes here are committed, so each actor has separate people
     (actor,) = [actor for actor in actors(scene) if actor.name == name]
     checks = list(catalogue.checks([actor]))
     assert len(checks) * len(ACTORS) >= LEAST
     with httpx.Client(base_url=running.url, trust_env=False, timeout=30) as client:
-        door = PostgrestAccess(client, running, project.admin, scene, catalogue)
+        access = PostgrestAccess(client, running, project.admin, scene, catalogue)
         expected = unauthorized if name == "expired token" else matrix.expected
-        assert list(matrix.failures(door, checks, expected)) == []
+        assert list(matrix.failures(access, checks, expected)) == []
 
 
 def unauthorized(_: Check) -> str:
@@ -113,8 +113,8 @@ def test_the_api_does_not_know_the_private_schema(running: RunningCloud) -> None
 
 @pytest.mark.parametrize("outcome", ["reads everybody's", "reads nothing"])
 def test_an_outcome_that_is_not_the_expected_one_is_a_failure(project: Cloud, scene: FixtureRows, outcome: str) -> None:
-    door = DirectAccess(project.admin, scene)
+    access = DirectAccess(project.admin, scene)
     check = Check(actors(scene)[0], "select", "ai_memory")
-    assert list(matrix.failures(door, [check], lambda _: outcome)) == [
+    assert list(matrix.failures(access, [check], lambda _: outcome)) == [
         f"owner: select ai_memory: expected {outcome}, but reads own"
     ]

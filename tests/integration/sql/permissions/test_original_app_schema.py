@@ -121,7 +121,7 @@ def test_the_holes_of_the_original_schema_are_these(cloud: Cloud, scene: Fixture
     assert list(matrix.failures(door, door.catalogue.checks(actors(scene)))) == HOLES.strip().splitlines()
 
 
-def test_whoever_has_the_publishable_key_reads_and_deletes_everything(
+def test_the_publishable_key_reads_and_deletes_everything(
     running: RunningCloud, cloud: Cloud, scene: FixtureRows
 ) -> None:
     row = "insert into public.ai_memory (id, device_id, user_id, content) values ('gone', 'gone', %s, '# gone')"

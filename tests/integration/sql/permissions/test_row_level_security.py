@@ -93,7 +93,7 @@ def test_a_device_of_another_user_is_unknown(alice: Account, bob: Account) -> No
             assert refusal(caught.value) == ("42501", {"kind": "device_unregistered"})
 
 
-# --- nobody -------------------------------------------------------------------------------------------------
+# --- no user -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("function", CALLS)
@@ -117,7 +117,7 @@ def test_an_anonymous_user_writes_and_calls_nothing(cloud: Cloud) -> None:
     assert everything_of(cloud, guest) == []
 
 
-# --- what the owner himself may not -------------------------------------------------------------------------
+# --- what even the owner may not -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_the_original_app_upserts_its_document_without_registering(cloud: Cloud)
     found = app.rows("select content, user_id::text, replica_id, content_sha256 from public.ai_memory")
     assert found == [("# second\n", app.user_id, None, document("# second\n", 0)["content_sha256"])]
     assert app.rows("select device_id, replica_id from public.ai_memory_devices") == [("hardware-1", None)]
-    assert "error" not in app.register("hardware-1", "r1")  # nobody spoke for it yet
+    assert "error" not in app.register("hardware-1", "r1")  # no device has registered it yet
 
 
 def test_a_document_over_one_mib_is_refused(cloud: Cloud) -> None:

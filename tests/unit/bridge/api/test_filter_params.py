@@ -34,7 +34,7 @@ def test_what_is_neither_is_refused_by_name(wrong: str) -> None:
     assert (since.value.field, until.value.field) == ("since", "until")
 
 
-def test_who_meant_a_day_is_told_how_a_day_is_written() -> None:
+def test_a_malformed_day_is_refused_with_the_right_format() -> None:
     for wrong in ("2026-02-31", "soon"):
         with pytest.raises(InvalidInput, match="write it as 2026-02-02, or"):
             since_ms(wrong, CLOCK)

@@ -80,7 +80,7 @@ async def test_the_command_line_calls_through_the_same_table() -> None:
     assert context.remaining() is None
 
 
-def test_a_name_that_stands_twice_is_a_defect() -> None:
+def test_a_duplicate_name_is_a_defect() -> None:
     with pytest.raises(ValueError, match="ping"):
         MethodTable([PING, PING])
 

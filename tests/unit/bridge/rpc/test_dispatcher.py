@@ -1,4 +1,4 @@
-"""The dispatcher's bounds and the client in memory; what both wires share stands in tests/contract."""
+"""The dispatcher's bounds and the client in memory; tests/contract covers what both wires share."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -104,7 +104,7 @@ async def test_reading_goes_on_after_a_large_notification_although_nothing_is_an
             assert await client.call("test/echo", {"value": 1}) == 1
 
 
-async def test_answers_nobody_takes_stop_the_reading_until_they_are_taken() -> None:
+async def test_unread_answers_stop_the_reading_until_they_are_read() -> None:
     async with serving() as (wire, _):
         wire.set_stalled(stalled=True)
         for number in range(600):
@@ -139,7 +139,7 @@ async def test_notifications_before_the_client_has_spoken_wait_and_only_the_newe
         assert b'{"n":1}' not in said
 
 
-async def test_notifications_nobody_reads_are_folded_into_the_newest_of_their_method() -> None:
+async def test_unread_notifications_are_folded_into_the_newest_of_their_method() -> None:
     async with serving() as (wire, dispatcher):
         wire.send(b'{"jsonrpc":"2.0","id":1,"method":"test/echo"}\n')
         await wire.wait_for_output()
@@ -157,7 +157,7 @@ async def test_notifications_nobody_reads_are_folded_into_the_newest_of_their_me
         assert last[0] == 999
 
 
-async def test_a_notification_that_is_not_json_harms_nobody() -> None:
+async def test_a_notification_that_is_not_json_does_no_harm() -> None:
     async with serving() as (wire, dispatcher):
         wire.send(b"[]\n")
         wire.read_output()

@@ -153,7 +153,7 @@ def test_a_request_without_id_is_a_notification_and_one_with_null_is_not() -> No
 @pytest.mark.parametrize(
     "rest", ['"result":1', '"error":{"code":1,"message":"x"}', '"result":null,"id":null', '"error":null']
 )
-def test_a_response_that_nobody_waits_for_is_ignored(rest: str) -> None:
+def test_a_response_without_a_waiting_call_is_ignored(rest: str) -> None:
     assert decode_frame(f'{{"jsonrpc":"2.0",{rest}}}'.encode()).items == []
 
 

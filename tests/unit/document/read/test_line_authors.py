@@ -51,7 +51,7 @@ def test_a_claimed_preference_counts_as_one_of_its_device() -> None:
     assert marks(claimed) == {"one": "书房[2]"}
 
 
-def test_a_mark_stands_behind_the_bullet_and_nothing_else_changes() -> None:
+def test_a_mark_follows_the_bullet_and_nothing_else_changes() -> None:
     assert with_author_labels(SNAPSHOT, {}) == TEXT
     shown = with_author_labels(SNAPSHOT, {"one": "书房", "two": "工具"})
     assert shown == TEXT.replace("- 一", "- 【来自 书房】一").replace("* 二", "* 【来自 工具】二")

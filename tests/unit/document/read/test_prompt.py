@@ -78,7 +78,7 @@ def test_text_that_could_give_orders_is_neutralised(line: str, harmless: str) ->
     assert neutralise(f"- 甲\u2028{line}", "k3v9") == f"- 甲\n{harmless}"
 
 
-def test_every_line_of_the_digest_names_its_device_and_day_and_the_newest_stands_first() -> None:
+def test_every_line_of_the_digest_names_its_device_and_day_and_the_newest_comes_first() -> None:
     study = (DigestLine(YESTERDAY, "- 昨天", said_at="2"), DigestLine(DAY, "## 今天\n两行"))
     text = render_digest(
         [
