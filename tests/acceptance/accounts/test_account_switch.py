@@ -1,4 +1,4 @@
-"""Several people on one machine: each has their own memory, and the memory file shows that of the current login."""
+"""Several users on one machine: each has a separate memory, and the memory file shows that of the current login."""
 
 import random
 import time
