@@ -80,12 +80,12 @@ def test_edits_of_both_files_made_offline_are_in_both_and_the_files_are_the_same
         replace(home_a, HABITS, f"{HABITS}- 早起\n")
         replace(home_b, "五 六", "五 陆")
         replace(home_b, STYLE, f"{STYLE}- 简短\n")
-        question = unique_text("离线")
-        b.update(question)
+        said_offline = unique_text("离线")
+        b.update(said_offline)
         for sidecar in (a, b):
             wait_until_reconciled(sidecar)
         network.reconnect()
-        text = same_bytes(home_a, home_b, holding=(f"{HABITS}- 早起\n", f"{STYLE}- 简短\n", question))
+        text = same_bytes(home_a, home_b, holding=(f"{HABITS}- 早起\n", f"{STYLE}- 简短\n", said_offline))
         assert f"- 用户问：{question} 壹 二 三 四 五 陆\n" in text
 
 
