@@ -9,7 +9,6 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -95,9 +94,7 @@ async def _create_profile(
     )
     try:
         now = timestamp(clock.now())
-        await database.write(
-            lambda connection: owner_store.claim_profile(connection, session.user_id, session.label, now)
-        )
+        await database.write(owner_store.claim_profile, session.user_id, session.label, now)
     finally:
         await database.close()
     return profile
@@ -197,7 +194,7 @@ async def _copy_guest_events(guest: EventLog, active: ActiveProfile) -> None:
     """Record a guest's events in the active profile, with their ids and days. Existing events stay as they are."""
     page = await guest.read(Query(limit=EVENTS_PER_TRANSACTION))
     while page.events:
-        await active.events.database.write(partial(_copy_batch, events=page.events, active=active))
+        await active.events.database.write(_copy_batch, events=page.events, active=active)
         active.events.changed.increment()
         page = await guest.read(Query(after=page.next_offset, limit=EVENTS_PER_TRANSACTION))
 
@@ -234,9 +231,7 @@ async def _move_guest_archives(former: Profile, active: ActiveProfile, clock: Cl
     from sync.retention.archives import move_archives  # noqa: PLC0415 - other starts do not need it
 
     await asyncio.to_thread(move_archives, former.archives_folder, active.profile.archives_folder)
-    await active.events.database.write(
-        lambda connection: log_store.set_watermark(connection, ARCHIVE_RETRACTIONS.name, 0, clock)
-    )
+    await active.events.database.write(log_store.set_watermark, ARCHIVE_RETRACTIONS.name, 0, clock)
     await asyncio.to_thread(remove_profile_tree, former.archives_folder)  # with half-written files of a killed writer
 
 

@@ -88,7 +88,7 @@ class ArchiveService:
     async def _write_document(self, writer: ArchiveWriter, document: str) -> int:
         await asyncio.to_thread(writer.add, "documents/current.md", document.encode())
         after = number = versions = 0
-        while page := await self._log.database.read(partial(document_store.export_page, after=after, limit=10)):
+        while page := await self._log.database.read(document_store.export_page, after=after, limit=10):
             number, after, versions = number + 1, int(page[-1]["version"]), versions + len(page)
             lines = b"".join(msgspec.json.encode(version) + b"\n" for version in page)
             await asyncio.to_thread(writer.add, f"documents/versions-{number:06}.jsonl", lines)
@@ -172,7 +172,7 @@ class ArchiveService:
             )
         result = ArchiveImportResult(chats[0].program, conversations=len(chats), dry_run=dry_run)
         for number, chat in enumerate(chats, 1):
-            split = await self._log.database.read(partial(_split_recorded_turns, chat=chat))
+            split = await self._log.database.read(_split_recorded_turns, chat=chat)
             await self.item_importer.append(await asyncio.to_thread(self._chat_drafts, split, result), result)
             on_progress(number, len(chats))
         return result

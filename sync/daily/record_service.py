@@ -230,9 +230,7 @@ class RecordService:
     async def forget_session(self, session_id: str) -> list[str]:
         """Erase a sensitive conversation, here and everywhere. The ids of the erased events."""
         await self.set_skipped(session_id)
-        conversation = await self._log.database.read(
-            lambda connection: current_conversation.conversation_of_session(connection, session_id)
-        )
+        conversation = await self._log.database.read(current_conversation.conversation_of_session, session_id)
         return await self._erase(await self.event_ids_of(conversation))
 
     async def forget(self, record_id: str) -> list[str]:
@@ -287,9 +285,7 @@ class RecordService:
     async def _conversation_events(self, session_id: str | None) -> list[Event]:
         if session_id is None:
             return []
-        return await self._log.database.read(
-            lambda connection: store.session_events(connection, session_id, CONVERSATION_TYPES)
-        )
+        return await self._log.database.read(store.session_events, session_id, CONVERSATION_TYPES)
 
     async def _apply(self, change: RecordChange) -> ChangeResult:
         """Append a change; the record after it."""

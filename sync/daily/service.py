@@ -133,9 +133,7 @@ class DailyService:
     async def latest_session(self) -> str:
         """This device's latest session. Raises InvalidInput if there is none."""
         device_id = self.events.device_id
-        session_id = await self.events.database.read(
-            lambda connection: store.latest_session(connection, device_id, CONVERSATION_TYPES)
-        )
+        session_id = await self.events.database.read(store.latest_session, device_id, CONVERSATION_TYPES)
         if session_id is None:
             raise InvalidInput("nothing was said yet", field="sessionId", hint="Give the session, or its turns.")
         return session_id

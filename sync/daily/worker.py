@@ -128,9 +128,7 @@ class DailyWorker:
             del sessions.by_id[session_id]
         if sessions.position != start or ended:
             offset = sessions.checkpoint
-            await self._log.database.write(
-                lambda connection: log_store.set_watermark(connection, DAILY.name, offset, self._clock)
-            )
+            await self._log.database.write(log_store.set_watermark, DAILY.name, offset, self._clock)
         return ended
 
     async def _record_session(self, session_id: str) -> None:
@@ -147,9 +145,7 @@ class DailyWorker:
     async def _start_position(self) -> int:
         """The position up to which sessions are recorded already."""
         device_id, since_ms = self._log.device_id, to_unix_ms(self._clock.now()) - self.idle_ms
-        return await self._log.database.write(
-            lambda connection: store.start_offset(connection, device_id, since_ms, self._clock)
-        )
+        return await self._log.database.write(store.start_offset, device_id, since_ms, self._clock)
 
     async def run_session_recorder(self) -> None:
         """Record sessions as they end, until cancelled."""

@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.pool import StaticPool
@@ -39,6 +39,7 @@ from sync.errors import StorageBusy, StorageCorrupt, StorageError, StorageReadOn
 from sync.system.files import PRIVATE_FILE, FileStamp, stat_stamp, translate_os_errors
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Transaction = Connection  # the argument of a unit of work; only stores use its methods
 Work = Callable[[Transaction], T]
 
@@ -152,13 +153,15 @@ class Database:
         if self.read_only:
             raise StorageReadOnly(f"no permission to write {self.path}")
 
-    async def write(self, work: Work[T]) -> T:
-        """Run `work` in a transaction of its own that is on disk when this returns.
+    async def write(self, work: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call `work` with a transaction of its own, which is on disk when this returns, and these arguments.
 
         If it fails on an invalid derived row, that row is repaired and `work` runs again in another transaction.
         """
         self.check_writable()
-        return await self._retry_after_repair(lambda: self._enqueue(work))
+        return await self._retry_after_repair(
+            lambda: self._enqueue(lambda connection: work(connection, *args, **kwargs))
+        )
 
     async def _enqueue(self, work: Work[T]) -> T:
         loop = asyncio.get_running_loop()
@@ -170,12 +173,12 @@ class Database:
             self._start_draining()
         return await outcome
 
-    async def read(self, work: Work[T]) -> T:
-        """Run `work` on a consistent view of the last commit; again after a repair, as `write` does."""
+    async def read(self, work: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call `work` on a consistent view of the last commit; again after a repair, as `write` does."""
 
         def reading() -> T:
             with translate_sqlite_errors(), transaction(self._read_engine, BEGIN_DEFERRED) as connection:
-                return work(connection)
+                return work(connection, *args, **kwargs)
 
         return await self._retry_after_repair(lambda: self._run_in(self._reader, reading))
 

@@ -12,7 +12,6 @@ import logging
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -137,7 +136,7 @@ class EventFileImporter:
 
     async def _append(self, values: Sequence[tuple[int, Mapping[str, Any]]], imported: FileImportResult) -> None:
         drafts: list[tuple[int, EventDraft]] = []
-        known = await self._log.database.read(partial(store.known_ids, event_ids=_ids(values)))
+        known = await self._log.database.read(store.known_ids, event_ids=_ids(values))
         for number, value in values:
             try:
                 if value.get("event_id") in known:  # an own file from before such ids were refused, or from an archive

@@ -39,9 +39,7 @@ class MetadataFiles:
             if event.type in SESSION_EVENT_TYPES or event.session_id not in self._described_sessions
         }
         if erased_ids:
-            session_ids |= set(
-                await self._database.read(lambda connection: store.read_described_session_ids(connection, erased_ids))
-            )
+            session_ids |= set(await self._database.read(store.read_described_session_ids, erased_ids))
         await self._write_session_files(sorted(session_ids - {""}))
 
     async def rebuild(self) -> int:
@@ -82,7 +80,7 @@ class MetadataFiles:
     async def _write_session_files(self, session_ids: Sequence[str]) -> set[Path]:
         """Write the files of these sessions; return the paths of those that have anything to say."""
         sessions = await self._database.read(
-            lambda connection: session_store.read_sessions(connection, session_ids, self._retractions.effective_event)
+            session_store.read_sessions, session_ids, self._retractions.effective_event
         )
         paths = set()
         for session in sessions:

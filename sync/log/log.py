@@ -67,7 +67,7 @@ class EventLog:
 
     async def append(self, drafts: Sequence[EventDraft]) -> list[AppendResult]:
         """Record all drafts or none; when this returns, they are on disk with their deliveries."""
-        recorded = await self.database.write(lambda connection: self.append_in(connection, drafts))
+        recorded = await self.database.write(self.append_in, drafts)
         self.changed.increment()
         return recorded
 
@@ -91,25 +91,19 @@ class EventLog:
 
     async def read(self, query: Query, *, from_other_program: bool = False) -> EventPage:
         """Return events after a position. Raises InvalidInput if another program gives an unknown position."""
-        return await self.database.read(
-            lambda connection: _read_page(connection, store.read_page, query, from_other_program)
-        )
+        return await self.database.read(_read_page, store.read_page, query, from_other_program)
 
     async def tail(self, query: Query, *, from_other_program: bool = False) -> EventPage:
         """Return the newest events; `from_other_program` as in `read`."""
-        return await self.database.read(
-            lambda connection: _read_page(connection, store.read_newest_page, query, from_other_program)
-        )
+        return await self.database.read(_read_page, store.read_newest_page, query, from_other_program)
 
     async def newest(self, types: Sequence[str], limit: int, *, excluded_devices: Collection[str] = ()) -> list[Event]:
         """Return the newest events of some types, without those of excluded devices, newest first in HLC order."""
-        return await self.database.read(
-            lambda connection: store.read_newest(connection, types, limit=limit, excluded_devices=excluded_devices)
-        )
+        return await self.database.read(store.read_newest, types, limit=limit, excluded_devices=excluded_devices)
 
     async def watermark(self, consumer: str) -> int:
         """Return the offset of a consumer; 0 if it is unknown."""
-        return await self.database.read(lambda connection: store.watermark(connection, consumer))
+        return await self.database.read(store.watermark, consumer)
 
     async def set_watermark(self, consumer: str, position_or_event_id: int | str) -> int:
         """Store the offset of another program, given as a position or as the id of its last event; return the position.
@@ -140,7 +134,7 @@ class EventLog:
         """Return the newest position, of all events or of some types; 0 if there is none."""
         if not types:
             return await self.database.read(store.newest_position)
-        return await self.database.read(lambda connection: store.newest_position_of_types(connection, types))
+        return await self.database.read(store.newest_position_of_types, types)
 
     async def last_own_seq(self) -> int:
         """Return the number of this replica's newest event."""
@@ -192,12 +186,10 @@ class EventQuarantine:
         self._destination = destination
 
     async def list_refused(self) -> list[RefusedEvent]:
-        return await self._database.read(lambda connection: outbox_store.list_refused(connection, self._destination))
+        return await self._database.read(outbox_store.list_refused, self._destination)
 
     async def release(self, event_ids: Sequence[str] | None, state: Literal["pending", "dropped"]) -> list[str]:
         """Retry refused events, or drop them; None means all. Return their ids."""
-        released = await self._database.write(
-            lambda connection: outbox_store.release_quarantined(connection, self._destination, event_ids, state)
-        )
+        released = await self._database.write(outbox_store.release_quarantined, self._destination, event_ids, state)
         self._changed.increment()
         return released

@@ -145,7 +145,7 @@ class RecallService:
         database, is_done = self._log.database, False
         while not is_done:
             batch_count, is_first = self._indexer.batch_count, True
-            while await database.write(partial(store.merge_step, is_first_step=is_first)):
+            while await database.write(store.merge_step, is_first_step=is_first):
                 is_first = False
                 await asyncio.sleep(MERGE_PAUSE)
             await database.purge(wait_for_readers=False)
@@ -226,9 +226,7 @@ class RecallService:
         item_filter: ItemFilter,
     ) -> SearchResult:
         """Search by words while the models embed the query, then rank by both."""
-        words = await self._log.database.read(
-            lambda connection: _keyword_matches(connection, query, item_filter, self._document_frequencies)
-        )
+        words = await self._log.database.read(_keyword_matches, query, item_filter, self._document_frequencies)
         preset, now_ms, vector = request.preset or self._preset, to_unix_ms(self._clock.now()), await query_vector
 
         def rank(connection: Transaction) -> tuple[list[Hit], Semantic]:

@@ -96,7 +96,7 @@ class RetentionService:
         before_ms = rules.before_ms if rules.most_bytes is None else None
         while not plan.is_complete:
             read = partial(store.read_candidates, after=after, before_ms=before_ms, limit=EVENTS_PER_PART)
-            candidates, constraints = await self._log.database.read(partial(self._with_constraints, read=read))
+            candidates, constraints = await self._log.database.read(self._with_constraints, read=read)
             if not candidates:
                 break
             for candidate in candidates:
@@ -120,7 +120,7 @@ class RetentionService:
         forgotten = 0
         for start in range(0, len(positions), IDS_PER_REQUEST):
             batch = positions[start : start + IDS_PER_REQUEST]
-            forgotten += await self._log.database.write(partial(self._expire, positions=batch))
+            forgotten += await self._log.database.write(self._expire, positions=batch)
             on_progress(start + len(batch), len(positions))
         self._log.changed.increment()
         log.info("%d events were archived and go here", forgotten)
@@ -160,17 +160,13 @@ class RetentionService:
         async with self._archive_lock.hold():
             offset = await self._log.watermark(ARCHIVE_RETRACTIONS.name)
             after = offset if since is None else min(offset, since)
-            retractions, position = await self._log.database.read(partial(store.read_retractions, after=after))
+            retractions, position = await self._log.database.read(store.read_retractions, after=after)
             effective_event = partial(_effective_event, retractions, corrected_payloads)
             changed, unopened, unwritten = await _rewrite_all(
                 paths if retractions.erased_ids or corrected_payloads else [], effective_event
             )
             if position > offset and not unopened and not unwritten:
-                await self._log.database.write(
-                    lambda connection: log_store.set_watermark(
-                        connection, ARCHIVE_RETRACTIONS.name, position, self._clock
-                    )
-                )
+                await self._log.database.write(log_store.set_watermark, ARCHIVE_RETRACTIONS.name, position, self._clock)
         if unwritten:
             raise unwritten[0]
         return changed, unopened
@@ -183,7 +179,7 @@ class RetentionService:
         unreadable: UnreadableArchives = {}
         async with self._archive_lock.hold():
             offset = await self._log.watermark(ARCHIVE_RETRACTIONS.name)
-            retractions, _ = await self._log.database.read(partial(store.read_retractions, after=offset))
+            retractions, _ = await self._log.database.read(store.read_retractions, after=offset)
             erased_by_type = await self._log.database.read(last_erasure_types)
 
             def visit(path: Path) -> None:

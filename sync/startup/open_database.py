@@ -118,7 +118,7 @@ async def open_database(
         if database.read_only:
             return OpenedDatabase(database, await database.read(log_store.existing_replica_id))
         await _repair_derived(database, sidecar=sidecar)
-        replica_id = await database.write(lambda connection: log_store.ensure_replica_id(connection, clock))
+        replica_id = await database.write(log_store.ensure_replica_id, clock)
     except BaseException:
         await database.close()
         raise
@@ -138,7 +138,7 @@ async def _repair_derived(database: Database, *, sidecar: bool) -> None:
             if database.path.stat().st_size <= READ_ALL_MAX_BYTES:
                 await database.repair_derived_rows()
             else:
-                await database.write(partial(repair_derived_rows, destination=CLOUD, thorough=False))
+                await database.write(repair_derived_rows, destination=CLOUD, thorough=False)
         except StorageCorrupt:  # the first read of that page raises, and the next sidecar salvages
             log.warning("derived data could not be looked through")
 

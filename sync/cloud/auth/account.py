@@ -95,7 +95,7 @@ class Account:
         Raises DifferentUser if the profile belongs to another user. Then nothing has changed, and the caller enters
         another profile with the session or passes it to `discard_session`.
         """
-        await self._database.write(lambda connection: self._claim_profile(connection, session, accept=accept))
+        await self._database.write(self._claim_profile, session, accept=accept)
         if session.refresh_token is None:
             self._app_session = session
         else:
@@ -190,7 +190,7 @@ class Account:
         except StorageError:
             return  # the keychain is locked: the user has to log in
         if session is not None:
-            await self._database.write(lambda connection: self._claim_profile(connection, session, accept=True))
+            await self._database.write(self._claim_profile, session, accept=True)
 
     def _claim_profile(self, connection: Transaction, session: AuthSession, *, accept: bool = False) -> None:
         owner = owner_store.read_owner(connection)

@@ -101,7 +101,7 @@ class ErasureGuard:
     async def record_device_keys(self, rows: Sequence[DeviceRow]) -> None:
         """Store the keys of the account's devices, and delete those that are no longer listed."""
         now = timestamp(self._clock.now())
-        await self._log.database.write(lambda connection: device_key_store.replace_device_keys(connection, rows, now))
+        await self._log.database.write(device_key_store.replace_device_keys, rows, now)
 
     def _review(self, own_key: str, connection: Transaction, event: Event) -> Event:
         named = named_event_ids(event)

@@ -193,7 +193,7 @@ class SyncRunner:
 
     async def _fork_replica(self) -> None:
         """Become a new replica: renumber the unsent events and tell the server which replica it replaces."""
-        new = await self._log.database.write(partial(replication_store.fork_replica, clock=self._clock))
+        new = await self._log.database.write(replication_store.fork_replica, clock=self._clock)
         log.warning("replica %s was copied or restored; it goes on as %s", self._registration.replica_id, new)
         await self._registration.become_replica(new)
 
@@ -211,7 +211,7 @@ class SyncRunner:
         try:
             new = await self._log.database.write(apply)
         except DeviceForked:  # events that the server has keep their numbers
-            await self._log.database.write(partial(replication_store.acknowledge, answer=answer))
+            await self._log.database.write(replication_store.acknowledge, answer=answer)
             raise
         if new:
             self._log.changed.increment()
@@ -284,12 +284,12 @@ class SyncRunner:
                 else:
                     parts.extend(reversed(split_batch(part)))
             else:
-                await self._log.database.write(partial(replication_store.acknowledge, answer=answer))
+                await self._log.database.write(replication_store.acknowledge, answer=answer)
         return refused
 
     async def _quarantine(self, event: Event, error: Rejected) -> None:
         refusal = RefusedEvent(event.event_id, error.code, error.message, timestamp(self._clock.now()))
-        await self._log.database.write(lambda connection: replication_store.quarantine_events(connection, [refusal]))
+        await self._log.database.write(replication_store.quarantine_events, [refusal])
         log.warning("the server refuses event %s for good (%s)", event.event_id, error.code)
 
     async def _send_request(self, session: AuthSession, request: SyncRequest) -> SyncAnswer:

@@ -136,9 +136,7 @@ class CommandHandler:
     async def _resume(self, context: CommandContext) -> bool:
         """End the pause of this conversation, if there is one."""
         events = self._daily.events
-        paused = await events.database.read(
-            lambda connection: session_store.read_paused_sessions(connection, events.device_id)
-        )
+        paused = await events.database.read(session_store.read_paused_sessions, events.device_id)
         session_id = context.session_id
         if session_id is None and paused.unnamed_since_ms is None and not context.turns and paused.session_ids:
             session_id = await self._daily.latest_session()
@@ -163,13 +161,9 @@ class CommandHandler:
         """A session's conversation; without an id this device's current one, which may be empty."""
         events, now_ms, idle_ms = self._daily.events, to_unix_ms(self._daily.clock.now()), self._daily.worker.idle_ms
         if session_id is not None:
-            return await events.database.read(
-                lambda connection: current_conversation.conversation_of_session(connection, session_id)
-            )
+            return await events.database.read(current_conversation.conversation_of_session, session_id)
         return await events.database.read(
-            lambda connection: current_conversation.latest_conversation(
-                connection, events.device_id, now_ms=now_ms, idle_ms=idle_ms
-            )
+            current_conversation.latest_conversation, events.device_id, now_ms=now_ms, idle_ms=idle_ms
         )
 
     async def _sensitive(self, command: SpokenCommand, context: CommandContext) -> CommandReply:

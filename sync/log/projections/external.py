@@ -110,7 +110,7 @@ class ExternalProjectionRunner(Generic[R]):
         page = await self._log.read(Query(after=await self._offset(), limit=BATCH_EVENTS))
         if page.events:
             await self._projection.apply(page)
-            await self._log.database.write(lambda connection: self._set_offset(connection, page.next_offset))
+            await self._log.database.write(self._set_offset, page.next_offset)
         return len(page.events)
 
     async def _rebuild(self, head: int, on_progress: OnProgress | None) -> R:

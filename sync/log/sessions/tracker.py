@@ -124,9 +124,7 @@ class SessionTracker:
         since = None if list_filter.days is None else to_unix_ms(self._clock.now()) - int(list_filter.days * DAY_MS)
         limit = min(list_filter.limit, MAX_LISTED)
         return await self._log.database.read(
-            lambda connection: session_store.list_sessions(
-                connection, project_id=list_filter.project_id, since_ms=since, limit=limit
-            )
+            session_store.list_sessions, project_id=list_filter.project_id, since_ms=since, limit=limit
         )
 
     async def track(self, recorded: Sequence[AppendResult]) -> None:
@@ -177,12 +175,10 @@ class SessionTracker:
 
     async def _open_sessions(self) -> list[Session]:
         device_id = self._log.device_id
-        return await self._log.database.read(lambda connection: session_store.open_sessions(connection, device_id))
+        return await self._log.database.read(session_store.open_sessions, device_id)
 
     async def _find(self, session_id: str) -> Session | None:
-        sessions = await self._log.database.read(
-            lambda connection: session_store.read_sessions(connection, [session_id])
-        )
+        sessions = await self._log.database.read(session_store.read_sessions, [session_id])
         return sessions[0] if sessions else None
 
     def _save_open_ids(self, session_ids: Sequence[str]) -> None:

@@ -69,15 +69,13 @@ class SemanticIndex:
         embedder = self._embedder
         if embedder is None:
             return False
-        pending = await self.database.read(lambda connection: vector_store.pending_embeddings(connection, EMBED_BATCH))
+        pending = await self.database.read(vector_store.pending_embeddings, EMBED_BATCH)
         if not pending.items and not pending.state.embedded_through:
             return False  # the index is empty
         try:
             model = await embedder.identity()
             if model != pending.state.model:
-                pending = await self.database.write(
-                    lambda connection: vector_store.start_model(connection, model, EMBED_BATCH)
-                )
+                pending = await self.database.write(vector_store.start_model, model, EMBED_BATCH)
             rows = await self._embed_items(embedder, pending.items)
         except (EmbeddingFailed, ImportError) as error:
             self.has_failed = True
@@ -86,7 +84,7 @@ class SemanticIndex:
         self.has_failed = False
         if not rows:
             return False
-        return await self.database.write(lambda connection: vector_store.add_vectors(connection, pending.state, rows))
+        return await self.database.write(vector_store.add_vectors, pending.state, rows)
 
     def embed_query(self, text: str | None) -> asyncio.Task[QueryVector]:
         """Start embedding a query; the task's result is "pending" after the timeout. None: do not embed."""

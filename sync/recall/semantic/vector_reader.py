@@ -40,7 +40,7 @@ class VectorReader:
 
     async def read_vectors(self, numbers: Sequence[int]) -> dict[int, tuple[str, list[float]]]:
         """Texts and vectors by number, without those that no longer exist. Raises StorageError."""
-        rows = await self._database.read(lambda connection: vector_store.texts_and_vectors(connection, numbers))
+        rows = await self._database.read(vector_store.texts_and_vectors, numbers)
         return {number: (text, _dequantize(vector)) for number, (text, vector) in rows.items()}
 
 
