@@ -16,6 +16,7 @@ from sync.document.versions.ingest_edit import ingest_edit
 from sync.document.versions.surface_edits import AppCacheEdit
 from sync.document.versions.writer import EditResult, VersionWriter
 from sync.errors import DocumentUntouchable, StorageError, XiaobaiError
+from sync.log.model import Origin
 from sync.system.digests import sha256
 
 log = logging.getLogger(__name__)
@@ -68,8 +69,8 @@ class AppCacheHistory:
                 return None  # its last line may be half a line
             if last_seen is None and file_first and store.newest(connection, store.FILE) is None:
                 return None  # the next call compares the cache with the file
-            edit = AppCacheEdit(self._writer, document, digest=digest, last_seen=last_seen)
-            return ingest_edit(self._writer, connection, edit)
+            origin = Origin.IMPORTED if last_seen is None else Origin.USER
+            return ingest_edit(connection, AppCacheEdit(self._writer, document, digest, origin, last_seen=last_seen))
 
         return await self._writer.edit(ingest)
 
@@ -97,14 +98,12 @@ class AppCacheHistory:
 
     async def _is_newest(self, digest: str) -> bool:
         """Whether this is what the cache was last seen, or left, with."""
-        newest = await self._writer.log.database.read(lambda connection: store.newest(connection, store.APP_CACHE))
+        newest = await self._writer.log.database.read(store.newest, store.APP_CACHE)
         return newest is not None and newest.sha256 == digest
 
     async def _record_written(self, version: Version) -> None:
         clock, keep = self._writer.clock, self._writer.keep_versions
-        await self._writer.log.database.write(
-            lambda connection: store.append(connection, store.APP_CACHE, version.snapshot, "log", clock, keep)
-        )
+        await self._writer.log.database.write(store.append, store.APP_CACHE, version.snapshot, "log", clock, keep)
 
     def _report(self, error: XiaobaiError) -> None:
         self._notices.add(Notice.APP_CACHE)

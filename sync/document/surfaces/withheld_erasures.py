@@ -35,7 +35,7 @@ class WithheldErasures:
     async def notices(self) -> set[Notice]:
         """What `status` shows of them."""
         clock = self._writer.clock
-        return await self._writer.log.database.read(lambda connection: request_notices(connection, clock))
+        return await self._writer.log.database.read(request_notices, clock)
 
     async def answer(self, *, accept: bool) -> EditResult | None:
         """Erase what other devices asked for, as a request of this one, or keep it; None if none of them waits."""
@@ -50,7 +50,7 @@ class WithheldErasures:
         if not await self._writer.in_transaction(record_answer):
             return None
         log.changed.increment()
-        newest = await log.database.read(lambda connection: store.newest(connection, store.FILE))
+        newest = await log.database.read(store.newest, store.FILE)
         return EditResult((), "" if newest is None else newest.sha256)
 
 

@@ -1,24 +1,20 @@
 """The document's copy in the cloud as a surface beside the file: the versions sent there, and other programs' edits."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 from sync.db.engine import Transaction
 from sync.document import store
-from sync.document.erased_lines_store import StrippedDocument
 from sync.document.erasure.erasure import ERASURE_OFFSET
 from sync.document.markdown.edits import set_footer
-from sync.document.markdown.model import MemoryDocument, MergePlan, Snapshot, Version
+from sync.document.markdown.model import MemoryDocument, Snapshot, Version
 from sync.document.markdown.parse import parse
 from sync.document.markdown.version_labels import is_shared_label, next_label, parse_time_label
-from sync.document.merge.three_way import infer_base, looks_like_data_loss, plan_merge
+from sync.document.merge.three_way import plan_merge
 from sync.document.merge.unredact import unredact
-from sync.document.versions.ingest_edit import SurfaceEdit, ingest_edit
-from sync.document.versions.operations import adapt_to_layout
-from sync.document.versions.surface_edits import append_applied, reason_for
-from sync.document.versions.writer import BaseChoice, EditResult, VersionWriter
+from sync.document.versions.ingest_edit import ingest_edit
+from sync.document.versions.surface_edits import CloudEdit, sent_base
+from sync.document.versions.writer import EditResult, VersionWriter
 from sync.log import store as log_store
 from sync.log.model import Origin
 
@@ -31,37 +27,6 @@ class OutgoingVersion:
     snapshot: Snapshot | None  # as it is sent; None if the server has it
     through_replica_seq: int  # this replica's newest event in it
     erased_through: int  # the log position up to which erasures are applied to it
-
-
-class CloudEdit(SurfaceEdit):
-    """What another program wrote over our document in the cloud."""
-
-    def __init__(self, writer: VersionWriter, document: MemoryDocument, *, confirmed: bool) -> None:
-        super().__init__(writer, document, origin=Origin.IMPORTED)
-        self._confirmed = confirmed
-
-    def choose_base(self, connection: Transaction, current: Version | None) -> BaseChoice:  # noqa: ARG002 - the base class's
-        ring = store.base_candidates(connection, store.CLOUD, "", None)
-        base = _base_of(self.document, ring)
-        return BaseChoice(base, reason_for(base, self.document, ""), base, ring)
-
-    def looks_lost(self, base: BaseChoice, current: Version | None) -> bool:  # noqa: ARG002 - the base class's
-        if base.version is None or self._confirmed:
-            return False
-        return looks_like_data_loss(base.candidates[-1], self.document, base.version)
-
-    def adapt(self, planned: MergePlan, base: Version | None, current: Version | None) -> MergePlan:
-        return adapt_to_layout(planned, base, current)
-
-    def append_versions(
-        self,
-        connection: Transaction,
-        planned: MergePlan,
-        current: Version | None,
-        stripped: StrippedDocument,  # noqa: ARG002 - the base class's
-    ) -> tuple[Version, str]:
-        append_applied(self.writer, connection, planned, current, "cloud")
-        return _append_sent(self.writer, connection, planned.observed, "hand"), self.document.sha256
 
 
 class CloudHistory:
@@ -96,7 +61,7 @@ class CloudHistory:
             sent = store.newest(connection, store.CLOUD)
             is_new = sent is None or sent.sha256 != snapshot.document.sha256
             if is_new and _erased_through(connection) == erased_through:
-                _append_sent(self._writer, connection, snapshot, "log")
+                self._writer.append_version(connection, snapshot, "log", surface=store.CLOUD)
 
         await self._log.database.write(note)
 
@@ -108,8 +73,8 @@ class CloudHistory:
         document = await self._unredacted(text)
         if document.is_blank:
             return EditResult((), "")  # nothing is lost if our document replaces it
-        edit = CloudEdit(self._writer, document, confirmed=confirmed)
-        edited = await self._writer.edit(lambda connection: ingest_edit(self._writer, connection, edit))
+        edit = CloudEdit(self._writer, document, origin=Origin.IMPORTED, confirmed=confirmed)
+        edited = await self._writer.edit(ingest_edit, edit)
         self._unconfirmed_text = text if edited is None else ""
         return edited
 
@@ -126,18 +91,17 @@ class CloudHistory:
 
         def keep(connection: Transaction) -> None:
             self._writer.keep_copy(connection, document)
-            base = _base_of(document, store.base_candidates(connection, store.CLOUD, "", None))
             current = store.newest(connection, store.FILE)
-            stripped = self._writer.strip_erased(connection, document, base).document
+            stripped = self._writer.strip_erased(connection, document, sent_base(connection, document)).document
             observed = plan_merge(current, current, stripped, self._writer.new_id).observed
-            _append_sent(self._writer, connection, observed, "hand")
+            self._writer.append_version(connection, observed, "hand", surface=store.CLOUD)
 
         await self._log.database.write(keep)
 
     async def _unredacted(self, text: str) -> MemoryDocument:
         """The cloud's text with our values in place of our placeholders: first those sent last, then the current."""
         for surface in (store.CLOUD, store.FILE):
-            newest = await self._log.database.read(partial(store.newest, surface=surface))
+            newest = await self._log.database.read(store.newest, surface=surface)
             if newest is not None:  # outside the transaction: redaction is slow, and others wait for the writer
                 raw = newest.snapshot.document.text
                 text = unredact(text, raw, self._writer.redactor.clean(raw))
@@ -157,10 +121,6 @@ class CloudHistory:
         return set_footer(snapshot, next_label(sent.label, self._writer.clock.now()))
 
 
-def _append_sent(writer: VersionWriter, connection: Transaction, snapshot: Snapshot, cause: str) -> Version:
-    return store.append(connection, store.CLOUD, snapshot, cause, writer.clock, store.RING_SIZE)
-
-
 def _erased_through(connection: Transaction) -> int:
     return log_store.watermark(connection, ERASURE_OFFSET)
 
@@ -169,12 +129,3 @@ def _label_is_used(label: str, sent: Version) -> bool:
     """Whether a version in the cloud has this label, or may have had it."""
     mine, last = parse_time_label(label), parse_time_label(sent.label or "")
     return label == sent.label or (mine is not None and last is not None and mine <= last)
-
-
-def _base_of(document: MemoryDocument, ring: Sequence[Version]) -> Version | None:
-    """The version that the other program had loaded; None if none was sent.
-
-    If several have its label (a clock set back, a crash before one was noted), the lines decide.
-    """
-    named = [version for version in ring if version.label == document.label is not None]
-    return infer_base(document, named or ring, only_distinct_lines=True) if ring else None

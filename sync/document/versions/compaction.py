@@ -14,7 +14,7 @@ from sync.log.event_types import DAY_FOLDED, ENTRY_ADDED
 from sync.log.model import EventDraft, Origin
 
 
-def compact_old_days(writer: VersionWriter, connection: Transaction, today: date, keep_days: int) -> bool:
+def compact_old_days(connection: Transaction, writer: VersionWriter, today: date, keep_days: int) -> bool:
     """Compact the days older than `keep_days`, a few at a time; whether there were any.
 
     The server's time bounds what is old: other devices compact too, even if this device's clock is years ahead.

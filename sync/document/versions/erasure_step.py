@@ -14,7 +14,7 @@ from sync.log.event_types import ENTRY_REMOVED
 from sync.log.model import EventDraft, Origin
 
 
-def apply_next_erasure(writer: VersionWriter, connection: Transaction) -> PendingErasure | None:
+def apply_next_erasure(connection: Transaction, writer: VersionWriter) -> PendingErasure | None:
     """Apply the next pending erasure, in this order; return it, or None if none is pending."""
     pending = erasure.next_pending(connection, writer.log.device_id)
     if pending is None:

@@ -7,7 +7,6 @@ together or not at all. Nothing here touches the file; `sync.document.surfaces.m
 import re
 from dataclasses import dataclass
 from datetime import date
-from functools import partial
 from typing import Final
 
 from sync.db.engine import Transaction
@@ -18,8 +17,8 @@ from sync.document.markdown.model import MemoryDocument, Version
 from sync.document.merge.three_way import plan_merge
 from sync.document.versions.compaction import compact_old_days
 from sync.document.versions.erasure_step import apply_next_erasure
-from sync.document.versions.ingest_edit import SurfaceEdit, ingest_edit
-from sync.document.versions.recovery import DocumentRecovery, mark_on_disk, version_was_lost
+from sync.document.versions.ingest_edit import ingest_edit
+from sync.document.versions.recovery import DocumentRecovery, version_was_lost
 from sync.document.versions.served_snapshots import ServedSnapshots
 from sync.document.versions.surface_edits import AppPageEdit, FileEdit
 from sync.document.versions.writer import DocumentView, EditResult, VersionWriter
@@ -35,25 +34,25 @@ SEE_HISTORY: Final = "`xiaobai-memory history` (`memory/history`) lists the vers
 
 @dataclass(frozen=True, slots=True)
 class FileState:
-    """The newest version, the number of the version that the file had last, and whether there is nothing to do."""
+    """The newest version, the number of the version that the file had last, and what is left to do.
+
+    `is_behind`: the log has more than the version. `has_recovered`: a recovery can be finished.
+    """
 
     newest: Version | None
     on_disk: int
-    is_caught_up: bool
+    is_behind: bool
+    has_erasures: bool
+    has_recovered: bool
 
     @property
     def sha256(self) -> str | None:
         return self.newest.sha256 if self.newest else None
 
-
-@dataclass(frozen=True, slots=True)
-class PendingWork:
-    """What `catch_up` has to do. `has_recovered`: a recovery can be finished."""
-
-    has_erasures: bool
-    is_behind: bool
-    newest: Version | None
-    has_recovered: bool
+    @property
+    def is_caught_up(self) -> bool:
+        is_written = self.newest is not None and self.newest.number == self.on_disk
+        return is_written and not (self.is_behind or self.has_erasures or self.has_recovered)
 
 
 class FileHistory:
@@ -68,27 +67,31 @@ class FileHistory:
         self.has_content = False  # whether a view shows more than the template, though the file is still unread
 
     async def newest(self) -> Version | None:
-        return await self._log.database.read(lambda connection: store.newest(connection, store.FILE))
+        return await self._log.database.read(store.newest, store.FILE)
 
     async def has_version(self, digest: str) -> bool:
         """Whether bytes with this hash are a version of this document."""
-        return await self._log.database.read(lambda connection: store.find(connection, store.FILE, digest) is not None)
+        return await self._log.database.read(store.find, store.FILE, digest) is not None
 
-    async def file_state(self, *, keep_days: int = -1) -> FileState:
+    async def file_state(self) -> FileState:
         """One cheap read, because most of the time there is nothing to do."""
-        is_compacted = keep_days < 0 or self._compacted_on == self._writer.clock.now().date()
-
-        def read_state(connection: Transaction) -> FileState:
-            current = store.newest(connection, store.FILE)
-            on_disk = log_store.watermark(connection, VERSION_ON_DISK)
-            if current is None or current.number != on_disk or not is_compacted:
-                return FileState(current, on_disk, is_caught_up=False)
-            is_busy = erasure.has_pending(connection) or self._writer.projection.is_behind(connection, current)
-            return FileState(current, on_disk, is_caught_up=not (is_busy or self.recovery.is_complete(connection)))
-
-        state = await self._log.database.read(read_state)
+        state = await self._log.database.read(self._read_state)
         self.has_content = state.newest is not None
         return state
+
+    def _read_state(self, connection: Transaction) -> FileState:
+        current = store.newest(connection, store.FILE)
+        return FileState(
+            current,
+            log_store.watermark(connection, VERSION_ON_DISK),
+            is_behind=self._writer.projection.is_behind(connection, current),
+            has_erasures=erasure.has_pending(connection),
+            has_recovered=self.recovery.is_complete(connection),
+        )
+
+    def has_days_to_compact(self, keep_days: int) -> bool:
+        """Whether days older than `keep_days` may be left to compact; -1 keeps them all."""
+        return keep_days >= 0 and self._compacted_on != self._writer.clock.now().date()
 
     async def view(self) -> DocumentView:
         """The newest version plus what the log has beyond it. `save` accepts what was shown as its base.
@@ -96,14 +99,14 @@ class FileHistory:
         Without a version it is the file that is being ingested, whose lines have no ids yet.
         """
         unread = self._unread_file
-        view = await self._log.database.read(lambda connection: self._writer.current_view(connection, unread))
+        view = await self._log.database.read(self._writer.current_view, unread)
         if view.version or unread is None:
             self.served.add(view.snapshot, view.version)
         return view
 
     async def history(self, limit: int) -> list[store.HistoryRow]:
         """The newest versions, newest first."""
-        return await self._log.database.read(lambda connection: store.history(connection, store.FILE, limit))
+        return await self._log.database.read(store.history, store.FILE, limit)
 
     async def looks_lost(self, document: MemoryDocument | None) -> bool:
         """Whether this file (None: there is none) looks lost rather than edited."""
@@ -112,13 +115,13 @@ class FileHistory:
             current = store.newest(connection, store.FILE)
             if current is None or document is None:
                 return current is not None and not current.snapshot.document.is_blank
-            edit = FileEdit(self._writer, document, digest=sha256(document.data))
+            edit = FileEdit(self._writer, document, sha256(document.data))
             return edit.looks_lost(edit.choose_base(connection, current), current)
 
         return await self._log.database.read(check)
 
     async def mark_on_disk(self, version: Version) -> None:
-        await self._log.database.write(lambda connection: mark_on_disk(self._writer, connection, version))
+        await self._log.database.write(self._writer.mark_on_disk, version)
 
     async def catch_up(self, *, keep_days: int = -1) -> Version | None:
         """Apply pending erasures, put what the log has recorded since into a new version, and return the newest.
@@ -126,34 +129,25 @@ class FileHistory:
         Once a day, days older than `keep_days` are compacted, a few at a time; -1 keeps them all.
         """
         writer = self._writer
-        work = await self._log.database.read(self._pending_work)
-        if work.has_erasures:
+        state = await self._log.database.read(self._read_state)
+        if state.has_erasures:
             while await self._log.database.read(erasure.has_pending):
-                if (applied := await writer.in_transaction(partial(apply_next_erasure, writer))) is not None:
+                if (applied := await writer.in_transaction(apply_next_erasure, writer)) is not None:
                     self.served.apply_erasure(applied.apply_to)
             await self._log.database.purge(wait_for_readers=False)
-            work = await self._log.database.read(self._pending_work)
-        newest = await writer.in_transaction(writer.follow_log) if work.is_behind else work.newest
-        if work.has_recovered:
+            state = await self._log.database.read(self._read_state)
+        newest = await writer.in_transaction(writer.follow_log) if state.is_behind else state.newest
+        if state.has_recovered:
             newest = await writer.in_transaction(self.recovery.finish)
             self._log.changed.increment()
-        today = writer.clock.now().date()
-        if keep_days >= 0 and today != self._compacted_on:
-            if await writer.in_transaction(lambda connection: compact_old_days(writer, connection, today, keep_days)):
+        if self.has_days_to_compact(keep_days):
+            today = writer.clock.now().date()
+            if await writer.in_transaction(compact_old_days, writer, today, keep_days):
                 self._log.changed.increment()
             else:
                 self._compacted_on = today
             return await self.newest()
         return newest
-
-    def _pending_work(self, connection: Transaction) -> PendingWork:
-        current = store.newest(connection, store.FILE)
-        return PendingWork(
-            erasure.has_pending(connection),
-            self._writer.projection.is_behind(connection, current),
-            current,
-            self.recovery.is_complete(connection),
-        )
 
     async def ingest_file(self, digest: str, document: MemoryDocument, *, confirmed: bool = False) -> EditResult | None:
         """Ingest what an editor saved. None if it looks lost and the user has not `confirmed` it."""
@@ -162,8 +156,8 @@ class FileHistory:
             if not confirmed and version_was_lost(connection, digest, document):
                 return self.recovery.adopt_file(connection, digest, document)
             origin = Origin.IMPORTED if store.newest(connection, store.FILE) is None else Origin.USER
-            edit = FileEdit(self._writer, document, digest=digest, origin=origin, confirmed=confirmed)
-            return ingest_edit(self._writer, connection, edit)
+            edit = FileEdit(self._writer, document, digest, origin, confirmed)
+            return ingest_edit(connection, edit)
 
         self._unread_file, self.has_content = document, True
         try:
@@ -176,8 +170,15 @@ class FileHistory:
 
         Raises InvalidInput if the document looks lost.
         """
-        edit = AppPageEdit(self._writer, document, base_sha256=base_sha256, served=self.served, confirmed=confirmed)
-        edited = await self._ingest(edit)
+        edit = AppPageEdit(
+            self._writer,
+            document,
+            base_sha256 or "",
+            confirmed=confirmed,
+            base_sha256=base_sha256,
+            served=self.served,
+        )
+        edited = await self._writer.edit(ingest_edit, edit)
         if edited is None:
             raise InvalidInput(
                 "most of the memory is missing in this document",
@@ -186,9 +187,6 @@ class FileHistory:
             )
         return edited
 
-    async def _ingest(self, edit: SurfaceEdit) -> EditResult | None:
-        return await self._writer.edit(lambda connection: ingest_edit(self._writer, connection, edit))
-
     async def keep_as_version(self, document: MemoryDocument, *, only_for_erasure: bool = False) -> bool:
         """Keep the content of the file as a version before the newest one overwrites it; whether it was kept.
 
@@ -196,7 +194,7 @@ class FileHistory:
         """
         if only_for_erasure and not await self._log.database.read(erasure.has_pending_request):
             return False
-        await self._writer.in_transaction(lambda connection: self._writer.keep_copy(connection, document))
+        await self._writer.in_transaction(self._writer.keep_copy, document)
         return True
 
     async def restore(self, digest: str) -> EditResult:
@@ -208,7 +206,7 @@ class FileHistory:
         if HASH_PREFIX.fullmatch(prefix) is None:
             message = "the hash of a version is 64 hexadecimal digits, of which the first 7 are enough"
             raise InvalidInput(message, field="sha256", hint=SEE_HISTORY)
-        edited = await self._writer.edit(lambda connection: self._record_restore(connection, prefix))
+        edited = await self._writer.edit(self._record_restore, prefix)
         assert edited is not None
         return edited
 

@@ -5,7 +5,7 @@ recorded as imported.
 """
 
 from sync.db.engine import Transaction
-from sync.db.schema import RECOVERY_STARTED, VERSION_ON_DISK
+from sync.db.schema import RECOVERY_STARTED
 from sync.document import store
 from sync.document.markdown.model import MemoryDocument, MergePlan, Version
 from sync.document.merge.three_way import plan_merge
@@ -49,7 +49,7 @@ class DocumentRecovery:
         observed = plan_merge(None, None, stripped.document, self._writer.new_id).observed
         version = self._writer.append_version(connection, observed, "hand", digest=digest)
         self._writer.erased_lines.mark_still_shown(connection, stripped, version)
-        mark_on_disk(self._writer, connection, version)
+        self._writer.mark_on_disk(connection, version)
         for offset in (DOCUMENT_OFFSET, SHARED_OFFSET):
             log_store.set_watermark(connection, offset, 0, self._writer.clock)
         newest = self._writer.follow_log(connection, used_label=document.label)
@@ -61,9 +61,3 @@ def version_was_lost(connection: Transaction, digest: str, document: MemoryDocum
     ring = store.base_candidates(connection, store.FILE, digest, document.label)
     named = any(version.sha256 == digest or version.label == document.label for version in ring)
     return not named and log_store.watermark(connection, RECOVERY_STARTED) > 0
-
-
-def mark_on_disk(writer: VersionWriter, connection: Transaction, version: Version) -> None:
-    """Note that the memory file has this version."""
-    if log_store.watermark(connection, VERSION_ON_DISK) != version.number:
-        log_store.set_watermark(connection, VERSION_ON_DISK, version.number, writer.clock)

@@ -8,7 +8,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -101,7 +100,7 @@ async def rescan(
     corrections = {**archived.corrections, **logged.corrections}
     if corrections and apply:
         await events.database.write(
-            partial(_record_corrections, events=events, corrections=corrections, log_state=logged, redactor=redactor)
+            _record_corrections, events=events, corrections=corrections, log_state=logged, redactor=redactor
         )
         events.changed.increment()
     if archives and apply:
@@ -120,9 +119,7 @@ async def rescan(
 
 async def record_scanned_rules(events: EventLog, redactor: Redactor, clock: Clock) -> None:
     """Note that the log was scanned with the current rules."""
-    await events.database.write(
-        lambda connection: log_store.set_watermark(connection, REDACTION_RULES, redactor.rules_version, clock)
-    )
+    await events.database.write(log_store.set_watermark, REDACTION_RULES, redactor.rules_version, clock)
 
 
 async def needs_rescan(events: EventLog, redactor: Redactor) -> bool:

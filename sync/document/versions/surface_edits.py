@@ -1,57 +1,116 @@
-"""The edits of this device's surfaces: the memory file, the app's settings page and the app's cache."""
+"""The surfaces where a document is edited: memory file, app's settings page, app's cache, and the row in the cloud.
 
+Each is a `SurfaceEdit`, which `ingest_edit` asks for what differs between them.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Final
 
 from sync.db.engine import Transaction
 from sync.db.schema import VERSION_ON_DISK
 from sync.document import store
 from sync.document.erased_lines_store import StrippedDocument
-from sync.document.markdown.model import EntryRemoved, MemoryDocument, MergePlan, Version
+from sync.document.markdown.edits import edit_entry, insert_entry, remove_entry
+from sync.document.markdown.model import (
+    Entry,
+    EntryAdded,
+    EntryEdited,
+    EntryRemoved,
+    MemoryDocument,
+    MergePlan,
+    Operation,
+    Snapshot,
+    Version,
+)
 from sync.document.markdown.parse import with_style_of
 from sync.document.markdown.version_labels import label_sort_key
-from sync.document.merge.three_way import choose_base, lacks_end, looks_like_data_loss
-from sync.document.versions.ingest_edit import SurfaceEdit
-from sync.document.versions.operations import adapt_to_layout, apply_operations
+from sync.document.merge.three_way import choose_base, infer_base, lacks_end, looks_like_data_loss
 from sync.document.versions.own_projection import snapshot_or_template
-from sync.document.versions.recovery import mark_on_disk
 from sync.document.versions.served_snapshots import ServedSnapshots
 from sync.document.versions.writer import BaseChoice, BaseReason, VersionWriter
 from sync.log import store as log_store
 from sync.log.model import Origin
 
+AT_END: Final = ""  # the entry id behind which a line is inserted at the end of its section
 
+
+@dataclass(frozen=True)
+class SurfaceEdit(ABC):
+    """An edited document, and what differs between the surfaces.
+
+    `digest`: the hash by which the edit may name its base. `confirmed`: the user said that it is meant as it is.
+    """
+
+    writer: VersionWriter
+    document: MemoryDocument
+    digest: str = ""
+    origin: Origin = Origin.USER
+    confirmed: bool = False
+
+    @property
+    def used_label(self) -> str | None:
+        """A label that no version made from this edit may get."""
+        return None
+
+    @abstractmethod
+    def choose_base(self, connection: Transaction, current: Version | None) -> BaseChoice:
+        """The version that the editor had loaded."""
+
+    def is_known(self, base: BaseChoice) -> bool:  # noqa: ARG002 - for the surfaces that can tell
+        """Whether the document is a version already, so that there is nothing to ingest."""
+        return False
+
+    def looks_lost(self, base: BaseChoice, current: Version | None) -> bool:
+        """Whether the document looks lost or cut off rather than edited."""
+        if self.confirmed or current is None or base.version is None:
+            return False
+        return looks_like_data_loss(current, self.document, base.version)
+
+    def restyled(self, base: Version | None) -> MemoryDocument:  # noqa: ARG002 - likewise
+        """The document with the line endings and the encoding of its base."""
+        return self.document
+
+    def adapt(self, planned: MergePlan, base: Version | None, current: Version | None) -> MergePlan | None:  # noqa: ARG002
+        """The plan as this surface may change the document; None: not at all."""
+        return planned
+
+    def base_of_events(self, base: BaseChoice) -> Version | None:
+        """The version by which moved lines and headings are found for the events of a shared document."""
+        return base.version
+
+    @abstractmethod
+    def append_versions(
+        self, connection: Transaction, planned: MergePlan, current: Version | None, stripped: StrippedDocument
+    ) -> tuple[Version, str]:
+        """Append what the edit leads to: the version that the editor shows now, and the hash of the result."""
+
+
+@dataclass(frozen=True)
 class FileEdit(SurfaceEdit):
     """What an editor saved into the memory file."""
 
-    def __init__(
-        self,
-        writer: VersionWriter,
-        document: MemoryDocument,
-        *,
-        digest: str,
-        origin: Origin = Origin.USER,
-        confirmed: bool = False,
-    ) -> None:
-        super().__init__(writer, document, digest=digest, origin=origin)
-        self._confirmed, self.used_label = confirmed, document.label
+    @property
+    def used_label(self) -> str | None:
+        return self.document.label
 
     def choose_base(self, connection: Transaction, current: Version | None) -> BaseChoice:
         candidates = _possible_bases(connection, self.digest, self.document)
         ring = _loadable_versions(connection, candidates, self.digest, self.document)
         is_unknown = not ring or _is_older_than_all(self.document, ring)
         loaded = None if is_unknown else choose_base(self.document, ring)
-        if self._confirmed:
+        if self.confirmed:
             return BaseChoice(current, BaseReason.CONFIRMED, loaded, candidates)
         if is_unknown:
             return BaseChoice(None, BaseReason.TOO_OLD if ring else BaseReason.UNKNOWN, None, candidates)
-        return BaseChoice(loaded, reason_for(loaded, self.document, self.digest), loaded, candidates)
+        return BaseChoice(loaded, _reason_for(loaded, self.document, self.digest), loaded, candidates)
 
     def is_known(self, base: BaseChoice) -> bool:
         return base.version is not None and base.version.sha256 == self.digest  # an editor put an older version back
 
     def looks_lost(self, base: BaseChoice, current: Version | None) -> bool:
-        if current is None or base.version is None or self._confirmed:
+        if self.confirmed or current is None or base.version is None:
             return False
         return lacks_end(base.version.snapshot.document, self.document) or looks_like_data_loss(
             current, self.document, base.version, recently_written=base.candidates
@@ -63,7 +122,7 @@ class FileEdit(SurfaceEdit):
         """The file as it was saved, and the merged document if it differs."""
         writer = self.writer
         shown = newest = writer.append_version(connection, planned.observed, "hand", digest=self.digest)
-        mark_on_disk(writer, connection, shown)
+        writer.mark_on_disk(connection, shown)
         if planned.must_write or writer.projection.is_shared or stripped.erased:
             finished = writer.with_footer(connection, planned.merged, current, self.used_label)
             if finished.document != planned.observed.document or stripped.erased:
@@ -71,45 +130,32 @@ class FileEdit(SurfaceEdit):
         return shown, newest.sha256
 
 
+@dataclass(frozen=True, kw_only=True)
 class AppPageEdit(SurfaceEdit):
-    """A document that the app's settings page saves, as an edit of what `load` showed it."""
+    """A document that the app's settings page saves, as an edit of what `load` showed it under `base_sha256`."""
 
-    def __init__(
-        self,
-        writer: VersionWriter,
-        document: MemoryDocument,
-        *,
-        base_sha256: str | None,
-        served: ServedSnapshots,
-        confirmed: bool,
-    ) -> None:
-        super().__init__(writer, document, digest=base_sha256 or "")
-        self._base_sha256, self._served, self._confirmed = base_sha256, served, confirmed
+    base_sha256: str | None
+    served: ServedSnapshots
 
     def choose_base(self, connection: Transaction, current: Version | None) -> BaseChoice:  # noqa: ARG002 - the base class's
         """The version with the given hash. If no version has it, no missing line is a removal.
 
         Without a hash, a text that shares no line with its likely base was loaded as a template, not edited.
         """
-        if self._base_sha256 is not None:
-            named = self._served.find(self._base_sha256) or store.find(connection, store.FILE, self._base_sha256)
+        if self.base_sha256 is not None:
+            named = self.served.find(self.base_sha256) or store.find(connection, store.FILE, self.base_sha256)
             return BaseChoice(named, BaseReason.NAMED if named else BaseReason.UNKNOWN, named)
         ring = store.base_candidates(connection, store.FILE, "", self.document.label)
         base = choose_base(self.document, ring)
         if base is None:
             return BaseChoice(None, BaseReason.UNKNOWN, None)
-        if not self._confirmed:
+        if not self.confirmed:
             known = {entry.text for entry in base.snapshot.entries}
             if known.isdisjoint(entry.text for entry in self.document.entries):
                 return BaseChoice(None, BaseReason.UNKNOWN, None)
             if _is_older_than_all(self.document, ring):
                 return BaseChoice(None, BaseReason.TOO_OLD, None)
-        return BaseChoice(base, reason_for(base, self.document, ""), base)
-
-    def looks_lost(self, base: BaseChoice, current: Version | None) -> bool:
-        if current is None or base.version is None or self._confirmed:
-            return False
-        return looks_like_data_loss(current, self.document, base.version)
+        return BaseChoice(base, _reason_for(base, self.document, ""), base)
 
     def restyled(self, base: Version | None) -> MemoryDocument:
         return self.document if base is None else with_style_of(self.document, base.snapshot.document)
@@ -126,25 +172,23 @@ class AppPageEdit(SurfaceEdit):
         return version, version.sha256
 
 
+@dataclass(frozen=True, kw_only=True)
 class AppCacheEdit(SurfaceEdit):
     """What the app wrote into its cache. A cache that lost its lines removes nothing, but what is new in it counts."""
 
-    def __init__(
-        self, writer: VersionWriter, document: MemoryDocument, *, digest: str, last_seen: Version | None
-    ) -> None:
-        """`last_seen`: the cache as it was ingested last."""
-        origin = Origin.IMPORTED if last_seen is None else Origin.USER
-        super().__init__(writer, document, digest=digest, origin=origin)
-        self._is_shrunk = last_seen is not None and looks_like_data_loss(last_seen, document)
+    last_seen: Version | None  # the cache as it was ingested last
 
     def choose_base(self, connection: Transaction, current: Version | None) -> BaseChoice:  # noqa: ARG002 - the base class's
         ring = store.base_candidates(connection, store.APP_CACHE, self.digest, self.document.label)
         base = store.find(connection, store.APP_CACHE, self.digest) or choose_base(self.document, ring)
-        return BaseChoice(base, reason_for(base, self.document, self.digest), base)
+        return BaseChoice(base, _reason_for(base, self.document, self.digest), base)
+
+    def looks_lost(self, base: BaseChoice, current: Version | None) -> bool:  # noqa: ARG002 - the base class's
+        return False
 
     def adapt(self, planned: MergePlan, base: Version | None, current: Version | None) -> MergePlan | None:
-        planned = adapt_to_layout(planned, base, current)
-        if not self._is_shrunk:
+        planned = _adapt_to_layout(planned, base, current)
+        if self.last_seen is None or not looks_like_data_loss(self.last_seen, self.document):
             return planned
         kept = tuple(operation for operation in planned.operations if not isinstance(operation, EntryRemoved))
         return replace(planned, operations=kept) if kept else None
@@ -157,23 +201,58 @@ class AppCacheEdit(SurfaceEdit):
         connection: Transaction,
         planned: MergePlan,
         current: Version | None,
-        stripped: StrippedDocument,  # noqa: ARG002
+        stripped: StrippedDocument,  # noqa: ARG002 - the base class's
     ) -> tuple[Version, str]:
-        append_applied(self.writer, connection, planned, current, "app_cache")
-        ring = (connection, store.APP_CACHE, planned.observed, "hand", self.writer.clock, self.writer.keep_versions)
-        return store.append(*ring, digest=self.digest), self.digest
+        _append_applied(self.writer, connection, planned, current, "app_cache")
+        seen = self.writer.append_version(
+            connection, planned.observed, "hand", digest=self.digest, surface=store.APP_CACHE
+        )
+        return seen, self.digest
 
 
-def append_applied(
+@dataclass(frozen=True)
+class CloudEdit(SurfaceEdit):
+    """What another program wrote over our document in the cloud."""
+
+    def choose_base(self, connection: Transaction, current: Version | None) -> BaseChoice:  # noqa: ARG002 - the base class's
+        base = sent_base(connection, self.document)
+        return BaseChoice(base, _reason_for(base, self.document, ""), base)
+
+    def adapt(self, planned: MergePlan, base: Version | None, current: Version | None) -> MergePlan:
+        return _adapt_to_layout(planned, base, current)
+
+    def append_versions(
+        self,
+        connection: Transaction,
+        planned: MergePlan,
+        current: Version | None,
+        stripped: StrippedDocument,  # noqa: ARG002 - the base class's
+    ) -> tuple[Version, str]:
+        _append_applied(self.writer, connection, planned, current, "cloud")
+        sent = self.writer.append_version(connection, planned.observed, "hand", surface=store.CLOUD)
+        return sent, self.document.sha256
+
+
+def sent_base(connection: Transaction, document: MemoryDocument) -> Version | None:
+    """The sent version that another program had loaded; None if none was sent.
+
+    If several have its label (a clock set back, a crash before one was noted), the lines decide.
+    """
+    ring = store.base_candidates(connection, store.CLOUD, "", None)
+    named = [version for version in ring if version.label == document.label is not None]
+    return infer_base(document, named or ring, only_distinct_lines=True) if ring else None
+
+
+def _append_applied(
     writer: VersionWriter, connection: Transaction, planned: MergePlan, current: Version | None, cause: str
 ) -> None:
     """Append a version of the document with the operations of another surface, if there are any."""
     if planned.operations:
-        applied = apply_operations(snapshot_or_template(current, writer.clock), planned.operations)
+        applied = _apply_operations(snapshot_or_template(current, writer.clock), planned.operations)
         writer.append_version(connection, writer.with_footer(connection, applied, current), cause)
 
 
-def reason_for(base: Version | None, document: MemoryDocument, digest: str) -> BaseReason:
+def _reason_for(base: Version | None, document: MemoryDocument, digest: str) -> BaseReason:
     """Why `choose_base` chose this version."""
     if base is None:
         return BaseReason.UNKNOWN
@@ -217,3 +296,51 @@ def _is_older_than_all(document: MemoryDocument, ring: Sequence[Version]) -> boo
     oldest = label_sort_key(ring[0].label) if ring else None
     is_kept = any(version.label == document.label for version in ring)
     return loaded is not None and oldest is not None and not is_kept and loaded < oldest
+
+
+def _adapt_to_layout(planned: MergePlan, base: Version | None, current: Version | None) -> MergePlan:
+    """A plan for another surface: a line moves here only if the edit moved it there."""
+    base_sections = {entry.entry_id: entry.section for entry in base.snapshot.entries} if base else {}
+    observed_sections = {entry.entry_id: entry.section for entry in planned.observed.entries}
+    current_entries = {entry.entry_id: entry for entry in current.snapshot.entries} if current else {}
+
+    def adapt(operation: Operation) -> Operation | None:
+        entry = current_entries.get(operation.entry_id)
+        if not isinstance(operation, EntryEdited) or entry is None:
+            return operation
+        section = observed_sections.get(operation.entry_id)
+        is_moved = section is not None and base_sections.get(operation.entry_id, section) != section
+        edit = operation if is_moved else replace(operation, section=entry.section)
+        return edit if (edit.text, edit.section) != (entry.text, entry.section) else None
+
+    adapted = (adapt(operation) for operation in planned.operations)
+    return replace(planned, operations=tuple(operation for operation in adapted if operation is not None))
+
+
+def _apply_operations(snapshot: Snapshot, operations: Sequence[Operation]) -> Snapshot:
+    """The snapshot with these operations. An entry that was removed here and edited there comes back."""
+    for operation in operations:
+        exists = operation.entry_id in snapshot.ids
+        match operation:
+            case EntryAdded() if not exists:
+                entry = Entry(operation.entry_id, operation.text, operation.section)
+                snapshot = insert_entry(snapshot, entry, operation.after)
+            case EntryEdited() if exists:
+                snapshot = _apply_edit(snapshot, operation)
+            case EntryEdited():
+                snapshot = insert_entry(snapshot, Entry(operation.entry_id, operation.text, operation.section), None)
+            case EntryRemoved() if exists:
+                snapshot = remove_entry(snapshot, operation.entry_id)
+            case _:
+                continue  # added or removed on both sides
+    return snapshot
+
+
+def _apply_edit(snapshot: Snapshot, edit: EntryEdited) -> Snapshot:
+    """The entry with its new text; if its section changed, as the last entry there."""
+    (entry,) = (entry for entry in snapshot.entries if entry.entry_id == edit.entry_id)
+    if entry.section == edit.section:
+        return edit_entry(snapshot, edit.entry_id, edit.text)
+    return insert_entry(
+        remove_entry(snapshot, edit.entry_id), replace(entry, text=edit.text, section=edit.section), AT_END
+    )

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from sync.clock import Clock, to_unix_ms, uuid7
 from sync.db.engine import Transaction
-from sync.db.schema import RECOVERY_STARTED
+from sync.db.schema import RECOVERY_STARTED, VERSION_ON_DISK
 from sync.document import store
 from sync.document.erased_lines_store import ErasedLines, StrippedDocument
 from sync.document.erasure import erasure
@@ -29,6 +29,7 @@ from sync.log.model import EventDraft, Origin
 from sync.redaction import Redactor
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +104,23 @@ class VersionWriter:
         self.redactor, self.parked_folder = redactor.for_egress(), parked_folder
         self.erased_lines = ErasedLines(self.redactor.clean, clock)
 
-    async def edit(self, transaction: Callable[[Transaction], EditResult | None]) -> EditResult | None:
+    async def edit(
+        self, work: Callable[Concatenate[Transaction, P], EditResult | None], *args: P.args, **kwargs: P.kwargs
+    ) -> EditResult | None:
         """Run an edit in a transaction; wake those that wait for events if it recorded any."""
-        edited = await self.in_transaction(transaction)
+        edited = await self.in_transaction(work, *args, **kwargs)
         if edited is not None and edited.operations:
             self.log.changed.increment()
         return edited
 
-    async def in_transaction(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` in a write transaction. If it fails, the projection forgets events that were not committed."""
+    async def in_transaction(
+        self, work: Callable[Concatenate[Transaction, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Call `work` in a write transaction. If it fails, the projection forgets events that were not committed."""
 
         def attempt(connection: Transaction) -> T:
             try:
-                return work(connection)
+                return work(connection, *args, **kwargs)
             except BaseException:
                 self.projection.reset()  # the database may run the work again
                 raise
@@ -198,13 +203,26 @@ class VersionWriter:
         log_store.set_watermark(connection, DOCUMENT_OFFSET, log_store.newest_position(connection), self.clock)
 
     def append_version(
-        self, connection: Transaction, snapshot: Snapshot, cause: str, *, digest: str | None = None
+        self,
+        connection: Transaction,
+        snapshot: Snapshot,
+        cause: str,
+        *,
+        digest: str | None = None,
+        surface: str = store.FILE,
     ) -> Version:
-        is_first = store.newest(connection, store.FILE) is None  # another surface may have versions already
-        version = store.append(connection, store.FILE, snapshot, cause, self.clock, self.keep_versions, digest=digest)
+        """Add a version to the ring of a surface. `digest`: see `store.append`."""
+        is_first = surface == store.FILE and store.newest(connection, store.FILE) is None
+        keep = store.RING_SIZE if surface == store.CLOUD else self.keep_versions
+        version = store.append(connection, surface, snapshot, cause, self.clock, keep, digest=digest)
         if is_first:
             log_store.set_watermark(connection, REDACTION_RULES, self.redactor.rules_version, self.clock)
         return version
+
+    def mark_on_disk(self, connection: Transaction, version: Version) -> None:
+        """Note that the memory file has this version."""
+        if log_store.watermark(connection, VERSION_ON_DISK) != version.number:
+            log_store.set_watermark(connection, VERSION_ON_DISK, version.number, self.clock)
 
     def with_footer(
         self, connection: Transaction, snapshot: Snapshot, current: Version | None, used_label: str | None = None
