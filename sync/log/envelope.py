@@ -6,6 +6,7 @@ Field names are those of seed 002 §4.1; unknown fields of newer writers are kep
 import json
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -47,6 +48,12 @@ class EventRow(Protocol):
 DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _DRIFT_LIMIT_MS: Final = MAX_CLOCK_DRIFT // timedelta(milliseconds=1)
 
+# The fields of a wire record that an event has under the same name, in the order of seed 002.
+_SENT_FIELDS: Final = (
+    *("schema_version", "event_id", "project_id", "project_path", "session_id", "ts", "type", "payload"),
+    *("device_id", "replica_id", "replica_seq", "hlc", "origin", "local_date", "utc_offset"),
+)
+_sent_values: Final = attrgetter(*_SENT_FIELDS)
 KNOWN_FIELDS: Final = frozenset(_WireEvent.__struct_fields__) | {"reach", "position", ERASURE_STATE_FIELD}
 
 
@@ -57,24 +64,8 @@ def to_json(event: Event) -> dict[str, Any]:
 
 def to_wire(event: Event) -> dict[str, Any]:
     """Return the record that is sent to the server, with unknown fields as they came."""
-    return {
-        **event.extra,
-        "schema_version": event.schema_version,
-        "event_id": event.event_id,
-        "project_id": event.project_id,
-        "project_path": event.project_path,
-        "session_id": event.session_id,
-        "ts": event.ts,
-        "type": event.type,
-        "payload": dict(event.payload),
-        "device_id": event.device_id,
-        "replica_id": event.replica_id,
-        "replica_seq": event.replica_seq,
-        "hlc": event.hlc,
-        "origin": event.origin,
-        "local_date": event.local_date,
-        "utc_offset": event.utc_offset,
-    }
+    fields = zip(_SENT_FIELDS, _sent_values(event), strict=True)
+    return {**event.extra, **dict(fields), "payload": dict(event.payload)}
 
 
 def from_wire(value: Mapping[str, Any]) -> Event:
@@ -84,27 +75,15 @@ def from_wire(value: Mapping[str, Any]) -> Event:
         parse_hlc(known.hlc)
     except (msgspec.ValidationError, ValueError) as error:
         raise InvalidInput(f"the server's event is malformed: {error}", field="events") from error
-    return Event(
-        event_id=known.event_id,
-        schema_version=known.schema_version,
-        project_id=known.project_id or GLOBAL_PROJECT,
-        project_path=known.project_path,
-        session_id=known.session_id or "",
-        ts=known.ts,
-        type=known.type,
-        payload=known.payload,
-        device_id=known.device_id,
-        replica_id=known.replica_id,
-        replica_seq=known.replica_seq,
-        hlc=known.hlc,
-        origin=known.origin,
-        reach=scope_of(known.type),
-        local_date=known.local_date or _utc_day_of(known.hlc),
-        utc_offset=known.utc_offset or 0,
-        extra={key: item for key, item in value.items() if key not in KNOWN_FIELDS},
-        server_seq=known.seq,
-        server_ts=known.server_ts,
-    )
+    fields = dict(zip(_SENT_FIELDS, _sent_values(known), strict=True))
+    fields |= {
+        "project_id": known.project_id or GLOBAL_PROJECT,
+        "session_id": known.session_id or "",
+        "local_date": known.local_date or _utc_day_of(known.hlc),
+        "utc_offset": known.utc_offset or 0,
+    }
+    extra = {key: item for key, item in value.items() if key not in KNOWN_FIELDS}
+    return Event(**fields, reach=scope_of(known.type), extra=extra, server_seq=known.seq, server_ts=known.server_ts)
 
 
 def event_ms(event: Event) -> int:
